@@ -1,5 +1,6 @@
-//! Generators where a platform that the user already runs has places: Kubernetes, Slurm. The way to each is the platform's own program on
-//! this machine, the program that plays is sent along it, and what was asked of the platform is taken back at the end.
+//! Load generators on a platform that the user already runs: Kubernetes or Slurm. The platform's
+//! own command-line program connects to each generator. Plimsoll's program is sent through that
+//! connection. At the end, everything requested from the platform is removed.
 
 pub(crate) mod delivery;
 pub(crate) mod kubernetes;
@@ -21,34 +22,34 @@ use crate::registry::Registry;
 use crate::system_program::{KeptOutput, await_end, never};
 use delivery::{Delivery, NotDelivered};
 
-/// For generators that were told to end.
+/// Time limit for generators to end when asked to.
 const TO_END: Duration = Duration::from_secs(5);
-/// For the platform's program, once pods run: it has a place already.
+/// Time limit for the program to arrive once the pods run.
 const TO_ARRIVE: Duration = Duration::from_secs(60);
-/// What a platform allows beside the load itself: places, setting up, records.
+/// Time that a platform job may take in addition to the load: for placement, setup and records.
 const BESIDE_THE_LOAD: Duration = Duration::from_secs(600);
 
-/// Fleets raised by this process: the names of what is asked for differ.
+/// Number for the next fleet of this process, so that its names on the platform are unique.
 static RAISED: AtomicU32 = AtomicU32::new(1);
 
-/// What a run asks of a platform, known by the run's name there.
+/// A run's resources on a platform. The run's name identifies them there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "platform", rename_all = "snake_case")]
 pub enum PlatformUse {
     /// Jobs of a Kubernetes cluster, labelled with the run.
     Kubernetes {
-        /// Where.
+        /// Settings of the cluster.
         of: KubernetesFleet,
     },
-    /// Jobs of Slurm that are called as the run is.
+    /// Slurm jobs whose name contains the run's.
     Slurm,
 }
 
 impl PlatformUse {
-    /// Has removed what is left of the run there; a line for each thing that was there.
+    /// Removes the run's resources. Returns one line per removed item.
     ///
     /// # Errors
-    /// In words, if the platform was not reached.
+    /// Text, if the platform was not reached.
     pub(crate) fn remove(&self, run: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Kubernetes { of } => kubernetes::remove(of, run),
@@ -57,37 +58,37 @@ impl PlatformUse {
     }
 }
 
-/// What is asked of a platform.
+/// A request to a platform.
 struct Request<'a> {
-    /// The run's name.
     run: &'a str,
-    /// Which fleet of this process it is.
+    /// Number of the fleet in this process.
     number: u32,
-    /// What a shell does where the generator is to be.
+    /// Shell script that receives and runs the generator.
     script: &'a str,
-    /// How long it may take in all.
+    /// Time limit for the job.
     longest: Duration,
     /// A private folder.
     scratch: &'a Path,
-    /// Whether the user wants an end.
+    /// Returns whether the user wants to end.
     stop: &'a dyn Fn() -> bool,
 }
 
-/// What leads to a generator.
+/// A connection to a generator.
 struct Way {
-    /// What the generator is called.
+    /// Name of the generator.
     name: String,
-    /// Where it is.
+    /// Description of the generator's location.
     place: String,
-    /// The program of this machine that is the stream.
+    /// Command on this machine whose standard input and output are the connection.
     command: Command,
 }
 
-/// The generators of a fleet on a platform. Dropped, they end, and what was asked for is taken back.
+/// The generators of a fleet on a platform. Dropping it ends them and removes the fleet's
+/// resources.
 #[derive(Debug)]
 pub struct PlatformGenerators {
     all: Vec<PlatformGenerator>,
-    /// After them: what was asked for is taken back when they have ended.
+    /// Declared last, so that the resources are removed after the generators have ended.
     _asked: AskedPlaces,
 }
 
@@ -99,7 +100,7 @@ struct PlatformGenerator {
     errors: KeptOutput,
 }
 
-/// What was asked for. Dropped, it is taken back.
+/// Resources on a platform. Dropping it removes them.
 #[derive(Debug)]
 struct AskedPlaces {
     of: PlatformUse,
@@ -107,10 +108,12 @@ struct AskedPlaces {
 }
 
 impl PlatformGenerators {
-    /// Has the platform place all generators of a fleet, and sends `plimsoll` to each; `load` is how long the load takes.
+    /// Lets the platform place all generators of a fleet, and sends `plimsoll` to each. `load` is
+    /// the duration of the load.
     ///
     /// # Errors
-    /// What the platform says, or that there is no place for all in time; nothing is left there then.
+    /// The platform's message, or a timeout if not all generators could be placed. Removes
+    /// everything then.
     pub fn raise(
         fleet: &Fleet,
         load: Duration,
@@ -153,16 +156,17 @@ impl PlatformGenerators {
         Ok((Self { all, _asked: asked }, streams))
     }
 
-    /// Waits until those end that were told to, ends the others, and takes back what was asked for.
+    /// Waits until the generators end, kills late ones, and removes the fleet's resources.
     pub fn end(mut self) {
         let until = Instant::now() + TO_END;
         for generator in &mut self.all {
-            // What does not end is ended when it is dropped.
+            // The drop kills a generator that does not end.
             let _ = await_end(&mut generator.carrier, until.saturating_duration_since(Instant::now()), &never);
         }
     }
 
-    /// Ends all at once; of the generator that is lost, where it was and what it wrote last to its standard error, if anything.
+    /// Ends all generators at once. Returns the location of the generator `lost` and the last line
+    /// of its standard error, if any.
     #[must_use]
     pub fn end_without(mut self, lost: &str) -> Option<(String, Option<String>)> {
         let generator = self.all.iter_mut().find(|generator| generator.name == lost)?;
@@ -206,7 +210,7 @@ impl Drop for PlatformGenerator {
 }
 
 impl AskedPlaces {
-    /// In words, with what the platform says of it.
+    /// Explains why a generator could not be reached, with the platform's own reason if it has one.
     fn explain(&self, name: &str, failed: NotDelivered, within: Duration) -> Error {
         let refused = |reason: String| Error::Platform { reason: format!("generator {name}: {reason}") };
         match failed {
@@ -230,12 +234,12 @@ impl AskedPlaces {
 
 impl Drop for AskedPlaces {
     fn drop(&mut self) {
-        // What is left is in the registry, for `clean`.
+        // The registry keeps what could not be removed, for `clean`.
         let _ = self.of.remove(&self.run);
     }
 }
 
-/// Why a program of the platform's was not started.
+/// Explains why a platform's program was not started.
 fn no_program(program: &str, error: &io::Error) -> Error {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => format!("`{program}` is not on this machine; install it, or play where it is"),

@@ -1,4 +1,4 @@
-//! Profile files: where they are.
+//! Search for profile files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::targets::search_path;
 use crate::trusted;
 
-/// The variable with more folders of profiles, separated by `:`.
+/// Environment variable with additional folders of profiles, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_PROFILES";
-/// Of a profile.
+/// Size limit of a profile.
 const PROFILE_BYTES: u64 = 1 << 20;
 
-/// The bundled profiles, which are always there.
+/// The built-in profiles.
 const BUILT_IN: &[(&str, &str)] = &[
     ("cloud-vm-2vcpu", include_str!("../packed/profiles/cloud-vm-2vcpu.toml")),
     ("office-pc-512m", include_str!("../packed/profiles/office-pc-512m.toml")),
@@ -30,20 +30,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("xeon-vm-4core", include_str!("../packed/profiles/xeon-vm-4core.toml")),
 ];
 
-/// A profile that was found.
+/// A profile file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileFile {
-    /// The file's name, without `.toml`.
+    /// The file's name without `.toml`.
     pub name: String,
-    /// The file; only its name for one that is built in.
+    /// Path of the file. Only a file name for a built-in profile.
     pub path: PathBuf,
-    /// Its text.
+    /// Content of the file.
     pub source: String,
 }
 
-/// Every profile, sorted by name. They are looked for in `$PLIMSOLL_PROFILES`, in `profiles` beside the experiment file (or in
-/// the working folder where there is none), and in `profiles` beside this program; where two have the same name, the first
-/// counts. The bundled ones are built in as well.
+/// Returns all profiles, sorted by name. Searches `$PLIMSOLL_PROFILES`, then `profiles` next to the
+/// experiment file (or in the working folder without an experiment), then `profiles` next to this
+/// program, then the built-in profiles. The first profile of a name counts.
 #[must_use]
 pub fn all(experiment: Option<&Path>) -> Vec<ProfileFile> {
     let mut found = all_in(&search_path(VARIABLE, "profiles", experiment));
@@ -64,7 +64,7 @@ fn all_in(path: &[PathBuf]) -> BTreeMap<String, ProfileFile> {
         if !is_toml || name.starts_with(['_', '.']) {
             continue;
         }
-        // A profile holds figures and no code. A pipe or a device would hold us up.
+        // A profile is data, so any owner is accepted. But reading a pipe or a device would block.
         if let Ok(source) = trusted::read_regular(&path, PROFILE_BYTES) {
             found.entry(name.clone()).or_insert(ProfileFile { name, path, source });
         }

@@ -1,4 +1,4 @@
-//! Waiting until a process of the target is ready, has died, or has had its time.
+//! Waiting for a process of the target, until it is ready, has ended, or its time limit has passed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read, Write as _};
@@ -12,28 +12,27 @@ use crate::hooks::Hook;
 use crate::host_process::{HostProcess, ProcessExit};
 use crate::{Caller, Error, HostTask};
 
-/// Between attempts.
+/// Interval between attempts.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// … that are programs.
+/// Interval between attempts that run a program.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(250);
-/// For an attempt over TCP or HTTP.
+/// Time limit of an attempt over TCP or HTTP.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A readiness check with nothing left to fill in.
+/// A readiness check with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadinessCheck {
-    /// This operation of the target's protocol is `ok`.
+    /// This operation of the target's protocol must return `ok`.
     Call {
         /// `host:port` or URL.
         service: String,
-        /// The operation.
         operation: String,
     },
-    /// Something accepts a connection at each `host:port` or URL of these.
+    /// A server must accept a connection at each `host:port` or URL.
     Tcp(Vec<String>),
-    /// A GET of this URL answers 2xx.
+    /// A GET of this URL must return 2xx.
     Http(String),
-    /// This program, run on the host, exits with 0.
+    /// This program must exit with 0 on the host.
     Run(Box<Hook>),
 }
 
@@ -48,21 +47,21 @@ impl std::fmt::Display for ReadinessCheck {
     }
 }
 
-/// What is waited for.
+/// A wait for a process to become ready.
 pub struct ReadinessWait<'a> {
-    /// The process, for messages.
+    /// Role of the process, for messages.
     pub role: &'a str,
-    /// What is tried.
     pub check: &'a ReadinessCheck,
-    /// The program that tells, where one does.
+    /// The program for a check that runs one.
     pub program: Option<&'a HostTask>,
-    /// Seconds it may take.
+    /// Time limit, seconds.
     pub within_s: f64,
-    /// Whether it may end with exit 0 before it is ready, as a command that starts something in the background does.
+    /// Whether the process may end with exit code 0 before it is ready, like a command that starts
+    /// a background process.
     pub may_detach: bool,
 }
 
-/// Tries every 20 ms, and programs every 250 ms, until the process is ready.
+/// Repeats the check every 20 ms (a program every 250 ms) until the process is ready.
 pub fn wait(
     waiting: &ReadinessWait<'_>,
     process: &mut dyn HostProcess,
@@ -77,7 +76,8 @@ pub fn wait(
             Some(program) => program.run(must_stop).failed().map_or(Ok(()), Err),
             None => attempt(waiting.check, caller),
         };
-        // After the attempt: it may have been another process that answered on the port of one that died.
+        // Checked after the attempt: if the process has ended, another process on its port may have
+        // answered.
         match process.ended() {
             Some(ProcessExit::Exit(0)) if waiting.may_detach => {}
             Some(ended) => {
@@ -86,7 +86,7 @@ pub fn wait(
             }
             None => {}
         }
-        // One that has ended by itself is said to have, whoever ends the wait.
+        // A process that ended is reported, even if the wait was stopped.
         if is_told_to_stop {
             return Err(Error::Interrupted);
         }
@@ -106,19 +106,19 @@ pub fn wait(
 
 fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
     match check {
-        // A connection first: it is refused at once, where a caller would try for longer.
+        // Connects first: a refused connection fails at once, but a caller would retry for longer.
         ReadinessCheck::Call { service, operation } => {
             reach(service)?;
             caller.call(service, operation, &BTreeMap::new())
         }
         ReadinessCheck::Tcp(places) => places.iter().try_for_each(|place| reach(place)),
         ReadinessCheck::Http(url) => get(url, caller),
-        // Whoever waits has it run on its host.
+        // The caller of `attempt` runs the program on its host.
         ReadinessCheck::Run(_) => Err("nobody has run it".to_owned()),
     }
 }
 
-/// Whether something accepts connections at a URL or `host:port`; in words why not.
+/// Checks that a server accepts connections at a URL or `host:port`.
 pub fn reach(url: &str) -> Result<(), String> {
     if let Some(socket) = socket_url::socket_of(url) {
         return UnixStream::connect(socket?).map(drop).map_err(|error| in_words(&error));
@@ -126,7 +126,8 @@ pub fn reach(url: &str) -> Result<(), String> {
     connect(&UrlParts::parse(url)?).map(drop)
 }
 
-/// Where the load's clients connect to: of several addresses, to the first that accepts a connection; in words why nowhere.
+/// Returns the address to which the load's clients connect: of several, the first that accepts a
+/// connection.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
     if let Some(Ok(socket)) = socket_url::socket_of(url) {
         return Err(format!("the target listens on the socket {socket}"));
@@ -139,7 +140,7 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     accepting.or(addresses.first()).copied().ok_or_else(|| format!("`{}` has no address", place.host))
 }
 
-/// `host:port` of each URL; nothing if one has none, or two have the same.
+/// Returns `host:port` of each URL. Empty if one is missing or if two are equal.
 pub fn places(urls: &[String]) -> Vec<String> {
     let place = |url: &String| UrlParts::parse(url).ok().map(|place| format!("{}:{}", place.host, place.port));
     let places: BTreeSet<String> = urls.iter().filter_map(place).collect();
@@ -183,8 +184,9 @@ fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     }
 }
 
-/// Returns the text before the first line's end, or the first bytes of something else. Reads again if
-/// interrupted: a read with a timeout is, in a process that was stopped and goes on.
+/// Returns the text before the end of the first line, or the first bytes of other data. The byte
+/// iterator repeats interrupted reads: a read with a timeout is interrupted when its process is
+/// stopped and resumed.
 fn status_line(stream: impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     for byte in BufReader::with_capacity(64, stream).bytes().take(64) {
@@ -204,23 +206,23 @@ fn in_words(error: &io::Error) -> String {
     }
 }
 
-// The little that the lab must know of a URL: where to connect, and what to GET.
+// The parts of a URL that the lab needs: where to connect, and what to GET.
 
 /// Parts of a URL, or of a bare `host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlParts {
-    /// `http`, …; empty in a bare `host:port`.
+    /// Scheme, such as `http`. Empty for a bare `host:port`.
     pub scheme: String,
     /// Name or address, without brackets.
     pub host: String,
-    /// Port, also where it follows from the scheme.
+    /// Port, given or implied by the scheme.
     pub port: u16,
-    /// Path and query, at least `/`.
+    /// Path and query; at least `/`.
     pub path: String,
 }
 
 impl UrlParts {
-    /// Takes a URL apart; in words why it cannot.
+    /// Splits a URL into its parts.
     pub fn parse(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -245,7 +247,7 @@ impl UrlParts {
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
 
-    /// Scheme, host and port: what a path is put behind.
+    /// Returns scheme, host and port: the URL before its path.
     pub fn origin(&self) -> String {
         let brackets = if self.host.contains(':') { ["[", "]"] } else { ["", ""] };
         format!("{}://{}{}{}:{}", self.scheme, brackets[0], self.host, brackets[1], self.port)
@@ -260,7 +262,7 @@ mod tests {
     use super::*;
     use crate::fakes::LineClient;
 
-    /// A server that gives one answer to each connection, at its address.
+    /// Starts a server that sends one answer on each connection. Returns its address.
     fn answering(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(get(""), Err("an answer that is not HTTP".to_owned()));
     }
 
-    /// Is interrupted before each byte.
+    /// A reader that is interrupted before each byte.
     struct Interrupted(&'static [u8], bool);
 
     impl Read for Interrupted {

@@ -1,10 +1,10 @@
-//! Sampling: the machine, the hosts of a lab and the target's processes are read each whole
-//! second of the trial's clock, here from /proc, in a host by its runner; and the target is
-//! asked for its own figures. The threads sleep until absolute deadlines, so they do not drift,
-//! and each host has one, so that one which is slow to answer delays no other.
+//! Sampling of the machine, the lab's hosts and the target's processes, at each whole second of the
+//! trial's clock. This machine is read from /proc. A host's runner reads the host. The target's own
+//! metrics are requested too. The threads sleep until absolute deadlines, so they do not drift.
+//! Each host has its own thread, so a slow host delays no other.
 //!
 //! Measured on a virtual machine with 2 cores, 90 processes and an Erlang VM of 21 threads as
-//! target: 0.6 ms of CPU time for a reading, so 0.06 % of a core.
+//! target: 0.6 ms of CPU time per reading, which is 0.06 % of a core.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,21 +32,19 @@ use crate::host::HostKind;
 use crate::scrape::Endpoint;
 use crate::session::RunnerSession;
 
-/// The threads that read.
+/// The threads that take samples.
 pub struct Probes {
     readers: Vec<(Sender<()>, JoinHandle<()>)>,
     machine: Arc<Mutex<ProbedMachine>>,
 }
 
-/// For a host to answer; so it has, or loses its row, before the next is due.
+/// Time limit for a host's answer. A late host loses its row before the next one is due.
 const PATIENCE: Duration = Duration::from_millis(900);
 
 impl Probes {
-    /// Reads at each whole second of `clock` from now on (the first reading is only the base of the next, unless it is due
-    /// before second 0), until stopped or until nobody takes the samples any more.
-    ///
-    /// # Errors
-    /// If no thread can be started.
+    /// Takes samples at each whole second of `clock` until stopped or until the receiver is gone.
+    /// The first reading is the base of the next one. It is due at second 0, or now if that is
+    /// past.
     pub fn start(watched: WatchedProcesses, clock: Clock, sink: SampleSenders) -> Result<Self, Error> {
         let hosts = watched.sources.hosts();
         let machine = Arc::new(Mutex::new(ProbedMachine::new(watched.clone())));
@@ -64,11 +62,8 @@ impl Probes {
         Ok(probes)
     }
 
-    /// Asks the target for its own figures as well, each host on a thread of its own. The threads are where they are
-    /// started: call this where the clients are.
-    ///
-    /// # Errors
-    /// If no thread can be started.
+    /// Also requests the target's own metrics, on a separate thread for each host. The threads
+    /// inherit the placement of the caller: call this in the clients' placement.
     pub fn scrape(&mut self, watched: &WatchedProcesses, clock: Clock, sink: &SyncSender<Metric>) -> Result<(), Error> {
         for endpoint in watched.sources.endpoints() {
             let (endpoint, sink) = (endpoint.clone(), sink.clone());
@@ -80,7 +75,7 @@ impl Probes {
         Ok(())
     }
 
-    /// Has `read` called at each whole second on a thread of its own, until it says that nobody listens any more.
+    /// Calls `read` at each whole second on a new thread, until `read` returns false.
     fn read_with(
         &mut self,
         name: &str,
@@ -89,10 +84,10 @@ impl Probes {
     ) -> Result<(), Error> {
         let (stop, stopped) = channel();
         let each_second = move || {
-            // At second 0 or, if that is past, now.
+            // At second 0, or now if that is past.
             let mut due_s = clock.at_s().max(0.0);
             while sleep_until(clock, due_s, &stopped) && read() {
-                // Seconds that were slept through are not made up for: the next row covers them.
+                // Missed seconds are not repeated: the next row covers them.
                 due_s = (clock.at_s() + LEEWAY_S).floor() + 1.0;
             }
         };
@@ -101,7 +96,8 @@ impl Probes {
         Ok(())
     }
 
-    /// Stops reading; the samples' other end is let go of. Says to whom this machine's CPU time was put down: [`What::CpuShares`].
+    /// Stops the threads and drops the senders. Returns the shares of this machine's CPU time:
+    /// [`What::CpuShares`].
     #[must_use]
     pub fn stop(self) -> What {
         for (stop, _) in &self.readers {
@@ -114,27 +110,27 @@ impl Probes {
     }
 }
 
-/// Where samples go.
+/// Channels for samples.
 #[derive(Debug, Clone)]
 pub struct SampleSenders {
-    /// Of hosts and roles.
+    /// Samples of hosts and roles.
     pub samples: SyncSender<Sample>,
-    /// Of programs that the target names.
+    /// Samples of programs that the target names.
     pub programs: SyncSender<ProgramSample>,
 }
 
 impl SampleSenders {
-    /// False if nobody takes them any more.
+    /// Sends the rows. Returns false if the receiver is gone.
     fn send_all(&self, (samples, programs): SampledRows) -> bool {
         samples.into_iter().all(|sample| self.samples.send(sample).is_ok())
             && programs.into_iter().all(|sample| self.programs.send(sample).is_ok())
     }
 }
 
-/// Of hosts and roles, and of programs.
+/// Rows of hosts and roles, and rows of programs.
 type SampledRows = (Vec<Sample>, Vec<ProgramSample>);
 
-/// What the host's runner read; nothing if it is down, or did not answer in time.
+/// Returns the host's rows from its runner. Empty if the host is down or does not answer in time.
 fn sample_host(sources: &ProbeSources, host: &str, clock: Clock) -> SampledRows {
     let Some(session) = sources.session(host) else { return SampledRows::default() };
     let at_s = in_ms(clock.at_s());
@@ -163,13 +159,13 @@ struct ProbedMachine {
     operations: OperationShares,
 }
 
-/// CPU use of programs that are operations, and of the target, in percent of the machine times
+/// CPU use of operations that are programs, and of the target, in percent of the machine times
 /// seconds.
 #[derive(Default)]
 struct OperationShares {
     time_s: f64,
     operations: f64,
-    /// `None` once the target's use is not known.
+    /// CPU use of the target. `None` once it is not known.
     target: Option<f64>,
 }
 
@@ -181,7 +177,7 @@ impl OperationShares {
         self.operations += operations_pct * time_s;
     }
 
-    /// The mean of a sum; nothing if nothing was read.
+    /// Returns the mean of a sum, or `None` if nothing was read.
     fn mean(&self, sum: f64) -> Option<f64> {
         (self.time_s > 0.0).then(|| (sum / self.time_s * 100.0).round() / 100.0)
     }
@@ -204,7 +200,8 @@ impl ProbedMachine {
         }
     }
 
-    /// A row for the machine, one for each role that runs on it, one for this program; nothing at the first reading.
+    /// Returns a row for the machine, one for each role on it, and one for this program. Empty at
+    /// the first reading.
     fn read(&mut self, clock: Clock) -> SampledRows {
         let now = Instant::now();
         let at_s = in_ms(clock.at_s_of(now));
@@ -240,7 +237,7 @@ impl ProbedMachine {
         (std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect(), rows.programs)
     }
 
-    /// Why nobody can say which processes are other than the target's.
+    /// Returns the reason why the target's processes cannot be told from others, if there is one.
     fn why_not_judged(&self) -> Option<String> {
         match &self.reader.forest().sought()?.found {
             Some(TargetLocation::Unknown(why)) => Some(why.clone()),
@@ -263,13 +260,13 @@ impl ProbedMachine {
     }
 }
 
-/// This machine's name in the rows of a lab.
+/// Name of this machine in the rows of a lab.
 const MACHINE: &str = "local";
 
-/// A reading so little before a whole second is that second's.
+/// Tolerance: a reading this shortly before a whole second counts for that second.
 const LEEWAY_S: f64 = 0.001;
 
-/// False once stopped.
+/// Sleeps until a time of the clock. Returns false once stopped.
 fn sleep_until(clock: Clock, at_s: f64, stopped: &Receiver<()>) -> bool {
     loop {
         let left = Duration::try_from_secs_f64(at_s - clock.at_s()).unwrap_or_default();
@@ -281,12 +278,12 @@ fn sleep_until(clock: Clock, at_s: f64, stopped: &Receiver<()>) -> bool {
     }
 }
 
-// What is around this program while it makes the load: strangers on the clients' CPUs, quotas of
-// the groups it is in.
+// Disturbances of this program while it generates load: other processes on the clients' CPUs, and
+// quotas of its control groups.
 
-/// The readings, and what they were last time.
+/// Current and previous readings.
 struct ScrapeClients {
-    /// CPUs that are the clients' alone; empty: there are none.
+    /// CPUs that only the clients use. Empty if there are none.
     cpus: Arc<[u32]>,
     last: Option<(u64, u64)>,
     own: OwnCgroups,
@@ -298,20 +295,21 @@ impl ScrapeClients {
         Self { cpus, last: None, own, last_throttled_ns: Vec::new() }
     }
 
-    /// Fills in this program's row, which has its CPU time; nothing at the first reading.
+    /// Completes this program's row, which already has its CPU time. Leaves it unchanged at the
+    /// first reading.
     pub fn read(&mut self, proc: &ProcDir, interval_s: f64, own: Option<&mut Sample>) {
         let throttled_pct = self.throttled_pct(interval_s);
         let busy_pct = self.busy_pct(proc);
         let Some(own) = own else { return };
         own.cpu_throttled_pct = throttled_pct;
         own.cpu_strangers_pct = busy_pct.and_then(|busy_pct| {
-            // Its own part is of the whole machine.
+            // Its own share is a percentage of the whole machine.
             let scale = proc.cpus()? / self.cpus.len() as f64;
             Some((busy_pct - (own.cpu_user_pct? + own.cpu_system_pct?) * scale).max(0.0))
         });
     }
 
-    /// How busy the clients' CPUs were since the last reading, percent of them.
+    /// Returns the use of the clients' CPUs since the last reading, in percent of these CPUs.
     fn busy_pct(&mut self, proc: &ProcDir) -> Option<f64> {
         if self.cpus.is_empty() {
             return None;
@@ -327,7 +325,8 @@ impl ScrapeClients {
         (total > 0).then(|| busy as f64 / total as f64 * 100.0)
     }
 
-    /// Of the group that was stopped for longest: what a group is not let do, those in it are not, either.
+    /// Returns the throttled time of the most throttled control group, in percent. A group's limit
+    /// also applies to the groups inside it.
     fn throttled_pct(&mut self, interval_s: f64) -> Option<f64> {
         let now = self.own.throttled_ns();
         let last = std::mem::replace(&mut self.last_throttled_ns, now.clone());
@@ -336,13 +335,13 @@ impl ScrapeClients {
     }
 }
 
-// Whom the probes ask: the runners of a lab's hosts, as they come and go, and what this machine
-// is to that lab.
+// Sources of the probes: the runners of the lab's hosts, as they come and go, and this machine's
+// relation to the lab.
 
-/// Role of a target that is started by a command, or runs already.
+/// Role of a target that a command starts or that already runs.
 pub(crate) const COMMAND_ROLE: &str = "target";
 
-/// What the probes look at: kept up to date by the deployment while they run.
+/// The processes to sample. The deployment updates it while the probes run.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedProcesses {
     pub(crate) host: Arc<str>,
@@ -353,26 +352,27 @@ pub struct WatchedProcesses {
     pub(crate) addresses: Vec<Result<SocketAddr, String>>,
     /// Other processes of this machine that belong to such a target.
     pub(crate) also: AlsoTarget,
-    /// CPUs of this machine that only the clients use; empty if there are none.
+    /// CPUs of this machine that only the clients use. Empty if there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
-    /// Whether operations are programs, which run beside the clients.
+    /// Whether operations are programs, which run next to the clients.
     pub(crate) runs_operations: bool,
 }
 
 impl WatchedProcesses {
-    /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
+    /// Returns this machine's name among the hosts, or `local` if the target was not started here
+    /// and may run elsewhere.
     #[must_use]
     pub fn host(&self) -> &str {
         if self.host.is_empty() { "local" } else { &self.host }
     }
 
-    /// The processes of the target that run now.
+    /// Returns the target's running processes.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The target, if it has to be found behind its address.
+    /// Returns the target to look for by its addresses, if its processes are not all known.
     pub(crate) fn sought(&self) -> Option<ExternalTarget> {
         let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
         let is_sought = !self.addresses.is_empty();
@@ -384,40 +384,41 @@ impl WatchedProcesses {
     }
 }
 
-/// Whom the probes ask besides this machine. The default: nobody, for this machine is the target's host.
+/// Sources of the probes besides this machine. By default there are none: this machine is the
+/// target's host.
 ///
-/// The deployment keeps one and hands out copies, which see what it is told: that a host has another runner since it was booted
-/// again, or none since it crashed.
+/// The deployment keeps one and hands out copies. The copies share its state, such as a host's new
+/// runner after a boot, or none after a crash.
 #[derive(Debug, Clone, Default)]
 pub struct ProbeSources {
     is_lab: bool,
-    /// Id of the run whose control group on this machine holds the lab.
+    /// Id of the run whose control group on this machine contains the lab.
     run: Option<String>,
     sessions: Arc<Mutex<BTreeMap<String, Option<Arc<RunnerSession>>>>>,
     endpoints: Arc<[Endpoint]>,
 }
 
 impl ProbeSources {
-    /// Of hosts of these kinds, in the run of that id; none of them is up yet.
+    /// Creates the sources for hosts of these kinds in this run. No host is up yet.
     pub(crate) fn of(kinds: impl IntoIterator<Item = HostKind>, run: &str) -> Self {
         let kinds: Vec<HostKind> = kinds.into_iter().collect();
         Self {
             is_lab: kinds.iter().any(|kind| *kind != HostKind::ThisMachine),
-            // Other machines' hosts are in no control group of this one.
+            // Hosts on other machines are in no control group of this one.
             run: kinds.contains(&HostKind::Virtual).then(|| run.to_owned()),
             ..Self::default()
         }
     }
 
-    /// Says by which runner a host of a lab is asked from now on; `None`: it is down. To be said of every host before the
-    /// probes start, for they ask only those.
+    /// Sets the runner of a lab's host, or `None` if it is down. Call it for every host before the
+    /// probes start, because they read only the hosts known by then.
     pub(crate) fn set(&self, host: &str, session: Option<Arc<RunnerSession>>) {
         if self.is_lab {
             self.lock().insert(host.to_owned(), session);
         }
     }
 
-    /// Says where the target gives figures of its own; also to be said before.
+    /// Sets the endpoints of the target's own metrics. Call it before the probes start.
     pub(crate) fn set_endpoints(&mut self, endpoints: Vec<Endpoint>) {
         self.endpoints = endpoints.into();
     }
@@ -459,7 +460,7 @@ mod tests {
     use super::*;
     use crate::fakes::{Bench, manifest, runner_thread};
 
-    /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.
+    /// Samples a lab until two seconds have rows of each of these hosts.
     fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
         let (sink, samples) = sync_channel(1000);
         let watched = WatchedProcesses { sources, ..WatchedProcesses::default() };
@@ -508,7 +509,7 @@ mod tests {
         let strangers = |host: &str| rows.iter().find(|row| row.host == host && row.process.is_empty()).unwrap();
         assert!(strangers("local").cpu_strangers_pct.is_some() && strangers("n2").cpu_strangers_pct.is_some());
         assert!(rows.iter().all(|row| row.host != "n1" && row.at_s >= 0.0));
-        // It is crashed, and another comes up.
+        // The host crashes, and another host starts.
         let (another, serving_another) = runner("n1");
         sources.set("n2", None);
         sources.set("n1", Some(another));
@@ -553,7 +554,7 @@ mod tests {
         assert_eq!(samples.iter().count(), 0, "the other end is let go of");
     }
 
-    /// A machine with two CPUs that did so much until now: ticks busy and idle.
+    /// Returns a `stat` of a machine with two CPUs. Each pair is ticks busy and idle.
     fn stat(first: (u64, u64), second: (u64, u64)) -> String {
         let line = |name: &str, (busy, idle): (u64, u64)| format!("{name} {busy} 0 0 {idle} 0 0 0 0 0 0\n");
         line("cpu ", (first.0 + second.0, first.1 + second.1)) + &line("cpu0", first) + &line("cpu1", second)
@@ -563,8 +564,8 @@ mod tests {
         Sample { cpu_user_pct: Some(user_pct), cpu_system_pct: Some(0.0), ..Sample::default() }
     }
 
-    /// Strangers on these CPUs over a second in which the first CPU was busy to 80 % and the second to 30 %, and this program used
-    /// 20 % of the machine.
+    /// Returns the CPU use of other processes on these CPUs in one second. The first CPU was busy
+    /// for 80 %, the second for 30 %, and this program used 20 % of the machine.
     fn strangers(cpus: &[u32]) -> Option<f64> {
         let proc = TestDir::new();
         let mut clients = ScrapeClients::new(cpus.into(), OwnCgroups::default());
@@ -626,7 +627,8 @@ mod tests {
         let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
         assert_eq!((roles.as_slice(), own.process.as_str(), own.host.as_str()), (["server"].as_slice(), "", "n1"));
         assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none() && own.rss_bytes.unwrap() > 0);
-        // A thread of it waits in `accept`, for which the kernel holds a number that is not open yet: it must not count.
+        // A thread of the target waits in `accept`. The kernel has reserved a descriptor for it
+        // that is not open yet and must not count.
         let files = Path::new("/proc").join(deployment.members()[0].pid.to_string()).join("fd");
         let counted = || std::fs::read_dir(&files).unwrap().count() as u64;
         until("they are counted", || read().roles[0].fds == Some(counted()));

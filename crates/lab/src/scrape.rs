@@ -1,5 +1,5 @@
-//! A target's own figures, asked of it over HTTP as Prometheus does: in Prometheus' text format, or as a JSON document of
-//! which pointers name the places.
+//! A target's own metrics, requested over HTTP like Prometheus does: in Prometheus' text format, or
+//! as a JSON document with pointers to the values.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -14,25 +14,24 @@ use serde_json::Value;
 
 use crate::readiness::UrlParts;
 
-/// For everything, from the connection to the last byte.
+/// Time limit from the connection to the last byte.
 const SCRAPE_PATIENCE: Duration = Duration::from_millis(800);
-/// Of an answer; what is longer is not read.
+/// Size limit of a response. Longer ones are rejected.
 const ANSWER_BYTES: usize = 4 << 20;
 
-/// Of the figures in an answer; a name can stand there with any number of labels.
+/// Limit of values in a response. One name can have any number of label sets.
 const FIGURES: usize = 2000;
 
-/// Where a host's figures are, and which of them are recorded.
+/// Metrics endpoint of a host, with the metrics to record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host.
     pub host: String,
-    /// `[metrics]` of the target, the URL complete: `http://10.83.0.1:9100/metrics`.
+    /// Section `[metrics]` of the target, with the complete URL: `http://10.83.0.1:9100/metrics`.
     pub metrics: Metrics,
 }
 
 impl Endpoint {
-    /// What it says now; nothing, if it does not answer in time or not with 200.
+    /// Requests the current values. Empty if there is no answer in time, or not with status 200.
     pub fn ask(&self, at_s: f64) -> Vec<Metric> {
         let Ok(answer) = fetch(&self.metrics.url) else { return Vec::new() };
         let Some(body) = body(&answer) else { return Vec::new() };
@@ -77,7 +76,8 @@ impl Endpoint {
     }
 }
 
-/// Every finite number at a pointer, true as 1 and false as 0. A step `*` is any member or element; which it was is a label.
+/// Collects every finite number at a pointer; true is 1 and false is 0. A step `*` matches any
+/// member or element, and a label says which.
 fn numbers_at(value: &Value, steps: &[String], key: &str, found: &mut Vec<(String, f64)>) {
     let Some((step, rest)) = steps.split_first() else {
         let number = value.as_f64().or_else(|| value.as_bool().map(|is| f64::from(u8::from(is))));
@@ -105,7 +105,7 @@ fn numbers_at(value: &Value, steps: &[String], key: &str, found: &mut Vec<(Strin
     }
 }
 
-/// The whole answer, head and body.
+/// Returns the whole response, head and body.
 fn fetch(url: &str) -> io::Result<Vec<u8>> {
     let place = UrlParts::parse(url).map_err(io::Error::other)?;
     let until = Instant::now() + SCRAPE_PATIENCE;
@@ -139,7 +139,7 @@ fn fetch(url: &str) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Head, without its end, and what follows.
+/// Splits a response into head and body.
 fn parts(answer: &[u8]) -> Option<(&str, &[u8])> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
@@ -154,7 +154,7 @@ fn is_chunked(head: &str) -> bool {
     header(head, "transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
 }
 
-/// Whether nothing more is to come from a server that keeps the connection open all the same.
+/// Whether the response is complete. Some servers keep the connection open after it.
 fn is_complete(answer: &[u8]) -> bool {
     let Some((head, body)) = parts(answer) else { return false };
     if is_chunked(head) {
@@ -165,7 +165,7 @@ fn is_complete(answer: &[u8]) -> bool {
         .is_some_and(|length: usize| body.len() >= length)
 }
 
-/// The body of an answer with status 200; `None` for every other, and for one that was cut off.
+/// Returns the body of a complete response with status 200.
 fn body(answer: &[u8]) -> Option<Vec<u8>> {
     let (head, body) = parts(answer)?;
     let mut line = head.lines().next()?.split(' ');
@@ -196,10 +196,10 @@ fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-// Prometheus' text format, as far as a figure's name, type and value go: help, timestamps and
-// exemplars are passed over.
+// Prometheus' text format: names, types and values. Help texts, timestamps and exemplars are
+// ignored.
 
-/// What `# TYPE` lines say of names.
+/// Returns the types from the `# TYPE` lines, by name.
 fn types(text: &str) -> BTreeMap<&str, &str> {
     text.lines().filter_map(type_line).collect()
 }
@@ -209,7 +209,8 @@ fn type_line(line: &str) -> Option<(&str, &str)> {
     if words.next()? == "TYPE" { words.next().zip(words.next()) } else { None }
 }
 
-/// What the type of a name makes of a figure. A histogram's and a summary's counts only rise, and have names of their own.
+/// Returns the kind of a value from its declared type. The counts of a histogram or summary are
+/// counters; their names have a suffix.
 fn said_kind(name: &str, types: &BTreeMap<&str, &str>) -> Option<MetricKind> {
     let is_count = |end: &str| {
         let of = name.strip_suffix(end).and_then(|base| types.get(base));
@@ -222,18 +223,18 @@ fn said_kind(name: &str, types: &BTreeMap<&str, &str>) -> Option<MetricKind> {
     }
 }
 
-/// A figure: its name, the same with its labels, and its value.
+/// A value with its name and labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScrapedValue<'a> {
-    /// `http_requests_total`
+    /// Name, such as `http_requests_total`.
     pub name: &'a str,
-    /// `{method="get"}`, or nothing.
+    /// Labels, such as `{method="get"}`, or empty.
     pub labels: &'a str,
-    /// Finite.
+    /// Value; always finite.
     pub value: f64,
 }
 
-/// Every figure that has a finite value: one that is not a number says that there was nothing to measure.
+/// Returns every finite value. NaN means that there was nothing to measure.
 pub fn figures(text: &str) -> impl Iterator<Item = ScrapedValue<'_>> {
     text.lines().filter_map(figure)
 }
@@ -247,12 +248,13 @@ fn figure(line: &str) -> Option<ScrapedValue<'_>> {
     }
     let rest = rest.trim_start();
     let (labels, rest) = rest.split_at(if rest.starts_with('{') { labels_end(rest)? } else { 0 });
-    // Without labels there has to be space, which the name's end has shown; after them there need not be.
+    // Without labels, a space must follow the name; the end of the name ensures that. After labels
+    // it is optional.
     let value = rest.split_ascii_whitespace().next()?.parse().ok().filter(|value: &f64| value.is_finite())?;
     Some(ScrapedValue { name, labels: if labels == "{}" { "" } else { labels }, value })
 }
 
-/// Where the closing brace ends; one within quotes does not close.
+/// Returns the position after the closing brace. Ignores braces inside quotes.
 fn labels_end(text: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, c) in text.char_indices() {
@@ -274,7 +276,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that gives everyone this answer, and keeps the connection open as long as the sender lives.
+    /// Starts a server that sends everyone this response, and keeps connections open while the
+    /// sender lives.
     fn server(answer: &str) -> (String, Sender<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics?a=b", listener.local_addr().unwrap());

@@ -1,5 +1,5 @@
-//! Programs of this machine that lead elsewhere, such as ssh and kubectl: run to their end in a bounded time, and what they write is kept in
-//! bounded memory.
+//! Programs of this machine that connect to other machines, such as ssh and kubectl. They run with
+//! a time limit, and their output is kept in bounded memory.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
@@ -10,40 +10,38 @@ use std::time::{Duration, Instant};
 
 use runner::plain_text;
 
-/// Of what a program writes, so much of the beginning is kept, and as much of the end.
+/// Number of bytes kept from the beginning of a program's output, and from its end.
 const KEPT_BYTES: usize = 64 << 10;
-/// For output that is on its way when its program has ended.
+/// Time limit for reading remaining output after a program has ended.
 const TO_BE_READ: Duration = Duration::from_millis(200);
-/// How often whoever waits for a program looks whether the user wants an end.
+/// Interval at which a waiting thread checks whether the user wants to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// What a command that ran to its end came to.
+/// Result of a command.
 #[derive(Debug)]
 pub struct CommandOutcome {
-    /// How it ended; `None`: it did not in time, and was killed.
+    /// Exit status, or `None` if the command was killed after its time limit.
     pub status: Option<ExitStatus>,
-    /// Standard output.
     pub output: String,
-    /// Standard error.
     pub errors: String,
 }
 
 impl CommandOutcome {
-    /// Whether it did what it should.
+    /// Whether the command succeeded.
     pub fn is_ok(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 }
 
-/// For what nobody stops before its time.
+/// Always returns false: for waits that are never stopped early.
 pub fn never() -> bool {
     false
 }
 
-/// Runs a command to its end, or kills it when the time is over or it is to `stop`.
+/// Runs a command to its end. Kills it after the time limit, or once `stop` returns true.
 ///
 /// # Errors
-/// What the system says; `NotFound` if there is no such program.
+/// The system's error; `NotFound` if there is no such program.
 pub fn run_within(
     mut command: Command,
     input: Stdio,
@@ -62,20 +60,17 @@ pub fn run_within(
     Ok(CommandOutcome { status, output: output.text(), errors: errors.text() })
 }
 
-/// What a program writes. It is read as it comes, so that nobody is held up, and of very much only the beginning and the end
-/// are kept.
+/// The output of a program. A thread reads it as it arrives, so that the program is never blocked.
+/// Keeps only the beginning and the end of long output.
 #[derive(Debug)]
 pub struct KeptOutput {
     ends: Arc<Mutex<OutputEnds>>,
-    /// Closed by the reader when it is done.
+    /// Disconnected once the reader is done.
     done: Receiver<()>,
 }
 
 impl KeptOutput {
-    /// Something to write to, and what is written there.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Creates a pipe. Everything written to it is kept.
     pub fn pipe() -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         let ends = Arc::<Mutex<OutputEnds>>::default();
@@ -89,13 +84,14 @@ impl KeptOutput {
         Ok((Self { ends, done }, writer))
     }
 
-    /// Whether this line is among what was written so far, at its beginning.
+    /// Whether the kept beginning contains this line.
     pub fn has_line(&self, line: &str) -> bool {
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.beginning.split(|byte| *byte == b'\n').any(|said| said == line.as_bytes())
     }
 
-    /// As a text that can be shown, once the program has ended. What it left running may hold the other end of the pipe for ever.
+    /// Returns the output as printable text. Call it after the program has ended. Waits only a
+    /// moment, because background processes may hold the pipe open forever.
     pub fn text(&self) -> String {
         let _ = self.done.recv_timeout(TO_BE_READ);
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).text()
@@ -107,7 +103,7 @@ fn read(mut reader: PipeReader, ends: &Arc<Mutex<OutputEnds>>) {
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => return,
-            // Nobody wants to know any more. Whoever writes on, be it what the program left running, is told by its pipe.
+            // No one needs the output any more. The next write to the pipe fails.
             Ok(_) if Arc::strong_count(ends) == 1 => return,
             Ok(count) => ends.lock().unwrap_or_else(PoisonError::into_inner).take(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -116,7 +112,7 @@ fn read(mut reader: PipeReader, ends: &Arc<Mutex<OutputEnds>>) {
     }
 }
 
-/// The beginning and the end of what was written.
+/// The beginning and the end of the output.
 #[derive(Debug, Default)]
 struct OutputEnds {
     beginning: Vec<u8>,
@@ -149,10 +145,7 @@ impl OutputEnds {
     }
 }
 
-/// Waits for the end of a child, or until it is to `stop`.
-///
-/// # Errors
-/// What the system says.
+/// Waits for the end of a child, until the time limit passes or `stop` returns true.
 pub fn await_end(child: &mut Child, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + within;
     loop {
@@ -164,7 +157,7 @@ pub fn await_end(child: &mut Child, within: Duration, stop: &dyn Fn() -> bool) -
     }
 }
 
-/// The last line that says anything.
+/// Returns the last line that is not empty.
 #[must_use]
 pub fn last_line(errors: &str) -> &str {
     errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing")
@@ -190,7 +183,7 @@ mod tests {
                 && outcome.output.contains(note)
                 && outcome.output.ends_with("last\n")
         );
-        // A zero is shown as six characters.
+        // A zero byte is shown as six characters.
         assert!(outcome.output.len() <= 2 * 6 * KEPT_BYTES + note.len(), "{}", outcome.output.len());
         assert_eq!(outcome.errors, "bad\n");
         assert!(!outcome.is_ok());

@@ -1,5 +1,5 @@
-//! Target folders: where they are, whether they can be trusted, and the installation of what
-//! they need.
+//! Target folders: the search for them, the check whether they are trusted, and the installation of
+//! their requirements.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,45 +15,45 @@ use rustix::process::geteuid;
 use crate::hooks::{self, Hook, OutputStream};
 use crate::{Error, trusted};
 
-/// The variable with more folders of targets, separated by `:`.
+/// Environment variable with additional folders of targets, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_TARGETS";
 const FILE: &str = "target.toml";
-/// The target that needs no folder.
+/// The built-in target, which needs no folder.
 const BUILT_IN: &str = "echo";
-/// Of a `target.toml`.
+/// Size limit of a `target.toml`.
 const MANIFEST_BYTES: u64 = 1 << 20;
 const CHECK_PATIENCE: Duration = Duration::from_secs(60);
-/// Runtimes need a moment to say what they are.
+/// Time limit for the hook `versions`. Runtimes take a moment to print their version.
 const VERSIONS_PATIENCE: Duration = Duration::from_secs(10);
-/// Packages come over slow lines, too.
+/// Time limit for an installation. Packages may come over slow lines.
 const APPLY_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// A target that was found.
+/// A target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFolder {
-    /// The folder's name.
+    /// Name of the folder.
     pub name: String,
-    /// The folder; empty for one that is built in and has none.
+    /// Path of the folder. Empty for a built-in target.
     pub path: PathBuf,
-    /// Text of its `target.toml`.
+    /// Content of its `target.toml`.
     pub source: String,
 }
 
-/// What is in the folders of targets.
+/// The content of the folders of targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetScan {
-    /// Every target that may be run, sorted by name.
+    /// Targets that may run, sorted by name.
     pub targets: Vec<TargetFolder>,
-    /// Those that may not, by name.
+    /// Targets that may not run, by name.
     pub refused: BTreeMap<String, UntrustedTarget>,
 }
 
-/// Why a target is not run.
+/// Reason why a target may not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntrustedTarget {
-    /// What is wrong, and where.
+    /// The problem, with the path.
     pub why: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -67,9 +67,10 @@ impl From<&Error> for UntrustedTarget {
     }
 }
 
-/// Every target. They are looked for in `$PLIMSOLL_TARGETS`, in `targets` beside the experiment file (or in the working folder
-/// where there is none), and in `targets` beside this program; where two have the same name, the first counts. Targets are
-/// code, so one that another user can have written is refused. `echo` is built in, always there, and cannot be replaced.
+/// Returns all targets. Searches `$PLIMSOLL_TARGETS`, then `targets` next to the experiment file
+/// (or in the working folder without an experiment), then `targets` next to this program. The first
+/// target of a name counts. A target is code, so one that another user can have written is refused.
+/// The target `echo` is built in and cannot be replaced.
 #[must_use]
 pub fn all(experiment: Option<&Path>) -> TargetScan {
     all_in(&search_path(VARIABLE, "targets", experiment))
@@ -82,7 +83,7 @@ fn all_in(path: &[PathBuf]) -> TargetScan {
         let trusted = trusted::folder(shelf).map_err(|error| UntrustedTarget::from(&error));
         for name in names_in(shelf) {
             if name == BUILT_IN {
-                // One that cannot be trusted is not even read; the built-in one is there anyway.
+                // An untrusted folder is not even read. The built-in target exists anyway.
                 if let Some(why) = trusted.as_ref().ok().and_then(|shelf| replaces_built_in(&shelf.join(&name))) {
                     refused.entry(name).or_insert(why);
                 }
@@ -105,13 +106,14 @@ fn built_in() -> TargetFolder {
     TargetFolder { name: BUILT_IN.to_owned(), path: PathBuf::new(), source }
 }
 
-/// The targets of a folder, by name. `_template` and the like are none.
+/// Returns the names of a folder's targets. Skips names such as `_template`.
 fn names_in(shelf: &Path) -> Vec<String> {
     let entries = fs::read_dir(shelf).into_iter().flatten().flatten();
     let is_target = |path: PathBuf| path.join(FILE).symlink_metadata().is_ok();
     let names =
         entries.filter(|entry| is_target(entry.path())).filter_map(|entry| entry.file_name().into_string().ok());
-    // A name is shown, also one that another user gave, and is not to steer the terminal.
+    // Names are printed, also those that another user chose, so they must not contain control
+    // characters.
     names.filter(|name| !name.starts_with(['_', '.']) && !name.chars().any(char::is_control)).collect()
 }
 
@@ -121,7 +123,7 @@ fn read(shelf: &Path, name: &str) -> Result<TargetFolder, Error> {
     Ok(TargetFolder { name: name.to_owned(), path, source })
 }
 
-/// A folder that is named like the built-in target, and is not the one that was built in.
+/// Returns an error for a folder with the name of the built-in target but other content.
 fn replaces_built_in(path: &Path) -> Option<UntrustedTarget> {
     let source = trusted::read(&path.join(FILE), MANIFEST_BYTES);
     let is_same = source.is_ok_and(|source| source == built_in().source);
@@ -131,7 +133,7 @@ fn replaces_built_in(path: &Path) -> Option<UntrustedTarget> {
     })
 }
 
-/// Looks at all that is in a target's folder before any of it is run.
+/// Checks everything in a target's folder before any of it runs.
 ///
 /// # Errors
 /// [`Error::Distrusted`] if another user can have written it.
@@ -139,7 +141,7 @@ pub fn check(folder: &Path) -> Result<(), Error> {
     if folder.as_os_str().is_empty() { Ok(()) } else { trusted::tree(folder) }
 }
 
-/// The hook of that name, told these parameters.
+/// Returns the hook with this name and these parameters.
 fn hook(
     folder: &Path,
     manifest: &Manifest,
@@ -150,8 +152,8 @@ fn hook(
     installing(&folder, manifest, (name, argument), with)
 }
 
-/// A hook about what is installed, `install` or `versions`, of a folder that is perhaps on another machine. It is told the
-/// parameters that decide what has to be installed.
+/// Returns a hook about the installation (`install` or `versions`). The folder may be on another
+/// machine. The hook gets the parameters that decide what must be installed.
 pub(crate) fn installing(
     folder: &Path,
     manifest: &Manifest,
@@ -179,10 +181,11 @@ pub(crate) fn installing(
     }))
 }
 
-/// What is missing of a target with these parameters, a line each, as its hook `install` says. A target without the hook needs nothing.
+/// Returns the missing parts of a target with these parameters, one line each, from its hook
+/// `install check`. A target without the hook needs nothing.
 ///
 /// # Errors
-/// If the hook cannot be run, or fails.
+/// If the hook cannot run, or fails.
 pub fn missing(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<Vec<String>, Error> {
     match hook(folder, manifest, ("install", Some("check")), with)? {
         Some(hook) => run_check(&hook),
@@ -190,11 +193,11 @@ pub fn missing(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, Strin
     }
 }
 
-/// Which Debian packages are missing of a target with these parameters. None where its hook `install` does not answer
-/// that: then it sees to them itself, in [`apply`].
+/// Returns the Debian packages that a target with these parameters needs. Empty if its hook
+/// `install` does not support `packages`; the hook then installs them itself in [`apply`].
 ///
 /// # Errors
-/// If the hook cannot be run.
+/// If the hook cannot run.
 pub fn packages(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<Vec<String>, Error> {
     let Some(hook) = hook(folder, manifest, ("install", Some("packages")), with)? else { return Ok(Vec::new()) };
     let mut packages = Vec::new();
@@ -205,10 +208,10 @@ pub fn packages(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, Stri
     Ok(if status.success() { packages } else { Vec::new() })
 }
 
-/// Has the target's hook `install` do what is to be done. Every line the hook says is handed to `out` as it comes.
+/// Runs the target's hook `install apply`. Passes each line of output to `out` as it arrives.
 ///
 /// # Errors
-/// If the hook cannot be run, fails, or leaves something missing.
+/// If the hook cannot run, or fails.
 pub fn apply(
     folder: &Path,
     manifest: &Manifest,
@@ -221,8 +224,8 @@ pub fn apply(
     }
 }
 
-/// Versions of what is installed for a target with these parameters on this machine, as its hook `versions` says: part to
-/// version. Empty without the hook, and where it does not know: a run is not held up by it.
+/// Returns the installed versions of a target's parts on this machine, from its hook `versions`.
+/// Empty without the hook, and if it fails: a run does not depend on it.
 #[must_use]
 pub fn versions(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let Ok(Some(hook)) = hook(folder, manifest, ("versions", None), with) else { return BTreeMap::new() };
@@ -266,17 +269,16 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
     Err(Error::Hook { hook: "install apply".to_owned(), reason: format!("{status}: {last}") })
 }
 
-// What has to be on this machine besides Plimsoll, by the names of Debian's packages: said in
-// one command, or installed.
+// Debian packages that this machine needs: as one command for the user, or installed.
 
-/// Installs packages without starting the services in them.
+/// Installs packages without starting their services.
 const SCRIPT: &str = include_str!("../packed/debian-packages.sh");
 const APT: &str = "/usr/bin/apt-get";
 
-/// Installs these packages. Services in them are neither started now nor at the next boot.
+/// Installs these packages. Their services start neither now nor at the next boot.
 ///
 /// # Errors
-/// [`Error::Packages`], if this user may not, this system has no `apt-get`, or that fails.
+/// [`Error::Packages`], if this user may not install them, there is no `apt-get`, or it fails.
 pub fn install_packages(packages: &[String]) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());
@@ -290,7 +292,7 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
     }
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "debian-packages.sh"]).args(packages).stdin(Stdio::null());
-    // It shares the terminal's Ctrl-C with us.
+    // The script gets the terminal's Ctrl-C, as this program does.
     let output = command.output().map_err(Error::system("start bash"))?;
     match output.status.success() {
         true => Ok(()),
@@ -300,17 +302,17 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
 
 // Placeholders of `target.toml`: `{data}`, `{port.http}`, `{PARAMETER}`.
 
-/// Placeholder to value, for one process.
+/// Values of placeholders, for one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlaceholderValues {
-    /// The process, for messages.
+    /// Role of the process, for messages.
     pub role: String,
     /// Name without braces to value.
     pub values: BTreeMap<String, String>,
 }
 
 impl PlaceholderValues {
-    /// `text` with every placeholder replaced; `{{` and `}}` are braces.
+    /// Replaces every placeholder in `text`. `{{` and `}}` are braces.
     pub fn fill(&self, text: &str) -> Result<String, Error> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -343,7 +345,8 @@ impl PlaceholderValues {
     }
 }
 
-/// Every parameter as the target gets it: durations in seconds, what the plan leaves out by its default.
+/// Returns all parameters as the target gets them: durations in seconds, and defaults for those
+/// that the plan leaves out.
 pub(crate) fn parameters(
     manifest: &Manifest,
     with: &BTreeMap<String, String>,
@@ -351,7 +354,8 @@ pub(crate) fn parameters(
     parameters_at(1.0, manifest, with)
 }
 
-/// The same in a lab of this speed, in which the target's own times last longer.
+/// Like [`parameters`], for a lab of this speed. The target's own durations are longer in a slow
+/// lab.
 pub(crate) fn parameters_at(
     speed: f64,
     manifest: &Manifest,
@@ -373,7 +377,7 @@ pub(crate) fn parameters_at(
     values.collect()
 }
 
-/// `"50ms"` as 0.05; a bare number is seconds already.
+/// Converts a duration such as `"50ms"` to seconds. A bare number is in seconds already.
 fn seconds(text: &str) -> Option<f64> {
     match duration::parse_s(text) {
         Err(DurationError::NoUnit) => text.trim().parse().ok().filter(|seconds: &f64| *seconds >= 0.0),
@@ -381,16 +385,18 @@ fn seconds(text: &str) -> Option<f64> {
     }
 }
 
-// Where folders of targets and of profiles are looked for.
+// The search path for targets and profiles.
 
-/// Folders above the program's own, for a program in `bin/` or in `target/TRIPLE/release/`.
+/// Number of folders above the program's own that are searched, for a program in `bin/` or in
+/// `target/TRIPLE/release/`.
 const ABOVE_THE_PROGRAM: usize = 3;
-/// The folder of the bundled experiments: what they use stands beside it.
+/// The folder of the bundled experiments. Their targets and profiles are next to it.
 const EXPERIMENTS: &str = "experiments";
 
-/// The folders that may be there, in the order in which they count: those that `variable` lists, then `name` beside the experiment
-/// file (of one in a folder `experiments` also beside that), or in the working folder where there is no experiment, and at last
-/// `name` beside this program and above it. What others can have put beside ours, as in /tmp, is left out.
+/// Returns the folders to search, in order: first those in `variable`; then `name` next to the
+/// experiment file (for a file in a folder `experiments`, also next to that folder), or in the
+/// working folder without an experiment; then `name` next to this program and above it. Skips
+/// folders that another user can have made, such as in /tmp.
 pub(crate) fn search_path(variable: &str, name: &str, experiment: Option<&Path>) -> Vec<PathBuf> {
     let named = std::env::var_os(variable).unwrap_or_default();
     let mut path: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
@@ -412,7 +418,7 @@ fn beside_the_program() -> Vec<PathBuf> {
     program.ancestors().skip(1).take(1 + ABOVE_THE_PROGRAM).map(Path::to_path_buf).collect()
 }
 
-/// Whether another user can have made it in a folder in which everybody may.
+/// Whether another user can have made the folder, because its parent is writable for all.
 fn is_planted(folder: &Path) -> bool {
     const OTHERS_WRITE: u32 = 0o002;
     let parent = folder.parent().and_then(|parent| parent.metadata().ok());
@@ -489,7 +495,7 @@ mod tests {
             );
             mode(path, before);
         }
-        // What is in it is looked at before any of it is run.
+        // The folder's content is checked before any of it runs.
         check(&folder.join("vsns")).unwrap();
         mode(&hook, 0o757);
         assert!(
@@ -507,7 +513,7 @@ mod tests {
         assert!(found.refused.contains_key("vsns") && found.targets == [built_in()], "{found:?}");
     }
 
-    /// A target whose hook `install` is this script.
+    /// Returns a target with this script as its hook `install`.
     fn installable(script: &str) -> (TestDir, Manifest) {
         let folder = TestDir::new();
         folder.script("hooks/install", script);
@@ -598,7 +604,7 @@ mod tests {
         assert!(super::versions(Path::new("."), &manifest(Vec::new()), &BTreeMap::new()).is_empty());
     }
 
-    /// Runs the script with an `apt-get` of the test's own.
+    /// Runs the script with the test's own `apt-get`.
     fn script(bin: &TestDir, apt: &str) -> Command {
         bin.script("apt-get", apt);
         let mut command = Command::new("bash");
@@ -634,7 +640,8 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "E: no space left\n");
     }
 
-    /// What starts services is out of the way for apt alone, and a SIGKILL in the middle leaves nothing of that.
+    /// Regression test: services are disabled only for apt itself, and nothing of that remains
+    /// after a SIGKILL.
     #[test]
     fn a_kill_in_the_middle_of_an_installation_leaves_nothing_behind() {
         let starter = Path::new("/usr/sbin/invoke-rc.d");
@@ -662,7 +669,7 @@ mod tests {
         let policy = there("/usr/sbin/policy-rc.d");
         let before = fs::read(starter).unwrap();
         let mut child = script(&bin, &apt).spawn().unwrap();
-        // Opens when apt is under way.
+        // Opens once apt is running.
         fs::read(&go).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -767,7 +774,7 @@ mod tests {
         }
         fs::set_permissions(&targets, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(!is_there());
-        // In a folder of ours it is found, and refused with a reason.
+        // In our own folder the target is found, and refused with a reason.
         fs::set_permissions(&*folder, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(is_there());
     }

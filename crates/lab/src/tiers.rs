@@ -1,5 +1,5 @@
-//! What of a host's storage the folders of processes are on, and whose they are: worked out from the
-//! plan, and held against this machine before anything is made.
+//! Storage tiers of a host: the tiers that the processes' folders use, and the users that own these
+//! folders. Computed from the plan and checked on this machine before anything is made.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +14,12 @@ use runner::{TierFolder, TierMount};
 
 use crate::{Error, targets};
 
-/// Where the tiers of a virtual host are mounted inside.
+/// Mount point of a virtual host's tiers, inside the host.
 pub const TIERS: &str = "/run/plimsoll/tiers";
-/// The file system in memory that every user of a machine may write to.
+/// The file system in memory to which every user may write.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The user that a process runs as, if its description names one.
+/// Returns the user that a process runs as, if its description names one.
 pub fn user_of(process: &Process, parameters: &BTreeMap<String, String>) -> Option<String> {
     let mut user = process.user.clone()?;
     for (name, value) in parameters {
@@ -28,7 +28,7 @@ pub fn user_of(process: &Process, parameters: &BTreeMap<String, String>) -> Opti
     Some(user).filter(|user| !user.is_empty())
 }
 
-/// The users that the processes of a trial's target run as, by role.
+/// Returns the users that a trial's processes run as, by role.
 ///
 /// # Errors
 /// If the target's parameters do not fit its description.
@@ -41,12 +41,13 @@ pub fn users(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<BTreeMa
     Ok(manifest.processes.iter().filter_map(user).collect())
 }
 
-/// The role and the name of a folder that is written `role.folder`.
+/// Splits `role.folder` into role and folder.
 fn parts(folder: &str) -> (&str, &str) {
     folder.split_once('.').unwrap_or((folder, ""))
 }
 
-/// The tiers that folders of a host's roles are on, each with those folders: role, name, and both as one name.
+/// Returns the tiers that a host's roles use, each with its folders: role, name, and both as one
+/// name.
 pub fn on_host<'a>(
     lab: &'a plan::Lab,
     host: Option<&'a plan::Host>,
@@ -58,7 +59,7 @@ pub fn on_host<'a>(
     lab.tiers.iter().map(here).filter(|(_, folders)| !folders.is_empty())
 }
 
-/// A tier as a virtual host is told of it, without the device that it may be on.
+/// Returns a tier's mount for a virtual host. The caller adds the device, if there is one.
 pub fn mount_of(
     tier: &Tier,
     folders: &[(&str, &str, &str)],
@@ -76,10 +77,10 @@ pub fn mount_of(
     }
 }
 
-/// Whether this machine has what the tiers of a trial are made of, and its users.
+/// Checks that this machine has the tiers and the users of a trial.
 ///
 /// # Errors
-/// What is missing, with what helps.
+/// The missing part, with a remedy.
 pub fn check(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<(), Error> {
     if trial.lab.hosts.iter().any(|host| host.is_real()) {
         return Ok(());
@@ -95,7 +96,7 @@ pub fn check(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<(), Err
     Ok(())
 }
 
-/// Why nothing can be run as a user.
+/// Returns the error for a user that processes cannot run as.
 pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
     match problem {
         AccountProblem::Unknown => Error::NoUser { role: role.to_owned(), user: user.to_owned() },
@@ -107,7 +108,7 @@ pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
     }
 }
 
-/// Whether what is mounted there bypasses the page cache.
+/// Checks that the mounted file system bypasses the page cache.
 fn is_direct(path: &str, dax: bool, mount: Option<&MountPoint>) -> Result<(), Error> {
     let needs = |needs: String, instead: &str| {
         let what = "the tier `pmem`".to_owned();

@@ -1,9 +1,9 @@
-//! What only root and the caller can have written: files and folders that no other user of this
-//! machine can change or swap for others.
+//! Trusted files and folders: only root and the caller can have written them, and no other user of
+//! this machine can change or swap them.
 //!
-//! A path is resolved first, and then looked at from the top: what stands in a folder that only
-//! root and the caller may write to cannot be swapped any more, so that each step holds for the
-//! next ones. It is the rule of sshd for `authorized_keys`.
+//! A path is resolved first and then checked from the top. Only root and the caller can swap an
+//! entry of a folder that only they may write to. Therefore each checked step stays valid for the
+//! next ones. sshd uses the same rule for `authorized_keys`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -20,31 +20,31 @@ use rustix::process::geteuid;
 use crate::Error;
 use crate::untrusted_path::{TrustProblem, UntrustedPath, field};
 
-/// Others may make entries there, but rename or remove only their own.
+/// Sticky bit: others may make entries in the folder, but rename or remove only their own.
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Resolves a folder to which nobody but root and the caller can write, and which nobody else can swap.
+/// Resolves a folder that only root and the caller can write to or swap.
 ///
 /// # Errors
-/// [`Error::Distrusted`] with the folder on the way that is not so; [`Error::System`] if it is not there.
+/// [`Error::Distrusted`] with the first untrusted folder on the path; [`Error::System`] if the
+/// folder does not exist.
 pub fn folder(path: &Path) -> Result<PathBuf, Error> {
     resolved(path, false)
 }
 
-/// The same for a folder in which others may make entries of their own, such as /tmp: what is the caller's in it stays.
-///
-/// # Errors
-/// As [`folder`].
+/// Like [`folder`], but also accepts a folder in which others may make their own entries, such as
+/// /tmp. Entries of the caller stay safe in it.
 pub fn shared_folder(path: &Path) -> Result<PathBuf, Error> {
     resolved(path, true)
 }
 
-/// Makes a folder, with those above it, as a [`shared_folder`]. Nothing is made below a folder that is not one.
+/// Makes a folder with its parents, as a [`shared_folder`]. Makes nothing below an untrusted
+/// folder.
 ///
 /// # Errors
-/// Fails as [`folder`] does, or with [`Error::System`] if the folder cannot be made.
+/// Like [`folder`], or [`Error::System`] if the folder cannot be made.
 pub fn make_shared_folder(path: &Path) -> Result<(), Error> {
     let there = path.ancestors().find(|folder| folder.exists());
     shared_folder(there.unwrap_or(Path::new(".")))?;
@@ -65,7 +65,8 @@ fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
     Ok(found)
 }
 
-/// Whether only root and the caller can write to it. A shared folder is one in which others may have entries of their own.
+/// Checks that only root and the caller can write to a path. In a shared folder, others may have
+/// their own entries.
 fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), UntrustedPath> {
     let (mode, uid) = (found.mode(), geteuid().as_raw());
     if found.uid() != 0 && found.uid() != uid {
@@ -83,13 +84,15 @@ fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), Untrusted
     Ok(())
 }
 
-/// Whether nobody else is in the caller's group, as where each user has a group of his own and a umask of 002.
+/// Whether the caller is the only member of the group. Many systems give each user a private group
+/// and a umask of 002.
 fn is_own_group(gid: u32, uid: u32) -> bool {
     let text = |path: &str| procfs::text(Path::new(path)).unwrap_or_default();
     is_private_group(gid, uid, &text("/etc/passwd"), &text("/etc/group"))
 }
 
-/// The same by the text of both files. A group that is not in there has members that we do not know.
+/// Like [`is_own_group`], from the text of both files. A group that is missing there may have
+/// unknown members.
 fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
     let Some(user) = passwd.lines().find(|line| field(line, 2) == Some(uid)) else { return false };
     let name = user.split(':').next();
@@ -101,11 +104,11 @@ fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
         && members.filter(|member| !member.is_empty()).all(|one| Some(one) == name)
 }
 
-/// Reads a file that nobody but root and the caller can have written.
+/// Reads a file that only root and the caller can have written.
 ///
 /// # Errors
-/// [`Error::Distrusted`] if others can have, or if it is no regular file or longer than `at_most` bytes; [`Error::System`] if it
-/// cannot be read.
+/// [`Error::Distrusted`] if others can have written it, or if it is not a regular file or is longer
+/// than `at_most` bytes; [`Error::System`] if it cannot be read.
 pub fn read(path: &Path, at_most: u64) -> Result<String, Error> {
     let found = resolved(path, false)?;
     let file = open(&found)?;
@@ -114,26 +117,20 @@ pub fn read(path: &Path, at_most: u64) -> Result<String, Error> {
     text(&file, &found, at_most)
 }
 
-/// Reads a file of whomever, as long as it is a regular one: no pipe that has no end, no device.
-///
-/// # Errors
-/// As [`read`].
+/// Reads a regular file of any owner. Rejects pipes, which may never end, and devices.
 pub fn read_regular(path: &Path, at_most: u64) -> Result<String, Error> {
     let file = open(path)?;
     text(&file, path, at_most)
 }
 
-/// Opens a file without waiting for whoever is at the other end of it.
+/// Opens a file without blocking, even if it is a pipe.
 fn open(path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     opened.map(File::from).map_err(|error| Error::system(format!("read {}", path.display()))(error.into()))
 }
 
-/// The text of a regular file that is not too long.
-///
-/// # Errors
-/// As [`read`].
+/// Returns the text of a regular file, up to a size limit.
 pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
     let reading = || format!("read {}", path.display());
     let found = file.metadata().map_err(Error::system(reading()))?;
@@ -148,16 +145,14 @@ pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file or folder that is the caller's alone: of one name, and with nobody else's leave to write.
-///
-/// # Errors
-/// If it is not.
+/// Checks that a file or folder belongs to the caller alone: it has one name, and no other user may
+/// write to it.
 pub fn own(path: &Path, found: &Metadata) -> Result<(), UntrustedPath> {
     let why = match found.mode() {
         _ if found.uid() != geteuid().as_raw() => TrustProblem::Owner,
         mode if mode & OTHERS_WRITE != 0 => TrustProblem::Everybody,
         mode if mode & GROUP_WRITES != 0 => TrustProblem::Group(found.gid()),
-        // Without a name it was removed a moment ago.
+        // A file without a name was just removed.
         _ if found.is_file() && found.nlink() > 1 => TrustProblem::Links(found.nlink()),
         _ if !found.is_file() && !found.is_dir() => TrustProblem::Kind(kind(found)),
         _ => return Ok(()),
@@ -165,7 +160,7 @@ pub fn own(path: &Path, found: &Metadata) -> Result<(), UntrustedPath> {
     Err(UntrustedPath::of(path, found, why))
 }
 
-/// What stands at a path that could not be opened as the file or folder that it should be.
+/// Returns the error for a path that is not the expected kind of file.
 pub fn no_such(path: &Path, found: &Metadata) -> UntrustedPath {
     UntrustedPath::of(path, found, TrustProblem::Kind(kind(found)))
 }
@@ -182,10 +177,11 @@ fn kind(found: &Metadata) -> &'static str {
     }
 }
 
-/// Looks at all that is in a folder, and where its links lead: whatever in there is run is nobody else's.
+/// Checks everything in a folder, and the targets of its links: no other user can have written it.
 ///
 /// # Errors
-/// [`Error::Distrusted`] with the first that is not so; [`Error::System`] if it cannot be looked at.
+/// [`Error::Distrusted`] with the first untrusted entry; [`Error::System`] if an entry cannot be
+/// read.
 pub fn tree(path: &Path) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     let mut open = vec![folder(path)?];
@@ -211,14 +207,15 @@ pub fn tree(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a link leads; the folder, if it is one.
+/// Checks the target of a link. Returns it if it is a folder.
 fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
     if found.uid() != 0 && found.uid() != geteuid().as_raw() {
         return Err(UntrustedPath::of(link, found, TrustProblem::Owner).into());
     }
     match resolved(link, false) {
         Ok(path) => Ok(path.is_dir().then_some(path)),
-        // What an editor leaves beside a file leads nowhere. It may, where nobody else can make what it leads to.
+        // Editors leave dangling links next to files. They are accepted if no other user can make
+        // their target.
         Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
             let to = fs::read_link(link).map_err(Error::system(format!("look at {}", link.display())))?;
             let parent = link.parent().map(|folder| folder.join(to)).and_then(|to| to.parent().map(Path::to_path_buf));
@@ -229,13 +226,13 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-// A folder of the caller's own for what tells this program what to end, to remove or to set:
-// nobody else can have written what is read here.
+// A private folder of the caller, for files that tell this program what to end, to remove or to
+// set. No other user can have written these files.
 //
-// The folder is opened once and looked at, without following a link, and everything in it is
-// opened by that. So whatever somebody puts in its place meanwhile is not read.
+// The folder is opened once, without following a link, and checked. All its entries are opened
+// relative to that descriptor. If another user swaps the folder meanwhile, the new one is not read.
 
-/// The folder, open.
+/// An open private folder.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
@@ -243,11 +240,11 @@ pub struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Opens the folder; `None` if there is none.
+    /// Opens the folder. `None` if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Distrusted`] if it is not the caller's alone, or can be swapped by others; [`Error::System`] if it cannot be
-    /// opened.
+    /// [`Error::Distrusted`] if it does not belong to the caller alone, or if others can swap it;
+    /// [`Error::System`] if it cannot be opened.
     pub fn find(path: &Path) -> Result<Option<Self>, Error> {
         let is_there = path.symlink_metadata().is_ok();
         let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_there) else { return Ok(None) };
@@ -262,7 +259,7 @@ impl PrivateFolder {
                 return Err(no_such(path, &found).into());
             }
             Err(error) => {
-                // Not even opened by one who is not root: whose it is matters more.
+                // Without permission to open it, the owner is the more useful error.
                 if let Ok(found) = resolved.symlink_metadata() {
                     own(path, &found)?;
                 }
@@ -273,10 +270,10 @@ impl PrivateFolder {
         Ok(Some(Self { path: path.to_path_buf(), open }))
     }
 
-    /// Opens the folder, and makes it if there is none. From then on only the caller may enter it.
+    /// Opens the folder, or makes it. Removes access for other users.
     ///
     /// # Errors
-    /// As [`Self::find`], or if it cannot be made.
+    /// Like [`Self::find`], or if it cannot be made.
     pub fn make(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent() {
             shared_folder(parent)?;
@@ -296,37 +293,37 @@ impl PrivateFolder {
         Ok(folder)
     }
 
-    /// The path of an entry, for words.
+    /// Returns the path of an entry, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The names of all that is in it.
+    /// Returns the names of all entries.
     pub fn names(&self) -> Vec<String> {
         let entries = Dir::read_from(&self.open).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
         names.filter(|name| name != "." && name != "..").collect()
     }
 
-    /// Whether there is such an entry, whatever it is.
+    /// Whether there is an entry of this name, of any kind.
     pub fn has(&self, name: &str) -> bool {
         rustix::fs::statat(&self.open, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// A new file. It is only appended to.
+    /// Creates a file for appending.
     ///
     /// # Errors
-    /// What the system says; `AlreadyExists` if there is one.
+    /// The system's error; `AlreadyExists` if the file exists.
     pub fn create(&self, name: &str) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.open, name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Appends to a file, and has it on the disk.
+    /// Appends to a file and syncs it to disk.
     ///
     /// # Errors
-    /// As [`Self::read`], or if it cannot be written.
+    /// Like [`Self::read`], or if it cannot be written.
     pub fn append(&self, name: &str, text: &str) -> Result<(), Error> {
         let writing = || format!("write {}", self.path(name).display());
         let mut file = match self.create(name) {
@@ -341,13 +338,14 @@ impl PrivateFolder {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Distrusted`] if it is a link, a pipe or a device, is not the caller's alone, has another name, or is longer than
-    /// `at_most` bytes; [`Error::System`] if it cannot be read.
+    /// [`Error::Distrusted`] if it is a link, a pipe or a device, does not belong to the caller
+    /// alone, has a second name, or is longer than `at_most` bytes; [`Error::System`] if it cannot
+    /// be read.
     pub fn read(&self, name: &str, at_most: u64) -> Result<String, Error> {
         text(&self.open(name, OFlags::RDONLY)?, &self.path(name), at_most)
     }
 
-    /// Opens a file that is there, once it is sure that it is ours. Nobody at the other end is waited for.
+    /// Opens an existing file that belongs to the caller alone. Never blocks.
     fn open(&self, name: &str, how: OFlags) -> Result<File, Error> {
         let path = self.path(name);
         let opening = || format!("open {}", path.display());
@@ -366,24 +364,18 @@ impl PrivateFolder {
         }
     }
 
-    /// Whether a file was written to within this time.
+    /// Whether a file was written within this time.
     pub fn is_young(&self, name: &str, within: Duration) -> bool {
         let written = self.open(name, OFlags::RDONLY).ok().and_then(|file| file.metadata().ok()?.modified().ok());
         written.is_some_and(|written| written.elapsed().is_ok_and(|age| age < within))
     }
 
-    /// Gives a file another name, in the place of whatever has that.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Renames a file. Replaces an existing one.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.open, from, &self.open, to)?)
     }
 
-    /// Removes a file; there may be none.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Removes a file. Does nothing if it does not exist.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.open, name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -425,7 +417,7 @@ mod tests {
         mode(&folder.join("inner"), 0o777);
         assert_eq!(distrusted(read(&path, 10).unwrap_err()).path, folder.join("inner").canonicalize().unwrap());
         assert!(super::folder(&folder.join("inner")).is_err() && tree(&folder).is_err());
-        // As /tmp is: what is ours in it can be moved by nobody.
+        // In a sticky folder like /tmp, no other user can move our entries.
         mode(&folder.join("inner"), 0o1777);
         assert_eq!(read(&path, 10).unwrap(), "text");
         assert!(super::folder(&folder.join("inner")).is_err(), "but anybody can put more into it");
@@ -476,7 +468,7 @@ mod tests {
         chown(folder.join("inner"), Some(65534), None).unwrap();
         let found = distrusted(read(&path, 10).unwrap_err());
         assert_eq!(found.path, folder.join("inner").canonicalize().unwrap(), "its owner could swap what is in it");
-        // The group of a user alone, and one that he shares.
+        // A group with only this user, and a group that the user shares.
         chown(folder.join("inner"), Some(0), Some(65534)).unwrap();
         mode(&folder.join("inner"), 0o775);
         assert_eq!(distrusted(super::folder(&folder.join("inner")).unwrap_err()).why, TrustProblem::Group(65534));

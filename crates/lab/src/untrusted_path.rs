@@ -1,4 +1,4 @@
-//! Why a file or folder is not trusted, in words.
+//! Explanations why a file or folder is not trusted.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -8,35 +8,33 @@ use std::path::{Path, PathBuf};
 use linux::procfs;
 use rustix::process::geteuid;
 
-/// A file or folder that somebody else can have written.
+/// A file or folder that another user can have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntrustedPath {
-    /// Which.
     pub path: PathBuf,
-    /// Its owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Its permissions.
+    /// File mode with permissions.
     pub mode: u32,
-    /// What is wrong with it.
     pub why: TrustProblem,
 }
 
-/// What is wrong with a file or folder.
+/// The reason why a file or folder is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustProblem {
-    /// It belongs to neither root nor the caller, or not to the one who alone may own it.
+    /// The owner is neither root nor the caller, or not the only permitted owner.
     Owner,
-    /// Its group may write to it, and others than the caller are in that.
+    /// The group may write to it, and has members other than the caller.
     Group(u32),
-    /// Everybody may write to it.
+    /// Every user may write to it.
     Everybody,
-    /// It is something else: a link, a pipe, a device.
+    /// A link, a pipe or a device is in its place.
     Kind(&'static str),
-    /// The link leads nowhere, and others could make what it leads to.
+    /// The target of the link does not exist, and other users could make it.
     Dangling,
-    /// It has other names, which may be in folders of others.
+    /// The file has several names, which may be in folders of other users.
     Links(u64),
-    /// It is longer than this, bytes.
+    /// The file is longer than this limit, bytes.
     Long(u64),
 }
 
@@ -62,7 +60,7 @@ impl UntrustedPath {
         Self { path: path.to_path_buf(), uid: found.uid(), mode: found.mode(), why }
     }
 
-    /// What to do about it.
+    /// Returns a remedy.
     #[must_use]
     pub fn remedy(&self) -> String {
         let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
@@ -81,14 +79,14 @@ impl UntrustedPath {
     }
 }
 
-/// `nobody (uid 65534)`
+/// Formats a user, such as `nobody (uid 65534)`.
 fn user(uid: u32) -> String {
     let passwd = procfs::text(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find(|line| field(line, 2) == Some(uid)).and_then(|line| line.split(':').next());
     name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
-/// A number of a line of `/etc/passwd` or `/etc/group`.
+/// Returns a numeric field of a line of `/etc/passwd` or `/etc/group`.
 pub(crate) fn field(line: &str, index: usize) -> Option<u32> {
     line.split(':').nth(index)?.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! This program, sent along the stream that leads to a generator: at its other end a shell takes it, and becomes it.
+//! Delivery of this program through the stream to a generator. A shell at the other end receives
+//! the program and then replaces itself with it.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -11,12 +12,12 @@ use rustix::process::{Signal, kill_process_group};
 
 use crate::system_program::{KeptOutput, last_line};
 
-/// What the shell says, on standard error, when it has the program and no byte more.
+/// Line that the shell prints to standard error when it has received the whole program.
 const GOT: &str = "plimsoll: the program has come";
-/// How often is looked whether it has.
+/// Interval between checks for that line.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A program that can be sent.
+/// A program to send.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     packed: PathBuf,
@@ -24,31 +25,29 @@ pub struct Delivery {
     unpack: &'static str,
 }
 
-/// Why it did not arrive.
+/// Reason for a failed delivery.
 #[derive(Debug)]
 pub enum NotDelivered {
-    /// The way there ended; what was said last.
+    /// The stream ended. Contains its last line of standard error.
     Ended(String),
-    /// There was no place for it in time.
+    /// The time limit passed.
     Waited,
-    /// The user wants an end.
+    /// The user wants to end.
     Stopped,
-    /// This machine refused something.
+    /// A system call failed on this machine.
     System(io::Error),
 }
 
 impl Delivery {
-    /// Of a file, and the command that makes it a program again.
-    ///
-    /// # Errors
-    /// If there is no such file.
+    /// Creates a delivery of a packed file. `unpack` is the command that unpacks it.
     pub fn of(packed: &Path, unpack: &'static str) -> io::Result<Self> {
         let bytes = std::fs::metadata(packed)?.len();
         Ok(Self { packed: packed.to_path_buf(), bytes, unpack })
     }
 
-    /// What a shell does there. The file has no name any more when the program begins, so that nothing is left of it, however that ends.
-    /// The shell must not read ahead what is meant for the program: it is spoken to once all of it has come.
+    /// Returns the shell script for the other end. It deletes the program's file before it starts
+    /// the program, so that no file remains, however the program ends. The shell must not read
+    /// beyond the program. Therefore the sender waits for the shell's line before it sends orders.
     pub fn script(&self, command: &str) -> String {
         let Self { bytes, unpack, .. } = self;
         format!(
@@ -58,7 +57,8 @@ impl Delivery {
         )
     }
 
-    /// Sends it, and waits until it has come; the input is the program's from then on.
+    /// Sends the program, and waits until it has arrived. From then on, the returned input belongs
+    /// to the program.
     pub fn send(
         &self,
         carrier: &mut Child,
@@ -68,7 +68,8 @@ impl Delivery {
     ) -> Result<ChildStdin, NotDelivered> {
         let input = carrier.stdin.take();
         let input = input.ok_or_else(|| NotDelivered::System(io::Error::other("it was started without pipes")))?;
-        // Whoever waits for a place reads nothing, and holds up whoever writes.
+        // A platform that waits for a free place reads nothing, which would block a writer on this
+        // thread.
         let sent = self.send_aside(input).map_err(NotDelivered::System)?;
         while !errors.has_line(GOT) {
             if stop() {
@@ -86,13 +87,14 @@ impl Delivery {
         input.map_err(NotDelivered::System)
     }
 
-    /// Writes it by a thread of its own, which is not waited for where nobody reads any more.
+    /// Sends the program on a separate thread. If the other end stops reading, no one waits for the
+    /// thread.
     fn send_aside(&self, mut input: ChildStdin) -> io::Result<Receiver<io::Result<ChildStdin>>> {
         let mut file = File::open(&self.packed)?;
         let (done, sent) = channel();
         let send = move || {
             let copied = io::copy(&mut file, &mut input).and_then(|_| input.flush());
-            // Nobody may wait for it any more.
+            // An error means that no one waits for the result.
             let _ = done.send(copied.map(|()| input));
         };
         std::thread::Builder::new().name("send-program".to_owned()).spawn(send)?;
@@ -100,7 +102,7 @@ impl Delivery {
     }
 }
 
-/// What was said last beside the shell's own word.
+/// Returns the last line of standard error, except the shell's own line.
 #[must_use]
 pub fn last_words(errors: &KeptOutput) -> Option<String> {
     let said = errors.text();
@@ -108,14 +110,14 @@ pub fn last_words(errors: &KeptOutput) -> Option<String> {
     Some(runner::plain_text::beginning(last, runner::plain_text::LINE_CHARACTERS))
 }
 
-/// Ends a program that was started in a group of its own, with all that it has started there.
+/// Kills a program and its process group.
 pub fn end(carrier: &mut Child) {
-    // While it was not waited for, its number cannot have gone to another.
+    // The process id cannot belong to another process before it is waited for.
     if let (Ok(None), Some(group)) = (carrier.try_wait(), linux::pid(carrier.id())) {
-        // An error: none of them is left.
+        // An error means that no process of the group is left.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    // As above.
+    // An error means that the process has already been waited for.
     let _ = carrier.wait();
 }
 
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn a_program_arrives_hears_what_follows_and_leaves_no_file() {
         let (folder, there) = (TestDir::new(), TestDir::new());
-        // Longer than what a pipe holds.
+        // Larger than a pipe's buffer.
         let padding = "# padding\n".repeat(100_000);
         let program = folder.script("program", &format!("read -r line; echo \"$1 heard $line\"\nexit 0\n{padding}"));
         let delivery = Delivery::of(&program, "cat").unwrap();
@@ -191,7 +193,7 @@ mod tests {
         std::fs::write(&program, b"\x7fELF and not more").unwrap();
         let delivery = Delivery::of(&program, "cat").unwrap();
         let (mut carrier, errors) = shell(&delivery.script("generator"), &folder);
-        // The shell has it, and finds out only then that it is no program.
+        // The shell received the file, and only then finds that it is not a program.
         drop(delivery.send(&mut carrier, &errors, soon(), &never));
         assert!(!carrier.wait().unwrap().success());
         assert!(last_words(&errors).is_some());

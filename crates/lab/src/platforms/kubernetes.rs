@@ -1,5 +1,6 @@
-//! Generators as the pods of one indexed Job, each reached by `kubectl attach`. Nothing of ours is installed in the cluster, and no right is
-//! needed but in one namespace: the user's own `kubectl` speaks for the user.
+//! Load generators as the pods of one indexed Kubernetes Job. Each is reached with `kubectl
+//! attach`. Nothing is installed in the cluster. The user's own `kubectl` needs permissions in one
+//! namespace only.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -13,30 +14,30 @@ use super::{Request, Way, no_program};
 use crate::Error;
 use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
-/// What tells the Jobs of a run from all others.
+/// Label that marks the Jobs of a run.
 const RUN_LABEL: &str = "plimsoll.dev/run";
-/// What tells the pods of one Job.
+/// Label that marks the pods of a Job.
 const JOB_LABEL: &str = "plimsoll.dev/job";
-/// Where Kubernetes writes down which pod of a Job one is.
+/// Annotation in which Kubernetes stores a pod's index in its Job.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The container's name.
+/// Name of the container.
 const CONTAINER: &str = "generator";
-/// Nobody in particular.
+/// User id of the unprivileged user `nobody`.
 const NOBODY: u32 = 65534;
-/// A Job that has ended goes by itself after so long, if nobody removes it.
+/// Time after which Kubernetes removes an ended Job, seconds.
 const KEPT_S: u64 = 300;
-/// For an answer of the API server.
+/// Time limit for an answer of the API server.
 const TO_ANSWER: Duration = Duration::from_secs(30);
-/// How often is looked whether pods run.
+/// Interval between checks whether the pods run.
 const GLANCE: Duration = Duration::from_millis(300);
-/// What one has to be allowed, for who is not.
+/// Required permissions, for users who lack them.
 const RIGHTS: &str =
     "one needs, in that namespace: jobs (create, get, list, delete), pods (get, list), pods/attach (create)";
 
-/// Asks for the pods of all generators, waits until they run, and gives the way to each.
+/// Requests the pods of all generators, waits until they run, and returns a connection to each.
 ///
 /// # Errors
-/// What the cluster says, in its own words.
+/// The cluster's own message.
 pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Way>, Error> {
     let kubectl = Kubectl::of(&fleet.kubernetes);
     let name = format!("plimsoll-{}-{}", request.run, request.number);
@@ -69,10 +70,10 @@ pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Way>, Er
     }
 }
 
-/// Has the Jobs of a run removed, and with them their pods; their names.
+/// Removes the Jobs of a run with their pods. Returns the Jobs' names.
 ///
 /// # Errors
-/// In words, if the cluster was not reached.
+/// Text, if the cluster was not reached.
 pub fn remove(settings: &KubernetesFleet, run: &str) -> Result<Vec<String>, String> {
     let kubectl = Kubectl::of(settings);
     let selector = format!("--selector={RUN_LABEL}={run}");
@@ -87,7 +88,8 @@ pub fn remove(settings: &KubernetesFleet, run: &str) -> Result<Vec<String>, Stri
     Ok(outcome.output.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect())
 }
 
-/// The context that holds now, where none is named: another may hold when the run's Jobs are removed.
+/// Returns the settings with the current context filled in, if they name none. The current context
+/// may differ when the run's Jobs are removed.
 pub fn settled(settings: &KubernetesFleet) -> KubernetesFleet {
     let mut settled = settings.clone();
     if settled.context.is_none() {
@@ -98,12 +100,13 @@ pub fn settled(settings: &KubernetesFleet) -> KubernetesFleet {
     settled
 }
 
-/// A warning beside what was created, such as one of pod security.
+/// Returns a warning printed with the creation, such as one about pod security.
 fn warning(errors: &str) -> Option<String> {
     errors.lines().find(|line| line.starts_with("Warning:")).map(ToOwned::to_owned)
 }
 
-/// The Job, as the API has it: all of its pods or none, in the namespace that enforces most, gone by itself if nobody removes it.
+/// Returns the Job for the API: it fails if one pod fails, meets the strictest pod security
+/// standard, and is removed automatically after its end.
 fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
     let settings = &fleet.kubernetes;
     let labels = json!({ RUN_LABEL: request.run, JOB_LABEL: name, "app.kubernetes.io/name": "plimsoll" });
@@ -116,7 +119,7 @@ fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
             "completionMode": "Indexed",
             "completions": fleet.generators,
             "parallelism": fleet.generators,
-            // One that is lost ends all: it is never started again into a load.
+            // One failed pod ends the Job. A pod must not be restarted during a load.
             "backoffLimit": 0,
             "activeDeadlineSeconds": request.longest.as_secs().max(1),
             "ttlSecondsAfterFinished": KEPT_S,
@@ -145,7 +148,8 @@ fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
                         "name": CONTAINER,
                         "image": settings.image,
                         "command": ["sh", "-c", request.script],
-                        // Its input ends with the stream, and it with its input.
+                        // The container's input ends with the stream, and the container then ends
+                        // too.
                         "stdin": true,
                         "stdinOnce": true,
                         "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
@@ -162,26 +166,27 @@ fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
     })
 }
 
-/// The user's `kubectl`, with the context and namespace that are asked for.
+/// The user's `kubectl`, with the configured context and namespace.
 #[derive(Debug)]
 pub struct Kubectl {
     words: Vec<String>,
-    /// What one has to be allowed for what is asked of it, for who is not.
+    /// Required permissions, for users who lack them.
     rights: &'static str,
 }
 
 impl Kubectl {
-    /// For this context and namespace, or those that hold anyway.
+    /// Creates a client for this context and namespace. The defaults of `kubectl` apply without
+    /// them.
     pub fn new(context: Option<&str>, namespace: Option<&str>, rights: &'static str) -> Self {
         let word = |name: &str, value: Option<&str>| value.map(|value| format!("--{name}={value}"));
         let words = [word("context", context), word("namespace", namespace)];
         Self { words: words.into_iter().flatten().collect(), rights }
     }
 
-    /// What kubectl says, and what one has to be allowed where that is what is missing.
+    /// Returns kubectl's message as an error, with the required permissions if they are missing.
     pub fn refused(&self, errors: &str) -> Error {
         let said = last_line(errors);
-        // Pod security forbids as well, whatever one is allowed.
+        // Pod security also forbids things, but permissions do not help then.
         let lacks_rights = said.contains("forbidden") && !said.contains("PodSecurity");
         let hint = if lacks_rights { format!("; {}", self.rights) } else { String::new() };
         Error::Platform { reason: format!("kubectl says: {said}{hint}") }
@@ -191,7 +196,7 @@ impl Kubectl {
         Self::new(settings.context.as_deref(), settings.namespace.as_deref(), RIGHTS)
     }
 
-    /// A program that is the stream to a container of a pod.
+    /// Returns the command that is a stream to a container of a pod.
     pub fn attached(&self, pod: &str, container: &str) -> Command {
         self.command(&["attach", "--stdin", "--quiet", "--container", container, pod])
     }
@@ -202,10 +207,10 @@ impl Kubectl {
         command
     }
 
-    /// Has it do something, to its end.
+    /// Runs kubectl to its end.
     ///
     /// # Errors
-    /// If there is no `kubectl`, no answer in time, or the user wants an end.
+    /// If there is no `kubectl`, no answer in time, or the user wants to end.
     pub fn play(&self, words: &[&str], stop: &dyn Fn() -> bool) -> Result<CommandOutcome, Error> {
         let outcome = run_within(self.command(words), Stdio::null(), TO_ANSWER, stop);
         let outcome = outcome.map_err(|error| no_program("kubectl", &error))?;
@@ -220,7 +225,8 @@ impl Kubectl {
         Ok(outcome)
     }
 
-    /// The pods of a Job once all run, in order; before that, for what one of them waits.
+    /// Returns the pods of a Job in order, once all run. Before that, returns the reason why one of
+    /// them waits.
     fn pods(
         &self,
         job: &str,
@@ -242,10 +248,10 @@ impl Kubectl {
         Ok((is_whole.then(|| running.into_values().collect()), waits_for.flatten()))
     }
 
-    /// All pods with these labels.
+    /// Returns all pods with these labels.
     ///
     /// # Errors
-    /// What the cluster says.
+    /// The cluster's own message.
     pub fn selected(&self, labels: &str, stop: &dyn Fn() -> bool) -> Result<Vec<Pod>, Error> {
         let selector = format!("--selector={labels}");
         let outcome = self.play(&["get", "pods", &selector, "--output=json"], stop)?;
@@ -257,7 +263,7 @@ impl Kubectl {
         Ok(list.items)
     }
 
-    /// Why a Job has no pod at all, where one may read events.
+    /// Returns the reason why a Job has no pods, if the user may read events.
     fn why_no_pod(&self, job: &str) -> Option<String> {
         let selector = format!("--field-selector=involvedObject.name={job},type=Warning");
         let words = ["get", "events", &selector, "--output=jsonpath={.items[*].message}"];
@@ -272,21 +278,21 @@ impl Kubectl {
     }
 }
 
-/// Where a generator is.
+/// Location of a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PodPlace {
     name: String,
     node: String,
 }
 
-/// How far a pod is.
+/// State of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PodState {
-    /// It runs; with its number in the Job, from 0.
+    /// The pod runs. Contains its index in the Job, from 0.
     Runs(u32, PodPlace),
-    /// It does not yet; why, if the cluster says so.
+    /// The pod does not run yet. Contains the cluster's reason, if any.
     Waits(Option<String>),
-    /// It never will.
+    /// The pod will never run.
     Failed(String),
 }
 
@@ -295,7 +301,7 @@ struct PodList {
     items: Vec<Pod>,
 }
 
-/// A pod, of all that the API says of it what is looked at here.
+/// The parts of the API's pod object that are used here.
 #[derive(Debug, Deserialize)]
 pub struct Pod {
     metadata: PodMetadata,
@@ -310,7 +316,7 @@ struct PodMetadata {
     name: String,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
-    /// It is being deleted.
+    /// Time of the deletion request, if the pod is being deleted.
     #[serde(default, rename = "deletionTimestamp")]
     deleted: Option<String>,
 }
@@ -370,7 +376,7 @@ impl WaitingReason {
     }
 }
 
-/// Reasons of a container that waits which no waiting changes.
+/// Reasons for a waiting container that will never start.
 const FINAL: &[&str] = &[
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -381,23 +387,21 @@ const FINAL: &[&str] = &[
 ];
 
 impl Pod {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Its address.
     pub fn address(&self) -> &str {
         &self.status.pod_ip
     }
 
-    /// Whether it serves: it is ready, and nobody has asked for its end.
+    /// Whether the pod serves: it is ready, and its deletion was not requested.
     pub fn is_ready(&self) -> bool {
         let ready = |one: &PodCondition| one.r#type == "Ready" && one.status == "True";
         self.metadata.deleted.is_none() && self.status.conditions.iter().any(ready)
     }
 
-    /// Whether a container that was added to it runs; in words if it never will.
+    /// Whether a container that was added to the pod runs. Fails if it never will.
     pub fn runs_added(&self, container: &str) -> Result<bool, String> {
         let Some(status) = self.status.ephemeral_container_statuses.iter().find(|one| one.name == container) else {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! Generators as jobs of `srun`, one each: it asks for a place, waits for it, and is the stream.
+//! Load generators as Slurm jobs, one `srun` process each. It requests a place, waits for it, and
+//! is the stream to the generator.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,10 +9,10 @@ use experiment::plan::Fleet;
 use super::{Request, Way, no_program};
 use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
-/// For an answer of Slurm's controller.
+/// Time limit for an answer of Slurm's controller.
 const TO_ANSWER: Duration = Duration::from_secs(30);
 
-/// The way to each generator. There is no place for it before somebody goes it.
+/// Returns the connection to each generator. Its place is requested only when the command starts.
 pub fn ways(fleet: &Fleet, request: &Request<'_>) -> Vec<Way> {
     let way = |number| {
         let mut command = Command::new("srun");
@@ -29,32 +30,32 @@ fn words(fleet: &Fleet, request: &Request<'_>) -> Vec<String> {
         "--ntasks=1".to_owned(),
         format!("--cpus-per-task={}", fleet.threads),
         format!("--time={minutes}"),
-        // A line goes when it is there.
+        // Passes on each line at once.
         "--unbuffered".to_owned(),
     ];
     words.extend(fleet.slurm.partition.iter().map(|partition| format!("--partition={partition}")));
-    // The last of an option holds.
+    // The last value of an option wins, so the user's options come last.
     words.extend(fleet.slurm.options.iter().cloned());
     words.extend(["sh", "-c", request.script].map(ToOwned::to_owned));
     words
 }
 
-/// What all jobs of a run are called.
+/// Returns the name of all jobs of a run.
 fn name(run: &str) -> String {
     format!("plimsoll-{run}")
 }
 
-/// Why jobs of the run still wait, in Slurm's own words.
+/// Returns Slurm's reasons why jobs of the run wait.
 #[must_use]
 pub fn why_waiting(run: &str) -> Option<String> {
     let jobs = jobs(run, "%i is %T: %r").ok()?;
     (!jobs.is_empty()).then(|| jobs.join("; "))
 }
 
-/// Has all jobs of a run ended; their numbers.
+/// Cancels all jobs of a run. Returns their numbers.
 ///
 /// # Errors
-/// In words, if Slurm was not reached.
+/// Text, if Slurm was not reached.
 pub fn remove(run: &str) -> Result<Vec<String>, String> {
     let why = |reason: &str| format!("jobs named {} were not looked for: {reason}", name(run));
     let there = jobs(run, "%i").map_err(|reason| why(&reason))?;
@@ -68,7 +69,7 @@ pub fn remove(run: &str) -> Result<Vec<String>, String> {
     Ok(there.into_iter().map(|number| format!("Slurm's job {number}")).collect())
 }
 
-/// The run's jobs that wait or run, as the format has them.
+/// Returns the run's waiting and running jobs, in squeue's output format `format`.
 fn jobs(run: &str, format: &str) -> Result<Vec<String>, String> {
     let words = ["--noheader".to_owned(), format!("--name={}", name(run)), format!("--format={format}")];
     let outcome = play("squeue", &words)?;
