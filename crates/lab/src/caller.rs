@@ -17,7 +17,6 @@ pub trait Caller: Send + Sync {
     ///
     /// # Errors
     /// Text, if the operation could not be sent or was refused.
-    /// In words, if the operation could not be sent or was refused.
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         self.call(service, operation, with)
     }

@@ -1,5 +1,4 @@
-//! What the tests of this crate share: a small server, a trial, a caller, hosts that are fakes.
-//! Not for anything else.
+//! Shared helpers for this crate's tests: a small server, a trial, a caller and fake hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -31,13 +30,13 @@ use crate::registry::Registry;
 use crate::session::RunnerSession;
 use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp, StorageFigures};
 
-/// A runner on a thread of this process.
+/// Starts a runner on a thread of this process.
 pub fn runner_thread(input: PipeReader, output: PipeWriter) -> JoinHandle<u8> {
     let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
     std::thread::Builder::new().spawn(move || runner::serve(false, input, output)).unwrap()
 }
 
-/// A process of the small server below, ready when it accepts.
+/// Returns a process that runs the small server below. It is ready when it answers `ping`.
 pub fn server(role: &str) -> Process {
     Process {
         env: BTreeMap::from([
@@ -53,7 +52,8 @@ pub fn server(role: &str) -> Process {
     .ready_when(ReadyCheck::Call("ping".to_owned()), 20.0)
 }
 
-/// A process that runs a shell script and is ready at once if `server` is.
+/// Returns a process that runs a shell script. It is ready when the role `server` accepts
+/// connections.
 pub fn shell(role: &str, script: &[&str]) -> Process {
     Process {
         role: role.to_owned(),
@@ -139,7 +139,7 @@ pub fn folder_trial() -> plan::Trial {
     trial(plan::TargetKind::Folder { name: "test".to_owned(), with: BTreeMap::new() })
 }
 
-/// A run with a registry of its own, so that tests do not see each other.
+/// A run with a separate registry, so that tests do not see each other's runs.
 pub struct Bench {
     pub registry: Registry,
     pub folder: TestDir,
@@ -182,13 +182,13 @@ impl Bench {
         fs::read_to_string(self.folder.join(format!("logs/n1.{role}.log"))).unwrap_or_default()
     }
 
-    /// Every process of the run that is alive.
+    /// Returns the number of the run's live processes.
     pub fn alive(&self) -> usize {
         self.registry.ledger().marks().find().len()
     }
 }
 
-/// Speaks the small server's protocol: a line there, a line back.
+/// Client of the small server's protocol: one line per request and one per answer.
 pub struct LineClient;
 
 impl LineClient {
@@ -223,12 +223,12 @@ impl Caller for LineClient {
     }
 }
 
-/// A command that a test starts says nothing of it.
+/// Returns the address to listen on. A command that a test starts does not set the variable.
 fn serve_host() -> String {
     std::env::var("SERVE_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned())
 }
 
-/// Not a test: the small server, started by tests.
+/// The small server. This is no test; tests start it.
 #[test]
 #[ignore = "a server, started by other tests"]
 fn serve() {
@@ -255,12 +255,12 @@ fn serve() {
     }
 }
 
-// Hosts for tests of a deployment: each is all this machine at a loopback address of its own, or
-// stands on paper, where what is done to it is only written down; and a test can lose it.
+// Hosts for tests of a deployment. A fake host is either this machine at its own loopback address,
+// or a recorder that only notes each operation. Tests can make it fail.
 
 static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
 
-/// What was done to all hosts of a deployment, in order, a line each: `n1 inject it#1 …`.
+/// Operations on all hosts of a deployment, in order, one line each: `n1 inject it#1 …`.
 #[derive(Clone, Default)]
 pub struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -269,30 +269,30 @@ impl Notes {
         self.0.lock().unwrap().push(format!("{host} {text}"));
     }
 
-    /// Since the last call.
+    /// Returns the notes since the previous call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
-/// What a test does to a host behind the deployment's back.
+/// Failures that a test causes on a host without the deployment's knowledge.
 #[derive(Debug, Clone, Default)]
 pub struct Strings {
-    /// It does not answer.
+    /// The host does not answer.
     pub is_lost: Arc<AtomicBool>,
-    /// It refuses so many ports.
+    /// Number of ports that the host still refuses.
     pub refuses_ports: Arc<AtomicUsize>,
-    /// It refuses what contains this word.
+    /// The host refuses operations whose note contains this word.
     pub refuses: Arc<Mutex<Option<&'static str>>>,
-    /// It is taken for a real machine.
+    /// The host claims to be a real machine.
     pub is_real: bool,
 }
 
-/// What is behind a host.
+/// The implementation of a fake host.
 enum FakeBackend {
     /// This machine: processes are real.
     Machine(Box<dyn Host>),
-    /// Nothing but something to connect to, so that its processes are found ready.
+    /// A listener only, so that processes pass their readiness check.
     Paper(TcpListener),
 }
 
@@ -301,7 +301,7 @@ pub struct FakeHost {
     pub kind: HostKind,
     address: String,
     figures: HostFigures,
-    /// `None`: it cannot be measured.
+    /// `None` if the storage cannot be measured.
     pub storage: Option<HostFigures>,
     notes: Notes,
     strings: Strings,
@@ -309,7 +309,7 @@ pub struct FakeHost {
 }
 
 impl FakeHost {
-    /// `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
+    /// Creates a host: `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
     pub fn new(number: usize, registry: &Registry, strings: Strings) -> Self {
         let name = format!("n{number}");
         let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
@@ -474,7 +474,7 @@ impl Host for FakeHost {
     }
 }
 
-/// A process that ends when it is told to.
+/// A process that ends on SIGTERM or SIGKILL.
 struct FakeProcess {
     pid: u32,
     name: String,
@@ -515,7 +515,7 @@ impl crate::host_process::HostProcess for FakeProcess {
     }
 }
 
-/// Fake hosts for these roles (`""`: all roles), with the strings of each.
+/// Fake hosts for these roles (`""`: all roles), with the failures of each.
 pub struct FakeLab<'a> {
     pub bench: &'a Bench,
     pub trial: plan::Trial,
@@ -547,7 +547,7 @@ impl<'a> FakeLab<'a> {
     }
 }
 
-/// Words for what was observed: `+n1`, `+n1.server`, `-n1.server`.
+/// Formats events as words: `+n1`, `+n1.server`, `-n1.server`.
 pub fn story(observed: &[HostEvent]) -> Vec<String> {
     let word = |observed: &HostEvent| match &observed.what {
         What::HostUp { host, .. } => format!("+{host}"),
@@ -562,9 +562,9 @@ pub fn story(observed: &[HostEvent]) -> Vec<String> {
     observed.iter().map(word).collect()
 }
 
-// A deployment whose hosts stand on paper, for tests of what is done to them.
+// A deployment on hosts that only record operations.
 
-/// One at 127.0.0.1, one at 127.0.0.2, …, all on the same port.
+/// Returns listeners at 127.0.0.1, 127.0.0.2, …, all on the same port.
 fn listeners(count: u8) -> Vec<TcpListener> {
     let on_same_port = || -> std::io::Result<Vec<TcpListener>> {
         let first = TcpListener::bind("127.0.0.1:0")?;
@@ -575,7 +575,7 @@ fn listeners(count: u8) -> Vec<TcpListener> {
     (0..100).find_map(|_| on_same_port().ok()).expect("no port is free on all of them")
 }
 
-/// Always answers.
+/// A caller for which every operation succeeds.
 pub struct AlwaysOk;
 
 impl Caller for AlwaysOk {
@@ -584,7 +584,8 @@ impl Caller for AlwaysOk {
     }
 }
 
-/// A deployment of a server and an agent on each of several fake hosts, and what was done to them.
+/// A deployment of a server and an agent on each of several fake hosts, with the recorded
+/// operations.
 pub struct FakeDeployment {
     pub deployment: Deployment,
     pub notes: Notes,
@@ -603,7 +604,7 @@ impl FakeDeployment {
         Self::of_target(&manifest(vec![server, shell("agent", &[]).after("server")]), count, lab, adjust)
     }
 
-    /// Behind a proxy on `n1`: so many members, which run nothing else.
+    /// Creates a deployment with a proxy on `n1` and this number of members, each on its own host.
     pub fn behind_a_proxy(members: u8) -> Self {
         let role = |number: u8| if number == 1 { "proxy" } else { "member" }.to_owned();
         let host =
@@ -647,7 +648,8 @@ impl FakeDeployment {
         Self { deployment, notes, refuses, _bench: bench }
     }
 
-    /// What was done since the last call. What was done to several hosts at once is in their order.
+    /// Returns the operations since the previous call. Sorts those that ran on several hosts in
+    /// parallel.
     pub fn done(&self) -> Vec<String> {
         let mut done = self.notes.take();
         let at_once =
@@ -658,7 +660,7 @@ impl FakeDeployment {
         done
     }
 
-    /// From now on, whatever contains this word is refused.
+    /// Refuses all further operations whose note contains this word.
     pub fn refuse(&self, word: Option<&'static str>) {
         *self.refuses.lock().unwrap() = word;
     }

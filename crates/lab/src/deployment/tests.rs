@@ -1,5 +1,5 @@
-//! Tests of sites on this machine and on several hosts: order, readiness, resistance, the story
-//! of a start that failed, and that nothing is ever left.
+//! Tests of deployments on this machine and on several hosts: start order, readiness, failures, the
+//! events of a failed start, and that nothing is left behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ fn processes_come_up_in_order_and_go_down_in_reverse() {
     let note = bench.folder.join("stops");
     let stop =
         |name: &str| format!("trap 'echo {name} >> {}; exit 0' TERM; while :; do sleep 0.05; done", note.display());
-    // In the file the last comes first.
+    // The last role comes first in the file.
     let manifest = manifest(vec![
         shell("third", &[&stop("third")])
             .ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)
@@ -47,7 +47,8 @@ fn processes_come_up_in_order_and_go_down_in_reverse() {
     assert_eq!(ups_and_downs(&deployment.poll()), ["up server", "up second", "up third"]);
     assert_eq!(deployment.members().len(), 3);
     deployment.stop().unwrap();
-    // A trap that is not set yet lets the signal kill the shell: then it wrote nothing, but its end is seen all the same.
+    // If a trap is not set yet, the signal kills the shell. The shell then writes nothing, but its
+    // end is still reported.
     assert_eq!(ups_and_downs(&deployment.poll()), ["down third true", "down second true", "down server true"]);
     assert!(deployment.members().is_empty());
     assert_eq!(bench.alive(), 0);
@@ -86,7 +87,7 @@ fn a_stubborn_process_is_killed() {
 fn what_leaves_its_process_group_is_found_and_killed() {
     let bench = Bench::new();
     let note = bench.folder.join("escaped");
-    // In a session and group of its own, and with a parent that is gone.
+    // The process has its own session and group, and its parent is gone.
     let escape = format!("setsid sh -c 'echo $$ > {}; exec sleep 1000' &\nexec sleep 1000", note.display());
     let manifest = manifest(vec![server("server"), shell("parent", &[&escape]).after("server")]);
     let mut deployment = bench.up(&manifest).unwrap();
@@ -273,7 +274,7 @@ fn what_runs_already_is_only_looked_at() {
     assert_eq!((deployment.service(), deployment.members()), (url.clone(), Vec::new()));
     assert_eq!((deployment.inspect(), deployment.watched().host()), (None, "local"));
     deployment.stop().unwrap();
-    // Bound and not listening: nobody else gets this port meanwhile.
+    // Bound but not listening, so no other process gets this port meanwhile.
     let bound = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
     rustix::net::bind(&bound, &"127.0.0.1:0".parse::<std::net::SocketAddrV4>().unwrap()).unwrap();
     let port = std::net::SocketAddrV4::try_from(rustix::net::getsockname(&bound).unwrap()).unwrap().port();
@@ -360,7 +361,7 @@ fn one_that_ends_by_itself_is_quoted() {
     assert!(deployment.poll().iter().all(silent), "of those that were meant to end nobody asks");
 }
 
-/// A proxy, and members that serve it.
+/// Returns a target with a proxy and its members.
 fn target() -> Manifest {
     let mut manifest = manifest(vec![server("server"), server("proxy").after("server")]);
     manifest.about.service = "proxy.service".to_owned();
@@ -399,7 +400,7 @@ fn a_record_is_a_text_or_a_value_with_its_version() {
 #[test]
 fn every_member_that_is_up_is_asked_by_itself_and_nobody_else() {
     let bench = Bench::new();
-    // The one on n3 cannot answer.
+    // The member on n3 fails.
     let script = r#"echo "$PLIMSOLL_NAME" >> asked
 [ "$PLIMSOLL_NAME" = n3 ] && { echo "tables are not loaded" >&2; exit 7; }
 printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES""#;
@@ -407,7 +408,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     let lab = FakeLab::new(&bench, &["proxy", "server", "server", "server"]);
     let mut deployment = lab.up(&target()).unwrap();
     assert!(deployment.can_audit());
-    // Of n4 the process is gone, with the host still there.
+    // The process on n4 is gone, but its host is still up.
     let post = deployment.post_of("n4", None).unwrap();
     deployment.signal(post, Signal::KILL, true).unwrap();
     until("it is down", || {
@@ -443,7 +444,7 @@ fn without_the_hook_nobody_is_asked() {
     assert_eq!((deployment.can_audit(), deployment.audit()), (false, Vec::new()));
 }
 
-/// 50,000 records of 200 quotes, which take 400 bytes of JSON, on a single line.
+/// 50,000 records of 200 quotes, which take 400 bytes of JSON each, on a single line.
 const LARGE: &str = r#"awk 'BEGIN { v = ""; for (i = 0; i < 200; i++) v = v "\\\""; printf "{\"records\": {";
 for (i = 0; i < 50000; i++) printf "%s\"k%d\": \"%s\"", i ? ", " : "", i, v; print "}}" }'"#;
 
@@ -454,7 +455,7 @@ fn a_large_table_is_taken_whole() {
     let mut deployment = FakeLab::new(&bench, &[""]).up(&target()).unwrap();
     let table = deployment.audit().remove(0).replica.holds.unwrap();
     assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
-    // Others are cut as before.
+    // Other hooks keep their limit.
     let hook = deployment.hook_at(&deployment.hook_hosts[0].clone(), "audit", AUDIT_PATIENCE).unwrap();
     assert_eq!(hook.ask().unwrap_err().to_string(), "hook `audit` failed: its answer is longer than 8 MiB");
 }
@@ -489,7 +490,7 @@ fn role_by_role_on_all_hosts_and_back() {
     assert_eq!(downs[6..], ["-n1", "-n2", "-n3"]);
     assert_eq!(bench.alive(), 0);
     assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
-    // Once more is harmless.
+    // A second call does nothing.
     deployment.kill_all().unwrap();
     assert!(deployment.poll().is_empty() && deployment.member_hosts().is_empty());
 }
@@ -509,7 +510,7 @@ fn the_hosts_of_a_role_do_not_wait_for_each_other() {
     let bench = Bench::new();
     let seen = bench.folder.join("seen");
     fs::create_dir(&seen).unwrap();
-    // None of them is ready before all have been started.
+    // No process is ready before all have started.
     let all = (1..=3).map(|number| format!("[ -e {}/n{number} ]", seen.display())).collect::<Vec<_>>().join(" && ");
     let serve = ourselves("fakes::serve").join(" ");
     let script = format!(": > {}/{{name}}; until {all}; do sleep 0.02; done; exec {serve}", seen.display());
@@ -544,7 +545,7 @@ fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
 fn one_that_dies_ends_the_start_and_its_story_is_told() {
     let bench = Bench::new();
     let serve = ourselves("fakes::serve").join(" ");
-    // The others would be ready only long after.
+    // The others would be ready only much later.
     let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
     let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
     let failed = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
@@ -561,7 +562,7 @@ fn one_that_dies_ends_the_start_and_its_story_is_told() {
 fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_others() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
-    // A link that is there on n1 only.
+    // The link exists on n1 only.
     let link = bench.folder.join("n1");
     std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
     let program = format!("{}/{{name}}", bench.folder.display());
@@ -636,7 +637,7 @@ fn a_quick_start_is_over_before_the_target_is_up() {
         *lab.strings[1].refuses.lock().unwrap() = refused;
         lab.up(&manifest(vec![server("server")])).map(|mut deployment| deployment.kill_all().unwrap())
     };
-    // What a host refuses, it was asked for.
+    // The host refuses an operation only if the deployment requested it.
     for refused in [Some("n2 inject quick start"), Some("n2 heal quick start")] {
         assert!(up(false, refused).is_ok());
         assert!(up(true, refused).is_err_and(|not_up| not_up.error.to_string().contains("it cannot")));

@@ -1,4 +1,4 @@
-//! Tests of the faults: their arguments and whom they hit, on real processes, on virtual hosts.
+//! Tests of the faults: their arguments and victims, on real processes and on virtual hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
     assert_eq!(starts.lines().count(), 2, "the data folder is the same: {starts}");
     assert!(matches!(deployment.poll().first().unwrap().what, What::ProcessUp { .. }));
 
-    // The end of the one that came back is not meant.
+    // The end of the restarted process is not expected.
     deployment.caller().provoke(&service, "crash", &BTreeMap::new()).unwrap();
     until("its end is seen", || {
         seen.extend(downs(&mut deployment));
@@ -118,7 +118,7 @@ fn a_call_reaches_the_target_also_if_it_dies_of_it() {
         seen.extend(downs(&mut deployment));
         !seen.is_empty()
     });
-    // Crashed by a call, not by us: the events say so, whoever asked.
+    // An operation crashed it, not a fault, so the events call it unexpected.
     assert_eq!(seen, [("exit 101".to_owned(), false)]);
 }
 
@@ -135,7 +135,7 @@ fn what_the_experiment_did_not_start_is_not_broken() {
     }
 }
 
-/// A container, a unit of systemd or a cluster's own tool is broken by its own program, which the user spells out.
+/// The user's own command can break a container, a unit of systemd or a cluster.
 #[test]
 fn a_command_breaks_what_runs_already() {
     let bench = Bench::new();
@@ -325,7 +325,7 @@ fn a_partition_cuts_every_host_as_its_shape_says() {
     stage.inject(&with("partition", "n2", json!({"shape": "one_way"})), 1).unwrap();
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n3", &[n2], &[])]);
 
-    // Toward 127.0.0.2 this machine has the address 127.0.0.1, as the clients do here.
+    // This machine reaches 127.0.0.2 from the address 127.0.0.1, as the clients do here.
     stage.inject(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
     assert_eq!(stage.done()[1], cut("n2", &[n1, n3, n1], &[n1]));
 
@@ -409,7 +409,7 @@ mod arguments {
         BTreeMap::from([("x".to_owned(), value.into())])
     }
 
-    /// The value, or what is wrong with it.
+    /// Returns the value, or the problem with it.
     fn read<T>(value: impl Into<Value>, read: impl Fn(&mut Arguments<'_>) -> T) -> Result<T, String> {
         let with = with(value);
         let mut arguments = Arguments::new(&with);
@@ -547,7 +547,7 @@ fn colours_are_told_apart_on_light_and_on_dark() {
     };
     for (index, kind) in KINDS.iter().enumerate() {
         let light = luminance(kind.info.colour);
-        // 3 : 1 against white, and against the ground of a dark page.
+        // The contrast is 3 : 1 against white and against the background of a dark page.
         assert!((0.13..=0.3).contains(&light), "{}: {light}", kind.info.name);
         for other in &KINDS[..index] {
             let (a, b) = (parts(kind.info.colour), parts(other.info.colour));
@@ -557,13 +557,12 @@ fn colours_are_told_apart_on_light_and_on_dark() {
     }
 }
 
-/// Tests of the faults on virtual hosts, with the program itself, which has to be built before:
-/// `cargo build -p plimsoll`, then as root `cargo test -p plimsoll-lab -- --ignored
-/// faults::tests::hosts`.
+/// Tests of the faults on virtual hosts, with the program itself. Build it first with `cargo build
+/// -p plimsoll`, then run `cargo test -p plimsoll-lab -- --ignored faults::tests::hosts` as root.
 mod hosts {
     use super::*;
 
-    /// Says its name, and then as many bytes as it is asked for, on each of its ports.
+    /// Server that sends its name and then the requested number of bytes, on each of its ports.
     const SPEAK: &str = "
 import socket, sys, threading
 def serve(port):
@@ -590,7 +589,7 @@ c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5)
 sys.exit(0 if c.recv(99) else 1)
 ";
 
-    /// Prints the bits/s at which so many bytes come.
+    /// Client that prints the rate in bits/s at which the requested bytes arrive.
     const MEASURE: &str = "
 import socket, sys, time
 c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
@@ -603,7 +602,7 @@ while left > 0:
 print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 ";
 
-    /// A deployment with a speaker on each of three hosts, and its faults.
+    /// A deployment with such a server on each of three hosts, and its faults.
     struct Ward {
         deployment: Deployment,
     }
@@ -624,27 +623,27 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             self.deployment.run_on(host, &program, Duration::from_secs(20)).unwrap()
         }
 
-        /// Whether one host gets an answer of the other.
+        /// Whether one host gets an answer from the other.
         fn hears(&self, from: &str, to: &str) -> bool {
             let service = self.deployment.service_of(to);
             let (host, port) = service.split_once(':').unwrap();
             self.run(from, &["python3", "-c", ASK, host, port]).ended == ProcessExit::Exit(0)
         }
 
-        /// Bits/s of payload that one host gets from a port of the other.
+        /// Returns the payload rate in bits/s from a port of another host.
         fn gets(&self, from: &str, to: &str, port: &str, bytes: u32) -> f64 {
             let address = self.deployment.service_of(to).split(':').next().unwrap().to_owned();
             let (port, bytes) = (self.deployment.ports_named(port)[0].to_string(), bytes.to_string());
             self.run(from, &["python3", "-c", MEASURE, &address, &port, &bytes]).output.trim().parse().unwrap()
         }
 
-        /// The queues of a host, without what the kernel numbers by itself.
+        /// Returns the queues of a host, without the numbers that the kernel assigns.
         fn queues(&self, host: &str) -> Vec<String> {
             let says = self.run(host, &["tc", "qdisc"]).output;
             says.lines().map(|line| line.split(" refcnt").next().unwrap().trim().to_owned()).collect()
         }
 
-        /// Whether a client does; to be asked inside.
+        /// Whether a client gets an answer. Call it in the clients' placement.
         fn answers(&self, host: &str) -> bool {
             let place: SocketAddr = self.deployment.service_of(host).parse().unwrap();
             let Ok(mut stream) = TcpStream::connect_timeout(&place, Duration::from_millis(500)) else { return false };
@@ -657,7 +656,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         }
     }
 
-    /// Makes the deployment and plays with it where the clients are.
+    /// Makes the deployment and runs `play` in the clients' placement.
     fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
         on_three_hosts_with(Vec::new(), play);
     }
@@ -708,7 +707,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             assert!(!ward.hears("n2", "n1") && !ward.hears("n1", "n3") && ward.hears("n2", "n3"));
             assert!(ward.answers("n1"), "clients reach all");
 
-            // It outlives the host.
+            // The fault stays active after the host's crash.
             let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
             assert!(!ward.answers("n1"));
             ward.heal(&crash);
@@ -742,7 +741,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             let lossy = ward.inject("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
             assert!(!ward.answers("n2"));
             ward.heal(&slow);
-            // Of the same name and number: both went.
+            // The faults have the same name and number, so both are healed.
             ward.heal(&lossy);
             assert!(ward.answers("n2") && !ward.run("n1", &["tc", "qdisc"]).output.contains("tbf"));
 
@@ -773,7 +772,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
     #[ignore = "needs the built program"]
     fn a_slow_port_is_slow_alone_and_both_ways() {
         let of_rate = |rate: f64, expected: f64| {
-            // Of a full packet, 4 % are headers.
+            // Headers are 4 % of a full packet.
             assert!((0.8..=1.2).contains(&(rate / expected)), "{rate} bit/s, and {expected} were asked for");
         };
         let rate = |rate| Link { rate_bits_per_s: Some(rate), ..Link::default() };
@@ -795,7 +794,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             ward.heal(&slow);
             assert_eq!(ward.queues("n1"), before);
 
-            // What passes there counts against the link.
+            // The port's traffic counts against the link's limit.
             let link = plan::Fault {
                 name: "link".to_owned(),
                 for_s: Some(1.0),
@@ -803,7 +802,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             };
             (find("slow_link").unwrap().inject)(&link, 1, &mut ward.deployment).unwrap();
             of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
-            // A host that boots again has it, too, before anything runs there.
+            // A booted host gets the limit too, before its processes start.
             let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
             ward.heal(&crash);
             until("it serves again", || ward.answers("n1"));
@@ -863,7 +862,7 @@ fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
     assert!(service.starts_with("127.0.0.1:"), "{service}");
     let called = stage.deployment.service_of("n3");
     assert!(called.starts_with("127.0.0.3:") && !called.ends_with(":0"), "{called}");
-    // Who is down does not matter to clients that go to the proxy.
+    // Clients that use the proxy do not depend on a member that is down.
     assert_eq!(stage.deployment.services_but(&["n3".to_owned()]), [service]);
 }
 
@@ -876,16 +875,16 @@ fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
     let (proxy, n2, n3, n4) = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4");
     let halves = with("partition", "n2", json!({}));
     assert_eq!(stage.inject(&halves, 1).unwrap(), "n2");
-    // It still reaches both sides, as clients do.
+    // The proxy still reaches both sides, like the clients.
     assert_eq!(stage.done(), [cut("n2", &[n3, n4], &[]), cut("n3", &[n2], &[]), cut("n4", &[n2], &[])]);
     stage.heal(&halves, 1).unwrap();
     stage.done();
 
     stage.inject(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
-    // This machine's clients have 127.0.0.1 here, too.
+    // The clients of this machine also have the address 127.0.0.1 here.
     assert_eq!(stage.done()[0], cut("n2", &[n3, n4, proxy, proxy], &[proxy, proxy]));
 
-    // Named, it is a host like any other.
+    // If a fault names it, the proxy's host is treated like any other.
     stage.inject(&with("partition", "n1", json!({})), 1).unwrap();
     assert_eq!(stage.done()[0], cut("n1", &[n2, n3, n4], &[]));
 }

@@ -1,4 +1,4 @@
-//! Tests of the registry: what an owner that was killed left is found and removed, and only that.
+//! Tests of the registry: the leftovers of a killed run, and nothing else, are found and removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::{self, Permissions};
@@ -29,7 +29,8 @@ fn opened(folder: &Path) -> PrivateFolder {
     PrivateFolder::find(folder).unwrap().unwrap()
 }
 
-/// Not a test: an owner that starts processes which outlive it, and waits to be killed.
+/// A run that starts processes which outlive it, and waits to be killed. This is no test; other
+/// tests start it.
 #[test]
 #[ignore = "started by other tests"]
 fn own() {
@@ -38,7 +39,7 @@ fn own() {
     let registry = Registry::begin_in(&folder.join("registry"), folder).unwrap();
     let scratch = registry.scratch().unwrap();
     let pids = folder.join("pids");
-    // One that has left its group, one that has thrown away its environment, one that ignores TERM as well.
+    // One process leaves its group, one drops its environment, and one also ignores SIGTERM.
     let script = format!(
         "note() {{ echo $1 >> {0}; }}
          setsid sh -c 'echo $$ >> {0}; exec sleep 1000' &
@@ -169,7 +170,7 @@ fn nothing_else_is_removed_or_killed() {
     let precious = folder.join("precious");
     fs::create_dir(&precious).unwrap();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
-    // A damaged entry, and a process group whose number went to somebody else.
+    // A damaged entry, and a process group whose id now belongs to another process.
     let lines = [RegistryLine::Scratch { path: precious.clone() }, group(bystander.id(), 1)];
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     clean_all(&folder);
@@ -204,7 +205,8 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     file.write_all(b"{\"made\":\"gro").unwrap();
     let read = read_entry(&opened(&folder), "test-1.jsonl").unwrap().unwrap();
     assert_eq!(read.scratch, [PathBuf::from("/nowhere")]);
-    // Without a first line there is nothing to find; it goes once its writer is gone, whom another pid namespace may hide.
+    // An entry without a first line has no leftovers. It is removed once its writer is gone. The
+    // writer may be in another pid namespace.
     let old = |name: &str| {
         let path = folder.write(name, "");
         let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -218,7 +220,7 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     assert!(!empty.exists() && written_by_us.exists() && young.exists() && !path.exists());
 }
 
-/// A loop device of its own, that stays when this goes; and the run whose folder its file is in.
+/// Makes a loop device that remains. Also returns its file, and the folder of its run.
 fn forgotten_loop(id: &str) -> Option<(PathBuf, PathBuf, PathBuf)> {
     if !geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
         println!("skipped: loop devices need root");
@@ -265,7 +267,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
 fn what_another_made_in_the_kernel_stays() {
     let Some((scratch, file, device)) = forgotten_loop(&format!("test-{}-other", std::process::id())) else { return };
     let folder = TestDir::new();
-    // A damaged entry, and a device that went to another file.
+    // A damaged entry, and a device that now has another file.
     let lines = [
         RegistryLine::Cgroups { name: "system.slice".to_owned() },
         RegistryLine::Loop { device: device.clone(), file: file.clone() },
@@ -281,7 +283,8 @@ fn what_another_made_in_the_kernel_stays() {
     fs::remove_dir_all(&scratch).unwrap();
 }
 
-/// A registry with an entry of a run that is over, and of which nothing is left; and what is in the way of cleaning it.
+/// Makes a registry with the entry of an ended run without leftovers, obstructs its cleanup, and
+/// checks that the entry is left alone for the reason `why`.
 fn is_left_alone(obstruct: impl Fn(&TestDir, &Path) -> PathBuf, why: &str) {
     let folder = TestDir::new();
     fs::create_dir(folder.join("registry")).unwrap();
@@ -306,7 +309,7 @@ fn a_registry_that_others_can_write_is_not_obeyed() {
     is_left_alone(|folder, _| mode(folder.join("registry"), 0o770), "may write to it");
     is_left_alone(|folder, _| mode(folder.join("registry"), 0o1777), "everybody may write to it");
     is_left_alone(|_, entry| mode(entry.to_path_buf(), 0o606), "everybody may write to it");
-    // Whoever may rename the folder may put another in its place.
+    // A user who may rename the folder can replace it.
     is_left_alone(|folder, _| mode(folder.canonicalize().unwrap(), 0o777), "everybody may write to it");
     let link = |folder: &TestDir, _: &Path| {
         fs::rename(folder.join("registry"), folder.join("elsewhere")).unwrap();
@@ -385,7 +388,7 @@ fn a_folder_that_is_taken_is_not_used() {
     assert!(matches!(refused, Error::Distrusted(_)), "{refused}");
     assert!(refused.to_string().contains("registry") && refused.hint().is_some(), "{refused}");
     assert_eq!(fs::read_dir(folder.join("elsewhere")).unwrap().count(), 0);
-    // Others may not enter it from now on.
+    // Other users may not enter the folder from now on.
     fs::create_dir(folder.join("open")).unwrap();
     let registry = Registry::begin_in(&folder.join("open"), &folder).unwrap();
     assert_eq!(fs::metadata(folder.join("open")).unwrap().permissions().mode() & 0o777, 0o700);
@@ -411,13 +414,13 @@ fn a_number_that_went_to_somebody_else_is_not_killed() {
     in_pid_namespace("registry::tests::number_went_to_somebody_else_meanwhile");
 }
 
-/// Not a test: in a pid namespace of its own.
+/// Runs in a separate pid namespace. This is no test; another test starts it.
 #[test]
 #[ignore = "started by another test"]
 fn number_went_to_somebody_else() {
     use std::os::unix::process::CommandExt as _;
     let folder = TestDir::new();
-    // Registered and gone, with all that it started.
+    // A process that was registered and is gone, with its children.
     let mut ours = Command::new("true").process_group(0).spawn().unwrap();
     let line = RegistryLine::Group(ProcessGroup::of(ours.id(), vec![1]));
     ours.wait().unwrap();
@@ -427,7 +430,8 @@ fn number_went_to_somebody_else() {
     assert!(stays_alive(bystander), "`clean` killed what had only got the number");
 }
 
-/// Not a test: the same while the run is alive, in a pid namespace of its own.
+/// Runs in a separate pid namespace, while the run is alive. This is no test; another test starts
+/// it.
 #[test]
 #[ignore = "started by another test"]
 fn number_went_to_somebody_else_meanwhile() {
@@ -462,7 +466,7 @@ fn a_run_of_another_pid_namespace_is_left_alone() {
     assert!(scratch.is_dir() && entries(&opened(&registry)).len() == 1, "a live run was removed");
 }
 
-/// Not a test: finds a run of the namespace outside.
+/// Finds a run of the outer namespace. This is no test; another test starts it.
 #[test]
 #[ignore = "started by another test"]
 fn clean_inside() {
@@ -519,7 +523,7 @@ fn a_run_goes_with_its_pid_namespace() {
         return;
     }
     let cleaned = cleaned(&registry);
-    // Only from the first one can it be seen that another has no processes any more.
+    // Only the first pid namespace shows whether another one has no more processes.
     if procfs::pid_namespace() == Some(procfs::FIRST_PID_NAMESPACE) {
         assert!(cleaned.removed.iter().any(|line| line.starts_with("folder ")), "{cleaned:?}");
         assert_eq!(fs::read_dir(&registry).unwrap().count(), 0);
@@ -528,7 +532,7 @@ fn a_run_goes_with_its_pid_namespace() {
     }
 }
 
-/// Not a test: a run that ends with its namespace.
+/// A run that ends with its namespace. This is no test; another test starts it.
 #[test]
 #[ignore = "started by another test"]
 fn begin_inside() {
@@ -555,7 +559,7 @@ fn the_entry_of_a_long_run_stays_readable() {
     let longest = (0..12_000)
         .map(|number| {
             ledger.announce("n1", "server").unwrap();
-            // Numbers that no process has.
+            // Process ids that do not exist.
             ledger.started(&ProcessGroup { pid: 5_000_000 + number, started_ticks: 1, pipes: vec![1] }).unwrap();
             fs::metadata(folder.join(format!("{}.jsonl", bench.registry.id()))).unwrap().len()
         })

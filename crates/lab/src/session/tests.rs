@@ -1,4 +1,4 @@
-//! Tests of the lab's end of a runner, against a runner on a thread of this process.
+//! Tests of the lab's side of a session, with a runner on a thread of this process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ use crate::process_log::LogWatcher;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// A session with a runner of its own.
+/// A session with its own runner.
 struct Host {
     session: Arc<RunnerSession>,
     folder: TestDir,
@@ -68,7 +68,7 @@ impl Host {
     }
 }
 
-/// A runner that only says what it is told to, to each line that it hears.
+/// Starts a fake runner that replies to each line with the result of `says`.
 fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) -> Result<Arc<RunnerSession>, Error> {
     let (input, to) = io::pipe().unwrap();
     let (from, mut output) = io::pipe().unwrap();
@@ -171,7 +171,7 @@ fn ports_are_free_or_said_to_be_taken() {
     let host = host();
     let ports = host.session.ports(3).unwrap();
     assert_eq!(ports.len(), 3);
-    // Another test may be quicker with one of them.
+    // Another test may take one of the ports first.
     let is_free = || host.session.ask(Order::CheckPort { port: host.session.ports(1).unwrap()[0] }, LONG).is_ok();
     fixture::until("a port is free", is_free);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -227,7 +227,7 @@ fn dropped_it_ends_everything() {
         programs: Vec::new(),
     };
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
-    // The process forgotten above holds the session, so its input is closed by hand.
+    // The process forgotten above holds the session, so the runner's input is closed by hand.
     host.session.out().lines = None;
     fixture::until("it is gone", || !is_alive(pid));
 }
@@ -334,7 +334,7 @@ fn whoever_missed_a_deadline_is_not_asked_again() {
     let late = session.ask(Order::CheckPort { port: 1 }, Duration::from_millis(50)).unwrap_err();
     assert!(matches!(&late, Error::HostLost { .. }), "{late}");
     assert!(!session.is_open());
-    // It would be waited for ten times as long as this test may take.
+    // Another wait would take ten times as long as this test may run.
     for order in [Order::Figures, Order::Heal { key: "x".to_owned() }, Order::Sample] {
         let again = session.ask(order, LONG * 60).unwrap_err();
         assert_eq!(again.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
@@ -358,7 +358,7 @@ fn nobody_waits_once_all_is_to_end_at_once() {
     drop((input, output));
 }
 
-/// A runner that says this to the first order and is never heard to the end.
+/// Starts a fake runner that answers the first order with endless text. Returns the error.
 fn floods(text: String) -> Error {
     let (input, to) = io::pipe().unwrap();
     let (from, mut output) = io::pipe().unwrap();
@@ -383,7 +383,7 @@ fn a_flood_is_not_heard_to_its_end() {
         ("{\"said\":\"done\",\"number\":77,\"answer\":{\"is\":\"nothing\"}}\n", "unsolicited messages"),
         ("{\"said\":\"printed\",\"number\":1,\"to_errors\":true,\"text\":\"xxxxxxxx\"}\n", "than was to be kept"),
     ] {
-        // In pieces that fill the pipe quickly.
+        // The pieces fill the pipe quickly.
         let error = floods(text.repeat((64 << 10) / text.len())).to_string();
         assert!(error.starts_with("host n1 does not answer any more: its runner ") && error.contains(why), "{error}");
     }

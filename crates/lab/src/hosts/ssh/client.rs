@@ -141,7 +141,7 @@ impl SshClient {
     /// Runs a script on the destination to its end. Ends it early once `stop` returns true.
     ///
     /// # Errors
-    /// As [`Self::spawn`].
+    /// Like [`Self::spawn`].
     pub fn run(
         &self,
         part: ConnectionRole,
@@ -156,7 +156,7 @@ impl SshClient {
     /// Runs `ssh -G`, which prints the options that apply to the destination.
     ///
     /// # Errors
-    /// As [`Self::spawn`].
+    /// Like [`Self::spawn`].
     pub fn resolve(&self) -> io::Result<CommandOutcome> {
         let mut arguments = self.config_arguments();
         arguments.push("-G".into());
