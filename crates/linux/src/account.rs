@@ -1,5 +1,5 @@
-//! The machine's users, as /etc/passwd and /etc/group have them: what a process has to become to run
-//! as one of them.
+//! User accounts of this machine, from /etc/passwd and /etc/group, for running programs as another
+//! user.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,32 +14,28 @@ use rustix::process::{Gid, Uid, geteuid};
 /// A user of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
     pub name: String,
-    /// Its number.
+    /// User id.
     pub uid: u32,
-    /// Its first group.
+    /// Primary group id.
     pub gid: u32,
-    /// The other groups that it is in.
+    /// Ids of the user's other groups.
     pub groups: Vec<u32>,
-    /// Its home.
+    /// Home folder.
     pub home: String,
 }
 
-/// Why nothing can be run as a user.
+/// Reason why a program cannot run as a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountProblem {
-    /// There is none of this name.
+    /// The user does not exist.
     Unknown,
-    /// It is not this user, and only root may become another.
+    /// The user is another user, and this process is not root.
     NotRoot,
 }
 
 impl Account {
-    /// The user of that name whom this program may become; `None`: that is who it runs as.
-    ///
-    /// # Errors
-    /// If there is none, or this program may not become it.
+    /// Returns the account to switch to, or `None` if it is the current one.
     pub fn to_become(name: &str) -> Result<Option<Self>, AccountProblem> {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let found = Self::parse(name, &text("/etc/passwd"), &text("/etc/group")).ok_or(AccountProblem::Unknown)?;
@@ -66,15 +62,12 @@ impl Account {
         })
     }
 
-    /// Tells a program who it is, as a login does.
+    /// Sets a program's environment variables as a login does.
     pub fn introduce(&self, command: &mut Command) {
         command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
     }
 
-    /// Gives it a folder with all that is in it.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Gives a folder and its contents to the user.
     pub fn own(&self, folder: &Path) -> io::Result<()> {
         chown(folder, Some(self.uid), Some(self.gid))?;
         for entry in fs::read_dir(folder)? {
@@ -88,8 +81,8 @@ impl Account {
         Ok(())
     }
 
-    /// The first folder on the way to `path` that it cannot pass, if there is one; by mode bits, which are all that most
-    /// file systems go by.
+    /// Returns the first folder on the way to `path` that the user may not pass, if there is one.
+    /// Considers only mode bits, as most file systems do.
     #[must_use]
     pub fn is_kept_from(&self, path: &Path) -> Option<std::path::PathBuf> {
         let way: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -110,11 +103,8 @@ impl Account {
     }
 }
 
-/// Lets others pass the folders of ours on the way to `path`, from the one whose name begins with `from`: they can enter them
-/// and not list them.
-///
-/// # Errors
-/// What the system says.
+/// Lets all users pass the folders on the way to `path`, starting at the folder whose name begins
+/// with `from`. They may pass the folders but not list them.
 pub fn let_pass(path: &Path, from: &str) -> io::Result<()> {
     let begins =
         |folder: &&Path| folder.file_name().is_some_and(|name: &OsStr| name.as_bytes().starts_with(from.as_bytes()));
@@ -129,7 +119,7 @@ pub fn let_pass(path: &Path, from: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers of a user, as the kernel takes them between fork and exec.
+/// Ids of an account, for the child between fork and exec.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     uid: Uid,
@@ -148,7 +138,8 @@ impl From<&Account> for Credentials {
 }
 
 impl Credentials {
-    /// System calls only: for the child, between fork and exec, where there is one thread.
+    /// Switches to the account. Only system calls, because it runs in the child between fork and
+    /// exec.
     pub(crate) fn become_it(&self) -> io::Result<()> {
         rustix::thread::set_thread_groups(&self.groups)?;
         rustix::thread::set_thread_gid(self.gid)?;

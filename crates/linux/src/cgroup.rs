@@ -1,9 +1,9 @@
-//! Verbs over control groups, of version 1, 2 and both at once: which controllers there are;
-//! make, fill, limit, freeze, kill, read and remove a group.
+//! Control groups of version 1, version 2 and both at once: finding controllers, and making,
+//! limiting, freezing, killing, reading and removing groups.
 //!
-//! A [`Cgroup`] is one name in every hierarchy, such as `plimsoll-x/n1/target`: who uses it need
-//! not know that version 1 has a tree for each controller. The documents behind it are the
-//! kernel's `cgroup-v1/*.rst` and `cgroup-v2.rst`.
+//! A [`Cgroup`] is one name in every hierarchy, such as `plimsoll-x/n1/target`. Callers need not
+//! know that version 1 has a tree per controller. The kernel documents the files in
+//! `cgroup-v1/*.rst` and `cgroup-v2.rst`.
 
 mod group;
 
@@ -16,28 +16,27 @@ use std::time::Duration;
 
 pub use group::{Cgroup, Quota, Throttle};
 
-/// Why something could not be done with a group.
+/// Error of an action on a group.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// A controller is not there.
+    /// A controller is missing.
     #[error("{needed_for} needs the control group controller `{controller}`, {why}")]
     Missing {
-        /// Which.
         controller: Controller,
-        /// What was to be done.
+        /// Purpose of the controller.
         needed_for: &'static str,
-        /// Why it is not there, and what would help.
+        /// Cause and remedy.
         why: &'static str,
     },
-    /// Not ours to change.
+    /// This process may not make the change.
     #[error("cannot {doing}: {error} (control groups need root and a writable /sys/fs/cgroup)")]
     Denied {
-        /// What.
+        /// Action that failed.
         doing: String,
-        /// What the system said.
+        /// System error.
         error: io::Error,
     },
-    /// Version 1 takes no limit below what is in use.
+    /// Version 1 refuses a limit below the memory in use.
     #[error(
         "memory cannot be limited to {asked_bytes} bytes: {used_bytes} bytes are in use, and this kernel (control groups of \
          version 1) could not free enough of them"
@@ -45,23 +44,23 @@ pub enum CgroupError {
     MemoryInUse {
         /// The limit.
         asked_bytes: u64,
-        /// In use.
+        /// Memory in use.
         used_bytes: u64,
     },
-    /// Processes that do not die.
+    /// Killed processes do not end.
     #[error("{count} processes of {name} are still there after being killed")]
     Undying {
-        /// The group.
+        /// Name of the group.
         name: String,
-        /// How many.
+        /// Number of processes.
         count: usize,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {doing}: {error}")]
     System {
-        /// What.
+        /// Action that failed.
         doing: String,
-        /// What it said.
+        /// System error.
         error: io::Error,
     },
 }
@@ -75,20 +74,20 @@ impl CgroupError {
     }
 }
 
-/// A block device by its number.
+/// Device number of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
-    /// 7 for loop devices.
+    /// Major number, 7 for loop devices.
     pub major: u32,
-    /// Which of them.
+    /// Minor number.
     pub minor: u32,
 }
 
 impl Device {
-    /// The device of which this is the node: `/dev/loop3`.
+    /// Returns the device of a node such as `/dev/loop3`.
     ///
     /// # Errors
-    /// If there is no such file, or it is no block device.
+    /// The file does not exist or is not a block device.
     pub fn at(node: &Path) -> Result<Self, CgroupError> {
         let doing = || format!("look at {}", node.display());
         let found = fs::metadata(node).map_err(|error| CgroupError::of(doing(), error))?;
@@ -99,7 +98,7 @@ impl Device {
         Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
     }
 
-    /// From `7:3`.
+    /// Parses a number such as `7:3`.
     fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
@@ -112,7 +111,7 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// Writes a control file in one write, as the kernel wants it. A file that is not there is not made.
+/// Writes a control file in one write, as the kernel requires. Does not make a missing file.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     File::options().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
@@ -121,41 +120,40 @@ fn write_or(path: &Path, text: &str) -> Result<(), CgroupError> {
     write(path, text).map_err(|error| CgroupError::of(format!("write {text} to {}", path.display()), error))
 }
 
-/// A number that is all of a file's text. `None` also for `max`.
+/// Parses a file's whole text as a number. Returns `None` for `max`.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The number after `key` and a space, in a file of such lines.
+/// Returns the number after `key` and a space, in a text of such lines.
 fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// The folders in a folder: the groups in a group.
+/// Returns the folders in a folder, which are the groups in a group.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| entry.path()).collect()
 }
 
-/// A folder and all below it, the deepest first.
+/// Returns a folder and all folders below it, deepest first.
 fn deepest_first(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = children(folder).iter().flat_map(|child| deepest_first(child)).collect();
     found.push(folder.to_path_buf());
     found
 }
 
-// Which control groups this machine offers: from its mounts, and from what the kernel says it
-// has.
+// Control groups that this machine provides, from its mounts and the kernel's list of controllers.
 
-/// What limits or counts one thing.
+/// A controller, which limits or counts one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     /// Shares and quotas of CPU time.
     Cpu,
-    /// Counts CPU time; version 2 always does.
+    /// Accounting of CPU time. Version 2 always includes it.
     CpuAccount,
-    /// CPUs that may be used.
+    /// Set of allowed CPUs.
     Cpuset,
     /// Memory.
     Memory,
@@ -163,7 +161,7 @@ pub enum Controller {
     Block,
     /// Number of processes and threads.
     Pids,
-    /// Stops and goes on; part of every group in version 2.
+    /// Freezes and resumes processes. Part of every group in version 2.
     Freezer,
 }
 
@@ -171,7 +169,7 @@ impl Controller {
     const ALL: [Self; 7] =
         [Self::Cpu, Self::CpuAccount, Self::Cpuset, Self::Memory, Self::Block, Self::Pids, Self::Freezer];
 
-    /// Its name in version 1.
+    /// Returns the name in version 1.
     fn v1(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -184,7 +182,7 @@ impl Controller {
         }
     }
 
-    /// Its name in version 2; `None`: it is no controller there.
+    /// Returns the name in version 2, or `None` if version 2 has no such controller.
     fn v2(self) -> Option<&'static str> {
         match self {
             Self::CpuAccount | Self::Freezer => None,
@@ -203,42 +201,41 @@ impl std::fmt::Display for Controller {
     }
 }
 
-/// Of control groups.
+/// Version of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// A tree for each controller or for a few of them.
+    /// One tree per controller or per few controllers.
     V1,
-    /// One tree.
+    /// One tree for all controllers.
     V2,
 }
 
 /// A mounted tree of groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Its version.
     pub version: Version,
-    /// Where its root group is.
+    /// Folder of the root group.
     pub root: PathBuf,
-    /// What it controls; of version 2 possibly nothing.
+    /// Controllers of the tree. May be empty with version 2.
     pub controllers: Vec<Controller>,
 }
 
-/// All that is mounted and of use here.
+/// All mounted trees with a supported controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hierarchies {
     all: Vec<Hierarchy>,
-    /// In the kernel, but switched off when it was started.
+    /// Controllers that the kernel has but that were disabled at boot.
     disabled: Vec<Controller>,
 }
 
 impl Hierarchies {
-    /// Those of this machine.
+    /// Finds the hierarchies of this machine.
     #[must_use]
     pub fn detect() -> Self {
         Self::detect_in(Path::new("/"))
     }
 
-    /// Those of a machine whose `/proc` and mounts are found below `root`.
+    /// Finds the hierarchies of a machine whose `/proc` and mounts are below `root`.
     #[must_use]
     pub fn detect_in(root: &Path) -> Self {
         let text = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
@@ -254,31 +251,30 @@ impl Hierarchies {
         Self { all, disabled: disabled(&text("proc/cgroups")) }
     }
 
-    /// All of them.
     #[must_use]
     pub fn all(&self) -> &[Hierarchy] {
         &self.all
     }
 
-    /// Whether there are any.
+    /// Whether there are no hierarchies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The one tree of version 2, with or without controllers.
+    /// Returns the tree of version 2, with or without controllers.
     #[must_use]
     pub fn v2(&self) -> Option<&Hierarchy> {
         self.all.iter().find(|hierarchy| hierarchy.version == Version::V2)
     }
 
-    /// Where this controller is.
+    /// Returns the hierarchy of this controller.
     #[must_use]
     pub fn of(&self, controller: Controller) -> Option<&Hierarchy> {
         self.all.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
-    /// The same, or an error that says for what it is missing.
+    /// Returns the hierarchy of this controller, or an error with its purpose.
     ///
     /// # Errors
     /// [`CgroupError::Missing`].
@@ -300,7 +296,7 @@ impl Hierarchies {
     }
 }
 
-/// What a line of mountinfo (proc(5)) mounts, if it is of use here.
+/// Parses a line of mountinfo (proc(5)). Returns `None` if it mounts no supported tree.
 fn hierarchy(line: &str, root: &Path) -> Option<Hierarchy> {
     let (place, kind) = line.split_once(" - ")?;
     let point = Path::new(place.split(' ').nth(4)?);
@@ -327,7 +323,8 @@ fn named(is_wanted: impl Fn(Controller) -> bool) -> Vec<Controller> {
     Controller::ALL.into_iter().filter(|controller| is_wanted(*controller)).collect()
 }
 
-/// Lines of `/proc/cgroups`: name, hierarchy, groups, enabled.
+/// Returns the disabled controllers in the text of `/proc/cgroups`. Its columns are name,
+/// hierarchy, groups, enabled.
 fn disabled(text: &str) -> Vec<Controller> {
     let off = |line: &str, name: &str| {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -337,31 +334,31 @@ fn disabled(text: &str) -> Vec<Controller> {
 }
 
 impl Hierarchy {
-    /// What is to be written to `cgroup.subtree_control` so that groups below get all that there is, one by one: the kernel
-    /// refuses a line as a whole.
+    /// Returns the words for `cgroup.subtree_control` that give all controllers to the groups
+    /// below. They are written one by one, because the kernel rejects a line as a whole.
     fn handed_down(&self) -> impl Iterator<Item = String> {
         self.controllers.iter().filter_map(|controller| controller.v2()).map(|name| format!("+{name}"))
     }
 }
 
-// The control groups that this program itself is in, and those above them as far as they can be
-// seen from here: whose quota can keep it from running.
+// Control groups of this process, and those above it as far as they are visible. Their quotas can
+// stop this process.
 
-/// Every group with a CPU quota's account that this program is subject to.
+/// All groups with CPU quota accounting that apply to this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnCgroups {
-    /// `cpu.stat` of each.
+    /// Path of `cpu.stat` of each group.
     accounts: Vec<PathBuf>,
 }
 
 impl OwnCgroups {
-    /// Those of this machine.
+    /// Finds the groups on this machine.
     #[must_use]
     pub fn detect() -> Self {
         Self::detect_in(Path::new("/"))
     }
 
-    /// Those of a machine whose `/proc` and mounts are found below `root`.
+    /// Finds the groups on a machine whose `/proc` and mounts are below `root`.
     #[must_use]
     pub fn detect_in(root: &Path) -> Self {
         let text = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
@@ -379,8 +376,8 @@ impl OwnCgroups {
         Self { accounts }
     }
 
-    /// For how long the strictest of them has kept this program and what is beside it from running, since it was made:
-    /// nanoseconds, summed over CPUs, one figure for each group. Empty where none has a quota's account.
+    /// Returns the time for which each group's quota has stopped its processes since the group was
+    /// made, in nanoseconds, summed over CPUs. Empty if no group has quota accounting.
     #[must_use]
     pub fn throttled_ns(&self) -> Vec<Option<u64>> {
         self.accounts.iter().map(|account| read(account).map(|throttling| throttling.throttled_ns)).collect()
@@ -391,11 +388,11 @@ fn read(account: &Path) -> Option<Throttling> {
     Throttling::parse(&fs::read_to_string(account).ok()?)
 }
 
-/// A line of mountinfo (proc(5)) that mounts a tree in which CPU time may be limited.
+/// A line of mountinfo (proc(5)) that mounts a tree with limits of CPU time.
 struct CgroupMount<'a> {
-    /// The group that is seen as the tree's root.
+    /// Group that is visible as the tree's root.
     top: &'a Path,
-    /// Where it is seen.
+    /// Mount point.
     point: &'a Path,
     is_v2: bool,
 }
@@ -416,8 +413,8 @@ impl<'a> CgroupMount<'a> {
         }
     }
 
-    /// The group that a line of `/proc/self/cgroup` puts this program into, if it is about this tree: `4:cpu,cpuacct:/a/b`, or `0::/a/b`
-    /// in version 2.
+    /// Returns the group of this process in a line of `/proc/self/cgroup`, if the line concerns
+    /// this tree: `4:cpu,cpuacct:/a/b`, or `0::/a/b` in version 2.
     fn group<'l>(&self, line: &'l str) -> Option<&'l Path> {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -428,39 +425,41 @@ impl<'a> CgroupMount<'a> {
         is_this.then(|| Path::new(path))
     }
 
-    /// The folders of a group and of those above it, up to what is mounted.
+    /// Returns the folders of a group and of the groups above it, up to the mount point.
     fn upwards(&self, group: &Path) -> Vec<PathBuf> {
-        // A path that leads out of what is mounted here is that of a container whose own group is what is seen as the root.
+        // In a container the path may lead outside the mount. The container's own group is then the
+        // visible root.
         let below = group.strip_prefix(self.top).ok().filter(|below| !below.starts_with(".."));
         let folder = below.map_or_else(|| self.point.to_path_buf(), |below| self.point.join(below));
         folder.ancestors().take_while(|above| above.starts_with(self.point)).map(Path::to_path_buf).collect()
     }
 }
 
-// What a group has used, and what it was kept from.
+// Resource use of a group, and its waiting times.
 
 /// CPU time used, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user mode.
+    /// Time in user mode.
     pub user_ns: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system_ns: u64,
 }
 
-/// What a quota has done.
+/// Effect of a quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods in which the group ran.
+    /// Number of periods in which the group ran.
     pub periods: u64,
-    /// … and in which it was stopped by its quota.
+    /// Number of periods in which the quota stopped the group.
     pub throttled_periods: u64,
-    /// For how long, summed over the CPUs it was stopped on, nanoseconds.
+    /// Time for which the quota stopped the group, summed over CPUs, nanoseconds.
     pub throttled_ns: u64,
 }
 
 impl Throttling {
-    /// From the text of `cpu.stat`, of either version. `None` where CPU time is not controlled.
+    /// Parses the text of `cpu.stat` of either version. Returns `None` if CPU time is not
+    /// controlled.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let throttled_ns =
@@ -473,42 +472,41 @@ impl Throttling {
     }
 }
 
-/// Memory.
+/// Memory use of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// In use, with page cache.
+    /// Memory in use, including page cache.
     pub used_bytes: u64,
-    /// … of it page cache that was not used lately, the first to be given up. What is in use without it is what monitors
-    /// call the working set.
+    /// Part of it that is inactive page cache, which the kernel reclaims first. Monitors call the
+    /// rest the working set.
     pub inactive_file_bytes: u64,
-    /// Limit; `None`: none.
+    /// Limit. `None`: no limit.
     pub limit_bytes: Option<u64>,
-    /// Processes killed for want of memory, since the group was made.
+    /// Number of processes killed for lack of memory, since the group was made.
     pub oom_kills: Option<u64>,
 }
 
-/// What a task can wait for.
+/// A resource for which a task can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// A CPU.
     Cpu,
-    /// A disk.
+    /// Disks.
     Io,
-    /// Memory.
     Memory,
 }
 
-/// Pressure: how long tasks waited, since the group was made.
+/// Pressure: the time for which tasks waited, since the group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PressureTotals {
-    /// At least one of them, microseconds.
+    /// Time in which at least one task waited, microseconds.
     pub some_us: u64,
-    /// All of them, microseconds.
+    /// Time in which all tasks waited, microseconds.
     pub full_us: Option<u64>,
 }
 
 impl Cgroup {
-    /// CPU time used by it and all below it. Needs no controller where there is version 2.
+    /// Returns the CPU time of the group and all groups below it. Needs no controller with version
+    /// 2.
     #[must_use]
     pub fn cpu_time(&self) -> Option<CpuTime> {
         if let Some(text) = self.at_v2().and_then(|folder| fs::read_to_string(folder.join("cpu.stat")).ok()) {
@@ -522,14 +520,14 @@ impl Cgroup {
         })
     }
 
-    /// What its own quota has done; not that of groups below.
+    /// Returns the effect of the group's own quota, without quotas of groups below.
     #[must_use]
     pub fn throttling(&self) -> Option<Throttling> {
         let (_, folder) = self.at(Controller::Cpu, "CPU time").ok()?;
         Throttling::parse(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
     }
 
-    /// Memory of it and all below it.
+    /// Returns the memory use of the group and all groups below it.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUsage> {
         let (version, folder) = self.at(Controller::Memory, "memory").ok()?;
@@ -539,7 +537,7 @@ impl Cgroup {
             Version::V1 => MemoryUsage {
                 used_bytes: number(&folder.join("memory.usage_in_bytes"))?,
                 inactive_file_bytes: field(&stat, "total_inactive_file").unwrap_or(0),
-                // No limit is the largest number of whole pages.
+                // Without a limit, the kernel reports the largest number of whole pages.
                 limit_bytes: number(&folder.join("memory.limit_in_bytes")).filter(|bytes| *bytes < i64::MAX as u64 / 2),
                 oom_kills: field(&text("memory.oom_control"), "oom_kill"),
             },
@@ -552,7 +550,8 @@ impl Cgroup {
         })
     }
 
-    /// Pressure on it and all below it. Needs version 2, with or without controllers, and a kernel with PSI switched on.
+    /// Returns the pressure on the group and all groups below it. Needs version 2, with or without
+    /// controllers, and a kernel with PSI enabled.
     #[must_use]
     pub fn stall(&self, resource: Resource) -> Option<PressureTotals> {
         let name = match resource {
@@ -568,7 +567,7 @@ impl Cgroup {
         Some(PressureTotals { some_us: total("some ")?, full_us: total("full ") })
     }
 
-    /// Bytes read from and written to each device by it and all below it.
+    /// Returns the bytes read from and written to each device by the group and all groups below it.
     #[must_use]
     pub fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let (version, folder) = self.at(Controller::Block, "reads and writes").ok()?;
@@ -589,14 +588,15 @@ impl Cgroup {
         Some(devices)
     }
 
-    /// Processes and threads in it and below it.
+    /// Returns the number of processes and threads in the group and below it.
     #[must_use]
     pub fn pids(&self) -> Option<u64> {
         number(&self.at(Controller::Pids, "processes").ok()?.1.join("pids.current"))
     }
 }
 
-/// `7:0 Read 4096` and `7:0 rbytes=4096 wbytes=0 …`: device, whether written, bytes.
+/// Parses a line such as `7:0 Read 4096` or `7:0 rbytes=4096 wbytes=0 …` into device, whether it
+/// counts writes, and bytes.
 fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
     let mut words = line.split_ascii_whitespace();
     let Some(device) = words.next().and_then(Device::parse) else { return Vec::new() };
@@ -609,28 +609,27 @@ fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
     figures.into_iter().filter_map(|(is_write, bytes)| Some((device, is_write, bytes?))).collect()
 }
 
-// What is left of groups that nobody looks after any more: found by name and removed with all
-// that is in them.
+// Removal of leftover groups, found by name, with all processes in them.
 
-/// Until processes that were killed are said to hang.
+/// Time after which killed processes are reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All names that this program makes at the top.
+/// Prefix of all group names that this program makes at the top.
 const PREFIX: &str = "plimsoll-";
 
-/// What was removed.
+/// Result of a removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Processes that were killed.
+    /// Number of killed processes.
     pub killed: usize,
-    /// Folders of the top group: one in each hierarchy that had it.
+    /// Removed folders of the top group, one per hierarchy.
     pub folders: Vec<PathBuf>,
 }
 
-/// Kills all that is in the group of that name at the top and below it, and removes it, in every hierarchy. Nothing happens
-/// if there is none. `name` is one part and begins with `plimsoll-`.
+/// Kills all processes in and below the top group with this name, and removes the group in every
+/// hierarchy. A missing group has no effect. `name` is a single part and begins with `plimsoll-`.
 ///
 /// # Errors
-/// [`CgroupError::Denied`] without root; [`CgroupError::Undying`]; another name.
+/// [`CgroupError::Denied`] without root, [`CgroupError::Undying`], or another kind of name.
 pub fn remove_tree(name: &str) -> Result<Removed, CgroupError> {
     remove_tree_of(&Arc::new(Hierarchies::detect()), name)
 }
@@ -645,11 +644,8 @@ fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed,
     Ok(Removed { killed, folders: group.remove(PATIENCE)? })
 }
 
-/// Takes back every limit on a device that was set at the root: version 1 only, version 2 has none there. A device that is
-/// gone took its limits with it.
-///
-/// # Errors
-/// What the system says.
+/// Removes all limits on a device that were set at the root. Only version 1 has such limits. A
+/// device that no longer exists has no limits.
 pub fn clear_throttle(device: Device) -> Result<(), CgroupError> {
     let hierarchies = Arc::new(Hierarchies::detect());
     match hierarchies.of(Controller::Block) {
@@ -695,7 +691,7 @@ mod tests {
         assert_eq!(found(&hierarchies, &machine, Controller::Block), Some((Version::V1, "blkio".to_owned())));
         assert_eq!(found(&hierarchies, &machine, Controller::Freezer), None);
         assert_eq!(hierarchies.v2().unwrap().controllers, []);
-        // Neither devices nor systemd's names are of use.
+        // Devices and systemd's names are not supported controllers.
         assert_eq!(hierarchies.all().len(), 7);
     }
 
@@ -770,7 +766,7 @@ mod tests {
 
     #[test]
     fn in_a_container_the_mount_is_its_own_group() {
-        // Without a namespace of its own the path is that of the machine, and the mount begins at it.
+        // Without a separate namespace the path is the machine's, and the mount begins at it.
         let mounts = "32 31 0:29 /docker/4f /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         assert_eq!(machine(mounts, "3:cpu:/docker/4f\n", &[("cpu", V1), ("cpu/docker/4f", V1)]).accounts.len(), 1);
         let outside = machine(mounts, "3:cpu:/../5a\n", &[("cpu", V1)]);
@@ -782,7 +778,7 @@ mod tests {
         assert_eq!(machine("21 1 0:20 / /proc rw - proc proc rw\n", "", &[]).throttled_ns(), []);
     }
 
-    /// Names at the top of any hierarchy that begin with `prefix`, sorted.
+    /// Returns the names at the top of any hierarchy that begin with `prefix`, sorted.
     pub fn leftovers(prefix: &str) -> Vec<String> {
         leftovers_of(&Hierarchies::detect(), prefix)
     }

@@ -1,5 +1,5 @@
-//! Verbs over the kernel: start a process, signal exactly it, end what is left of a run, put a
-//! process into namespaces. The only room with `unsafe`.
+//! Safe interface to the Linux kernel: starting and signalling processes, ending the processes of a
+//! run, namespaces, control groups, mounts and networks. The only crate with `unsafe`.
 
 pub mod account;
 pub mod cgroup;
@@ -32,38 +32,38 @@ use serde::{Deserialize, Serialize};
 use account::{Account, Credentials};
 use procfs::Stat;
 
-// Starts processes that end with this program, whatever becomes of it, and that inherit nothing
-// from it.
+// Child processes that end with this program in any case, and that inherit no files from it.
 
 struct ProcessOrder {
     command: Command,
     reply: Sender<io::Result<Child>>,
 }
 
-/// The thread that starts everything. The kernel sends the parent's death signal when the *thread* that started a process
-/// ends, so that thread has to live as long as the program.
+/// Sender to the thread that starts all processes. The kernel sends the parent death signal when
+/// the starting *thread* ends, so this thread must live as long as the program.
 static STARTER: Mutex<Option<Sender<ProcessOrder>>> = Mutex::new(None);
 
-/// Starts `command` in a process group of its own; the kernel kills it when this program ends, however it ends.
+/// Starts `command` in a new process group. The kernel kills it when this program ends.
 ///
 /// # Errors
-/// What the system says; `NotFound` if there is no such program.
+/// The system's error. `NotFound` if the program does not exist.
 pub fn spawn(command: Command) -> io::Result<Child> {
     spawn_in(command, &[])
 }
 
-/// The same, in these groups: files such as `cgroup.procs`, into which the child writes itself before it is the program.
+/// Starts `command` as [`spawn`] does, in these groups. The groups are files such as
+/// `cgroup.procs`, into which the child writes itself before it executes the program.
 ///
 /// # Errors
-/// What the system says; `NotFound` if there is no such program.
+/// The system's error. `NotFound` if the program does not exist.
 pub fn spawn_in(command: Command, groups: &[PathBuf]) -> io::Result<Child> {
     spawn_as(command, groups, None)
 }
 
-/// The same, as this user.
+/// Starts `command` as [`spawn_in`] does, as this user.
 ///
 /// # Errors
-/// What the system says; `NotFound` if there is no such program.
+/// The system's error. `NotFound` if the program does not exist.
 pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>) -> io::Result<Child> {
     command.process_group(0);
     if !groups.is_empty() {
@@ -73,7 +73,7 @@ pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>
         user.introduce(&mut command);
         becomes(&mut command, Credentials::from(user));
     }
-    // Last: the kernel forgets the death signal of whoever becomes another.
+    // Last, because the kernel clears the death signal when a process changes its user.
     ends_with_us(&mut command);
     let (reply, answer) = channel();
     starter()?.send(ProcessOrder { command, reply }).map_err(|_| gone())?;
@@ -81,7 +81,7 @@ pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>
 }
 
 fn open_group(path: &PathBuf) -> io::Result<File> {
-    // Not with the error's kind: `NotFound` says that the program is not there.
+    // Not with the error's own kind: `NotFound` means that the program does not exist.
     let refused = |error| io::Error::other(format!("cannot join {}: {error}", path.display()));
     File::options().write(true).open(path).map_err(refused)
 }
@@ -99,7 +99,7 @@ fn starter() -> io::Result<Sender<ProcessOrder>> {
     let (orders_in, orders) = channel::<ProcessOrder>();
     std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
         for ProcessOrder { mut command, reply } in orders {
-            // Nobody waits for the answer if the one who asked is gone; then the child is, too.
+            // If the caller is gone, the child must end too.
             if let Err(unheard) = reply.send(command.spawn())
                 && let Ok(mut child) = unheard.0
             {
@@ -111,7 +111,7 @@ fn starter() -> io::Result<Sender<ProcessOrder>> {
     Ok(slot.insert(orders_in).clone())
 }
 
-/// What Rust opens is closed on exec anyway; what whoever started us left open is not.
+/// Marks inherited files as close-on-exec. Files that Rust opened are marked already.
 fn keep_files_to_ourselves() {
     let Ok(open) = fs::read_dir("/proc/self/fd") else { return };
     let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -122,22 +122,23 @@ fn keep_files_to_ourselves() {
 
 #[expect(unsafe_code, reason = "a file that was inherited has a number and no owner")]
 fn mark_close_on_exec(number: i32) {
-    // SAFETY: the borrow ends with this call, and setting this flag on a file of whomever does not change
-    // what it is for its owner; a number that was closed meanwhile gives EBADF.
+    // SAFETY: the borrow ends with this call, and setting this flag on a file does not invalidate
+    // it for its owner. A number that was closed meanwhile gives EBADF.
     let file = unsafe { BorrowedFd::borrow_raw(number) };
     let _ = fcntl_setfd(file, FdFlags::CLOEXEC);
 }
 
-/// Has the kernel kill what `command` starts when the thread that starts it ends, and so at the latest with this program.
+/// Sets the parent death signal of the child of `command`: the kernel kills the child when the
+/// thread that started it ends, and so at the latest with this program.
 #[expect(unsafe_code, reason = "the death signal can only be asked for by the child itself")]
 pub fn ends_with_us(command: &mut Command) {
     let us = getpid();
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed: these are two system calls,
-    // and no memory is allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are two system
+    // calls, and no memory is allocated.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // We may have died before the line above.
+            // The parent may have ended before the line above.
             if getppid() == Some(us) { Ok(()) } else { Err(Errno::SRCH.into()) }
         });
     }
@@ -145,12 +146,12 @@ pub fn ends_with_us(command: &mut Command) {
 
 #[expect(unsafe_code, reason = "a process that joined its groups only later would have run outside of them")]
 fn joins(command: &mut Command, groups: Vec<File>) {
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed: this is one system call for each group, on
-    // files that are open already, and no memory is allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. This is one system
+    // call per group, on files that are already open, and no memory is allocated.
     unsafe {
         command.pre_exec(move || {
             for group in &groups {
-                // 0 is whoever writes it.
+                // 0 means the writing process.
                 rustix::io::write(group, b"0")?;
             }
             Ok(())
@@ -160,78 +161,82 @@ fn joins(command: &mut Command, groups: Vec<File>) {
 
 #[expect(unsafe_code, reason = "only whoever has joined its groups as root may become another")]
 fn becomes(command: &mut Command, credentials: Credentials) {
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed: these are three system calls, and no memory is
-    // allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are three
+    // system calls, and no memory is allocated.
     unsafe {
         command.pre_exec(move || credentials.become_it());
     }
 }
 
-// Signals that reach the process meant and never one that got its number later, and waits that
-// end when it does.
+// Signals that reach only the intended process, even if its id is reused, and waiting for the end
+// of a process.
 
-/// Signals `process` if it still is the one that `stat` describes. False: it is gone, or not ours to signal.
+/// Signals `process` if it is still the process that `stat` describes. Returns false if it has
+/// ended or may not be signalled.
 pub fn signal(process: &Stat, signal: Signal) -> bool {
     let Some(pid) = pid(process.pid) else { return false };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    // The handle is of whoever has the number now; only then is it certain whose number it is.
+    // The handle belongs to the current process with this id. Check now that it is the intended
+    // one.
     let same = procfs::stat(process.pid).is_some_and(|now| now.started_ticks == process.started_ticks);
     same && pidfd_send_signal(handle, signal).is_ok()
 }
 
-/// Waits until the process or zombie with this number has ended, or the time is over.
+/// Waits until the process or zombie with this id has ended, or until the timeout.
 pub fn await_end(number: u32, within: Duration) {
     let Some(handle) = pid(number).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
     let within = Timespec {
         tv_sec: i64::try_from(within.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(within.subsec_nanos()),
     };
-    // A signal may cut it short: whoever waits looks again.
+    // A signal may end the wait early. Callers check again.
     let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&within));
 }
 
-/// A number as a pid.
+/// Converts a number to a pid.
 pub fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
-// What is left of a run: its processes, found by the mark in their environment and by their
-// process groups, and ended.
+// Processes of a run, found by the marks in their environment and by their process groups, and
+// ended.
 
-/// Given to processes between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// Until a process that got SIGKILL is said to hang.
+/// Time after SIGKILL until a process is reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// How the processes of a run are told from all others.
+/// Marks that distinguish the processes of a run from all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunTag {
-    /// `PLIMSOLL_RUN=…`, and what else is in the environment of every process meant; none: only the groups count.
+    /// Environment variables of every process of the run, such as `PLIMSOLL_RUN=…`. Empty: only the
+    /// groups count.
     pub variables: Vec<String>,
-    /// Process groups. They hold those that wrote over their environment.
+    /// Process groups. They identify processes that changed their environment.
     pub groups: Vec<ProcessGroup>,
 }
 
-/// The process group of a process that we started, which leads it.
+/// Process group led by a process that this program started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessGroup {
-    /// The leader; also the group's number.
+    /// Id of the leader and of the group.
     pub pid: u32,
-    /// When that started, clock ticks since boot.
+    /// Start time of the leader, clock ticks since boot.
     pub started_ticks: u64,
-    /// The pipes that got its output, by their inodes.
+    /// Inodes of the pipes that receive the leader's output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipes: Vec<u64>,
 }
 
 impl ProcessGroup {
-    /// The group of a process that was started and not waited for yet: until then it is in /proc, dead or alive.
+    /// Makes the group of a started process that has not been waited for. Until then, it is in
+    /// /proc, even if it has ended.
     pub fn of(pid: u32, pipes: Vec<u64>) -> Self {
         Self { pid, started_ticks: procfs::stat(pid).map_or(0, |stat| stat.started_ticks), pipes }
     }
 
-    /// Whose of it are alive. `variables` are in the environment of each process that it began with.
+    /// Returns the living members. `variables` are in the environment of each original member.
     pub fn members(&self, variables: &[String]) -> Vec<Stat> {
         let all = procfs::alive();
         if !self.is_still_ours(&all, variables) {
@@ -240,9 +245,9 @@ impl ProcessGroup {
         all.into_iter().filter(|stat| stat.group == self.pid).collect()
     }
 
-    /// Whether the number is still that of this group. The kernel gives it to no new process while any member is alive, but once
-    /// all are gone it may be that of others. So the leader is to be the one that we started; when it is gone, a member is to be
-    /// one that it or its children started, which it shows by what it inherited: the mark, or the pipe for its output.
+    /// Whether the id still belongs to this group. The kernel does not reuse the id while a member
+    /// is alive, but may do so later. So the leader must be the started process. If the leader has
+    /// ended, a member must have inherited a mark or an output pipe from it.
     fn is_still_ours(&self, all: &[Stat], variables: &[String]) -> bool {
         if let Some(leader) = procfs::stat(self.pid) {
             return leader.started_ticks == self.started_ticks;
@@ -262,18 +267,18 @@ impl ProcessGroup {
     }
 }
 
-/// A pipe's inode: no other pipe has it as long as one end is open.
+/// Returns a pipe's inode. No other pipe has it while one end is open.
 pub fn pipe_inode(end: impl AsFd) -> Option<u64> {
     rustix::fs::fstat(end).ok().map(|found| found.st_ino)
 }
 
-/// Whether all of these are in the environment of a process; none are in none.
+/// Whether a process has all of these variables in its environment. False if there are none.
 fn is_marked(stat: &Stat, variables: &[String]) -> bool {
     !variables.is_empty() && variables.iter().all(|variable| procfs::was_started_with(stat.pid, variable))
 }
 
 impl RunTag {
-    /// Every process of the run that is alive, without ourselves and those that we come from.
+    /// Returns every living process of the run, except this process and its ancestors.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
         let is_ours = |group: &&ProcessGroup| group.is_still_ours(&all, &self.variables);
@@ -285,7 +290,8 @@ impl RunTag {
             .collect()
     }
 
-    /// Ends them all: SIGTERM first if `gently`, then SIGKILL. What it ended, and what it could not.
+    /// Ends all processes of the run: with SIGTERM first if `gently`, then with SIGKILL. Returns
+    /// the ended processes and those that are left.
     pub fn end(&self, gently: bool) -> (Vec<Stat>, Vec<Stat>) {
         let mut ended: Vec<Stat> = Vec::new();
         let left = if gently { self.signal_until(Signal::TERM, GRACE, &mut ended) } else { self.find() };
@@ -297,7 +303,8 @@ impl RunTag {
         (ended, left)
     }
 
-    /// Signals what it finds, also what appears meanwhile, until nothing is left or the time is over.
+    /// Signals every process of the run, including new ones, until none is left or the time is
+    /// over.
     fn signal_until(&self, signal: Signal, within: Duration, seen: &mut Vec<Stat>) -> Vec<Stat> {
         let until = Instant::now() + within;
         let mut signalled: Vec<(u32, u64)> = Vec::new();
@@ -321,7 +328,7 @@ impl RunTag {
     }
 }
 
-/// This process, its parent, and so on.
+/// Returns the ids of this process, its parent, and so on.
 fn lineage(all: &[Stat]) -> Vec<u32> {
     let mut line = vec![std::process::id()];
     let parent = |of: u32| all.iter().find(|stat| stat.pid == of).map(|stat| stat.parent);
@@ -334,17 +341,16 @@ fn lineage(all: &[Stat]) -> Vec<u32> {
     line
 }
 
-// Verbs over namespaces: leave those of the machine, be called something else, start the first
-// process inside. They act on the process that calls them, so only one that is there for nothing
-// else may.
+// Namespaces: leaving the machine's, setting the host name, and starting the first process inside.
+// These functions change the calling process, so it must exist for this purpose only.
 
-/// Leaves the machine's network and mounts for new ones. The new network has nothing but a loopback that is down.
+/// Moves to new network and mount namespaces. The new network has only a loopback, which is down.
 pub fn leave_network() -> io::Result<()> {
     leave(UnshareFlags::NEWNET | UnshareFlags::NEWNS)
 }
 
-/// Leaves the machine's network, mounts, processes, queues and names for new ones. The next process that is started is the
-/// first inside; from now on no thread can be started here.
+/// Moves to new network, mount, pid, ipc and uts namespaces. The next child is the first process in
+/// the pid namespace. After this, no thread can be started.
 pub fn leave_machine() -> io::Result<()> {
     let all = UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     leave(all | UnshareFlags::NEWPID)
@@ -352,17 +358,18 @@ pub fn leave_machine() -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "the call can also take open files from threads that use them")]
 fn leave(parts: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only FILES is unsafe, and no caller gives it.
+    // SAFETY: only FILES is unsafe, and no caller passes it.
     Ok(unsafe { unshare_unsafe(parts) }?)
 }
 
-/// The name of the machine, as seen inside.
+/// Sets the host name in this namespace.
 pub fn be_called(name: &str) -> io::Result<()> {
     Ok(sethostname(name.as_bytes())?)
 }
 
-/// Starts the first process inside. It gets a /proc of its own, in which each of `shown` (what, where) is mounted over what the
-/// kernel shows; the kernel kills it, and with it all others inside, when we end.
+/// Starts the first process inside. It gets its own /proc, over which each entry of `shown`
+/// (source, target) is mounted. When this process ends, the kernel kills it and all other processes
+/// inside.
 pub fn start_first(mut command: Command, shown: &[(&str, &str)]) -> io::Result<Child> {
     let text = |text: &str| CString::new(text).map_err(io::Error::from);
     let shown: Vec<(CString, CString)> =
@@ -373,11 +380,11 @@ pub fn start_first(mut command: Command, shown: &[(&str, &str)]) -> io::Result<C
 
 #[expect(unsafe_code, reason = "only a process inside can mount the /proc of its pid namespace")]
 fn before_exec(command: &mut Command, shown: Vec<(CString, CString)>) {
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed: these are system calls with texts that were
-    // made before, and no memory is allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are system
+    // calls with texts that already exist, and no memory is allocated.
     unsafe {
         command.pre_exec(move || {
-            // That we end before this line is noticed at the end of its input.
+            // If the parent ends before this line, the child notices the end of its input.
             set_parent_process_death_signal(Some(Signal::KILL))?;
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             mount(c"proc", c"/proc", c"proc", flags, None::<&CStr>)?;
@@ -389,12 +396,13 @@ fn before_exec(command: &mut Command, shown: Vec<(CString, CString)>) {
     }
 }
 
-// Whether the kernel takes its wall clock for right.
+// Synchronisation state of the kernel's wall clock.
 
 /// `TIME_ERROR` of adjtimex(2): the clock is not synchronised.
 const UNSYNCHRONISED: c_int = 5;
 
-/// As large as `struct timex` on any architecture, and larger; all zero asks and changes nothing.
+/// Buffer at least as large as `struct timex` on any architecture. All zeros query without changing
+/// anything.
 #[repr(C, align(8))]
 struct Timex([u8; 512]);
 
@@ -406,12 +414,12 @@ mod call {
     }
 }
 
-/// Whether the kernel says that its clock is synchronised; none where it does not answer.
+/// Whether the kernel reports its clock as synchronised. `None` if the call fails.
 #[expect(unsafe_code, reason = "adjtimex(2) is in no crate that we use")]
 pub fn is_clock_synchronised() -> Option<bool> {
     let mut timex = Timex([0; 512]);
-    // SAFETY: the kernel writes a `struct timex`, of 208 bytes at most, into a buffer of 512. `modes`, its first field, is 0:
-    // nothing is set.
+    // SAFETY: the kernel writes a `struct timex` of at most 208 bytes into a buffer of 512.
+    // `modes`, its first field, is 0, so nothing is set.
     let state = unsafe { call::adjtimex(&raw mut timex) };
     (state >= 0).then_some(state != UNSYNCHRONISED)
 }

@@ -1,5 +1,4 @@
-//! Verbs over the mounts of a mount namespace of one's own, and over the loop devices that are
-//! mounted there.
+//! Mounts in a private mount namespace, and loop devices.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +14,7 @@ use rustix::mount::{
     mount_remount, unmount,
 };
 
-/// A file or folder, held whatever is mounted over its path later.
+/// A file or folder that stays accessible when something is mounted over its path.
 #[derive(Debug)]
 pub struct PinnedPath {
     handle: OwnedFd,
@@ -23,19 +22,19 @@ pub struct PinnedPath {
 }
 
 impl PinnedPath {
-    /// Holds it. It has to be in the mount namespace in which it will be shown.
+    /// Opens the path. It must be in the mount namespace in which it will be mounted.
     pub fn hold(path: &Path) -> io::Result<Self> {
         let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let is_folder = File::from(handle.try_clone()?).metadata()?.is_dir();
         Ok(Self { handle, is_folder })
     }
 
-    /// A path that leads to it.
+    /// Returns a path that leads to the file or folder.
     fn name(&self) -> String {
         format!("/proc/self/fd/{}", self.handle.as_raw_fd())
     }
 
-    /// Shows it at `to`, which is made if it is not there.
+    /// Mounts it at `to`, which is made if it does not exist.
     pub fn show(&self, to: &Path, writable: bool) -> io::Result<()> {
         make(to, self.is_folder)?;
         mount_bind(self.name().as_str(), to)?;
@@ -46,7 +45,7 @@ impl PinnedPath {
     }
 }
 
-/// An empty file or folder, unless there is something.
+/// Makes an empty file or folder unless one exists.
 fn make(path: &Path, folder: bool) -> io::Result<()> {
     if folder {
         return fs::create_dir_all(path);
@@ -60,27 +59,30 @@ fn make(path: &Path, folder: bool) -> io::Result<()> {
     File::create(path).map(drop)
 }
 
-/// Mount points that are not there, made without a trace: in file systems in memory, each over the folder that one is
-/// missing in, where all that is there stays to be seen.
+/// Missing mount points, made without changing the disk: a file system in memory is mounted over
+/// the folder in which a mount point is missing, and the folder's contents are mounted into it
+/// again.
 #[derive(Debug)]
 pub struct MountPoints {
-    /// Where what is covered is kept for a moment.
+    /// Temporary mount point for the covered folder.
     scratch: PathBuf,
-    /// The file systems that were made.
+    /// Device numbers of the file systems that were made.
     devices: Vec<u64>,
 }
 
 impl MountPoints {
-    /// `scratch` is a folder that is not there, in a file system of our own.
+    /// Sets the temporary mount point. `scratch` must not exist, and must be in a private file
+    /// system.
     #[must_use]
     pub fn with(scratch: &Path) -> Self {
         Self { scratch: scratch.to_path_buf(), devices: Vec::new() }
     }
 
-    /// Where the folder `path` is, all links followed; made if it is not there. `allow` is asked before that.
+    /// Returns the real path of the folder `path`, and makes the folder if it does not exist. Calls
+    /// `allow` before making it.
     ///
     /// # Errors
-    /// What `allow` or the system says.
+    /// `allow` refuses, or a system call fails.
     pub fn folder(&mut self, path: &Path, allow: impl Fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
         let mut there = path;
         let found = loop {
@@ -90,7 +92,7 @@ impl MountPoints {
             }
         };
         let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
-        // Nothing is joined to a whole path: that would end it with a `/`.
+        // Joining an empty path would append a `/`.
         let place = if rest.as_os_str().is_empty() { found.clone() } else { found.join(rest) };
         allow(&place)?;
         if place == found {
@@ -112,7 +114,7 @@ impl MountPoints {
         for entry in fs::read_dir(&self.scratch)? {
             let entry = entry?;
             match show_again(&entry, &folder.join(entry.file_name())) {
-                // It went meanwhile.
+                // The entry was removed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 shown => shown?,
             }
@@ -132,62 +134,65 @@ fn show_again(entry: &fs::DirEntry, at: &Path) -> io::Result<()> {
     Ok(mount_bind_recursive(entry.path(), at)?)
 }
 
-/// From now on no mount of this namespace is seen in another, nor the other way round.
+/// Makes all mounts private: changes are no longer visible in other mount namespaces, nor theirs
+/// here.
 pub fn keep_to_ourselves() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// An empty file system in memory.
+/// Mounts an empty file system in memory.
 pub fn memory(at: &Path, mode: u32) -> io::Result<()> {
     let options = std::ffi::CString::new(format!("mode={mode:o}"))?;
     Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?)
 }
 
-/// An empty file system in memory of so many bytes.
+/// Mounts an empty file system in memory with this size.
 pub fn sized_memory(at: &Path, mode: u32, bytes: u64) -> io::Result<()> {
     let options = std::ffi::CString::new(format!("mode={mode:o},size={bytes}"))?;
     Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?)
 }
 
-/// An ext4 file system of a loop device. Without barriers: the kernel counts the flush that ends a sync as a write of its own, so
-/// that a disk of 200 writes a second would do 100 that are synced. Nothing is lost by it, since the file below a loop device outlives
-/// whatever happens to its host.
+/// Mounts the ext4 file system of a loop device, without barriers. The kernel counts the flush that
+/// ends a sync as a separate write, so with barriers a disk limited to 200 writes/s would do only
+/// 100 synced writes/s. No data is lost, because the file below a loop device outlives its host.
 pub fn volume(device: &Path, at: &Path) -> io::Result<()> {
     let flags = MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV;
     Ok(mount(device, at, "ext4", flags, c"barrier=0")?)
 }
 
-/// A /sys that shows the network namespace that we are in, read-only, with something (the cgroups) in it.
+/// Mounts a read-only /sys that shows the current network namespace. `within` (the cgroups) is
+/// mounted into it.
 pub fn own_sys(within: Option<(&PinnedPath, &Path)>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("sysfs", "/sys", "sysfs", flags, None)?;
     within.map_or(Ok(()), |(place, at)| Ok(mount_bind_recursive(place.name().as_str(), at)?))
 }
 
-// Verbs over loop devices: a file as a block device, that goes when nobody has it open any more.
+// Loop devices: files as block devices, which are freed when no process has them open.
 
 /// `<linux/loop.h>`.
 const CONFIGURE: Opcode = opcode::none(b'L', 0x0A);
 const CLEAR: Opcode = opcode::none(b'L', 0x01);
 const GET_FREE: Opcode = opcode::none(b'L', 0x82);
 const AUTOCLEAR: u32 = 4;
-/// Others may take the same free device at the same moment.
+/// Maximum number of attempts, because others may take the same free device.
 const ATTEMPTS: u32 = 64;
 
-/// A loop device of ours. The kernel frees it when this is dropped and nothing is mounted from it.
+/// An attached loop device. The kernel frees it when this value is dropped and nothing is mounted
+/// from it.
 #[derive(Debug)]
 pub struct Attached {
-    /// `/dev/loop3`.
+    /// Path of the device: `/dev/loop3`.
     pub device: PathBuf,
-    /// Not used: the device is ours as long as somebody has it open.
+    /// Keeps the device attached while it is open.
     _held: File,
 }
 
-/// Attaches `file` to a free device; `announce` is told which before it is done. `refused` says what it means that the system
-/// did not let us.
+/// Attaches `file` to a free device. Calls `announce` with the device before attaching it.
+/// `refused` converts a system error.
 ///
 /// # Errors
-/// What `announce` or `refused` makes of it.
+/// The result of `announce` or `refused`.
 pub fn attach_loop<E>(
     file: &Path,
     mut announce: impl FnMut(&Path) -> Result<(), E>,
@@ -207,7 +212,8 @@ pub fn attach_loop<E>(
     Err(refused(Errno::BUSY.into()))
 }
 
-/// Frees a device that is attached to `file`. False: it is attached to another, or to none.
+/// Frees a device that is attached to `file`. Returns false if it is attached to another file or to
+/// none.
 pub fn detach_loop(device: &Path, file: &Path) -> io::Result<bool> {
     if backing_file(device).as_deref() != Some(file) {
         return Ok(false);
@@ -216,7 +222,7 @@ pub fn detach_loop(device: &Path, file: &Path) -> io::Result<bool> {
     clear(&held).map(|()| true)
 }
 
-/// The file that a device is attached to.
+/// Returns the file to which a device is attached.
 pub fn backing_file(device: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(sys(device)?.join("loop/backing_file")).ok()?;
     let name = text.trim_end_matches('\n');
@@ -255,7 +261,7 @@ fn ask_free(control: &File) -> io::Result<u32> {
             u32::try_from(out).map_err(|_| Errno::RANGE)
         }
     }
-    // SAFETY: the file is /dev/loop-control, which knows this call.
+    // SAFETY: the file is /dev/loop-control, which supports this call.
     Ok(unsafe { ioctl(control, GetFree) }?)
 }
 
@@ -279,7 +285,7 @@ struct Config {
 #[expect(unsafe_code, reason = "an ioctl")]
 fn configure(device: &File, backing: &File, file: &Path) -> rustix::io::Result<()> {
     let mut file_name = [0; 64];
-    // For who looks at it with losetup; its end always stays 0.
+    // Shown by losetup. The last byte stays 0.
     for (to, from) in file_name.iter_mut().zip(file.as_os_str().as_encoded_bytes().iter().take(63)) {
         *to = *from;
     }
@@ -294,7 +300,7 @@ fn configure(device: &File, backing: &File, file: &Path) -> rustix::io::Result<(
         init: [0; 2],
         reserved: [0; 8],
     };
-    // SAFETY: `Config` is laid out as the kernel's `struct loop_config`, which is only read.
+    // SAFETY: `Config` has the layout of the kernel's `struct loop_config`, and is only read.
     unsafe { ioctl(device, Setter::<CONFIGURE, Config>::new(config)) }
 }
 
@@ -302,7 +308,7 @@ fn configure(device: &File, backing: &File, file: &Path) -> rustix::io::Result<(
 fn clear(device: &File) -> io::Result<()> {
     // SAFETY: the call takes no argument.
     match unsafe { ioctl(device, NoArg::<CLEAR>::new()) } {
-        // It went by itself.
+        // Already free.
         Ok(()) | Err(Errno::NXIO) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

@@ -1,5 +1,5 @@
-//! Verbs over the network namespace that the calling thread is in, by the programs `ip`, `tc`
-//! and `nft`: what they are told is text, made by pure functions.
+//! Network of the calling thread's namespace, configured with the programs `ip`, `tc` and `nft`.
+//! Pure functions make the texts for these programs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,24 +14,25 @@ use experiment::profile::Link;
 
 use super::procfs;
 
-/// Whose the rules and queues are that a run makes: in a network that others use as well they carry its name, so that its end
-/// takes off its own and nobody else's.
+/// Owner of the rules and queues that a run makes. In a shared network they carry the owner's name,
+/// so that a run removes only its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ownership {
     name: Cow<'static, str>,
 }
 
-/// In a network of one's own there is nobody else.
+/// Owner in a private network, where there are no others.
 pub static ALONE: Ownership = Ownership { name: Cow::Borrowed("plimsoll") };
 
 impl Ownership {
-    /// By a name that no other has on the machine, of letters, digits and `-`.
+    /// Makes an owner with a name that is unique on the machine. The name consists of letters,
+    /// digits and `-`.
     pub fn of(name: &str) -> Self {
         Self { name: Cow::Owned(name.to_owned()) }
     }
 
-    /// Major number of the queue at the root of an interface, in the hexadecimal digits that `tc` shows; not one that the kernel
-    /// gives by itself.
+    /// Returns the major number of the queue at the root of an interface, in hexadecimal digits as
+    /// `tc` shows it. The kernel does not assign this number by itself.
     pub fn root_handle(&self) -> String {
         if *self == ALONE {
             return "9e83".to_owned();
@@ -39,31 +40,33 @@ impl Ownership {
         format!("{:x}", 0x1000 + crc32fast::hash(self.name.as_bytes()) % 0x7000)
     }
 
-    /// Table of the cuts.
+    /// Returns the table of the cuts.
     pub fn cuts_table(&self) -> &str {
         &self.name
     }
 
-    /// Table of an interface's losses.
+    /// Returns the table of an interface's packet losses.
     pub fn losses_table(&self, interface: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         format!("{}.{}", self.name, interface.chars().map(plain).collect::<String>())
     }
 
-    /// The device that what arrives at an interface is sent through.
+    /// Returns the device through which packets that arrive at an interface are sent.
     pub fn arriving(&self, interface: &str) -> String {
         let whose = if *self == ALONE { String::new() } else { format!("{}-", self.root_handle()) };
-        // The kernel takes 15 bytes.
+        // The kernel allows 15 bytes.
         format!("ifb-{whose}{interface}").chars().take(15).collect()
     }
 
-    /// Whether the queues at an interface are ours: `says` is what `tc qdisc show` says of it.
+    /// Whether this owner made the queues of an interface. `says` is the output of `tc qdisc show`
+    /// for it.
     pub fn has_shaped(&self, says: &str) -> bool {
         let root = format!(" {}: root", self.root_handle());
         *self == ALONE || says.lines().any(|line| line.starts_with("qdisc htb") && line.contains(&root))
     }
 
-    /// Tables of other runs by which packets of an interface are lost: `says` is what `nft list tables` says.
+    /// Returns another run's table that drops packets of an interface. `says` is the output of `nft
+    /// list tables`.
     pub fn others_losses(&self, interface: &str, says: &str) -> Option<String> {
         let ours = self.losses_table(interface);
         let end = ours.strip_prefix(self.name.as_ref()).unwrap_or_default().to_owned();
@@ -72,18 +75,18 @@ impl Ownership {
     }
 }
 
-/// Why something could not be done to the network.
+/// Error of a change to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkError {
-    /// There is no such program on this machine.
+    /// The program is not installed on this machine.
     NoProgram(String),
-    /// The kernel has no such part: in words.
+    /// A part of the kernel is missing, in words.
     NoKernel(String),
-    /// The system refused.
+    /// A system call or program failed.
     System {
-        /// What was being done.
+        /// Action that failed.
         doing: String,
-        /// What it said.
+        /// Error text.
         error: String,
     },
 }
@@ -98,53 +101,53 @@ impl std::fmt::Display for NetworkError {
     }
 }
 
-/// Has `ip` carry out a command a line, up to the first that fails.
+/// Runs `ip` with one command per line. It stops at the first failure.
 pub fn ip(batch: &str) -> Result<(), NetworkError> {
     run("ip", &["-batch", "-"], batch, "set up interfaces").map(drop)
 }
 
-/// Has `tc` carry out a command a line, up to the first that fails.
+/// Runs `tc` with one command per line. It stops at the first failure.
 pub fn tc(batch: &str) -> Result<(), NetworkError> {
     run("tc", &["-batch", "-"], batch, "limit a link").map(drop)
 }
 
-/// Has `nft` carry out all or nothing.
+/// Runs `nft`, which applies all rules or none.
 pub fn nft(rules: &str) -> Result<(), NetworkError> {
     run("nft", &["-f", "-"], rules, "filter packets").map(drop)
 }
 
-/// The interfaces of this namespace but the loopback, in the kernel's order.
+/// Returns the interfaces of this namespace except the loopback, in the kernel's order.
 pub fn interfaces() -> Vec<String> {
-    // Of this thread, not of the process: a thread may be in another namespace.
+    // `thread-self`, because a thread may be in another namespace than the process.
     let text = procfs::text(Path::new("/proc/thread-self/net/dev")).unwrap_or_default();
     let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
     names.map(|(name, _)| name.trim().to_owned()).filter(|name| name != "lo" && !name.starts_with("ifb-")).collect()
 }
 
-/// What `tc` says.
+/// Returns the output of `tc`.
 pub fn tc_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("tc", arguments, "", "ask for queues")
 }
 
-/// What `nft` says.
+/// Returns the output of `nft`.
 pub fn nft_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("nft", arguments, "", "ask for packet filters")
 }
 
-/// Whether this namespace passes packets on.
+/// Sets whether this namespace forwards packets.
 pub fn forward(on: bool) -> Result<(), NetworkError> {
     let text = if on { "1" } else { "0" };
     std::fs::write("/proc/sys/net/ipv4/ip_forward", text)
         .map_err(|error| NetworkError::System { doing: "set ip_forward".to_owned(), error: error.to_string() })
 }
 
-/// What `ip` says.
+/// Returns the output of `ip`.
 pub fn ip_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("ip", arguments, "", "ask for interfaces")
 }
 
-/// From now on no interface of this namespace gets an address of version 6 by itself: nobody would use it, and the kernel
-/// would announce it. Where there is no version 6 it gets none anyway.
+/// Prevents automatic IPv6 addresses on new interfaces of this namespace. They would be unused, and
+/// the kernel would announce them. Does nothing without IPv6.
 pub fn only_given_addresses() {
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
 }
@@ -161,7 +164,7 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
         Err(error) => return Err(refused(error)),
     };
     if let Some(mut pipe) = child.stdin.take() {
-        // It says itself, on standard error, why it stopped reading.
+        // If the program stops reading, its standard error has the reason.
         let _ = pipe.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(refused)?;
@@ -171,7 +174,8 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
     Err(understood(doing, input, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What these programs say, in fewer words: the first complaint, and the line of `input` that it is about.
+/// Shortens the error output of these programs to the first complaint and the line of `input` that
+/// caused it.
 pub fn understood(doing: &str, input: &str, said: &str) -> NetworkError {
     let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
     let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
@@ -185,27 +189,28 @@ pub fn understood(doing: &str, input: &str, said: &str) -> NetworkError {
     NetworkError::System { doing: doing.to_owned(), error: format!("{complaint}{about}") }
 }
 
-/// The part of the kernel that a line of `ip` or `tc` asks for.
+/// Returns the part of the kernel that a line for `ip` or `tc` needs.
 fn part_of(line: &str) -> Option<&'static str> {
     ["netem", "tbf", "htb", "mirred", "ifb", "ingress", "u32", "veth", "bridge"]
         .into_iter()
         .find(|part| line.split(' ').any(|word| word == *part))
 }
 
-// Packets that vanish: nft rules that drop what arrives and lose what leaves. Whoever sends must
-// not be told: a packet that is dropped on its way out would be refused to UDP and kept back by
-// TCP, so it is sent where nobody takes it: to the loopback, with another's hardware address.
+// Packet loss: nft rules that drop arriving packets and lose departing ones. The sender must not
+// notice. A departing packet that is dropped would be refused to UDP and held back by TCP. So it is
+// sent to the loopback with another hardware address, where no one receives it.
 
-/// A cut: what comes from and what goes to these hosts vanishes. `None` is everybody, an empty list nobody.
+/// A cut: packets from and to these hosts are lost. `None` means all hosts, an empty list none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Dropped when it comes from there.
+    /// Drops packets from these hosts.
     pub from: Option<Vec<Ipv4Addr>>,
-    /// Lost when it goes there.
+    /// Loses packets to these hosts.
     pub to: Option<Vec<Ipv4Addr>>,
 }
 
-/// Makes these all the cuts there are of this owner. What TCP port `spared`, here or there, sends and gets always passes.
+/// Replaces all cuts of this owner. Packets from or to TCP port `spared`, local or remote, always
+/// pass.
 pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), NetworkError> {
     if cuts.is_empty() {
         return uncut_all(owner);
@@ -221,12 +226,12 @@ pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), N
     rules.put()
 }
 
-/// Heals every cut of this owner.
+/// Heals all cuts of this owner.
 pub fn uncut_all(owner: &Ownership) -> Result<(), NetworkError> {
     nft(&removal(owner.cuts_table()))
 }
 
-/// Loses packets of one interface as [`shape`] says, in both directions.
+/// Loses packets of one interface as in [`shape`], in both directions.
 pub fn lose(interface: &str, limits: &LinkLimits<'_>) -> Result<(), NetworkError> {
     let rules = losses(limits.all, limits.toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
@@ -238,13 +243,13 @@ pub fn lose(interface: &str, limits: &LinkLimits<'_>) -> Result<(), NetworkError
     Rules { table, arriving, leaving, spared: limits.spared, devices }.put()
 }
 
-/// Loses nothing of that interface any more.
+/// Removes the packet losses of an interface.
 fn lose_nothing(interface: &str, owner: &Ownership) {
-    // Where there is no nft, nothing was lost.
+    // Without nft there were no losses.
     let _ = nft(&removal(&owner.losses_table(interface)));
 }
 
-/// Packets of these that vanish, percent. The first rule that is about a packet decides.
+/// Loss of packets from or to some hosts, percent. The first rule that matches a packet decides.
 #[derive(Debug, Clone, PartialEq)]
 struct LossRule {
     whom: Option<Vec<Ipv4Addr>>,
@@ -260,35 +265,37 @@ fn losses(all: &Link, toward: &[LinkByPeer]) -> Vec<LossRule> {
     toward.chain([rule(None, all)]).collect()
 }
 
-/// What the tables hold.
+/// Contents of the tables.
 #[derive(Debug, Clone, PartialEq)]
 struct Rules {
     table: String,
-    /// By where packets come from.
+    /// Rules by source of arriving packets.
     arriving: Vec<LossRule>,
-    /// By where they go.
+    /// Rules by destination of departing packets.
     leaving: Vec<LossRule>,
-    /// A TCP port that no rule is about.
+    /// TCP port that is exempt from all rules.
     spared: Option<u16>,
     devices: Vec<String>,
 }
 
 impl Rules {
-    /// Makes them all that there are in their table.
+    /// Replaces the contents of the table.
     fn put(&self) -> Result<(), NetworkError> {
         if self.devices.is_empty() {
             return Ok(());
         }
-        // Before Linux 5.16 there is no hook where packets leave a device: then senders learn of it.
+        // Before Linux 5.16 there is no hook for packets that leave a device. Senders then notice
+        // the loss.
         nft(&self.text(true)).or_else(|_| nft(&self.text(false)))
     }
 
-    /// For `nft -f`; `silent`: what leaves is lost rather than refused.
+    /// Returns the text for `nft -f`. With `silent`, departing packets are lost without an error to
+    /// the sender.
     fn text(&self, silent: bool) -> String {
         let Self { table, devices, spared, .. } = self;
         let names = devices.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let mut text = if silent { removal(table) } else { format!("table inet {table}\ndelete table inet {table}\n") };
-        // Here and not where packets enter the device: what came through an ifb device does not pass there.
+        // Not in the ingress hook of the device: packets from an ifb device do not pass there.
         let _ = writeln!(text, "table inet {table} {{\nchain arriving {{\ntype filter hook prerouting priority -300;");
         let _ = writeln!(text, "iifname != {{ {names} }} accept");
         chain(&mut text, "saddr", &self.arriving, *spared, "drop");
@@ -315,14 +322,15 @@ impl Rules {
 }
 
 fn removal(table: &str) -> String {
-    // Naming it first makes it, so that there is something to delete.
+    // Name the table first. This makes it, so that it can be deleted.
     format!("table inet {table}\ndelete table inet {table}\ntable netdev {table}\ndelete table netdev {table}\n")
 }
 
-/// The bit of a hardware address that says whether it is one station's.
+/// Bit of a hardware address that marks a group address.
 const TO_MANY: &str = "ether daddr & 01:00:00:00:00:00";
 
-/// What version 6 asks for a neighbour's hardware address with; version 4 has a protocol of its own for that.
+/// Messages of IPv6 that look up a neighbour's hardware address. IPv4 has a separate protocol for
+/// that.
 const NEIGHBOURS: &str = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert }";
 
 fn chain(text: &mut String, end: &str, rules: &[LossRule], spared: Option<u16>, away: &str) {
@@ -340,7 +348,7 @@ fn chain(text: &mut String, end: &str, rules: &[LossRule], spared: Option<u16>, 
         if away == "drop" {
             let _ = writeln!(text, "{whom} {chance}drop");
         } else {
-            // The loopback would take what is meant for all.
+            // The loopback would accept group addresses, so such packets are dropped.
             let _ = writeln!(text, "{whom} {TO_MANY} == 01:00:00:00:00:00 {chance}drop");
             let _ = writeln!(text, "{whom} {TO_MANY} == 00:00:00:00:00:00 {chance}{away}");
         }
@@ -355,43 +363,42 @@ fn set(addresses: &[Ipv4Addr]) -> String {
     format!("{{ {} }}", names.join(", "))
 }
 
-// What a link is like: its rate by tbf, as packets leave and, through an ifb device, as they
-// arrive; delay by netem; loss by nft. A TCP port can be slower than the link it is
-// on.
+// Shape of a link: rate by tbf, as packets leave and, through an ifb device, as they arrive; delay
+// by netem; loss by nft. A TCP port can be slower than its link.
 
-/// More than any link: for the packets that a class only tells from others.
+/// Rate above that of any link, for classes that only sort packets.
 const UNLIMITED: &str = "400gbit";
-/// What may wait where nothing has to.
+/// Queue limit if no packet has to wait.
 const UNLIMITED_QUEUE_BYTES: f64 = (4 << 20) as f64;
-/// Of a full Ethernet frame.
+/// Size of a full Ethernet frame.
 const FRAME_BYTES: f64 = 1514.0;
 
-/// Routes that went with an interface that was taken down, as `ip` writes them.
+/// Routes of interfaces that were taken down, in the format of `ip`.
 static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// What a link is like toward some; whoever is in two of them belongs to the first.
+/// Link toward some hosts. The first entry with a host applies to it.
 pub type LinkByPeer = (Vec<Ipv4Addr>, Link);
 
-/// What TCP packets from or to a port, here or there, have of a link.
+/// Limits of TCP packets from or to a port, local or remote, within a link.
 pub type PortLink = (u16, Link);
 
-/// What an interface is to be like.
+/// Limits of an interface.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkLimits<'a> {
-    /// The link toward everybody.
+    /// Link toward all hosts that are not in `toward`.
     pub all: &'a Link,
-    /// … but for these.
+    /// Links toward some hosts.
     pub toward: &'a [LinkByPeer],
-    /// What of it these ports have at most, each by itself; what passes there has passed the link as well.
+    /// Limits of ports, each separately. Packets of a port also pass the link's limits.
     pub ports: &'a [PortLink],
-    /// A TCP port, here or there, without any limit.
+    /// TCP port, local or remote, without limits.
     pub spared: Option<u16>,
-    /// Whose limits these are.
+    /// Owner of the limits.
     pub owner: &'a Ownership,
 }
 
 impl<'a> LinkLimits<'a> {
-    /// The same toward everybody, through every port.
+    /// Makes limits that are equal for all hosts and ports.
     pub fn of(all: &'a Link) -> Self {
         Self { all, toward: &[], ports: &[], spared: None, owner: &ALONE }
     }
@@ -402,13 +409,13 @@ impl<'a> LinkLimits<'a> {
     }
 }
 
-/// Makes an interface like that. Whatever the same owner made of it before is over, also if this fails.
+/// Sets the limits of an interface. Removes the owner's earlier limits, even if this fails.
 pub fn shape(interface: &str, limits: LinkLimits<'_>) -> Result<(), NetworkError> {
     clear(interface, limits.owner);
     inject(interface, limits).inspect_err(|_| clear(interface, limits.owner))
 }
 
-/// Like [`shape`], for an interface that nothing was done to.
+/// Sets the limits of an interface that has none, as in [`shape`].
 pub fn inject(interface: &str, limits: LinkLimits<'_>) -> Result<(), NetworkError> {
     let text = commands(interface, limits);
     if !text.ip.is_empty() {
@@ -425,12 +432,12 @@ pub fn down(interface: &str) -> Result<(), NetworkError> {
     let routes = ip_says(&["-o", "route", "show", "dev", interface])?;
     ip(&format!("link set {interface} down\n"))?;
     let mut gone = GONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // Of one that is down already there is nothing to be learned.
+    // An interface that is already down has no routes to save.
     gone.entry(interface.to_owned()).or_insert(routes);
     Ok(())
 }
 
-/// Brings an interface up, with the routes that it had.
+/// Brings an interface up and restores its routes.
 pub fn up(interface: &str) -> Result<(), NetworkError> {
     ip(&format!("link set {interface} up\n"))?;
     let gone = GONE.lock().unwrap_or_else(PoisonError::into_inner).remove(interface);
@@ -438,16 +445,17 @@ pub fn up(interface: &str) -> Result<(), NetworkError> {
     if again.is_empty() { Ok(()) } else { ip(&again) }
 }
 
-/// What makes routes again that `ip route show` showed. Those to an interface's own network the kernel makes itself.
+/// Returns the commands that restore routes from the output of `ip route show`. The kernel makes
+/// the routes to an interface's own network itself.
 fn again(interface: &str, routes: &str) -> String {
     let made = routes.lines().map(str::trim).filter(|route| !route.is_empty() && !route.contains("proto kernel"));
     made.map(|route| format!("route replace {} dev {interface}\n", route.replace(" linkdown", ""))).collect()
 }
 
-/// Takes every limit off that is the owner's. What is not there cannot be removed, and that is no trouble.
+/// Removes all limits of this owner. Ignores errors, because there may be none.
 fn clear(interface: &str, owner: &Ownership) {
     if owner.has_shaped(&tc_says(&["qdisc", "show", "dev", interface]).unwrap_or_default()) {
-        // One at a time: a batch ends at the first that fails.
+        // One at a time, because a batch stops at the first failure.
         let _ = tc(&format!("qdisc del dev {interface} root\n"));
         let _ = tc(&format!("qdisc del dev {interface} ingress\n"));
     }
@@ -455,7 +463,7 @@ fn clear(interface: &str, owner: &Ownership) {
     lose_nothing(interface, owner);
 }
 
-/// What `ip` and `tc` are told.
+/// Input for `ip` and `tc`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Commands {
     ip: String,
@@ -474,7 +482,8 @@ fn commands(interface: &str, limits: LinkLimits<'_>) -> Commands {
         let redirect = format!("u32 match u32 0 0 action mirred egress redirect dev {ifb}");
         let _ = writeln!(text.tc, "qdisc add dev {interface} ingress");
         let _ = writeln!(text.tc, "filter add dev {interface} parent ffff: protocol all {redirect}");
-        // Only what leaves is delayed: else both ends of a link would delay it.
+        // Only departing packets are delayed. Otherwise both ends of a link would delay each
+        // packet.
         let undelayed = |link: &Link| Link { delay_s: None, ..link.clone() };
         let all = undelayed(limits.all);
         let toward: Vec<LinkByPeer> =
@@ -484,14 +493,15 @@ fn commands(interface: &str, limits: LinkLimits<'_>) -> Commands {
         let arriving = LinkLimits { all: &all, toward: &toward, ports: &ports, ..limits };
         direction(&mut text.tc, &ifb, "src", arriving);
     }
-    // A large segment that the kernel cuts up at the very end would be lost as a whole.
+    // A large segment that the kernel splits last would be lost as a whole.
     if limits.links().any(|link| link.loss_pct.is_some()) {
         let _ = writeln!(text.ip, "link set {interface} gso_max_segs 1");
     }
     text
 }
 
-/// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
+/// Limits one direction at the root of a device. `end` selects the address of the other host in a
+/// packet.
 fn direction(text: &mut String, device: &str, end: &str, limits: LinkLimits<'_>) {
     let LinkLimits { all, toward, ports, spared, owner } = limits;
     let root = owner.root_handle();
@@ -505,7 +515,7 @@ fn direction(text: &mut String, device: &str, end: &str, limits: LinkLimits<'_>)
         let at = queues.class(&root, class);
         queues.link(&at, link, ports);
     }
-    // One protocol may have one preference. What is spared comes first.
+    // A preference can have only one protocol. The spared port comes first.
     if let Some(port) = spared {
         let last = toward.len() + 2;
         queues.class(&root, last);
@@ -518,11 +528,11 @@ fn direction(text: &mut String, device: &str, end: &str, limits: LinkLimits<'_>)
     }
 }
 
-/// Queues of a device, as `tc` is told to make them.
+/// Commands for `tc` that make the queues of a device.
 struct Queues<'a> {
     text: &'a mut String,
     device: &'a str,
-    /// The last that was given.
+    /// Last assigned handle.
     handle: u32,
 }
 
@@ -532,13 +542,14 @@ impl Queues<'_> {
         format!("{:x}", self.handle)
     }
 
-    /// A link, and within it the ports that are slower.
+    /// Adds a link and, within it, the slower ports.
     fn link(&mut self, at: &str, link: &Link, ports: &[PortLink]) {
         let at = self.limit(at, link, queue_bytes);
         if ports.is_empty() {
             return;
         }
-        // Nothing waits here: each class has a queue of its own, and whoever asks for the next packet is the link.
+        // No packet waits in this queue: each class has its own queue, and the link asks for the
+        // next packet.
         let handle = self.handle();
         self.apart(&at, &handle);
         let others = self.class(&handle, 1);
@@ -552,12 +563,13 @@ impl Queues<'_> {
         }
     }
 
-    /// Tells packets from each other; those that no filter is about belong to class 1.
+    /// Adds a queue that sorts packets into classes. Packets without a matching filter go to class
+    /// 1.
     fn apart(&mut self, at: &str, handle: &str) {
         let _ = writeln!(self.text, "qdisc add dev {} {at} handle {handle}: htb default 1", self.device);
     }
 
-    /// A class of them; where its queue goes.
+    /// Adds a class and returns the place of its queue.
     fn class(&mut self, handle: &str, class: usize) -> String {
         let (device, id) = (self.device, format!("{handle}:{class:x}"));
         let _ = writeln!(
@@ -572,7 +584,7 @@ impl Queues<'_> {
         let _ = writeln!(self.text, "{start} protocol {matched} flowid {handle}:{class:x}");
     }
 
-    /// TCP packets from or to a port belong to this class.
+    /// Sorts TCP packets from or to a port into this class.
     fn port(&mut self, handle: &str, port: u16, class: usize) {
         for way in ["sport", "dport"] {
             let v4 = format!("ip u32 match ip protocol 6 0xff match ip {way} {port} 0xffff");
@@ -582,13 +594,13 @@ impl Queues<'_> {
         }
     }
 
-    /// Delay, then rate; where what comes before them goes.
+    /// Adds delay, then rate. Returns the place for a queue below them.
     fn limit(&mut self, at: &str, link: &Link, queue_bytes: fn(f64) -> f64) -> String {
         let device = self.device;
         let mut at = at.to_owned();
         if let Some(delay_s) = link.delay_s {
             let delay_us = delay_s * 1e6;
-            // Its queue holds what a fast link carries in that time.
+            // The queue holds the packets of a fast link during the delay.
             let packets = delay_us.clamp(1000.0, 1e6).round();
             let handle = self.handle();
             let _ = writeln!(
@@ -610,18 +622,20 @@ impl Queues<'_> {
     }
 }
 
-/// How much may pass at once: what the link carries in 4 ms, so that a late timer loses nothing.
+/// Returns the bytes that may pass at once: the link's bytes in 4 ms, so that a late timer costs no
+/// throughput.
 fn burst_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.004).max(2.0 * FRAME_BYTES).round()
 }
 
-/// How much may wait: 50 ms, and at least what two connections send at once at their begin, large segments included.
+/// Returns the bytes that may wait: 50 ms, and at least the initial bursts of two connections,
+/// including large segments.
 fn queue_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.05).max(100.0 * FRAME_BYTES).round()
 }
 
-/// How much may wait for a port: 300 ms, for what waits there is the lag that is wanted, and TCP has to see it as a queue and
-/// not as loss; at least what two connections send at once at their begin, and as much again.
+/// Returns the bytes that may wait for a port: 300 ms, because this wait is the intended lag, and
+/// TCP must see a queue instead of loss. At least twice the initial bursts of two connections.
 fn port_queue_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.3).max(40.0 * FRAME_BYTES).round()
 }
@@ -639,13 +653,13 @@ mod tests {
     const HERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
     const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 
-    /// Does something on a thread in a network namespace of its own.
+    /// Runs a function on a thread in a new network namespace.
     fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if !geteuid().is_root() {
             println!("skipped: namespaces need root");
             return None;
         }
-        // `make check` installs nothing; what `make test` needs is there.
+        // `make check` installs nothing. `make test` installs these programs.
         if let Some(missing) =
             ["ip", "tc", "nft"].into_iter().find(|name| Command::new(name).arg("-V").output().is_err())
         {
@@ -680,7 +694,7 @@ mod tests {
             let before = qdiscs();
             assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
             assert!(before.contains("rate 100Mbit"), "{before}");
-            // Worse, only toward one; then loss on top.
+            // Slower toward one host only, then with loss.
             shape("eth0", LinkLimits { toward: &[(vec![THERE], link(Some(1e6), None))], ..LinkLimits::of(&profile) })
                 .unwrap();
             let now = qdiscs();
@@ -729,7 +743,8 @@ mod tests {
         });
     }
 
-    /// Two namespaces with a cable between them. What arrives in the second is sent to the channel.
+    /// Makes two namespaces with a cable between them. Data that arrives in the second is sent to
+    /// the channel.
     fn with_a_neighbour(work: impl FnOnce(&UdpSocket, &Receiver<u8>) + Send + 'static) {
         apart(|| {
             let (tid_in, tid) = channel::<i32>();

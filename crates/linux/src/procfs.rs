@@ -1,45 +1,47 @@
-//! Processes as /proc shows them. A process that vanishes while it is looked at is one that is not there.
+//! Processes as /proc shows them. A process that ends while it is read counts as missing.
 
 use std::fs;
 use std::path::Path;
 
-/// What `/proc/PID/stat` (or `/proc/PID/task/TID/stat`) says. Times are in clock ticks, 100 a second.
+/// Contents of `/proc/PID/stat` or `/proc/PID/task/TID/stat`. Times are in clock ticks, 100 a
+/// second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
-    /// Process or thread.
+    /// Process or thread id.
     pub pid: u32,
     /// Name of the program, cut to 15 bytes by the kernel.
     pub name: String,
-    /// `R`, `S`, `D`, `Z`, …
+    /// State: `R`, `S`, `D`, `Z`, …
     pub state: char,
-    /// Parent.
+    /// Parent process id.
     pub parent: u32,
-    /// Process group.
+    /// Process group id.
     pub group: u32,
-    /// Device number of its controlling terminal; 0: it has none.
+    /// Device number of the controlling terminal, or 0.
     pub terminal: i32,
-    /// In user mode.
+    /// CPU time in user mode.
     pub user_ticks: u64,
-    /// In the kernel.
+    /// CPU time in the kernel.
     pub system_ticks: u64,
-    /// In user mode, of children that ended and were waited for, and theirs.
+    /// CPU time in user mode of children that ended and were waited for, including their children.
     pub children_user_ticks: u64,
-    /// … in the kernel.
+    /// CPU time in the kernel of these children.
     pub children_system_ticks: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// When it started, since boot.
+    /// Start time since boot.
     pub started_ticks: u64,
-    /// Resident set, pages.
+    /// Resident set size, pages.
     pub resident_pages: u64,
-    /// Waited for I/O, as delay accounting counts it: 0 where that is off; `None`: the kernel does not say.
+    /// Time spent waiting for I/O, from delay accounting. 0 if that is off. `None` if the kernel
+    /// does not report it.
     pub io_delay_ticks: Option<u64>,
 }
 
 impl Stat {
-    /// Reads a line of `stat`. `None` if it is not one.
+    /// Parses a line of `stat`. Returns `None` for another text.
     pub fn parse(text: &str) -> Option<Self> {
-        // The name is in parentheses and may hold anything, also parentheses and spaces.
+        // The name is in parentheses and may contain parentheses and spaces.
         let (pid, rest) = text.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -49,7 +51,7 @@ impl Stat {
             name: name.to_owned(),
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
-            // 0 and -1 where the parent is outside of the pid namespace.
+            // 0 and -1 if the parent is outside the pid namespace.
             group: fields.get(2)?.parse().unwrap_or(0),
             terminal: fields.get(4)?.parse().unwrap_or(0),
             user_ticks: number(11)?,
@@ -63,38 +65,39 @@ impl Stat {
         })
     }
 
-    /// Whether it has ended and only waits to be waited for.
+    /// Whether the process has ended and has not been waited for.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
-/// The process with this number, if there is one.
+/// Reads the process with this id, if there is one.
 pub fn stat(pid: u32) -> Option<Stat> {
     stat_at(&Path::new("/proc").join(pid.to_string()))
 }
 
-/// The process or thread whose folder this is.
+/// Reads the process or thread with this folder.
 pub fn stat_at(folder: &Path) -> Option<Stat> {
     Stat::parse(&text(&folder.join("stat"))?)
 }
 
-/// Bytes of a program's name that the kernel keeps.
+/// Number of bytes of a program's name that the kernel keeps.
 const NAME_BYTES: usize = 15;
 
-/// Whether a process of `proc` runs the program of that file name: it is called so, as the kernel does with scripts too, or its file is.
+/// Whether a process of `proc` runs the program with this file name. Compares the kernel's name,
+/// which also covers scripts, and the executed file.
 pub fn runs_program(proc: &Path, process: &Stat, program: &str) -> bool {
     let file = || fs::read_link(proc.join(process.pid.to_string()).join("exe")).ok();
     is_called(&process.name, program) || file().is_some_and(|file| file.file_name() == Some(program.as_ref()))
 }
 
-/// Whether the kernel calls a program of that file name so.
+/// Whether the kernel's name for a program matches this file name.
 pub fn is_called(name: &str, program: &str) -> bool {
     let kept = &program.as_bytes()[..program.len().min(NAME_BYTES)];
     !program.is_empty() && name.as_bytes() == kept
 }
 
-/// A file's text; what is not UTF-8 in it (a program may call itself anything) is replaced.
+/// Returns a file's text. Replaces bytes that are not UTF-8, because a program may choose any name.
 pub fn text(path: &Path) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     Some(match String::from_utf8(bytes) {
@@ -103,20 +106,21 @@ pub fn text(path: &Path) -> Option<String> {
     })
 }
 
-/// Numbers in the names of a folder: processes of `/proc`, threads of `/proc/PID/task`.
+/// Returns the numbers among the names in a folder: processes of `/proc`, threads of
+/// `/proc/PID/task`.
 pub fn numbers(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Every process that is not dead.
+/// Returns every process that is not dead.
 pub fn alive() -> Vec<Stat> {
     let stats = numbers(Path::new("/proc")).into_iter().filter_map(stat);
     stats.filter(|stat| !stat.is_dead()).collect()
 }
 
-/// Whether the environment with which this process was started has exactly this `NAME=value`. False also where we
-/// may not look, and for a text that is no variable: the empty one would be in every environment.
+/// Whether the initial environment of this process contains exactly this `NAME=value`. False if it
+/// cannot be read, or if `variable` is not a variable: an empty text would match every environment.
 pub fn was_started_with(pid: u32, variable: &str) -> bool {
     let is_variable = variable.split_once('=').is_some_and(|(name, value)| !name.is_empty() && !value.is_empty());
     is_variable
@@ -124,34 +128,35 @@ pub fn was_started_with(pid: u32, variable: &str) -> bool {
             .is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
 }
 
-/// What tells this boot from every other.
+/// Returns the id of the current boot.
 pub fn boot() -> String {
     text(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
 }
 
-/// The inode of the pid namespace in which the machine booted: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+/// Inode of the machine's first pid namespace: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 pub const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// The inode of our pid namespace. `None` where /proc shows the processes of another one.
+/// Returns the inode of this process's pid namespace, or `None` if /proc shows another namespace.
 pub fn pid_namespace() -> Option<u64> {
     let shown: u32 = fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
     if shown == std::process::id() { pid_namespace_of("self") } else { None }
 }
 
-/// The inode of our time namespace, in which the start times of processes count; `None` where the kernel has none.
+/// Returns the inode of this process's time namespace, which process start times refer to. `None`
+/// if the kernel has none.
 pub fn time_namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/time").ok()?;
     link.to_str()?.strip_prefix("time:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether any process is in this pid namespace, which is not ours: seen from the first one, where all are seen. True also where there
-/// are processes that we may not look at.
+/// Whether any process is in another pid namespace. Must run in the first namespace, which shows
+/// all processes. True also if a process exists that cannot be read.
 pub fn has_processes(pid_namespace: u64) -> bool {
-    // The first process, which is often closed even to root, is in the first namespace.
+    // The first process, which is often unreadable even to root, is in the first namespace.
     let others = numbers(Path::new("/proc")).into_iter().filter(|pid| *pid != 1);
     others.map(|pid| (pid, pid_namespace_of(&pid.to_string()))).any(|(pid, found)| match found {
         Some(found) => found == pid_namespace,
-        // Gone meanwhile, or not ours to look at.
+        // The process has ended meanwhile or cannot be read.
         None => stat(pid).is_some_and(|stat| !stat.is_dead()),
     })
 }

@@ -1,6 +1,6 @@
-//! Sockets that are open, and which of them are connected to each other, as sock_diag(7) tells: of
-//! the local domain `/proc/net/unix` does not name the other end, and of TCP `/proc/net/tcp` also
-//! lists all connections that have ended lately.
+//! Open sockets and their connections, from sock_diag(7). For the local domain `/proc/net/unix`
+//! does not name the other end, and for TCP `/proc/net/tcp` also lists all recently ended
+//! connections.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,11 +27,11 @@ pub struct TcpSocket {
     /// Local address. An IPv6 socket for an IPv4 address has the IPv4 address. The unspecified
     /// address stands for all addresses.
     pub address: SocketAddr,
-    /// Address of the other end; `None` if the socket waits for connections.
+    /// Address of the other end. `None` if the socket waits for connections.
     pub remote: Option<SocketAddr>,
     /// User that created the socket.
     pub uid: u32,
-    /// Inode number, as in `/proc/PID/fd`; 0 if no process has the socket open.
+    /// Inode number, as in `/proc/PID/fd`. 0 if no process has the socket open.
     pub inode: u64,
 }
 
@@ -55,19 +55,18 @@ const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
-/// All but `TCP_SYN_RECV`, `TCP_TIME_WAIT` and `TCP_CLOSE`, of which no process has a socket.
+/// All states except `TCP_SYN_RECV`, `TCP_TIME_WAIT` and `TCP_CLOSE`, in which no process has a
+/// socket.
 const OPEN_STATES: u32 = 0xf36;
 /// `UDIAG_SHOW_NAME | UDIAG_SHOW_PEER`
 const NAME_AND_PEER: u32 = 5;
 const ATTRIBUTE_NAME: u16 = 0;
 const ATTRIBUTE_PEER: u16 = 2;
-/// Bytes of `unix_diag_msg`.
+/// Size of `unix_diag_msg` in bytes.
 const UNIX_MESSAGE_BYTES: usize = 16;
 
-/// Returns the sockets of the local domain of this network namespace that are connected or wait for connections.
-///
-/// # Errors
-/// If the kernel does not say.
+/// Returns the sockets of the local domain of this network namespace that are connected or wait for
+/// connections.
 pub fn unix_sockets() -> io::Result<Vec<UnixSocket>> {
     let mut request = vec![AF_UNIX, 0, 0, 0];
     request.extend((1_u32 << ESTABLISHED | 1 << LISTEN).to_ne_bytes());
@@ -78,10 +77,8 @@ pub fn unix_sockets() -> io::Result<Vec<UnixSocket>> {
     dump(&request, unix_socket)
 }
 
-/// Returns the TCP sockets of this network namespace that processes have open, and connections that wait to be accepted.
-///
-/// # Errors
-/// If the kernel does not say.
+/// Returns the open TCP sockets of this network namespace, and connections that wait to be
+/// accepted.
 pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
     let of = |family| {
         let mut request = vec![family, IPPROTO_TCP, 0, 0];
@@ -93,7 +90,7 @@ pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
     Ok([of(AF_INET)?, of(AF_INET6)?].concat())
 }
 
-/// All that the kernel answers to a request for a list.
+/// Returns the kernel's list for a request.
 fn dump<T>(request: &[u8], read: fn(&[u8]) -> Option<T>) -> io::Result<Vec<T>> {
     let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
     let length = u32::try_from(HEADER_BYTES + request.len()).unwrap_or_default();
@@ -113,7 +110,7 @@ fn dump<T>(request: &[u8], read: fn(&[u8]) -> Option<T>) -> io::Result<Vec<T>> {
     }
 }
 
-/// Visits each message of a part of the answer; false if it is the last part.
+/// Visits each message in a part of the reply. Returns false after the last part.
 fn read_messages(mut bytes: &[u8], visit: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let Some(message) = bytes.get(HEADER_BYTES..length as usize) else { return Ok(false) };
@@ -154,7 +151,7 @@ fn tcp_socket(message: &[u8]) -> Option<TcpSocket> {
             AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(message.get(ip..ip + 4)?).ok()?).into(),
             _ => IpAddr::from(<[u8; 16]>::try_from(message.get(ip..ip + 16)?).ok()?).to_canonical(),
         };
-        // Ports and addresses are in the byte order of the network.
+        // Ports and addresses are in network byte order.
         let port = u16::from_be_bytes(message.get(port..port + 2)?.try_into().ok()?);
         Some(SocketAddr::new(ip, port))
     };

@@ -1,4 +1,4 @@
-//! A group: one name in every hierarchy. Made, filled, limited, frozen, killed, removed.
+//! A control group: one name in every hierarchy, and the operations on it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,61 +14,65 @@ use rustix::process::Signal;
 use super::{CgroupError, Controller, Device, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
 use crate::procfs;
 
-/// Between two looks at whether something has happened.
+/// Poll interval.
 const GLANCE: Duration = Duration::from_millis(2);
-/// What is not frozen after so long hangs in the kernel, and freezes when it comes out.
+/// Maximum time to wait for a freeze. A process that hangs in the kernel freezes when it leaves the
+/// kernel.
 const FREEZES_WITHIN: Duration = Duration::from_secs(1);
 
-/// A group. It exists once it is made, and until it is removed: not until this value goes.
+/// A group. It exists from [`Cgroup::make`] until it is removed, independently of this value.
 #[derive(Debug, Clone)]
 pub struct Cgroup {
     pub(super) hierarchies: Arc<Hierarchies>,
     name: String,
-    /// Only where this controller is.
+    /// Controller to which the group is restricted.
     only: Option<Controller>,
-    /// Not where this controller is.
+    /// Controller in whose hierarchy the group does not exist.
     except: Option<Controller>,
 }
 
 impl Cgroup {
-    /// The group of that name, such as `a/b/c`, in every hierarchy.
+    /// Names a group, such as `a/b/c`, in every hierarchy.
     #[must_use]
     pub fn new(hierarchies: &Arc<Hierarchies>, name: impl Into<String>) -> Self {
         Self { hierarchies: Arc::clone(hierarchies), name: name.into(), only: None, except: None }
     }
 
-    /// The root of every hierarchy. It is there already, and of its verbs only a few make sense.
+    /// Returns the root of every hierarchy. It always exists, and only a few operations apply to
+    /// it.
     #[must_use]
     pub fn root(hierarchies: &Arc<Hierarchies>) -> Self {
         Self::new(hierarchies, "")
     }
 
-    /// A group in this one.
+    /// Returns a group in this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Self { name: format!("{}/{name}", self.name), ..self.clone() }
     }
 
-    /// A group in this one that exists only where CPU time is limited, so that each thread of a process may be in another one.
-    /// In version 2 it is threaded, and its processes count as this group's for everything else.
+    /// Returns a group in this one that exists only in the hierarchy with CPU limits, so that each
+    /// thread of a process may be in another slot. In version 2 it is threaded, and its processes
+    /// count toward this group for everything else.
     #[must_use]
     pub fn slot(&self, name: &str) -> Self {
         self.child(name).where_cpu_is_limited()
     }
 
-    /// The same group, but what is done to it is done only where CPU time is limited.
+    /// Returns the same group, restricted to the hierarchy with CPU limits.
     #[must_use]
     pub fn where_cpu_is_limited(&self) -> Self {
         Self { only: Some(Controller::Cpu), ..self.clone() }
     }
 
-    /// The same group, but not where `controller` is: there, what is in it stays where it was.
+    /// Returns the same group without the hierarchy of `controller`. Its processes stay where they
+    /// are in that hierarchy.
     #[must_use]
     pub fn except(&self, controller: Controller) -> Self {
         Self { except: Some(controller), ..self.clone() }
     }
 
-    /// Which hierarchies it is in, and its folder in each.
+    /// Returns the group's hierarchies, and its folder in each.
     fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
         let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
         let has = move |hierarchy: &&Hierarchy| {
@@ -77,12 +81,13 @@ impl Cgroup {
         self.hierarchies.all().iter().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
     }
 
-    /// Its folders.
+    /// Returns the group's folders.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         self.places().map(|(_, folder)| folder).collect()
     }
 
-    /// Its folder where a controller is, and which version that is.
+    /// Returns the group's folder in the hierarchy of a controller, and the version of that
+    /// hierarchy.
     pub(super) fn at(
         &self,
         controller: Controller,
@@ -92,21 +97,21 @@ impl Cgroup {
         Ok((hierarchy.version, hierarchy.root.join(&self.name)))
     }
 
-    /// Its folder in version 2, with or without controllers.
+    /// Returns the group's folder in version 2, with or without controllers.
     pub(super) fn at_v2(&self) -> Option<PathBuf> {
         self.hierarchies.v2().map(|hierarchy| hierarchy.root.join(&self.name))
     }
 
-    /// Whether it is there, in any hierarchy.
+    /// Whether the group exists in any hierarchy.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.folders().iter().any(|folder| folder.is_dir())
     }
 
-    /// Makes it, with the groups above it. Nothing happens to one that is there.
+    /// Makes the group and the groups above it, unless they exist.
     ///
     /// # Errors
-    /// [`CgroupError::Denied`] without root; what the system says.
+    /// [`CgroupError::Denied`] without root, or the system's error.
     pub fn make(&self) -> Result<(), CgroupError> {
         if self.name.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(CgroupError::of(
@@ -122,7 +127,8 @@ impl Cgroup {
         for part in self.name.split('/') {
             let group = above.join(part);
             let is_threaded = self.only.is_some() && group == folder && hierarchy.version == Version::V2;
-            // What is handed down by a group that holds processes must be threaded, so the group becomes that first.
+            // A parent with processes can pass on only threaded controllers. A slot therefore becomes
+            // threaded first, and gets its controller below.
             if hierarchy.version == Version::V2 && !is_threaded {
                 hand_down(&above, hierarchy.handed_down());
             }
@@ -147,13 +153,15 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The files that a process writes `0` into, one after the other, to be in this group: before it starts anything.
+    /// Returns the files into which a process writes `0`, one after the other, to join the group.
+    /// It must do this before it starts other processes.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
         self.folders().into_iter().map(|folder| folder.join("cgroup.procs")).collect()
     }
 
-    /// The same for a process that is to be in this group and, where CPU time is limited, in a slot of it.
+    /// Returns the join files for a process in this group that uses a slot in the hierarchy with
+    /// CPU limits.
     #[must_use]
     pub fn join_files_with(&self, slot: &Self) -> Vec<PathBuf> {
         let others = self.places().filter(|(hierarchy, _)| !hierarchy.controllers.contains(&Controller::Cpu));
@@ -161,18 +169,13 @@ impl Cgroup {
         others.into_iter().chain(slot.join_files()).collect()
     }
 
-    /// Puts this process here, with all its threads.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Moves this process with all its threads into the group.
     pub fn join(&self) -> Result<(), CgroupError> {
         self.join_files().iter().try_for_each(|file| write_or(file, "0"))
     }
 
-    /// Puts a process here, with all its threads. One that is gone is no error.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Moves a process with all its threads into the group. A process that has ended is not an
+    /// error.
     pub fn take_in(&self, process: u32) -> Result<(), CgroupError> {
         self.join_files().iter().try_for_each(|file| match write(file, &process.to_string()) {
             Err(error) if rustix::io::Errno::from_io_error(&error) != Some(rustix::io::Errno::SRCH) => {
@@ -182,23 +185,25 @@ impl Cgroup {
         })
     }
 
-    /// The processes in it and below it, as numbered in this process's pid namespace; others are left out.
+    /// Returns the processes in and below the group, with their ids in this process's pid
+    /// namespace. Leaves out processes of other namespaces.
     #[must_use]
     pub fn processes(&self) -> BTreeSet<u32> {
         self.folders().iter().flat_map(|folder| processes_below(folder)).collect()
     }
 
-    /// The file that lists the threads of a slot, and into which the number of one is written to move it there.
+    /// Returns the file that lists the threads of a slot. Writing a thread's id to it moves the
+    /// thread into the slot.
     #[must_use]
     pub fn threads_file(&self) -> Option<PathBuf> {
         threads_file(&self.at(Controller::Cpu, "a slot").ok()?.1)
     }
 
-    /// Stops all that is in it where it stands, or lets it go on. Waits up to a second until it stands; a process that hangs
-    /// in the kernel stops as soon as it comes out.
+    /// Freezes or resumes all processes in the group. Waits up to a second for the change. A
+    /// process that hangs in the kernel freezes when it leaves the kernel.
     ///
     /// # Errors
-    /// [`CgroupError::Missing`] if neither version can do that here.
+    /// [`CgroupError::Missing`] if neither version can freeze here.
     pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
         let v2 = self.at_v2().filter(|folder| folder.join("cgroup.freeze").exists());
         if let Some(folder) = v2 {
@@ -217,7 +222,8 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Kills all that is in it and below it; how many processes that were. This process leaves it before.
+    /// Kills all processes in and below the group, and returns their number. This process leaves
+    /// the group before.
     ///
     /// # Errors
     /// [`CgroupError::Undying`] if some are left after `within`.
@@ -231,12 +237,13 @@ impl Cgroup {
             if Instant::now() >= until {
                 return Err(CgroupError::Undying { name: self.name.clone(), count: found.len() });
             }
-            // By name at once, so that a process that starts others is not outrun; then by number what version 2 does not have.
+            // Kill the whole group at once first, because a process that forks could escape
+            // otherwise. Then kill one by one, for version 1 and for the rest.
             let at_once = self.at_v2().is_some_and(|folder| write(&folder.join("cgroup.kill"), "1").is_ok());
             if !at_once || killed.is_superset(&found) {
                 found.iter().for_each(|process| self.kill_process(*process));
             }
-            // What version 1 froze dies only when it goes on.
+            // With version 1, frozen processes die only after they are resumed.
             if let Ok((Version::V1, folder)) = self.at(Controller::Freezer, "going on") {
                 let _ = write(&folder.join("freezer.state"), "THAWED");
             }
@@ -245,7 +252,8 @@ impl Cgroup {
         }
     }
 
-    /// A number may have gone to another process since the list was read.
+    /// Kills a process if it is still in the group. Its id may have been reused since the list was
+    /// read.
     pub(super) fn kill_process(&self, process: u32) {
         let Some(stat) = procfs::stat(process) else { return };
         let groups = procfs::text(&Path::new("/proc").join(process.to_string()).join("cgroup")).unwrap_or_default();
@@ -254,7 +262,7 @@ impl Cgroup {
         }
     }
 
-    /// Moves this process to the root if it is in here or below: it would be killed with the rest.
+    /// Moves this process to the root if it is in or below the group, so that it is not killed.
     pub fn leave(&self) {
         let us = std::process::id();
         for (hierarchy, folder) in self.places() {
@@ -264,18 +272,19 @@ impl Cgroup {
         }
     }
 
-    /// Kills what is in it and removes it with all groups below it. The folders that were removed; nothing happens if there
-    /// is none.
+    /// Kills the processes in the group, and removes it with all groups below it. Returns the
+    /// removed folders. A missing group has no effect.
     ///
     /// # Errors
-    /// [`CgroupError::Undying`], or what the system says after `within`.
+    /// [`CgroupError::Undying`], or the system's error after `within`.
     pub fn remove(&self, within: Duration) -> Result<Vec<PathBuf>, CgroupError> {
         let until = Instant::now() + within;
         self.kill(within)?;
         let mut removed = Vec::new();
         for folder in self.folders().iter().filter(|folder| folder.is_dir()) {
             while let Err(error) = remove_all(folder) {
-                // A dead process lingers in its group for a moment, and something may still have been starting.
+                // A dead process stays in its group for a moment, and another may have been
+                // starting.
                 let may_pass =
                     error.kind() == io::ErrorKind::ResourceBusy || error.kind() == io::ErrorKind::DirectoryNotEmpty;
                 if !may_pass || Instant::now() >= until {
@@ -289,7 +298,7 @@ impl Cgroup {
         Ok(removed)
     }
 
-    /// Removes it if nothing is in it and below it.
+    /// Removes the group if it has no processes and no groups below it.
     pub fn remove_empty(&self) {
         for folder in self.folders() {
             let _ = fs::remove_dir(folder);
@@ -304,7 +313,8 @@ fn remove_all(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// Version 2: what groups below may use. What cannot be handed down is missed when it is asked for.
+/// Gives controllers to the groups below, in version 2. A controller that cannot be given is
+/// reported when it is needed.
 fn hand_down(group: &Path, wanted: impl Iterator<Item = String>) {
     let file = group.join("cgroup.subtree_control");
     let given = fs::read_to_string(&file).unwrap_or_default();
@@ -315,7 +325,8 @@ fn hand_down(group: &Path, wanted: impl Iterator<Item = String>) {
     }
 }
 
-/// Version 1: a new group has no CPU and no memory node, and takes no process before it has both.
+/// Copies CPUs and memory nodes from the group above, in version 1. A new group has neither, and
+/// accepts no process without both.
 fn inherit_cpuset(above: &Path, group: &Path) -> Result<(), CgroupError> {
     for name in ["cpuset.cpus", "cpuset.mems"] {
         let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap_or_default().trim().to_owned();
@@ -330,7 +341,8 @@ fn processes_below(folder: &Path) -> impl Iterator<Item = u32> + use<> {
     deepest_first(folder).into_iter().flat_map(|folder| pids(&folder.join("cgroup.procs")))
 }
 
-/// Numbers, a line each. A process outside of our pid namespace is 0.
+/// Returns the ids in a file, one per line. Leaves out 0, which stands for a process outside this
+/// pid namespace.
 fn pids(file: &Path) -> Vec<u32> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid != 0).collect()
@@ -340,7 +352,8 @@ fn threads_file(folder: &Path) -> Option<PathBuf> {
     ["tasks", "cgroup.threads"].iter().map(|name| folder.join(name)).find(|file| file.exists())
 }
 
-/// Waits until a line of `cgroup.events` is `word`, or the time is over. The kernel wakes who polls the file.
+/// Waits until `cgroup.events` contains the line `word`, or until the timeout. The kernel wakes
+/// pollers of the file.
 fn await_event(file: &Path, word: &str, within: Duration) {
     let until = Instant::now() + within;
     while let Ok(events) = File::open(file) {
@@ -349,7 +362,7 @@ fn await_event(file: &Path, word: &str, within: Duration) {
         if is_so || left.is_zero() {
             return;
         }
-        // A change between the two lines above is missed: hence not all of the time at once.
+        // A change between the two lines above would be missed, so poll for a short time only.
         let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timespec(left.min(10 * GLANCE))));
     }
 }
@@ -362,20 +375,21 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-// What a group may use: CPU time, CPUs, memory, processes, a disk.
+// Limits of a group: CPU time, CPUs, memory, processes, disks.
 
-/// CPU time in each period.
+/// CPU time per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// 1 ms to 1 s.
+    /// Length of a period, 1 ms to 1 s.
     pub period_us: u64,
-    /// At least 1 ms; more than the period is more than one core.
+    /// CPU time, at least 1 ms. More than the period means more than one core.
     pub quota_us: u64,
 }
 
 impl Quota {
-    /// So many cores, with a period as short as the kernel lets it be but not below 10 ms: a short one is nearer to a slow
-    /// core, and shorter than a scheduler tick means nothing.
+    /// Returns the quota for this number of cores. The period is as short as the kernel allows, but
+    /// at least 10 ms. A short period resembles a slow core more, but a period below a scheduler
+    /// tick has no meaning.
     #[must_use]
     pub fn of_cores(cores: f64) -> Self {
         let cores = cores.max(0.001);
@@ -384,7 +398,7 @@ impl Quota {
     }
 }
 
-/// The most that is read from and written to a device; `None`: not limited.
+/// Limits of reads from and writes to a device. `None`: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// Reads/s.
@@ -398,10 +412,7 @@ pub struct Throttle {
 }
 
 impl Cgroup {
-    /// CPU time for all that is in it together; `None`: as much as there is.
-    ///
-    /// # Errors
-    /// [`CgroupError::Missing`], or what the system says.
+    /// Limits the CPU time of all processes in the group together. `None`: no limit.
     pub fn set_quota(&self, quota: Option<Quota>) -> Result<(), CgroupError> {
         let what = "a limit of CPU time";
         let (version, folder) = self.at(Controller::Cpu, what)?;
@@ -412,16 +423,15 @@ impl Cgroup {
         if version == Version::V2 {
             return self.put(Controller::Cpu, what, &folder.join("cpu.max"), &format!("{text} {period_us}"));
         }
-        // With neither too little quota for the old period nor too much of it in between.
+        // Remove the old quota first, so that neither value is too large or too small for the other
+        // meanwhile.
         self.put(Controller::Cpu, what, &folder.join("cpu.cfs_quota_us"), "-1")?;
         write_or(&folder.join("cpu.cfs_period_us"), &period_us.to_string())?;
         if quota.is_some() { write_or(&folder.join("cpu.cfs_quota_us"), &text) } else { Ok(()) }
     }
 
-    /// How much it counts beside its neighbours when there is not enough for all: 1 is what every group has.
-    ///
-    /// # Errors
-    /// [`CgroupError::Missing`], or what the system says.
+    /// Sets the group's weight relative to its neighbours when CPU time is short. 1 is the default
+    /// of every group.
     pub fn set_weight(&self, weight: f64) -> Result<(), CgroupError> {
         let what = "a share of CPU time";
         let (version, folder) = self.at(Controller::Cpu, what)?;
@@ -432,10 +442,7 @@ impl Cgroup {
         self.put(Controller::Cpu, what, &folder.join(file), &figure.round().to_string())
     }
 
-    /// CPUs that it may run on, by number; empty: all that the group above may.
-    ///
-    /// # Errors
-    /// [`CgroupError::Missing`], or what the system says.
+    /// Sets the CPUs on which the group may run. Empty: all CPUs of the group above.
     pub fn set_cpus(&self, cpus: &[u32]) -> Result<(), CgroupError> {
         let what = "a choice of CPUs";
         let (version, folder) = self.at(Controller::Cpuset, what)?;
@@ -449,25 +456,26 @@ impl Cgroup {
         self.put(Controller::Cpuset, what, &folder.join("cpuset.cpus"), &text)
     }
 
-    /// Memory with page cache, and no swap beside it; `None`: not limited. Lowered below what is in use, version 2 kills, and
-    /// version 1 frees what it can or refuses.
+    /// Limits memory including page cache, without additional swap. `None`: no limit. If the limit
+    /// is below the memory in use, version 2 kills processes, and version 1 frees memory or fails.
     ///
     /// # Errors
-    /// [`CgroupError::Missing`], [`CgroupError::MemoryInUse`], or what the system says.
+    /// [`CgroupError::Missing`], [`CgroupError::MemoryInUse`], or the system's error.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let what = "a limit of memory";
         let (version, folder) = self.at(Controller::Memory, what)?;
         if version == Version::V2 {
             let text = bytes.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
             self.put(Controller::Memory, what, &folder.join("memory.max"), &text)?;
-            // Not there without swap.
+            // The file does not exist without swap.
             let _ = write(&folder.join("memory.swap.max"), if bytes.is_some() { "0" } else { "max" });
             return Ok(());
         }
         let limit = folder.join("memory.limit_in_bytes");
         let with_swap = folder.join("memory.memsw.limit_in_bytes");
         let text = bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
-        // The second never below the first: whichever way it goes, one of the two orders is right.
+        // The limit with swap may never be below the other. Depending on the direction, it must be
+        // written before or after.
         let raised = with_swap.exists() && write(&with_swap, &text).is_ok();
         match write(&limit, &text) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -482,10 +490,7 @@ impl Cgroup {
         if with_swap.exists() && !raised { write_or(&with_swap, &text) } else { Ok(()) }
     }
 
-    /// Processes and threads; `None`: not limited.
-    ///
-    /// # Errors
-    /// [`CgroupError::Missing`], or what the system says.
+    /// Limits the number of processes and threads. `None`: no limit.
     pub fn set_pids(&self, most: Option<u64>) -> Result<(), CgroupError> {
         let what = "a limit of the number of processes";
         let (_, folder) = self.at(Controller::Pids, what)?;
@@ -493,11 +498,13 @@ impl Cgroup {
         self.put(Controller::Pids, what, &folder.join("pids.max"), &text)
     }
 
-    /// What may be read from and written to a device. In version 1 this counts reads and writes by the group's own processes,
-    /// and misses those the kernel does for them (a file system's journal) unless the group is the root.
+    /// Limits reads from and writes to a device. Version 1 counts reads and writes by the group's
+    /// own processes. It misses those that the kernel does for them, such as a file system's
+    /// journal, unless the group is the root.
     ///
     /// # Errors
-    /// [`CgroupError::Missing`] also for the root of version 2, which cannot be limited; or what the system says.
+    /// [`CgroupError::Missing`], also for the root of version 2, which cannot be limited; or the
+    /// system's error.
     pub fn set_throttle(&self, device: Device, throttle: &Throttle) -> Result<(), CgroupError> {
         let what = "a limit of reads and writes";
         let (version, folder) = self.at(Controller::Block, what)?;
@@ -509,7 +516,7 @@ impl Cgroup {
         ];
         if version == Version::V2 {
             let line = figures.iter().fold(device.to_string(), |mut line, (name, _, figure)| {
-                // A limit of 0 is refused.
+                // The kernel rejects a limit of 0.
                 let figure = figure.map_or_else(|| "max".to_owned(), |figure| figure.max(1).to_string());
                 let _ = write!(line, " {name}={figure}");
                 line
@@ -518,14 +525,14 @@ impl Cgroup {
         }
         for (_, name, figure) in figures {
             let file = folder.join(format!("blkio.throttle.{name}_device"));
-            // 0 takes the limit away.
+            // 0 removes the limit.
             let line = format!("{device} {}", figure.map_or(0, |figure| figure.max(1)));
             self.put(Controller::Block, what, &file, &line)?;
         }
         Ok(())
     }
 
-    /// A file that is not there is a feature that is not there.
+    /// Writes a control file. A missing file means that the kernel lacks the feature.
     fn put(&self, controller: Controller, what: &'static str, file: &Path, text: &str) -> Result<(), CgroupError> {
         match write(file, text) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.hierarchies.missing(controller, what)),
@@ -534,18 +541,19 @@ impl Cgroup {
     }
 }
 
-// Less memory for a group that uses more: what does not fit is ended, the largest process first,
-// as the kernel does where memory runs out.
+// Memory limits below the memory in use. Processes are ended, the largest first, as the kernel does
+// when memory runs out.
 
-/// Until the kernel has given back the memory of a process that was killed.
+/// Time for the kernel to free the memory of a killed process.
 const TO_GIVE_BACK: Duration = Duration::from_millis(20);
 
 impl Cgroup {
-    /// Limits its memory also below what is in use. Version 2 ends processes by itself; version 1 refuses such a limit, so they are
-    /// ended here, while all of the group stands still: else others would take the memory that one gives back.
+    /// Limits memory, even below the memory in use. Version 2 ends processes itself. Version 1
+    /// refuses such a limit, so they are ended here. The whole group is frozen meanwhile, because
+    /// other processes would take the freed memory.
     ///
     /// # Errors
-    /// As [`Cgroup::set_memory`]; that ending everything within this time was not enough.
+    /// As for [`Cgroup::set_memory`], or ending all processes within this time did not suffice.
     pub fn shrink_memory(&self, bytes: u64, within: Duration) -> Result<(), CgroupError> {
         let refused = match self.set_memory(Some(bytes)) {
             Err(refused @ CgroupError::MemoryInUse { .. }) => refused,
@@ -579,7 +587,7 @@ impl Cgroup {
         Err(refused)
     }
 
-    /// The process in it that has the most memory.
+    /// Returns the process in the group with the most memory.
     fn largest(&self) -> Option<u32> {
         let us = std::process::id();
         let resident = |process: &u32| procfs::stat(*process).map_or(0, |stat| stat.resident_pages);
@@ -618,7 +626,7 @@ mod tests {
 
     #[test]
     fn a_quota_is_a_share_of_each_period() {
-        // (cores, period, quota): no less than 10 ms, and no less than 1 ms of quota.
+        // (cores, period, quota): at least 10 ms of period and 1 ms of quota.
         let table = [
             (0.05, 20_000, 1000),
             (0.1, 10_000, 1000),
@@ -651,7 +659,7 @@ mod tests {
         assert!(machine.path(&format!("unified/{TARGET}")).is_dir());
         assert_eq!(group.join_files().len(), 7);
         assert_eq!(leftovers_of(&group.hierarchies, "plimsoll-"), ["plimsoll-x"]);
-        // A slot is only where CPU time is limited, and replaces its group there.
+        // A slot exists only in the hierarchy with CPU limits, and replaces its group there.
         let slot = group.slot("core0");
         assert_eq!(slot.join_files(), [machine.path(&format!("cpu/{TARGET}/core0/cgroup.procs"))]);
         let files = group.join_files_with(&slot);
@@ -688,7 +696,7 @@ mod tests {
         assert_eq!(machine.says("blkio/blkio.throttle.write_iops_device"), "7:3 200");
         assert_eq!(machine.says("blkio/blkio.throttle.read_bps_device"), "7:3 1000000");
         assert_eq!(machine.says("blkio/blkio.throttle.read_iops_device"), "7:3 0");
-        // Not there: a kernel without that feature.
+        // Missing file: a kernel without that feature.
         let error = group.set_throttle(LOOP, &throttle()).unwrap_err();
         assert!(matches!(error, CgroupError::Missing { controller: Controller::Block, .. }), "{error}");
         let error = group.set_frozen(true).unwrap_err();
@@ -704,7 +712,7 @@ mod tests {
         machine.has(TARGET, &["cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.swap.max", "io.max"]);
         let group = Cgroup::new(&hierarchies(&machine), TARGET);
         group.make().unwrap();
-        // The last of what was written one by one.
+        // Last word that was written.
         assert_eq!(machine.says("cgroup.subtree_control"), "+pids");
         assert_eq!(machine.says("plimsoll-x/n1/cgroup.subtree_control"), "+pids");
         assert_eq!(
@@ -803,7 +811,8 @@ mod tests {
         }
     }
 
-    /// A group of this machine that no other test has; `None`, with a word why, without root or control groups.
+    /// Returns a group of this machine that no other test uses. Without root or control groups,
+    /// prints the reason and returns `None`.
     pub fn real(name: &str) -> Option<(Arc<Hierarchies>, String)> {
         let hierarchies = Arc::new(Hierarchies::detect());
         if !rustix::process::geteuid().is_root() || hierarchies.is_empty() {
@@ -828,7 +837,7 @@ mod tests {
         group.take_in(process.id()).unwrap();
         assert_eq!(group.processes().into_iter().collect::<Vec<_>>(), [process.id()]);
         if group.set_frozen(true).is_ok() {
-            // What is frozen is killed all the same.
+            // Frozen processes are killed too.
             assert_eq!(group.processes().len(), 1);
         }
         assert_eq!(leftovers(&top), [top.as_str()]);
@@ -857,7 +866,7 @@ mod tests {
             assert_eq!(group.memory().unwrap().limit_bytes, None);
         }
         if has(Controller::Cpu) {
-            // Every change of quota and period must be one that the kernel takes.
+            // The kernel must accept every change of quota and period.
             for cores in [0.05, 3.0, 0.1, 0.002] {
                 group.set_quota(Some(Quota::of_cores(cores))).unwrap();
             }
