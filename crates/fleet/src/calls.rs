@@ -1,6 +1,8 @@
-//! Single calls of the target that a generator makes, where it reaches what this machine may not: reading back, the fault `call`.
+//! Single operations on the target that a generator performs, because this machine may be unable to
+//! reach the target. They read data back, or serve the fault `call`.
 //!
-//! They go beside everything else that a generator is told and says, so that neither a load nor its conductor waits for them.
+//! They are independent of the load's messages, so that neither a load nor its conductor waits for
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -13,15 +15,15 @@ use load::client::{CallError, ClientAnswer};
 use crate::messages::{GeneratorCall, GeneratorOrder};
 use crate::order_writer::OrderSender;
 
-/// What the way to a generator and back may take beside the call itself.
+/// Time allowed for the messages to a generator and back, in addition to the operation.
 const ON_THE_WAY: Duration = Duration::from_secs(5);
 
-/// How often is looked whether anybody wants the answer still.
+/// Interval of checks whether the caller has given up.
 const GLANCE: Duration = Duration::from_millis(50);
 
 type CallResult = Result<ClientAnswer, CallError>;
 
-/// Calls that wait for their answer.
+/// Operations without an answer.
 #[derive(Default)]
 pub(crate) struct PendingCalls(Mutex<CallsState>);
 
@@ -29,7 +31,7 @@ pub(crate) struct PendingCalls(Mutex<CallsState>);
 struct CallsState {
     last: u64,
     waiting: BTreeMap<u64, SyncSender<CallResult>>,
-    /// The generator says nothing any more.
+    /// Whether the generator has ended.
     has_ended: bool,
 }
 
@@ -38,7 +40,7 @@ impl PendingCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new call; `None` where nobody can answer it.
+    /// Registers a new operation and returns its number, or `None` if the generator has ended.
     fn begin(&self, answer: SyncSender<CallResult>) -> Option<u64> {
         let mut state = self.lock();
         if state.has_ended {
@@ -54,15 +56,15 @@ impl PendingCalls {
         self.lock().waiting.remove(&number);
     }
 
-    /// The generator's answer. One that nobody waits for any more is dropped.
+    /// Passes on the generator's answer. Drops it if the caller no longer waits.
     pub fn answer(&self, number: u64, came: CallResult) {
         if let Some(answer) = self.lock().waiting.remove(&number) {
-            // Whoever asked may have given up just now.
+            // The caller may have given up just now.
             let _ = answer.try_send(came);
         }
     }
 
-    /// There will be no more answers: who waits is told by the end of its channel.
+    /// Marks the end of all answers. Callers notice the end of their channels.
     pub fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
@@ -70,7 +72,7 @@ impl PendingCalls {
     }
 }
 
-/// Has a generator call the target.
+/// Performs operations through a generator.
 #[derive(Clone)]
 pub struct GeneratorCaller {
     generator: String,
@@ -83,10 +85,12 @@ impl GeneratorCaller {
         Self { generator: generator.to_owned(), orders, calls }
     }
 
-    /// Calls an operation of a service: a connection may take `within`, and the answer as long. It is left off where `given_up` says so.
+    /// Performs an operation on a service. Connecting may take `within`, and so may the answer.
+    /// Stops waiting if `given_up` returns true.
     ///
     /// # Errors
-    /// If there is no answer, also where the generator is gone: then nobody knows whether the operation took effect.
+    /// There is no answer, for example because the generator has ended. The operation may have
+    /// taken effect.
     pub fn call(
         &self,
         (protocol, service): (&str, &str),

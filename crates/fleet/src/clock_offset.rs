@@ -1,40 +1,44 @@
-//! How far another machine's monotonic clock is ahead of this one's, from questions and answers over a stream. No clock is set, and no
-//! calendar is read.
+//! Offset between another machine's monotonic clock and this one's, from exchanged messages. No
+//! clock is set, and no calendar time is read.
 //!
-//! Of each exchange four times are known: asked and answered here, read and written there. The true offset lies within half of the time that
-//! the exchange spent on its way, whichever direction was the slow one (Cristian, "Probabilistic clock synchronization", 1989), so that
-//! the exchange with the shortest way says most. Two clocks drift apart: what an exchange said widens by the time since.
+//! Each exchange provides four times: question sent and answer received here, question received and
+//! answer sent there. The true offset lies within half of the time that the messages were under
+//! way, whatever the share of each direction (Cristian, "Probabilistic clock synchronization",
+//! 1989). So the exchange with the shortest way is the most exact. Two clocks drift apart, so the
+//! bound of an exchange grows with its age.
 
-/// How far two clocks drift apart at most, parts of the time: NTP slews either by no more than 500 ppm (RFC 5905, `MAXFREQ`).
+/// Maximum drift between two clocks, as a share of time. NTP adjusts each by at most 500 ppm (RFC
+/// 5905, `MAXFREQ`).
 const DRIFT: f64 = 1e-3;
 
-/// No machine has been up for longer: a century, nanoseconds. The clock counts from its start.
+/// Upper limit of a machine's uptime: a century, nanoseconds. The monotonic clock counts from boot.
 const LONGEST_UP_NS: u64 = 3_155_760_000_000_000_000;
 
-/// A question and its answer, nanoseconds.
+/// Times of a question and its answer, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockExchange {
-    /// When it was asked, here.
+    /// Time here at which the question was sent.
     pub t0_ns: u64,
-    /// When it was read, there.
+    /// Time there at which the question was received.
     pub t1_ns: u64,
-    /// When the answer was written, there.
+    /// Time there at which the answer was sent.
     pub t2_ns: u64,
-    /// When the answer was read, here.
+    /// Time here at which the answer was received.
     pub t3_ns: u64,
 }
 
-/// Where the other clock is.
+/// Offset of the other clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// How far it is ahead of this one, nanoseconds.
+    /// Other clock minus this one, nanoseconds.
     pub offset_ns: i128,
-    /// The truth is no farther from that.
+    /// Maximum error of the offset, nanoseconds.
     pub bound_ns: u64,
 }
 
 impl ClockOffset {
-    /// A time of this clock as one of the other; `None` where that has none.
+    /// Converts a time of this clock to the other's. Returns `None` if the other clock has no such
+    /// time.
     #[must_use]
     pub fn there_ns(&self, here_ns: u64) -> Option<u64> {
         u64::try_from(i128::from(here_ns) + self.offset_ns).ok()
@@ -42,7 +46,7 @@ impl ClockOffset {
 }
 
 impl ClockExchange {
-    /// What it says of the offset; nothing if its times cannot be.
+    /// Returns the offset and its bound, or `None` if the times are impossible.
     #[must_use]
     pub fn offset(&self) -> Option<ClockOffset> {
         let (here_ns, there_ns) = (self.t3_ns.checked_sub(self.t0_ns)?, self.t2_ns.checked_sub(self.t1_ns)?);
@@ -53,16 +57,16 @@ impl ClockExchange {
     }
 }
 
-/// What is known of another clock from all exchanges so far.
+/// Offset of another clock, from all exchanges so far.
 #[derive(Debug, Default)]
 pub struct ClockComparison {
-    /// The exchange that says most, and what it said.
+    /// Time of the most exact exchange, and its offset.
     best: Option<(u64, ClockOffset)>,
     longest_ns: u64,
 }
 
 impl ClockComparison {
-    /// Takes an exchange in; `false` if its times cannot be.
+    /// Adds an exchange. Returns false if its times are impossible.
     pub fn take(&mut self, exchange: ClockExchange) -> bool {
         let Some(offset) = exchange.offset() else { return false };
         self.longest_ns = self.longest_ns.max(exchange.t3_ns - exchange.t0_ns);
@@ -73,7 +77,7 @@ impl ClockComparison {
         true
     }
 
-    /// Where the other clock is at a moment of this one; nothing before the first exchange.
+    /// Returns the offset at a time of this clock, or `None` before the first exchange.
     #[must_use]
     pub fn at(&self, now_ns: u64) -> Option<ClockOffset> {
         let (since_ns, offset) = self.best?;
@@ -81,7 +85,7 @@ impl ClockComparison {
         Some(ClockOffset { bound_ns: offset.bound_ns.saturating_add(drifted_ns.ceil() as u64), ..offset })
     }
 
-    /// The longest time that an exchange took, nanoseconds.
+    /// Returns the longest duration of an exchange, nanoseconds.
     #[must_use]
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns
@@ -98,7 +102,8 @@ mod tests {
 
     const START_NS: u64 = 1 << 60;
 
-    /// An exchange with a clock that is so far ahead, asked then, that took so long there, so long in between, and so long back.
+    /// Makes an exchange, started at `t0_ns`, with a clock that is ahead by `ahead_ns`. The
+    /// durations are of the way there, the answer and the way back.
     fn exchange(ahead_ns: i64, t0_ns: u64, (there, between, back): (u64, u64, u64)) -> ClockExchange {
         let shifted = |ns: u64| ns.checked_add_signed(ahead_ns).unwrap();
         ClockExchange {
@@ -152,7 +157,7 @@ mod tests {
         for bad in [
             ClockExchange { t3_ns: 99, ..good },
             ClockExchange { t2_ns: good.t1_ns - 1, ..good },
-            // It had the question for longer than the answer took.
+            // The question was there for longer than the answer took.
             ClockExchange { t2_ns: good.t1_ns + 31, ..good },
             ClockExchange { t1_ns: 1 << 63, t2_ns: 1 << 63, ..good },
         ] {

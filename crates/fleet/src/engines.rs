@@ -1,5 +1,5 @@
-//! Placing generators as processes of this machine, or whatever a command of the user's leads to. What is raised is a stream to each, as
-//! it is where the hosts of a lab and machines behind ssh have them.
+//! Start of generators as processes of this machine, or by a user's command. The result is a stream
+//! to each generator, as for generators on a lab's hosts and on machines behind ssh.
 
 use std::io::{self, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
@@ -15,16 +15,16 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use crate::generator::named;
 use crate::session::GeneratorStream;
 
-/// Time for generators to end when they are told to.
+/// Time for generators to end after the order to end.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often is looked whether they have.
+/// Interval of checks whether they have ended.
 const GLANCE: Duration = Duration::from_millis(5);
-/// Time for what an ended generator wrote to its standard error to arrive.
+/// Time to wait for the last standard error of an ended generator.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// The end of its standard error that is kept, bytes.
+/// Number of bytes kept from the end of standard error.
 const KEPT: usize = 4096;
 
-/// Why generators could not be placed.
+/// Reason why generators could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
     /// A program could not be started.
@@ -32,11 +32,11 @@ pub enum PlacementError {
         "generator {name} could not be started: {program}: {error}; `[fleet] start` has to name a program that is there"
     )]
     Start {
-        /// What the generator is called.
+        /// Name of the generator.
         name: String,
-        /// What was to be started.
+        /// Program to start.
         program: String,
-        /// Why not.
+        /// System error.
         error: io::Error,
     },
     /// A thread of this process could not be started.
@@ -44,9 +44,9 @@ pub enum PlacementError {
     System(#[from] io::Error),
 }
 
-/// The processes that lead to generators. Whoever drops this ends them at once.
+/// Processes that run generators or connect to them. Dropping this ends them at once.
 pub struct PlacedGenerators {
-    /// Sends whether they are given time, and then has them ended.
+    /// Ends the processes. The value says whether they get time to end.
     release: Option<Sender<bool>>,
     holder: Option<JoinHandle<()>>,
     last_words: Vec<(String, Receiver<String>)>,
@@ -55,16 +55,18 @@ pub struct PlacedGenerators {
 type Raised = (Vec<GeneratorStream>, Vec<(String, Receiver<String>)>);
 
 impl PlacedGenerators {
-    /// Starts all generators of a fleet where the calling thread is; `plimsoll` is this program.
+    /// Starts all generators of a fleet in the calling thread's namespaces. `plimsoll` is the path
+    /// of this program.
     ///
     /// # Errors
-    /// The first that could not be started; the others are ended again.
+    /// The first failure. The generators that were started are ended again.
     pub fn raise(fleet: &Fleet, plimsoll: &Path) -> Result<(Self, Vec<GeneratorStream>), PlacementError> {
         let commands: Vec<(String, Command)> =
             (1..=fleet.generators).map(|number| (fleet.name(number), command(fleet, plimsoll, number))).collect();
         let (release, released) = channel();
         let (told, raised) = channel();
-        // The kernel ends processes with the thread that started them, so one thread holds them.
+        // The kernel ends processes together with the thread that started them, so one thread holds
+        // them.
         let holder = named("fleet-hold", move || hold(commands, &told, &released))?;
         let mut placed = Self { release: Some(release), holder: Some(holder), last_words: Vec::new() };
         let (streams, last_words) = raised.recv().unwrap_or_else(|_| Err(io::Error::other("it panicked").into()))?;
@@ -72,12 +74,12 @@ impl PlacedGenerators {
         Ok((placed, streams))
     }
 
-    /// Waits until those end that were told to, and ends the others.
+    /// Waits for the generators that were ordered to end, and ends the others.
     pub fn end(mut self) {
         self.let_go(true);
     }
 
-    /// Ends all at once; what that generator wrote last to its standard error, if it wrote anything.
+    /// Ends all generators at once. Returns the last standard error of the named generator, if any.
     #[must_use]
     pub fn end_at_once(mut self, name: &str) -> Option<String> {
         self.let_go(false);
@@ -87,7 +89,7 @@ impl PlacedGenerators {
 
     fn let_go(&mut self, has_time: bool) {
         if let Some(release) = self.release.take() {
-            // The holder may have panicked; its processes ended with it.
+            // The holder may have panicked. Its processes ended with it.
             let _ = release.send(has_time);
         }
         if let Some(holder) = self.holder.take() {
@@ -103,14 +105,14 @@ impl Drop for PlacedGenerators {
     }
 }
 
-/// What leads to the generator of that number.
+/// Returns the command for the generator with this number.
 fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
     let plimsoll_path = plimsoll.to_string_lossy();
     let filled = |word: &String| word.replace("{number}", &number.to_string()).replace("{plimsoll}", &plimsoll_path);
     let mut words = fleet.start.iter().map(filled);
     let mut command = match words.next() {
         Some(program) if fleet.by == FleetEngine::Command => Command::new(program),
-        // Those that are elsewhere are started there, by whoever leads there.
+        // On another machine, the program that connects there starts the generator.
         _ => {
             let mut command = Command::new(plimsoll);
             command.arg("generator");
@@ -118,18 +120,18 @@ fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
         }
     };
     command.args(words);
-    // A group of its own: an interruption at the terminal is the conductor's to hear.
+    // A separate process group, so that only the conductor receives an interrupt from the terminal.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     linux::ends_with_us(&mut command);
     command
 }
 
-/// Starts processes, and keeps them until it is told to end them.
+/// Starts processes and holds them until `released` orders their end.
 fn hold(commands: Vec<(String, Command)>, told: &Sender<Result<Raised, PlacementError>>, released: &Receiver<bool>) {
     let mut children = Vec::new();
     let raised = start(commands, &mut children);
     let is_raised = raised.is_ok();
-    // Whoever asked may have gone; then `released` has ended too.
+    // The caller may be gone. Then `released` has ended too.
     let _ = told.send(raised);
     let has_time = is_raised && released.recv().unwrap_or(false);
     if has_time {
@@ -154,7 +156,7 @@ fn start(commands: Vec<(String, Command)>, children: &mut Vec<Child>) -> Result<
         let (Some(orders), Some(messages), Some(errors)) = pipes else { continue };
         let (told, heard) = channel();
         named("fleet-errors", move || {
-            // Nobody may want to know.
+            // The caller may be gone.
             let _ = told.send(last_of(errors));
         })?;
         last_words.push((name.clone(), heard));
@@ -167,23 +169,23 @@ fn pid(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Whether it has not ended. One that has is not waited for here: its number stays its own.
+/// Whether the child has not ended. Does not reap the child, so that its id is not reused.
 fn is_running(child: &Child) -> bool {
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), how), Ok(None)))
 }
 
-/// The group first, while its number cannot have gone to another: a child that was not waited for holds it.
+/// Ends the child's group, then reaps the child. Until then the group's id cannot be reused.
 fn end(child: &mut Child) {
     if let Some(group) = pid(child) {
-        // An error: none of them is left.
+        // An error means that no process of the group is left.
         let _ = kill_process_group(group, Signal::KILL);
     }
     // As above.
     let _ = child.wait();
 }
 
-/// The end of what comes, as text.
+/// Returns the end of the input, as text.
 fn last_of(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; KEPT]);
     while let Ok(read @ 1..) = errors.read(&mut piece) {
@@ -226,14 +228,14 @@ mod tests {
 
     #[test]
     fn who_does_not_end_is_ended_with_all_that_it_started() {
-        // Deaf to the end of its input, as is what it has started.
+        // Both the program and its child ignore the end of input.
         let fleet = by_command(1, &["sh", "-c", "sleep 1000 & echo $! $$; wait"]);
         let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
         let mut pids = String::new();
         streams[0].messages.read_line(&mut pids).unwrap();
         assert!(pids.split(' ').all(is_there), "{pids}");
         drop(placed);
-        // Of the grandchild somebody else is the parent by now, who may take its time.
+        // The grandchild has another parent now, which may reap it late.
         let mut rest = String::new();
         streams[0].messages.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "", "the pipe ends when all who held it have");
@@ -246,7 +248,7 @@ mod tests {
         let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
         let mut nothing = String::new();
         streams[1].messages.read_line(&mut nothing).unwrap();
-        // Nobody reads it any more.
+        // The generator may no longer read.
         let _ = streams[1].orders.write_all(b"x");
         assert_eq!(placed.end_at_once("g2").as_deref(), Some("no route to 2"));
     }

@@ -1,7 +1,9 @@
-//! The generator: plays its part of a load as it is told over a stream, and hands over what it measures over the same.
+//! Generator: performs its part of a load by orders from a stream, and sends its measurements over
+//! the same stream.
 //!
-//! Four threads beside the engine's, so that none waits for another: one reads orders and answers pings, one turns intervals into lines, one
-//! makes single calls of the target, one writes. What cannot be written yet is kept: the engine never waits for the stream.
+//! Besides the engine's threads there are four, so that none waits for another: they read orders
+//! and answer pings, convert intervals to lines, perform single operations, and write. Lines that
+//! cannot be written yet are queued, so the engine never waits for the stream.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -22,44 +24,46 @@ use crate::messages::{
     GeneratorCall, GeneratorMessage, GeneratorOrder, GeneratorSetup, LONGEST_LINE as LONGEST_MESSAGE, VERSION,
 };
 
-/// How often is looked whether the load is over.
+/// Interval of checks whether the load has ended.
 const GLANCE: Duration = Duration::from_millis(10);
-/// The longest line that is read.
+/// Longest line that is read, bytes.
 const LONGEST_LINE: u64 = 64 << 20;
-/// Intervals of the engine that wait to be turned into lines.
+/// Number of the engine's intervals that may wait for conversion.
 const PENDING: usize = 64;
-/// So many intervals without an acknowledgement are worth a notice.
+/// Number of unacknowledged intervals that causes a notice.
 const WINDOW: u64 = 64;
 
-/// For a service to take a connection.
+/// Time limit for connecting to a service.
 const TO_REACH: Duration = Duration::from_secs(10);
-/// A conductor that says nothing for so long, while a load runs, is gone: it pings twice a second. The stream need not end then: an sshd
-/// that has something to send for the generator does not ask whether anybody is there.
+/// Time without an order after which a running load's conductor counts as gone. It pings twice a
+/// second. The stream may stay open: sshd does not notice a missing peer while it has data to send
+/// to the generator.
 const SILENCE: Duration = Duration::from_secs(20);
-/// A load that is to begin later than this, nanoseconds, was told by a conductor that has this machine's clock wrong.
+/// Latest start of a load, nanoseconds from now. A later time means that the conductor has a wrong
+/// offset for this machine's clock.
 const LATEST_BEGIN_NS: u64 = 3600 * 1_000_000_000;
 
-/// Why a generator ended before it was told to.
+/// Reason why a generator ended without an order to end.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
-    /// The stream broke.
+    /// The stream failed.
     #[error("the stream to the conductor: {0}")]
     Stream(#[from] io::Error),
-    /// What came is no order.
+    /// A line is not an order.
     #[error("line {line} is no order: {reason}")]
     Order {
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Error in the line.
         reason: String,
     },
 }
 
-/// Does what it is told, until that is `end` or the input is at its end; what still runs then is aborted. `tether` ties programs that are
-/// run to this process, where the protocol runs some.
+/// Carries out orders until `end` or the end of input. Aborts a load that still runs then. `tether`
+/// ties programs that the protocol runs to this process.
 ///
 /// # Errors
-/// If the stream breaks or carries something else than orders.
+/// The stream fails, or a line is not an order.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -73,33 +77,27 @@ pub fn serve(
     let pongs = (outbox.clone(), Arc::clone(&acknowledged), Arc::clone(&heard_ns));
     let (calls, ordered_calls) = channel();
     let called = outbox.clone();
-    // Not joined: a target may take its time to answer.
+    // Not joined, because a target may answer late.
     named("generator-call", move || make_calls(&ordered_calls, &called))?;
-    // Not joined: it may wait in a read for ever.
+    // Not joined, because a read may wait for ever.
     named("generator-read", move || read_orders(input, &orders_in, &pongs.0, (&pongs.1, &pongs.2)))?;
     let files = InputFiles::default();
     let mut generator = ServedGenerator { outbox, calls, files, acknowledged, heard_ns, part: LoadState::None, tether };
     let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
-    // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
+    // The reader may hold the outbox until its input ends. All messages so far are sent anyway.
     if ended.is_ok() && writer.is_finished() {
         return writer.join().unwrap_or(Ok(())).map_err(GeneratorError::Stream);
     }
     ended
 }
 
-/// Serves on the standard input and output of this process; programs that a load runs end with it.
-///
-/// # Errors
-/// As [`serve`].
+/// Serves on the standard input and output of this process. Programs that a load runs end with it.
 pub fn serve_standard_streams() -> Result<(), GeneratorError> {
     serve_tethered(io::BufReader::new(io::stdin()), io::stdout())
 }
 
-/// Serves on any stream; programs that a load runs end with this process.
-///
-/// # Errors
-/// As [`serve`].
+/// Serves on any stream. Programs that a load runs end with this process.
 pub fn serve_tethered(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -107,7 +105,7 @@ pub fn serve_tethered(
     serve(input, output, Some(linux::ends_with_us))
 }
 
-/// The monotonic clock, nanoseconds.
+/// Returns the time of the monotonic clock, nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -115,49 +113,50 @@ pub fn monotonic_ns() -> u64 {
     s * 1_000_000_000 + ns
 }
 
-/// What is to be written.
+/// Data for the writer.
 enum Outgoing {
     Line(String),
-    /// An answer that tells when it was written.
+    /// Answer that contains the time of its writing.
     Pong {
         t0_ns: u64,
         t1_ns: u64,
     },
-    /// Nothing, but whoever asks is told when all before it is written.
+    /// Writes nothing, but reports that everything before it has been written.
     Flushed(Sender<()>),
 }
 
-/// What a generator has of a load.
+/// State of the load.
 enum LoadState {
     None,
     Ready(Box<LoadOrder>),
     Running { load: RunningLoad, intervals: JoinHandle<HandedOver> },
 }
 
-/// What was handed over of a load.
+/// Intervals of a load that were handed over.
 #[derive(Default)]
 struct HandedOver {
     count: u64,
     crc: crc32fast::Hasher,
-    /// Why not all of it.
+    /// Reason why some intervals are missing.
     failed: Option<String>,
 }
 
 struct ServedGenerator {
     outbox: Sender<Outgoing>,
-    /// Single calls of the target, made one after the other.
+    /// Single operations on the target, performed one after the other.
     calls: Sender<(GeneratorCall, TlsTrust)>,
-    /// What was handed over.
+    /// Files that were handed over.
     files: InputFiles,
     acknowledged: Arc<AtomicU64>,
-    /// When the last order came.
+    /// Time of the last order.
     heard_ns: Arc<AtomicU64>,
     part: LoadState,
     tether: Option<DeathSignal>,
 }
 
 impl ServedGenerator {
-    /// Until it is told to end, or `is_mute`: what nobody hears is not worth a load.
+    /// Carries out orders until `end`, or until `is_mute` returns true, because a load without a
+    /// receiver is useless.
     fn obey(
         &mut self,
         orders: &Receiver<Result<GeneratorOrder, GeneratorError>>,
@@ -189,7 +188,7 @@ impl ServedGenerator {
         }
     }
 
-    /// Whether a load runs that nobody has asked after for long.
+    /// Whether a load runs and no order has come for too long.
     fn is_forsaken(&self) -> bool {
         let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
         matches!(self.part, LoadState::Running { .. }) && Duration::from_nanos(silent_ns) > SILENCE
@@ -219,7 +218,7 @@ impl ServedGenerator {
                 load.abort();
                 self.part = LoadState::Running { load, intervals };
             }
-            // A load that is over has nothing that could be stopped, and one that has not begun is forgotten.
+            // A load that has ended cannot be stopped, and a load that has not begun is forgotten.
             (GeneratorOrder::Stop | GeneratorOrder::Abort, _) => {}
             (GeneratorOrder::Setup(_) | GeneratorOrder::Begin { .. }, part) => {
                 self.part = part;
@@ -244,11 +243,11 @@ impl ServedGenerator {
             }
             (GeneratorOrder::Call(call), part) => {
                 self.part = part;
-                // Whoever makes them goes on until nothing is ordered any more.
+                // The thread performs operations until this sender is dropped.
                 let trust = TlsTrust { tls: call.tls.clone(), files: self.files.with_folder(&call.files) };
                 let _ = self.calls.send((*call, trust));
             }
-            // The reader sees to these.
+            // The reader handles these.
             (GeneratorOrder::Ping { .. } | GeneratorOrder::Ack { .. } | GeneratorOrder::End, part) => self.part = part,
         }
     }
@@ -270,7 +269,7 @@ impl ServedGenerator {
         Ok(LoadState::Running { load, intervals })
     }
 
-    /// Says the last word on a load that is over.
+    /// Sends the final message of a load that has ended.
     fn look_at_load(&mut self) {
         if !matches!(&self.part, LoadState::Running { load, .. } if load.is_finished()) {
             return;
@@ -294,23 +293,23 @@ impl ServedGenerator {
     fn flush(&self) {
         let (told, written) = channel();
         if self.outbox.send(Outgoing::Flushed(told)).is_ok() {
-            // An error: the stream is gone, and nobody hears it any more.
+            // An error means that the stream has failed.
             let _ = written.recv();
         }
     }
 }
 
 fn say(outbox: &Sender<Outgoing>, message: &GeneratorMessage) {
-    // The writer is gone only when the stream is, and then the input ends as well.
+    // The writer ends only when the stream has failed. Then the input ends too.
     if let Ok(line) = line(message) {
         let _ = outbox.send(Outgoing::Line(line));
     }
 }
 
-/// Connections to services that are kept for further calls, at most.
+/// Maximum number of connections that are kept for later operations.
 const KEPT_CONNECTIONS: usize = 64;
 
-/// Makes each call that is ordered, on a connection to its service that is kept while answers come.
+/// Performs each operation on a connection to its service. The connection is kept after an answer.
 fn make_calls(ordered: &Receiver<(GeneratorCall, TlsTrust)>, outbox: &Sender<Outgoing>) {
     let mut kept: Vec<(GeneratorCall, Client)> = Vec::new();
     for (call, trust) in ordered {
@@ -339,7 +338,7 @@ fn connect(call: &GeneratorCall, trust: &TlsTrust) -> Result<Client, CallError> 
     Client::connect_trusting(&call.protocol, &call.service, trust, within)
 }
 
-/// A thread of this name.
+/// Starts a thread with this name.
 pub(crate) fn named<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
@@ -347,7 +346,7 @@ pub(crate) fn named<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// The orders of a part that can be played here.
+/// Returns the load order for this generator's part.
 fn prepared(setup: GeneratorSetup, files: &InputFiles, tether: Option<DeathSignal>) -> Result<LoadOrder, String> {
     if setup.version != VERSION {
         return Err(format!(
@@ -384,7 +383,7 @@ fn last_word(came: Result<Summary, String>, handed: Result<HandedOver, String>) 
     }
 }
 
-/// Turns intervals into lines, until the engine has no more.
+/// Converts intervals to lines until the engine has ended.
 fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, acknowledged: &AtomicU64) -> HandedOver {
     let mut handed = HandedOver::default();
     let mut has_noticed = false;
@@ -406,7 +405,7 @@ fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, ac
                 // As in `say`.
                 let _ = outbox.send(Outgoing::Line(line));
             }
-            // The others are of no use without it; that it is missing is said at the end.
+            // Without this interval the others are useless. The final message reports the failure.
             Err(reason) => handed.failed = handed.failed.or(Some(reason)),
         }
     }
@@ -434,7 +433,7 @@ fn write_lines(mut output: impl Write, lines: &Receiver<Outgoing>) -> io::Result
                 line(&pong).map_err(io::Error::other)?
             }
             Outgoing::Flushed(told) => {
-                // Whoever asked may have gone.
+                // The caller may be gone.
                 let _ = told.send(());
                 continue;
             }
@@ -459,14 +458,14 @@ fn read_orders(
         heard_ns.store(t1_ns, Ordering::Relaxed);
         let order = match read {
             Ok(0) => return,
-            // A line that was cut off with the stream says nothing.
+            // Ignore a line that was cut off with the stream.
             Ok(_) if text.last() != Some(&b'\n') && (text.len() as u64) < LONGEST_LINE => return,
             Ok(_) => serde_json::from_slice(&text)
                 .map_err(|error| GeneratorError::Order { line: number, reason: error.to_string() }),
             Err(error) => Err(GeneratorError::Stream(error)),
         };
         let is_wrong = order.is_err();
-        // That the other thread has ended shows in its own result.
+        // If the receiving thread has ended, its own result shows this.
         let _ = match order {
             Ok(GeneratorOrder::Ping { t0_ns }) => outbox.send(Outgoing::Pong { t0_ns, t1_ns }).is_ok(),
             Ok(GeneratorOrder::Ack { through }) => acknowledged.fetch_max(through, Ordering::Relaxed) > 0,

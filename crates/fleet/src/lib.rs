@@ -1,4 +1,5 @@
-//! Load from several processes: what a generator is told and says, the generator itself, and how its clock is compared with another.
+//! Load from several processes: the messages between conductor and generators, the generator
+//! itself, and the comparison of its clock with another.
 
 pub mod calls;
 pub mod clock_offset;

@@ -1,6 +1,8 @@
-//! What a generator is told and what it says: a line of JSON each, over standard input and output or whatever else carries lines.
+//! Messages between conductor and generator: one JSON text per line, over standard input and output
+//! or any other stream.
 //!
-//! A generator says nothing until it is spoken to, and ends when it is told to or when its input does.
+//! A generator sends nothing before its first order. It ends by the order `end` or at the end of
+//! its input.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,83 +12,86 @@ use load::client::{CallError, ClientAnswer};
 use load::{LoadPurpose, LoadSlice, Summary, WireInterval};
 use serde::{Deserialize, Serialize};
 
-/// Version of these messages. Both ends have to have the same.
+/// Version of these messages. Both ends must have the same version.
 pub const VERSION: u32 = 3;
 
-/// The longest line of a generator, bytes: an interval with a hundred thousand audited operations.
+/// Longest line of a generator, bytes: an interval with a hundred thousand audited operations.
 pub const LONGEST_LINE: usize = 16 << 20;
-/// The longest line that is no interval, bytes.
+/// Longest line that is not an interval, bytes.
 const LONGEST_OTHER_LINE: usize = 1 << 20;
 
-/// What a generator is told.
+/// An order to a generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tells", rename_all = "snake_case")]
 pub enum GeneratorOrder {
-    /// What its part of the load is. It answers `ready` or `refused`. A generator that has played one may be told another.
+    /// Sets the generator's part of the load. It replies `ready` or `refused`. After a load has
+    /// ended, another can be set up.
     Setup(Box<GeneratorSetup>),
-    /// Contents of a file that loads and connections name from now on, in parts. It answers `stored`, or `refused`.
+    /// Sends a part of a file that loads and connections name later. The generator replies `stored`
+    /// or `refused`.
     File {
-        /// Its name, as it stands there.
+        /// Name of the file as in the load or connection.
         name: String,
-        /// Whether these are its first bytes.
+        /// Whether this is the first part.
         is_first: bool,
-        /// The bytes, in base64.
+        /// Contents in base64.
         bytes: String,
     },
-    /// It connects to a service, sends nothing, and answers `reached`.
+    /// Connects to a service without sending anything. The generator replies `reached`.
     Reach {
         /// Name of the protocol.
         protocol: String,
-        /// Where.
+        /// Address of the service.
         service: String,
-        /// Whom to trust, where it is spoken to by TLS.
+        /// Trusted certificates, if the service uses TLS.
         tls: Tls,
-        /// The folder, on the generator's machine, of certificates that were not handed over.
+        /// Folder on the generator's machine with certificates that were not handed over.
         files: PathBuf,
     },
-    /// It calls the target, beside the load or without one, and answers `called`.
+    /// Performs a single operation on the target, with or without a load. The generator replies
+    /// `called`.
     Call(Box<GeneratorCall>),
-    /// It answers `pong` at once.
+    /// Asks for the generator's clock. It replies `pong` at once.
     Ping {
-        /// The asker's clock.
+        /// Conductor's clock.
         t0_ns: u64,
     },
-    /// Zero of the load's clock.
+    /// Sets zero of the load's clock.
     Begin {
-        /// On the generator's own monotonic clock, nanoseconds.
+        /// Time on the generator's monotonic clock, nanoseconds.
         at_ns: u64,
     },
-    /// All intervals up to and with this one have come.
+    /// Acknowledges all intervals up to and including this one.
     Ack {
         /// Number of the interval.
         through: u64,
     },
-    /// No new operations; open ones are given the load's drain.
+    /// Starts no new operations. Open operations may continue for the load's drain time.
     Stop,
-    /// The load ends now.
+    /// Ends the load at once.
     Abort,
-    /// The generator ends.
+    /// Ends the generator.
     End,
 }
 
-/// A single call of the target's protocol.
+/// A single operation of the target's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorCall {
-    /// Which of all that it is told.
+    /// Number among the orders of this kind.
     pub number: u64,
     /// Name of the protocol.
     pub protocol: String,
-    /// Where.
+    /// Address of the service.
     pub service: String,
-    /// Whom to trust, where it is spoken to by TLS.
+    /// Trusted certificates, if the service uses TLS.
     pub tls: Tls,
-    /// The folder, on the generator's machine, of certificates that were not handed over.
+    /// Folder on the generator's machine with certificates that were not handed over.
     pub files: PathBuf,
-    /// How long a connection and an answer may take, seconds.
+    /// Time limit for connecting, and for the answer, seconds each.
     pub within_s: f64,
-    /// The operation.
+    /// Name of the operation.
     pub operation: String,
-    /// Its values.
+    /// Values of the operation.
     pub with: BTreeMap<String, String>,
 }
 
@@ -95,91 +100,92 @@ pub struct GeneratorCall {
 pub struct GeneratorSetup {
     /// Version of the messages.
     pub version: u32,
-    /// What it is for: one that is no measurement is played by one generator alone.
+    /// Purpose of the load. A load that is not measured runs on one generator alone.
     pub purpose: LoadPurpose,
-    /// The threads of the load that it plays, where it is measured.
+    /// Threads of a measured load that this generator runs.
     pub slice: LoadSlice,
     /// Name of the protocol.
     pub protocol: String,
-    /// Where: those of the whole load, in their order.
+    /// Addresses of the services of the whole load, in order.
     pub services: Vec<String>,
-    /// The whole load: agents and rates are those of all generators together.
+    /// Whole load. Agents and rates are totals over all generators.
     pub load: Load,
-    /// Every random choice of the whole load follows from it.
+    /// Seed of all random choices of the whole load.
     pub seed: u64,
-    /// Whom to trust, where the services are spoken to by TLS.
+    /// Trusted certificates, if the services use TLS.
     pub tls: Tls,
-    /// The folder, on the generator's machine, of files that were not handed over.
+    /// Folder on the generator's machine with files that were not handed over.
     pub files: PathBuf,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
 }
 
-/// What a generator says.
+/// A message from a generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "says", rename_all = "snake_case")]
 pub enum GeneratorMessage {
-    /// It can play its part, and waits for `begin`.
+    /// The part is set up, and the generator waits for `begin`.
     Ready {
         /// Version of the messages.
         version: u32,
-        /// Cores that it may use.
+        /// Number of cores that the generator may use.
         cores: usize,
     },
-    /// It cannot, or not what it was told when it was told; nothing was sent to the service.
+    /// The generator cannot carry out the order, or not at this time. It has sent nothing to the
+    /// service.
     Refused {
-        /// Why, with the remedy.
+        /// Reason and remedy.
         reason: String,
     },
-    /// The answer to `file`.
+    /// Reply to `file`.
     Stored,
-    /// The answer to `reach`.
+    /// Reply to `reach`.
     Reached {
-        /// Why it cannot connect; `None`: it can.
+        /// Reason why it cannot connect. `None`: it can.
         refused: Option<String>,
     },
-    /// The answer to `call`.
+    /// Reply to `call`.
     Called {
-        /// The call's number.
+        /// Number of the operation.
         number: u64,
-        /// What came of it.
+        /// Result of the operation.
         came: Result<ClientAnswer, CallError>,
     },
-    /// The answer to `ping`, times in nanoseconds.
+    /// Reply to `ping`, with times in nanoseconds.
     Pong {
-        /// As it came.
+        /// Time from the ping.
         t0_ns: u64,
-        /// The generator's clock when the ping was read, …
+        /// Generator's clock when it read the ping.
         t1_ns: u64,
-        /// … and when this was written.
+        /// Generator's clock when it wrote this reply.
         t2_ns: u64,
     },
-    /// A second of one of its threads, also where nothing happened in it.
+    /// One second of one thread, even if nothing happened in it.
     Interval {
-        /// Number over all of this generator's threads, from 1.
+        /// Number over all threads of this generator, from 1.
         number: u64,
-        /// What was counted.
+        /// Measurements of the interval.
         of: Box<WireInterval>,
     },
-    /// The last word on a load that was played to its end: what came to less is not whole.
+    /// Final message of a load that ran to its end.
     Summary {
-        /// What its part came to.
+        /// Totals of the generator's part.
         came: Summary,
-        /// Intervals that it handed over.
+        /// Number of intervals sent.
         intervals: u64,
-        /// CRC-32 of their lines, line ends included.
+        /// CRC-32 of their lines, including line ends.
         crc: u32,
     },
-    /// The last word on a load that ended badly.
+    /// Final message of a load that failed.
     Failed {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
 impl GeneratorMessage {
-    /// Reads a line. What a stranger sent takes a few times the memory of its text at most: the derived reader would keep an interval as
-    /// untyped values first.
+    /// Parses a line. A hostile line uses at most a few times the memory of its text. The derived
+    /// parser would first keep an interval as untyped values.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -216,7 +222,7 @@ mod tests {
         let failed = |length| format!(r#"{{"says":"failed","reason":"{}"}}"#, "x".repeat(length));
         assert!(GeneratorMessage::parse(failed(1000).as_bytes()).is_some());
         assert_eq!(GeneratorMessage::parse(failed(LONGEST_OTHER_LINE).as_bytes()), None);
-        // Another field than an interval has is skipped and not kept.
+        // An unknown field of an interval is skipped and not kept.
         let zeros = format!(r#"{{"says":"interval","number":0,"of":{{"a":[0{}]}}}}"#, ",0".repeat(1000));
         assert_eq!(GeneratorMessage::parse(zeros.as_bytes()), None);
         assert_eq!(GeneratorMessage::parse(&vec![b' '; LONGEST_LINE + 1]), None);

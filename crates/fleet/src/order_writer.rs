@@ -1,4 +1,5 @@
-//! What a generator is told, on its way: a thread of its own writes it, so that a generator that does not read holds up nobody else.
+//! Writer of orders to a generator, on its own thread, so that a generator that does not read
+//! blocks no other work.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -10,23 +11,24 @@ use crate::generator::{monotonic_ns, named};
 use crate::messages::GeneratorOrder;
 use crate::roll_call::SILENCE_S;
 
-/// Orders that may wait: more pings than are sent until a generator is lost by its silence, and all that is ever told beside them.
+/// Maximum number of waiting orders: more than all pings until a silent generator counts as lost,
+/// and all other orders.
 const WAITING: usize = 64;
-/// Pings whose answers are still taken.
+/// Maximum number of pings whose answers are still accepted.
 const PINGS_OUT: usize = 1024;
 
-/// Another way to tell a generator something, which does not keep its stream open.
+/// Additional sender of orders, which does not keep the stream open.
 #[derive(Clone)]
 pub(crate) struct OrderSender(Weak<SyncSender<QueuedOrder>>);
 
 impl OrderSender {
-    /// Tells it to the generator; false if it takes nothing now, or is gone.
+    /// Sends an order. Returns false if the queue is full or the generator is gone.
     pub fn tell(&self, order: &GeneratorOrder) -> bool {
         self.0.upgrade().is_some_and(|queue| queue.try_send(QueuedOrder::Line(written(order))).is_ok())
     }
 }
 
-/// The writing end of a stream to a generator. Nothing here waits for the generator.
+/// Writing end of a stream to a generator. Its methods never wait for the generator.
 pub(crate) struct OrderWriter {
     queue: Arc<SyncSender<QueuedOrder>>,
     state: Arc<WriterState>,
@@ -35,41 +37,40 @@ pub(crate) struct OrderWriter {
 
 #[derive(Default)]
 struct WriterState {
-    /// Since when it writes what it writes now; 0: it does not.
+    /// Start time of the current write. 0: none.
     writing_since_ns: AtomicU64,
-    /// The acknowledgement that waits; 0: none does. A later one says all that an earlier one did.
+    /// Waiting acknowledgement. 0: none. A later one covers all earlier ones.
     ack: AtomicU64,
-    /// When the pings without an answer were asked, oldest first.
+    /// Send times of the pings without an answer, oldest first.
     pings_ns: Mutex<VecDeque<u64>>,
 }
 
 enum QueuedOrder {
     Line(String),
-    /// Asked when it is written.
+    /// A ping. Its time is set when it is written.
     Ping,
     Ack,
 }
 
 impl OrderWriter {
-    /// Starts the thread. It ends when this is dropped and all has been written, or the stream is gone.
-    ///
-    /// # Errors
-    /// If it cannot be started.
+    /// Starts the thread. It ends when this is dropped and everything has been written, or when the
+    /// stream fails.
     pub fn begin(orders: Box<dyn Write + Send>) -> io::Result<Self> {
         let (queue, queued) = sync_channel(WAITING);
         let state = Arc::new(WriterState::default());
         let shared = Arc::clone(&state);
-        // Not joined: a generator that stands still may keep it until its process is ended.
+        // Not joined, because a generator that hangs may block it until the generator's process is
+        // ended.
         named("fleet-write", move || write_orders(orders, &queued, &shared))?;
         Ok(Self { queue: Arc::new(queue), state, has_overflowed: false })
     }
 
-    /// Tells it to the generator in time.
+    /// Sends an order, after the earlier ones.
     pub fn tell(&mut self, order: &GeneratorOrder) {
         self.enqueue(QueuedOrder::Line(written(order)));
     }
 
-    /// For whoever tells the generator something beside this.
+    /// Returns an additional sender of orders.
     pub fn sender(&self) -> OrderSender {
         OrderSender(Arc::downgrade(&self.queue))
     }
@@ -79,14 +80,14 @@ impl OrderWriter {
         self.enqueue(QueuedOrder::Ping);
     }
 
-    /// Whether there was a ping at this time whose answer has not come yet; it has then.
+    /// Whether a ping with this time has no answer yet. Counts it as answered.
     pub fn has_pinged(&self, t0_ns: u64) -> bool {
         let mut pings_ns = self.state.pings_ns.lock().unwrap_or_else(PoisonError::into_inner);
         let place = pings_ns.iter().position(|ping_ns| *ping_ns == t0_ns);
         place.is_some_and(|place| pings_ns.remove(place).is_some())
     }
 
-    /// All intervals through this one have come.
+    /// Acknowledges all intervals up to and including this one.
     pub fn acknowledge(&mut self, through: u64) {
         if self.state.ack.swap(through, Ordering::AcqRel) == 0 {
             self.enqueue(QueuedOrder::Ack);
@@ -97,12 +98,12 @@ impl OrderWriter {
         match self.queue.try_send(order) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => self.has_overflowed = true,
-            // A generator that hears nothing any more says nothing any more: that is where it shows.
+            // A generator that gets no orders stops sending messages, and is then found to be lost.
             Err(TrySendError::Disconnected(_)) => {}
         }
     }
 
-    /// Whether the generator does not take what it is told: too much waits, or it has been written for too long.
+    /// Whether the generator does not read its orders: too many wait, or a write takes too long.
     pub fn is_stuck(&self) -> bool {
         let since_ns = self.state.writing_since_ns.load(Ordering::Acquire);
         let for_ns = if since_ns == 0 { 0 } else { monotonic_ns().saturating_sub(since_ns) };
@@ -135,7 +136,7 @@ fn write_orders(mut orders: Box<dyn Write + Send>, queued: &Receiver<QueuedOrder
 }
 
 fn written(order: &GeneratorOrder) -> String {
-    // An order has always a text: its maps have names as keys.
+    // Serialisation cannot fail: an order's maps have names as keys.
     let mut line = serde_json::to_string(order).unwrap_or_default();
     line.push('\n');
     line
@@ -166,13 +167,14 @@ mod tests {
         assert_eq!(orders(reader), [GeneratorOrder::Begin { at_ns: 7 }, ack, GeneratorOrder::End]);
     }
 
-    /// A line longer than a pipe holds used to hold up the conductor until its reader went on.
+    /// Regression test: a line longer than a pipe's buffer blocked the conductor until its reader
+    /// continued.
     #[test]
     fn a_generator_that_does_not_read_is_stuck_and_holds_up_nobody() {
         let (reader, writer) = pipe().unwrap();
         let mut told = OrderWriter::begin(Box::new(writer)).unwrap();
         told.enqueue(QueuedOrder::Line("x".repeat(4 << 20)));
-        // However many come, one acknowledgement waits.
+        // At most one acknowledgement waits.
         (1..10_000).for_each(|through| told.acknowledge(through));
         assert!(!told.has_overflowed);
         (0..=WAITING).for_each(|_| told.ping());

@@ -1,7 +1,8 @@
-//! Who of a fleet is still there, and up to which second the records of all are complete. Pure: it is told what came and when.
+//! Presence of a fleet's generators, and the second up to which all records are complete. Pure: the
+//! caller passes messages and times.
 //!
-//! A generator is lost when its stream ends before its last word, or when nothing came of it for [`SILENCE_S`]. What the others measured from
-//! then on is of a load that nobody asked for, so the first loss ends the trial.
+//! A generator is lost when its stream ends before its final message, or when no message has come
+//! for [`SILENCE_S`]. After that the others measure a wrong load, so the first loss ends the trial.
 
 /// Time without a message after which a generator is lost, seconds. A generator sends at least one
 /// message each second.
@@ -24,7 +25,7 @@ pub enum LossCause {
     Incoherent,
 }
 
-/// A generator that is lost.
+/// A lost generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LostGenerator {
     /// The generator's number, from 0.
@@ -35,7 +36,7 @@ pub struct LostGenerator {
     pub cause: LossCause,
 }
 
-/// The generators of a load that runs.
+/// State of the generators of a running load.
 #[derive(Debug)]
 pub struct RollCall {
     members: Vec<RollCallEntry>,
@@ -45,17 +46,18 @@ pub struct RollCall {
 #[derive(Debug, Clone)]
 struct RollCallEntry {
     heard_s: f64,
-    /// When its last interval came; that it is to begin at 0.
+    /// Time of the last interval. 0 before the first.
     interval_s: f64,
-    /// Number of its last interval.
+    /// Number of the last interval.
     number: u64,
-    /// For each of its threads: all seconds before this one are here.
+    /// Second before which all intervals have come, for each thread.
     through: Vec<u64>,
     has_ended: bool,
 }
 
 impl RollCall {
-    /// So many generators with so many threads each, of a load that starts at 0.
+    /// Makes the state of a load that starts at 0, with this many generators and threads per
+    /// generator.
     #[must_use]
     pub fn new(generators: usize, threads_each: usize) -> Self {
         let member = RollCallEntry {
@@ -68,15 +70,16 @@ impl RollCall {
         Self { members: vec![member; generators], lost: None }
     }
 
-    /// Something came of a generator.
+    /// Records a message from a generator.
     pub fn heard(&mut self, generator: usize, now_s: f64) {
         if let Some(member) = self.members.get_mut(generator) {
             member.heard_s = member.heard_s.max(now_s);
         }
     }
 
-    /// An interval came: its number, its thread among the generator's own, the second that it began with, and whether the thread ends with it.
-    /// Each number comes once, and each thread's seconds come in order.
+    /// Records an interval: its number, its thread among the generator's threads, its start in
+    /// seconds, and whether the thread ends with it. Each number must come once, and each thread's
+    /// seconds in order.
     pub fn take(&mut self, generator: usize, now_s: f64, number: u64, (thread, second, is_last): (usize, u64, bool)) {
         self.heard(generator, now_s);
         let Some(member) = self.members.get_mut(generator) else { return };
@@ -91,7 +94,8 @@ impl RollCall {
         }
     }
 
-    /// A generator's last word, with the number of intervals that it handed over; whether its sum was right.
+    /// Records a generator's final message, with the number of its intervals and whether its
+    /// checksum was right.
     pub fn last_word(&mut self, generator: usize, now_s: f64, intervals: u64, is_sum_right: bool) {
         self.heard(generator, now_s);
         let Some(member) = self.members.get_mut(generator) else { return };
@@ -103,21 +107,22 @@ impl RollCall {
         }
     }
 
-    /// A generator's stream ended.
+    /// Records the end of a generator's stream.
     pub fn stream_ended(&mut self, generator: usize) {
         if self.members.get(generator).is_some_and(|member| !member.has_ended) {
             self.lose(generator, LossCause::StreamEnded);
         }
     }
 
-    /// A generator does not read what it is told, whatever it may still say.
+    /// Records that a generator does not read its orders. It is lost even if it still sends
+    /// messages.
     pub fn takes_no_orders(&mut self, generator: usize) {
         if self.members.get(generator).is_some_and(|member| !member.has_ended) {
             self.lose(generator, LossCause::Deaf);
         }
     }
 
-    /// The first that was lost, by now.
+    /// Returns the first generator that is lost by this time.
     pub fn lost(&mut self, now_s: f64) -> Option<LostGenerator> {
         let silent = |member: &RollCallEntry| !member.has_ended && now_s - member.heard_s > SILENCE_S;
         if let Some(generator) = self.members.iter().position(silent) {
@@ -130,13 +135,14 @@ impl RollCall {
         self.lost
     }
 
-    /// Whether all have said their last word.
+    /// Whether all generators have sent their final messages.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.members.iter().all(|member| member.has_ended)
     }
 
-    /// All seconds before this one are here of all threads of all generators; all that ended have no more.
+    /// Returns the second before which all threads of all generators have complete records. Ended
+    /// threads are complete.
     #[must_use]
     pub fn complete(&self) -> u64 {
         self.members.iter().flat_map(|member| &member.through).copied().min().unwrap_or(0)
@@ -158,7 +164,7 @@ mod tests {
         calls.lost(now_s).map(|lost| (lost.generator, lost.cause))
     }
 
-    /// Two generators with two threads each, of which everything has come up to this second.
+    /// Makes two generators with two threads each, with all intervals up to this second.
     fn until(second: u64) -> RollCall {
         let mut calls = RollCall::new(2, 2);
         for at in 0..second {

@@ -1,5 +1,6 @@
-//! The conductor's end of a fleet: has every generator set up, compares clocks, has all begin at one moment, hands their intervals on as if
-//! they came from threads of this process, and ends all when one is lost.
+//! Conductor's side of a fleet. It sets up every generator, compares clocks, starts all at one
+//! time, and passes on their intervals as if they came from threads of this process. It ends all if
+//! one is lost.
 
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
@@ -23,93 +24,94 @@ use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, LONGEST_
 use crate::order_writer::OrderWriter;
 use crate::roll_call::{LossCause, LostGenerator, RollCall, SILENCE_S};
 
-/// Exchanges with each generator before a load begins.
+/// Number of clock exchanges with each generator before a load begins.
 const PINGS: usize = 40;
-/// How many generators are asked for their clocks at a time, before a load begins.
+/// Number of generators whose clocks are compared at once before a load begins.
 const ASKED_AT_ONCE: usize = 16;
-/// How often clocks are compared while it runs, at most: with each exchange the bound is narrowed to its way again, …
+/// Minimum interval of clock comparisons during a load. Each exchange narrows the bound of the
+/// offset again.
 const PING_EACH: Duration = Duration::from_millis(100);
-/// … and with so many generators that this conductor is not busy with that, but this often at least.
+/// Maximum interval of clock comparisons during a load. With many generators the interval is
+/// longer, to limit the conductor's work.
 const PING_EACH_AT_LEAST: Duration = Duration::from_millis(500);
 /// Time between the pings of two generators.
 const BETWEEN_PINGS: Duration = Duration::from_millis(4);
 /// Time for a generator to read its feeds and compile its part.
 const SETUP: Duration = Duration::from_secs(60);
-/// What the beginning takes beside the way to the generators.
+/// Time for the start of a load, in addition to the way to the generators.
 const LEAD_NS: u64 = 200_000_000;
-/// So much of a file is handed over at a time, which is a line four thirds as long.
+/// Size of a part of a file. Its line is four thirds as long.
 const FILE_PART_BYTES: u64 = 1 << 20;
-/// How often the roll is called.
+/// Interval of checks for lost generators.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Characters of a reason of a generator's that are shown.
+/// Maximum number of characters shown of a generator's reason.
 const LONGEST_REASON: usize = 1000;
 
 const GO_ON: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// A generator, as an engine gives it.
+/// A generator, as an engine provides it.
 pub struct GeneratorStream {
-    /// What it is called.
     pub name: String,
-    /// Where it is told.
+    /// Stream for orders.
     pub orders: Box<dyn Write + Send>,
-    /// What it says.
+    /// Stream of messages.
     pub messages: Box<dyn BufRead + Send>,
 }
 
-/// Why a fleet does not play, or no longer.
+/// Error of a fleet's load.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// One of them cannot play its part, or its part ended badly.
+    /// A generator cannot play its part, or its part failed.
     #[error("generator {name}: {reason}")]
     Generator {
-        /// What it is called.
+        /// Name of the generator.
         name: String,
-        /// Why, with the remedy where there is one.
+        /// Reason, with the remedy if there is one.
         reason: String,
     },
-    /// The target does not answer where a generator is.
+    /// A generator cannot reach the target.
     #[error("generator {name}: nothing answers at {service}: {reason}")]
     Unreached {
-        /// What the generator is called.
+        /// Name of the generator.
         name: String,
-        /// The target.
+        /// Address of the target.
         service: String,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
     /// A file that a load names cannot be handed over.
     #[error("cannot hand over `{name}`: {error}")]
     File {
-        /// Its name, as it stands there.
+        /// Name of the file as in the load.
         name: String,
-        /// Why not.
+        /// System error.
         error: io::Error,
     },
-    /// One of them is lost.
+    /// A generator is lost.
     #[error("generator {name} was lost at {at_s:.1} s: {reason}")]
     Lost {
-        /// What it is called.
+        /// Name of the generator.
         name: String,
-        /// When it was last heard, seconds since load start.
+        /// Time of its last message, seconds since load start.
         at_s: f64,
-        /// In which way.
+        /// Cause of the loss.
         reason: &'static str,
     },
     /// A thread of this process could not be started.
     #[error("cannot start a thread for the fleet: {0}")]
     System(#[from] io::Error),
-    /// Whoever was to take the records is gone.
+    /// The receiver of the records has ended.
     #[error("the recorder of the load has ended")]
     RecorderGone,
-    /// Nobody wants it any more.
+    /// The caller has given up.
     #[error("given up")]
     GivenUp,
-    /// A bug of ours.
+    /// Bug: the session was started before its set-up.
     #[error("a fleet was to begin before it was set up; this is a bug")]
     NotSetUp,
-    /// Another.
+    /// Bug: a thread panicked.
     #[error("a thread of the fleet panicked; this is a bug")]
     Panicked,
 }
@@ -117,9 +119,9 @@ pub enum SessionError {
 /// Generators that wait for a load.
 pub struct FleetSession {
     members: Vec<SessionMember>,
-    /// How many of them play, from the first on.
+    /// Number of generators that play. These are the first ones.
     playing: usize,
-    /// What they were set up with.
+    /// Properties of the load that are needed to read its intervals.
     terms: Option<WireTerms>,
     heard: Receiver<Heard>,
 }
@@ -131,21 +133,18 @@ struct SessionMember {
     calls: Arc<PendingCalls>,
 }
 
-/// What came of a generator.
+/// A message from a generator.
 struct Heard {
     generator: usize,
     at_ns: u64,
-    /// `None`: the stream ended, or carries something else than messages.
+    /// Message. `None`: the stream ended, or a line is not a message.
     message: Option<GeneratorMessage>,
-    /// With a last word: CRC-32 of the lines of all intervals of its load that came.
+    /// CRC-32 of the lines of all the load's intervals. Set with the final message only.
     crc: u32,
 }
 
 impl FleetSession {
-    /// Takes the generators over.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
+    /// Takes over the generators.
     pub fn begin(streams: Vec<GeneratorStream>) -> Result<Self, SessionError> {
         let (told, heard) = channel();
         let mut members = Vec::new();
@@ -160,11 +159,11 @@ impl FleetSession {
         Ok(Self { playing: members.len(), members, terms: None, heard })
     }
 
-    /// Has each generator set up its part, and compares clocks with each; nothing is sent to the service yet. The slice of `setup` is left
-    /// to this. It is left off where `given_up` says so.
+    /// Sets up each generator's part, and compares clocks with each. Sends nothing to the service
+    /// yet. Fills in the slice of `setup`. Stops if `given_up` returns true.
     ///
     /// # Errors
-    /// The first refusal, or the first that says nothing.
+    /// The first refusal, or the first generator that does not answer.
     pub fn set_up(
         &mut self,
         setup: &GeneratorSetup,
@@ -174,10 +173,8 @@ impl FleetSession {
         self.set_up_those(self.members.len(), setup, threads_each, given_up)
     }
 
-    /// Has the first of them alone set up what one process plays, such as a preparation; the others wait.
-    ///
-    /// # Errors
-    /// As [`Self::set_up`].
+    /// Sets up a load for one process, such as a preparation, on the first generator alone. The
+    /// others wait.
     pub fn set_up_first(&mut self, setup: &GeneratorSetup, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
         self.set_up_those(1, setup, 1, given_up)
     }
@@ -204,7 +201,7 @@ impl FleetSession {
         self.compare_all_clocks(given_up)
     }
 
-    /// Waits until each of the first `count` has answered so.
+    /// Waits for this answer from each of the first `count` generators.
     fn await_all(
         &self,
         count: usize,
@@ -224,19 +221,20 @@ impl FleetSession {
         Ok(())
     }
 
-    /// Whether all of them answer still.
+    /// Compares clocks with all generators, to check that they still answer.
     ///
     /// # Errors
-    /// The first that does not.
+    /// The first generator that does not answer.
     pub fn compare_all_clocks(&mut self, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         all.chunks(ASKED_AT_ONCE).try_for_each(|generators| self.compare_clocks(generators, given_up))
     }
 
-    /// Has the first of them connect to a service, since this process may not reach it.
+    /// Connects the first generator to a service, because this process may be unable to reach the
+    /// service.
     ///
     /// # Errors
-    /// Why it cannot, or that it does not say.
+    /// The generator's reason, or it does not answer.
     pub fn reach(
         &mut self,
         (protocol, service): (&str, &str),
@@ -276,10 +274,11 @@ impl FleetSession {
         Ok(())
     }
 
-    /// The next message of any of them; it is `missing` that does not answer where none comes until then.
+    /// Returns the next message of any generator. On timeout, generator `missing` is reported as
+    /// silent.
     ///
     /// # Errors
-    /// Also where a stream ended, or carries no message, and where `given_up` says so.
+    /// A timeout, the end of a stream, a line that is not a message, or `given_up` returns true.
     fn next_message(&self, missing: usize, until: Instant, given_up: &dyn Fn() -> bool) -> Result<Heard, SessionError> {
         loop {
             if given_up() {
@@ -296,10 +295,10 @@ impl FleetSession {
         }
     }
 
-    /// Takes an answer to a ping in.
+    /// Records the answer to a ping.
     ///
     /// # Errors
-    /// If there was no such ping.
+    /// There was no such ping.
     fn take_pong(&mut self, heard: &Heard) -> Result<(), SessionError> {
         let Some(GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }) = heard.message else { return Ok(()) };
         let member = &mut self.members[heard.generator];
@@ -310,10 +309,10 @@ impl FleetSession {
         Ok(())
     }
 
-    /// Hands a file over to each of them, under the name that loads and connections have for it.
+    /// Hands a file over to each generator, under its name in loads and connections.
     ///
     /// # Errors
-    /// If it cannot be read, or a generator does not take it.
+    /// The file cannot be read, or a generator refuses it.
     pub fn hand_over(
         &mut self,
         name: &str,
@@ -335,32 +334,33 @@ impl FleetSession {
         }
     }
 
-    /// Has the first of them call the target, before, during and after a load, until it is gone.
+    /// Returns the caller of single operations through the first generator. It works before, during
+    /// and after a load, until the generator ends.
     #[must_use]
     pub fn caller(&self) -> Option<GeneratorCaller> {
         let first = self.members.first()?;
         Some(GeneratorCaller::new(&first.name, first.orders.sender(), Arc::clone(&first.calls)))
     }
 
-    /// How far in the future a load has to begin at least.
+    /// Returns the minimum time between now and the start of a load.
     #[must_use]
     pub fn lead(&self) -> Duration {
         let longest_ns = self.members.iter().map(|member| member.clock.longest_ns()).max().unwrap_or(0);
         Duration::from_nanos(2 * longest_ns + LEAD_NS)
     }
 
-    /// Where the clock of each generator is now; nothing before they have been set up.
+    /// Returns the current clock offset of each generator. `None` before the set-up.
     #[must_use]
     pub fn offsets(&self) -> Vec<(&str, Option<ClockOffset>)> {
         let now_ns = monotonic_ns();
         self.members.iter().map(|member| (member.name.as_str(), member.clock.at(now_ns))).collect()
     }
 
-    /// Has all begin at the clock's zero, and hands their intervals to `sink`, and each second how their clocks compare to `clocks`, until
-    /// the load is over or one is lost.
+    /// Starts all generators at the clock's zero. Sends their intervals to `sink` and, each second,
+    /// their clock offsets to `clocks`, until the load is over or a generator is lost.
     ///
     /// # Errors
-    /// If a thread cannot be started, or zero is no moment of a generator's clock.
+    /// A thread cannot be started, or the clock's zero is impossible on a generator's clock.
     pub fn start(
         mut self,
         clock: Clock,
@@ -402,7 +402,7 @@ impl FleetSession {
         Ok(RunningFleet { wish, thread: named("fleet", move || play.play().map(|()| (play.summary, play.session)))? })
     }
 
-    /// Lets all go: they end.
+    /// Ends all generators.
     pub fn dismiss(mut self) {
         self.tell_all(&GeneratorOrder::End);
     }
@@ -420,33 +420,33 @@ impl FleetSession {
     }
 }
 
-/// A fleet that plays.
+/// A fleet that plays a load.
 pub struct RunningFleet {
     wish: Arc<AtomicU8>,
     thread: JoinHandle<Result<(Summary, FleetSession), SessionError>>,
 }
 
 impl RunningFleet {
-    /// No new operations from now on; open ones are given the load's drain.
+    /// Starts no new operations. Open operations may continue for the load's drain time.
     pub fn stop(&self) {
         self.wish.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Ends now; what is open is unfinished.
+    /// Ends the load at once. Open operations stay unfinished.
     pub fn abort(&self) {
         self.wish.fetch_max(ABORT, Ordering::Relaxed);
     }
 
-    /// Whether it is over, well or badly.
+    /// Whether the load has ended, successfully or not.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for the end: what the load came to, and the generators, which wait for another.
+    /// Waits for the end. Returns the totals of the load, and the generators for the next load.
     ///
     /// # Errors
-    /// What ended it early. The generators are gone then.
+    /// The reason for an early end. The generators have ended then.
     pub fn join(self) -> Result<(Summary, FleetSession), SessionError> {
         self.thread.join().unwrap_or(Err(SessionError::Panicked))
     }
@@ -460,9 +460,9 @@ struct FleetPlay {
     terms: WireTerms,
     sink: SyncSender<ThreadInterval>,
     clocks: SyncSender<FleetSecond>,
-    /// The offset that each generator's zero was told with.
+    /// Clock offset with which each generator's start time was computed.
     begun_with_ns: Vec<i128>,
-    /// The next whole second at which clocks are written down.
+    /// Next full second at which clock offsets are recorded.
     next_second: u64,
     wish: Arc<AtomicU8>,
     obeyed: u8,
@@ -485,13 +485,14 @@ impl FleetPlay {
         while !self.calls.is_over() {
             let now_s = match self.session.heard.recv_timeout(GLANCE) {
                 Ok(heard) => {
-                    // Who waits in the queue behind it was not silent: the recorder may have taken its time.
+                    // Use the time of arrival: a message that waits in the queue is no silence,
+                    // because the recorder may be slow.
                     let came_s = self.came_s(&heard);
                     self.take(heard, came_s)?;
                     came_s
                 }
                 Err(RecvTimeoutError::Timeout) => self.clock.at_s(),
-                // All have gone, and each has told so before.
+                // All streams have ended, and each end has been reported.
                 Err(RecvTimeoutError::Disconnected) => {
                     std::thread::park_timeout(GLANCE);
                     self.clock.at_s()
@@ -519,7 +520,7 @@ impl FleetPlay {
         }
     }
 
-    /// Once a second, from zero on.
+    /// Records the clock offsets once a second, from zero.
     fn write_clocks(&mut self) {
         let at_s = self.clock.at_s();
         if at_s < self.next_second as f64 {
@@ -537,7 +538,7 @@ impl FleetPlay {
                 bound_us: bound_ns as f64 / 1e3,
                 error_us: (moved_ns as f64 + bound_ns as f64) / 1e3,
             };
-            // Who takes it has ended only with an error of its own.
+            // If the receiver has ended, it reports its own error.
             let _ = self.clocks.send(row);
         }
     }
@@ -550,7 +551,7 @@ impl FleetPlay {
         }
     }
 
-    /// When it came, seconds since load start.
+    /// Returns the time of arrival, seconds since load start.
     fn came_s(&self, heard: &Heard) -> f64 {
         let age_ns = monotonic_ns().saturating_sub(heard.at_ns);
         self.clock.at_s() - Duration::from_nanos(age_ns).as_secs_f64()
@@ -560,7 +561,7 @@ impl FleetPlay {
         let generator = heard.generator;
         self.session.take_pong(&heard)?;
         if generator >= self.session.playing {
-            // It waits, and has nothing to say.
+            // A waiting generator sends no relevant messages.
             return match heard.message {
                 Some(_) => Ok(()),
                 None => Err(self.session.wrong(generator, "it ended, or says what is no message")),
@@ -597,7 +598,7 @@ impl FleetPlay {
         of: WireInterval,
     ) -> Result<(), SessionError> {
         let first = u64::from(self.threads_each) * generator as u64;
-        // A thread of another generator has no place among its own.
+        // A thread of another generator gets an invalid index.
         let thread = u64::from(of.thread).checked_sub(first).map_or(usize::MAX, |thread| thread as usize);
         let place = (thread, of.start_s.max(0.0) as u64, of.is_last);
         let interval = of.into_interval(self.clock, &self.terms);
@@ -623,7 +624,7 @@ impl FleetPlay {
     }
 }
 
-/// A reason of a generator's, which may be as long as it likes.
+/// Limits the length of a generator's reason.
 fn shortened(reason: &str) -> String {
     match reason.char_indices().nth(LONGEST_REASON) {
         Some((end, _)) => format!("{}…", &reason[..end]),
@@ -656,13 +657,13 @@ fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: 
                 sum.update(&line);
                 0
             }
-            // The next load has a sum of its own.
+            // The next load has its own checksum.
             Some(GeneratorMessage::Summary { .. }) => std::mem::take(&mut sum).finalize(),
             _ => 0,
         };
         let is_end = message.is_none();
         let message = match message {
-            // Whoever called waits for it, and nobody else.
+            // Only the caller waits for this.
             Some(GeneratorMessage::Called { number, came }) => {
                 calls.answer(number, came);
                 continue;

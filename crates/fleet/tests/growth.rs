@@ -1,6 +1,9 @@
-//! What a fleet of 10, 100 and 1,000 generators costs its conductor: seconds that a real generator handed over are handed over again by so
-//! many, in a process of their own, and the conductor takes them as in a trial, with the records on disk. By hand, in a release build:
-//! `cargo test --profile quick -p plimsoll-fleet --test growth -- --ignored --nocapture cost_of_a_generator`. It needs some thousand open files.
+//! Measurement of a conductor's cost for 10, 100 and 1,000 generators. Another process replays
+//! intervals of a real generator for each of them, and the conductor receives them as in a trial,
+//! with its records on disk. Run by hand, in a release build, with some thousand open files
+//! allowed:
+//! `cargo test --profile quick -p plimsoll-fleet --test growth -- --ignored --nocapture
+//! cost_of_a_generator`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Write, pipe};
@@ -27,13 +30,13 @@ use rustix::time::{ClockId, clock_gettime};
 const SECONDS: u64 = 12;
 /// Threads of each generator.
 const THREADS: u32 = 2;
-/// Operations/s of each thread, of two kinds.
+/// Operations/s of each thread. Operations are of two kinds.
 const RATE: f64 = 1_000.0;
 const SLOT_S: f64 = 0.001;
-/// The socket that generators are to be played at; set for the process that plays them.
+/// Variable with the path of the generators' socket, set for the process that plays them.
 const SOCKET: &str = "PLIMSOLL_TEST_GENERATORS";
 
-/// A thread with a small stack: there are thousands.
+/// Starts a thread with a small stack, because there are thousands.
 fn named<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(body).unwrap()
 }
@@ -68,7 +71,7 @@ fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
     }
 }
 
-/// Answers each line with one; ends with the process.
+/// Starts a server that answers each line with a line, until the process ends.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -88,11 +91,11 @@ fn server() -> String {
 }
 
 fn tell(output: &mut impl Write, message: &impl serde::Serialize) {
-    // Whoever listened may have gone.
+    // The reader may be gone.
     let _ = writeln!(output, "{}", serde_json::to_string(message).unwrap());
 }
 
-/// A second of each thread of a real generator.
+/// Returns one second of each thread of a real generator.
 fn recorded() -> Vec<WireInterval> {
     let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
     let generator = named("test-generator", move || serve(BufReader::new(input), output, None));
@@ -113,7 +116,7 @@ fn recorded() -> Vec<WireInterval> {
     seconds
 }
 
-/// A generator that hands over the recorded second again and again.
+/// Plays a generator that sends the recorded second repeatedly.
 fn replay(stream: UnixStream, seconds: &Arc<Vec<WireInterval>>) {
     let output = Arc::new(Mutex::new(stream.try_clone().unwrap()));
     let mut slice = LoadSlice { threads: 0, first: 0, count: 0 };
@@ -164,7 +167,7 @@ fn replay_load(output: &Mutex<UnixStream>, seconds: &[WireInterval], slice: Load
     tell(&mut *output.lock().unwrap(), &last_word);
 }
 
-/// The other process: as many generators as connect.
+/// Main function of the other process. Plays as many generators as connect.
 #[test]
 #[ignore = "what the measurement starts for its generators"]
 fn the_generators() {
@@ -177,7 +180,7 @@ fn the_generators() {
     }
 }
 
-/// Ends with the test.
+/// Process that plays the generators. It ends with the test.
 struct Generators {
     child: Child,
     folder: PathBuf,
@@ -221,13 +224,13 @@ fn resident_mb() -> f64 {
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1e3
 }
 
-/// What so many generators cost.
+/// Cost of a number of generators.
 struct FleetCost {
     generators: usize,
     set_up_s: f64,
     cpu_pct: f64,
     resident_mb: f64,
-    /// From a second's end to its being recorded, at worst.
+    /// Longest time from the end of a second to its recording.
     lag_s: f64,
     error_us: f64,
     records_bytes: u64,
@@ -266,7 +269,7 @@ fn cost(generators: &Generators, count: usize, folder: &Path) -> FleetCost {
     let running = session.start(clock, THREADS, sink, clocks).unwrap();
     let (mut lag_s, mut from, mut until) = (0.0_f64, None, None);
     for interval in intervals {
-        // The first and the last second are not like the others.
+        // Leave out the first and the last second, which differ from the others.
         if interval.start_s == 1.0 && from.is_none() {
             from = Some((clock.at_s(), cpu_s()));
         }
@@ -293,7 +296,7 @@ fn cost(generators: &Generators, count: usize, folder: &Path) -> FleetCost {
     }
 }
 
-/// Slope and intercept of a straight line by least squares.
+/// Returns the slope and intercept of a line fitted by least squares.
 fn fitted(points: &[(f64, f64)]) -> (f64, f64) {
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
@@ -306,7 +309,7 @@ fn fitted(points: &[(f64, f64)]) -> (f64, f64) {
 #[ignore = "a minute, in a release build, with some thousand open files"]
 fn cost_of_a_generator() {
     let generators = Generators::start();
-    // Its recording is over when it takes connections.
+    // The recording is complete when the process accepts connections.
     drop(generators.connect());
     let costs: Vec<FleetCost> = [10, 100, 300, 1_000]
         .into_iter()
@@ -320,7 +323,7 @@ fn cost_of_a_generator() {
             cost
         })
         .collect();
-    // Behind by seconds, the conductor takes what it gets and not what it needs.
+    // A conductor that lags by seconds uses the CPU time that it gets, not the time that it needs.
     let even = || costs.iter().filter(|cost| cost.lag_s < 1.0);
     let points = |of: fn(&FleetCost) -> f64| even().map(|cost| (cost.generators as f64, of(cost))).collect::<Vec<_>>();
     let (cpu_pct, base_pct) = fitted(&points(|cost| cost.cpu_pct));

@@ -1,4 +1,4 @@
-//! Generators in this process, each at the end of two pipes, against a server of a few lines.
+//! Tests of generators in this process, over pipes, against a minimal server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use load::{LoadSlice, SlotCounts, WireTerms};
 
 use super::*;
 
-/// Answers each line with one; ends with the process.
+/// Starts a server that answers each line with a line, until the process ends.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -58,7 +58,7 @@ fn setup(service: &str, slice: LoadSlice, rate: f64) -> GeneratorSetup {
     }
 }
 
-/// The conductor's end of a generator.
+/// Conductor's end of a generator.
 struct Conductor {
     orders: Option<PipeWriter>,
     messages: BufReader<PipeReader>,
@@ -87,7 +87,7 @@ impl Conductor {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// What it came to, and all of its intervals; that the last word agrees with them.
+    /// Returns the totals and all intervals. Checks that the final message agrees with them.
     fn hear_all(&mut self) -> (Summary, Vec<WireInterval>) {
         let (mut intervals, mut crc) = (Vec::new(), crc32fast::Hasher::new());
         loop {
@@ -108,7 +108,7 @@ impl Conductor {
         }
     }
 
-    /// The stream ends.
+    /// Ends the stream.
     fn hang_up(&mut self) -> Result<(), GeneratorError> {
         self.orders = None;
         self.generator.take().unwrap().join().unwrap()
@@ -119,7 +119,7 @@ fn soon_ns() -> u64 {
     monotonic_ns() + 300_000_000
 }
 
-/// What so many generators of so many threads each do of 100 operations a second for two seconds.
+/// Runs 100 operations/s for two seconds on this many generators with this many threads each.
 fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<WireInterval>) {
     let mut fleet: Vec<Conductor> = Vec::new();
     for slice in LoadSlice::deal(generators, each) {
@@ -196,7 +196,7 @@ fn what_it_cannot_do_is_refused_with_the_reason() {
     assert!(refusal(told(many)).contains("use fewer generators"));
     let unknown = GeneratorSetup { protocol: "gopher".into(), ..good.clone() };
     assert!(refusal(told(unknown)).contains("gopher"));
-    // A refusal is not the end: it is asked again, and then too late to begin.
+    // After a refusal, the generator accepts a new set-up. This one begins too late.
     conductor.tell(&told(good));
     assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
     conductor.tell(&GeneratorOrder::Begin { at_ns: 1 });
@@ -214,7 +214,7 @@ fn a_generator_outlives_its_input_by_nothing() {
     assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
     conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
     assert!(matches!(conductor.hear(), GeneratorMessage::Interval { number: 1, .. }));
-    // Joined: a load that went on would take a day.
+    // Joined: a load that continued would take a day.
     conductor.hang_up().unwrap();
 }
 
@@ -229,7 +229,7 @@ fn a_generator_that_nobody_hears_any_more_ends() {
     conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
     let Conductor { orders, messages, generator } = conductor;
     drop(messages);
-    // Its input stays open, and a load that went on would take a day.
+    // The input stays open, and a load that continued would take a day.
     let ended = generator.unwrap().join().unwrap();
     assert!(matches!(ended, Err(GeneratorError::Stream(_))), "{ended:?}");
     drop(orders);
@@ -262,7 +262,7 @@ fn what_is_no_order_ends_it() {
         let ended = conductor.generator.take().unwrap().join().unwrap();
         assert!(matches!(ended, Err(GeneratorError::Order { line: at, .. }) if at == line), "{ended:?}");
     }
-    // What is cut off with the stream is no order, and no error.
+    // A line that is cut off with the stream is neither an order nor an error.
     let mut conductor = Conductor::raise();
     conductor.orders.as_mut().unwrap().write_all(b"{\"tells\":\"sto").unwrap();
     conductor.hang_up().unwrap();

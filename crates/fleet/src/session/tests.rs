@@ -1,4 +1,4 @@
-//! A fleet in this process: what it comes to together, and what happens when one of it is lost.
+//! Tests of a fleet in this process: its total results, and the loss of a generator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufReader, PipeReader, PipeWriter, pipe};
@@ -13,10 +13,10 @@ use super::*;
 use crate::generator::serve;
 use crate::messages::VERSION;
 
-/// For an answer. Long, because a busy machine is no bug.
+/// Time to wait for an answer. Long, because a busy machine is not a bug.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers each line with one; ends with the process.
+/// Starts a server that answers each line with a line, until the process ends.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -63,7 +63,7 @@ fn setup(service: &str, time_s: f64) -> GeneratorSetup {
     }
 }
 
-/// A generator whose other end is played by this.
+/// Makes a generator stream whose other end runs `body`.
 fn stream(name: &str, body: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> GeneratorStream {
     let ((input, orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
     named("test-generator", move || body(input, output)).unwrap();
@@ -74,10 +74,10 @@ fn true_one(name: &str) -> GeneratorStream {
     stream(name, |input, output| serve(BufReader::new(input), output, None).unwrap())
 }
 
-/// What becomes of a generator.
+/// Behaviour of a generator after the load has begun.
 type Fate = fn(&mut PipeWriter, &mut dyn BufRead);
 
-/// One that answers as it should until the load begins, and then does this.
+/// Makes a generator that behaves correctly until the load begins, and then runs `then`.
 fn false_one(name: &str, then: impl FnOnce(&mut PipeWriter, &mut dyn BufRead) + Send + 'static) -> GeneratorStream {
     stream(name, move |input, mut output| {
         let mut input = BufReader::new(input);
@@ -106,11 +106,11 @@ fn play(session: FleetSession, each: u32) -> Played {
     let running = session.start(clock, each, sink, clocks).unwrap();
     let ended = running.join();
     let compared: Vec<FleetSecond> = compared.iter().collect();
-    // Of a load that is lost before it begins there may be none.
+    // A load that is lost before its start may have none.
     assert!(ended.is_err() || compared.len() >= names.len(), "{compared:?}");
     assert!(compared.iter().zip(names.iter().cycle()).all(|(row, name)| row.generator == *name), "{compared:?}");
     for row in compared {
-        // All of them have this very clock.
+        // All generators use this same clock.
         assert!(row.offset_us.abs() <= row.bound_us && row.bound_us <= row.error_us, "{row:?}");
     }
     (ended, intervals.iter().collect())
@@ -156,7 +156,7 @@ fn one_that_is_lost_ends_all() {
     for (reason, fate) in fates {
         let streams = vec![true_one("g1"), false_one("g2", fate), true_one("g3")];
         let mut session = FleetSession::begin(streams).unwrap();
-        // A day: that this ends shows that the others are ended.
+        // A day: the test ends only if the other generators are ended.
         session.set_up(&setup(&service, 86_400.0), 1, &|| false).unwrap();
         let (ended, _) = play(session, 1);
         match ended.err().unwrap() {
@@ -166,12 +166,13 @@ fn one_that_is_lost_ends_all() {
     }
 }
 
-/// Longer than a pipe holds: the conductor used to wait until the generator went on reading, which this one never does.
+/// Regression test: a set-up longer than a pipe's buffer blocked the conductor until the generator
+/// read it. This generator never reads.
 #[test]
 fn a_setup_that_nobody_reads_holds_up_nobody() {
     let (end, ended) = channel::<()>();
     let deaf = stream("g1", move |input, output| {
-        // Until the test is over.
+        // Until the test ends.
         let _ = ended.recv();
         drop((input, output));
     });
@@ -195,7 +196,7 @@ fn one_that_speaks_and_does_not_listen_is_lost() {
     let mut session = FleetSession::begin(streams).unwrap();
     let mut long = setup("127.0.0.1:1", 86_400.0);
     session.set_up(&long, 1, &|| false).unwrap();
-    // From the first order to begin on it reads nothing. Pings alone would take minutes to fill the pipe.
+    // The generator reads nothing after `begin`. Pings alone would take minutes to fill the pipe.
     session.members[0].orders.tell(&GeneratorOrder::Begin { at_ns: 0 });
     long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20));
     session.members[0].orders.tell(&GeneratorOrder::Setup(Box::new(long)));
@@ -225,7 +226,7 @@ fn a_load_that_is_to_begin_in_a_century_is_refused() {
     for order in [GeneratorOrder::Setup(Box::new(setup)), begin, GeneratorOrder::End] {
         writeln!(orders, "{}", serde_json::to_string(&order).unwrap()).unwrap();
     }
-    // The thread that reads them keeps the stream open.
+    // The reading thread keeps the stream open.
     drop(orders);
     let said: Vec<String> = BufReader::new(messages).lines().map(Result::unwrap).collect();
     assert!(said.last().unwrap().contains("more than an hour from now"), "{said:?}");
@@ -273,7 +274,7 @@ fn the_first_calls_the_target_before_during_and_after_a_load() {
         assert!(is_ok(send(&caller, &service, PATIENCE)));
     }
     let (summary, session) = running.join().unwrap();
-    // Its calls are none of the load's operations.
+    // Single operations do not count for the load.
     assert_eq!((summary.ok, ok(&intervals.iter().collect::<Vec<_>>())), (90, 90));
     assert!(is_ok(send(&caller, &service, PATIENCE)));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -290,11 +291,12 @@ fn whoever_waits_for_a_call_learns_that_the_generator_is_gone() {
     assert_eq!(came, Err(CallError::Lost("the generator g1 is gone".to_owned())));
 }
 
-/// Feeds had to lie on each generator's machine, which in a pod means in its image.
+/// Regression test: feeds had to exist on each generator's machine, which for a pod means in its
+/// image.
 #[test]
 fn files_that_a_load_names_are_handed_over() {
     let service = server();
-    // Longer than what goes in one part.
+    // Longer than one part.
     let rows: String = (0..400_000).map(|row| format!("{row}\n")).collect();
     let users = format!("name\n{rows}");
     let mut setup = setup(&service, 1.0);
