@@ -1,7 +1,7 @@
 //! Sockets of connections: opened, greeted, written, read and closed; with or without TLS; by
 //! system calls or by io_uring.
 //!
-//! Each change of a connection is a [`ConnEvent`], whatever carries the bytes. The caller takes
+//! Each change of a connection is a [`ConnEvent`], regardless of its transport. The caller takes
 //! events one by one and handles each before it takes the next. This module knows nothing about the
 //! meaning of bytes, agents or statistics.
 

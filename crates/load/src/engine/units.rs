@@ -63,7 +63,7 @@ impl StatusCounts {
         self.fates.clear();
     }
 
-    /// Returns for each part of the last answer whether it took effect, if its status says so.
+    /// Returns whether each part of the last answer took effect, if its status says so.
     pub fn fates(&self) -> &[Option<bool>] {
         &self.fates
     }

@@ -6,7 +6,7 @@
 //! agent is still busy then, the operation starts late, but its latency counts from the intended
 //! start. So the delay by a slow target shows as latency, and the load does not slow down with the
 //! target (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins at
-//! `ramp × i / agents` and from then on keeps the same start times, so that the rate rises linearly.
+//! `ramp × i / agents` and from then on keeps the same start times, so the rate rises linearly.
 
 use super::{Due, Schedule, joins_ns, own_from};
 

@@ -202,7 +202,8 @@ mod tests {
     fn the_table_is_that_of_the_distribution() {
         let below = below();
         let share = |place: usize| below[place] as f64 / 2.0_f64.powi(64);
-        // P(N > 0) = 1 - 1/e, P(N > 1) = 1 - 2/e, P(N > 2) = 1 - 2.5/e; the mean is the sum of all tails.
+        // P(N > 0) = 1 - 1/e, P(N > 1) = 1 - 2/e, P(N > 2) = 1 - 2.5/e. The mean is the sum of all
+        // tails.
         for (place, expected) in
             [(0, 0.632_120_558_8), (1, 0.264_241_117_7), (2, 0.080_301_397_1), (9, 1.114_254_783e-7)]
         {

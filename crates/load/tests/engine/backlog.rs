@@ -1,4 +1,5 @@
-//! A bounded backlog: who finds no room is dropped and counted, exactly, and what is left is in the books.
+//! Tests of a limited backlog: operations beyond the limit are dropped and counted exactly, and the
+//! totals of the rest balance.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ fn bounded(agents: u32, rate: f64, time_s: f64, most: u32, overflow: Overflow) -
     }
 }
 
-/// So many answers, then none.
+/// Returns a server that gives `answers` answers and then none.
 fn silent_after(answers: u32) -> Server {
     let answered = AtomicU32::new(0);
     Server::frames(move |_| match answered.fetch_add(1, Ordering::SeqCst) {
@@ -37,7 +38,7 @@ fn dropped(came: &Came) -> u64 {
 fn what_finds_no_room_is_dropped_and_the_rest_waits() {
     let server = silent_after(10);
     let came = play(orders(&server.service(), bounded(3, 1000.0, 1.2, 100, Overflow::Drop)));
-    // Ten were answered, three are open, a hundred wait.
+    // Ten operations are answered, three are open, a hundred wait.
     assert_eq!((came.summary.ok, came.summary.unfinished, came.summary.dropped), (10, 103, 1087));
     assert_eq!(dropped(&came), 1087);
     assert_eq!(came.times_ns(Outcome::Unfinished, Time::Latency).len(), 103, "what was dropped is in no latency");

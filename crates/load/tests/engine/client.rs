@@ -1,4 +1,4 @@
-//! The client for single calls.
+//! Tests of the client for single operations.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -16,7 +16,7 @@ fn anew(load: Load) -> Load {
     Load { connections: Connections { keep_alive: false, pipeline: 1 }, ..load }
 }
 
-/// Connections opened and connects failed, as the generator counted them.
+/// Returns the opened connections and the failed connects, as counted by the generator.
 fn connects(came: &Came) -> (u64, u64) {
     let rows = || came.intervals.iter().map(|interval| &interval.generator);
     (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
@@ -26,7 +26,7 @@ fn connects(came: &Came) -> (u64, u64) {
 fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&heads);
-    // A server that keeps connections all the same: the client has to end them.
+    // The server keeps connections nevertheless, so the client has to close them.
     let server = Server::http(move |request| {
         assert_eq!(request.number, 1, "a second request on connection {}", request.connection);
         seen.lock().unwrap().push(String::from_utf8_lossy(&request.body).into_owned());
@@ -38,7 +38,7 @@ fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
     assert_eq!(connects(&came), (came.summary.ok, 0));
     assert_eq!(server.connections.load(Ordering::SeqCst) as u64, came.summary.ok);
     assert!(heads.lock().unwrap().iter().all(|head| head.contains("\r\nConnection: close\r\n")));
-    // The connect is part of the latency and not of the service time.
+    // Connecting counts towards the latency, and not towards the service time.
     let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
     assert!(sum(Time::Latency) > sum(Time::Service));
     assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
@@ -74,7 +74,7 @@ fn who_was_cut_off_comes_back_late_and_fails_until_then() {
             load.connections.pipeline = pipeline;
             let came = play(orders(&server.service(), load));
             assert_eq!(connects(&came), (4, 0), "each is made again once, and none is tried in vain");
-            // Where requests were left unread the end is a reset.
+            // If requests were left unread, the connection ends with a reset.
             let cut = came.attempts("connection closed") + came.attempts("connection reset");
             let (late, agents) = (came.attempts("not connected"), u64::from(2 * pipeline));
             assert_eq!(cut + late, came.summary.failed, "{:?}", came.results());

@@ -1,5 +1,5 @@
-//! Expectations beyond equality and what is kept of an answer, under the engine: JSON places, patterns, lists, and which failures
-//! become answers by them.
+//! Expectations beyond equality, and captures, under the engine: JSON places, patterns, lists, and
+//! failures that expectations turn into answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ fn http(server: &Server, steps: Vec<Step>) -> LoadOrder {
     LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(2, 0.1, steps)) }
 }
 
-/// A load of GETs that expect so, and are answered so.
+/// Plays a load of GETs with these expectations against a server with this answer.
 fn get(status: u16, body: &'static str, expect: &[(&str, Expected)]) -> Came {
     let server = Server::http(move |_| answer(status, body));
     let mut step = step("get", &["path=/x"]);
@@ -110,7 +110,7 @@ fn parts_and_places_are_kept() {
     create.keep.insert("whom".into(), part("request.body", "j[0-9]+"));
     create.keep.insert("nobody".into(), part("answer.body", "z([0-9]+)"));
     let mut look = step("get", &["path=/{id}/{n}/{whom}/{none}{nobody}"]);
-    // Neither was kept, so neither says anything.
+    // Neither slot was kept, so both expectations are skipped.
     look.expect = pairs(&["body={none}", "status={nobody}"]);
     let mut load = load(1, 0.05, vec![create, look]);
     load.threads = Some(1);
@@ -146,7 +146,8 @@ fn an_audited_read_may_be_of_a_place() {
     assert!(came.history().iter().all(|line| line.value.as_deref() == Some("v1")));
 }
 
-/// A bulk of three documents, and which of its keys took effect after this answer.
+/// Plays a bulk of three documents. Returns its keys, and whether each took effect after this
+/// answer.
 fn audited_bulk(
     effect: AuditEffect,
     parts: Option<&str>,
@@ -181,9 +182,10 @@ fn each_key_of_a_bulk_is_audited_with_the_status_of_its_part() {
     let parts = Some("answer.body/items/*/*/status");
     let (write, yes, no) = (AuditEffect::Write, Some(true), Some(false));
     assert_eq!(audited_bulk(write, parts, 200, SAID), [line(1, yes), line(2, no), line(3, None)]);
-    // Without parts the answer counts for all of them.
+    // Without parts, the answer counts for all keys.
     assert_eq!(audited_bulk(write, None, 200, SAID), [line(1, yes), line(2, yes), line(3, yes)]);
-    // Parts that are fewer than the keys tell of none, and so does the failure of the whole.
+    // If there are fewer parts than keys, or if the whole request fails, the effect on each key is
+    // unknown.
     let fewer = r#"{"items": [{"index": {"status": 201}}]}"#;
     assert_eq!(audited_bulk(write, parts, 200, fewer), [line(1, None), line(2, None), line(3, None)]);
     assert_eq!(audited_bulk(write, parts, 503, SAID), [line(1, None), line(2, None), line(3, None)]);

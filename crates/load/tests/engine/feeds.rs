@@ -11,7 +11,8 @@ use load::Error;
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, step, try_play};
 
-/// Answers whatever is posted, and how often each line of it came.
+/// Returns a server that accepts all requests, and the number of times that each posted line
+/// arrived.
 fn collector() -> (Server, Arc<Mutex<BTreeMap<String, u32>>>) {
     let lines: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
     let seen = Arc::clone(&lines);
@@ -63,7 +64,7 @@ fn each_record_is_sent_once_and_the_load_ends_with_the_last() {
     let (server, lines) = collector();
     let feed = Feed { batch: 7, before: Some("{\"index\":{}}".into()), ..file.stream() };
     let post = step("post", &["path=/_bulk", "body={feed.docs.lines}"]);
-    // What others do in between takes nothing of it.
+    // Other steps of the mix take no records.
     let mixed =
         Load { order: StepOrder::Mix, ..load(4, 1.0, vec![post, Step { weight: 2, ..step("get", &["path=/"]) }]) };
     let came = posted(&server, feed, mixed).unwrap();

@@ -1,4 +1,4 @@
-//! What is said on a connection before the first request: answered, refused, left unanswered.
+//! Greetings, which precede the first request of a connection: answered, refused, left unanswered.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,11 @@ use load::client::{CallError, Client};
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, pairs, play, step};
 
-/// What was asked on each connection, in order: its number and the words.
+/// Requests in order, each with the number of its connection.
 type Log = Arc<Mutex<Vec<(usize, String)>>>;
 
-/// A server that writes down what it is asked and answers a greeting so, and all else with a value.
+/// Returns a server that logs requests, answers greetings with `greeting`, and answers everything
+/// else with a value.
 fn redis(greeting: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Server, Log) {
     let log = Log::default();
     let told = Arc::clone(&log);
@@ -31,7 +32,7 @@ fn bytes(bytes: &[u8]) -> Option<Reply> {
     Some(Reply::Bytes(bytes.to_vec()))
 }
 
-/// A load of reads in database 3, as somebody whose password is known here.
+/// Returns a load of reads in database 3, as a user with a known password.
 fn read(server: &Server, timeout_s: f64) -> LoadOrder {
     let get = Step { audit: true, expect: pairs(&["value=v"]), ..step("get", &["key=k"]) };
     let mut load = load(2, 0.2, vec![get]);

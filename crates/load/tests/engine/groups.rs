@@ -1,4 +1,5 @@
-//! Several populations in one load: each with its own operations and pace, in the same threads.
+//! Several groups of agents in one load: each with its own operations and pace, in the same
+//! threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,7 @@ fn good() -> Server {
     Server::frames(|request| Reply::Frame(0, if request.opcode == 3 { vec![1] } else { Vec::new() }))
 }
 
-/// Operations of that name with that outcome.
+/// Counts operations with this name and outcome.
 fn ended(came: &Came, name: &str, outcome: Outcome) -> u64 {
     let sheets = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
     let own = sheets.filter(|(of, is, time, _)| (*of, *is, *time) == (name, outcome, Time::Latency));
@@ -88,7 +89,7 @@ fn each_copy_of_the_load_has_a_number_that_its_agents_share() {
         seen.lock().unwrap().entry(request.opcode).or_default().insert(key);
         Reply::Frame(0, if request.opcode == 3 { vec![1] } else { Vec::new() })
     });
-    // Two writers and one other in each of three copies.
+    // Two writers and one other agent in each of three copies.
     let of_three = |group: Load| Load { copies: 3, ..group };
     let writers = of_three(group("writers", 6, vec![step("save", &["key={agent}:{copy}", "value=v"])]));
     let others = of_three(group("others", 3, vec![step("load", &["key={agent}:{copy}:{copy%2}"])]));
@@ -120,7 +121,7 @@ fn the_load_ends_with_the_groups_that_have_a_number_of_cycles() {
 
 #[test]
 fn a_backlog_and_a_retry_are_of_their_group() {
-    // What is pinged is not answered in time, and what is removed fails.
+    // A ping is not answered in time, and a removal fails.
     let server = Server::frames(|request| match request.opcode {
         1 => Reply::Frame(0, Vec::new()),
         3 => Reply::Frame(4, Vec::new()),
@@ -141,7 +142,7 @@ fn a_backlog_and_a_retry_are_of_their_group() {
     assert_eq!(ended(&came, "ping", Outcome::Unfinished), 4, "one, and as many as may wait");
     assert!(came.summary.dropped > 0 && came.notices().iter().any(|notice| notice.contains("3 others waited")));
     let (failed, attempts) = (ended(&came, "remove", Outcome::Failed), came.attempts("answer: busy"));
-    // Each of the two may have tried twice when it ended.
+    // At the end, each of the two agents may have made two attempts of an open operation.
     assert!(failed > 0 && (3 * failed..=3 * failed + 4).contains(&attempts), "{attempts} attempts, {failed} failed");
     assert!(ended(&came, "save", Outcome::Ok) > 0);
 }

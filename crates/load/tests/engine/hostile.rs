@@ -1,5 +1,6 @@
-//! Targets that misbehave. Whatever one does: each operation ends in an outcome that says so, the load ends, its books balance, and
-//! nothing is held without bound. The cases are tables; the single calls of the client are held against the same ones.
+//! Targets that misbehave. Whatever a target does, each operation ends with the right outcome, the
+//! load ends, its totals balance, and memory stays bounded. The cases are tables, and the client
+//! for single operations is tested with the same tables.
 
 mod bodies;
 mod calls;
@@ -29,38 +30,39 @@ use record::hlog::Time;
 use crate::setting::{Came, load, orders, pairs, play, step};
 use server::{Deed, Hostile};
 
-/// Whatever a case does, it has ended by then on the slowest machine; if not, it hangs.
+/// Time limit for a case on the slowest machine. A case that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(100);
-/// More than any answer that is held may take, and much less than a target that sends without end has sent by then.
+/// Memory limit: more than any held answer may take, and much less than a target without end sends
+/// in the time.
 const HELD_BYTES: u64 = 1024 * 1024 * 1024;
-/// What is answered at once is waited for much longer than even a starved machine takes, …
+/// Timeout for answers that are sent at once: much longer than even a starved machine takes.
 const PATIENCE_S: f64 = 30.0;
-/// … and what is never answered is not; more than once where even connecting took longer.
+/// Timeout for answers that never come.
 const IMPATIENCE_S: f64 = 0.2;
 const IMPATIENCES_S: [f64; 3] = [IMPATIENCE_S, 2.0, 10.0];
-/// Cases that are played at a time: most of them wait most of their time.
+/// Cases that run at a time. Most of them wait most of the time.
 const AT_A_TIME: usize = 8;
 
 /// Agents that share a connection.
 const SHARING: u32 = 4;
-/// How attempts may end on a connection because of others on it.
+/// Results that attempts may have because of other agents on the connection.
 const WITH_OTHERS: [&str; 3] = ["bad answer", "connection closed", "connection reset"];
 
 /// A plain answer.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-/// What the target is spoken to in.
+/// Protocol of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speech {
     Http,
-    /// HTTP by TLS. Whoever the target says to be is trusted.
+    /// HTTP by TLS. Any certificate is trusted.
     Https,
     Vsns,
     Redis,
-    /// Redis, where a database is chosen before anything is asked.
+    /// Redis with a database that is selected before the first request.
     Greeted,
     Lines,
-    /// Lines, of which the target says two first.
+    /// Lines. The target first sends two lines.
     Banner,
 }
 
@@ -74,7 +76,7 @@ impl Speech {
         }
     }
 
-    /// What an experiment writes for a target at this address.
+    /// Returns the address as an experiment writes it for a target.
     fn service(self, address: &str) -> String {
         match self {
             Self::Http | Self::Vsns | Self::Redis | Self::Lines => address.to_owned(),
@@ -84,7 +86,7 @@ impl Speech {
         }
     }
 
-    /// What is kept of an answer, where anything is.
+    /// Returns the value to keep from an answer, if the protocol has one.
     fn keeps(self) -> Option<&'static str> {
         match self {
             Self::Http | Self::Https => Some("kept=answer.body"),
@@ -95,20 +97,21 @@ impl Speech {
     }
 }
 
-/// How agents are on their connections.
+/// Ways in which agents use connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Each has its own.
+    /// Each agent has its own connection.
     Alone,
-    /// Each has its own, and keeps what is answered: such answers go another way than those that nobody looks at.
+    /// Each agent has its own connection and keeps a value of the answer. Such answers take another
+    /// code path than answers without an evaluation.
     Keeping,
-    /// They share one, and ask on it before others are answered.
+    /// All agents share one connection and send requests before earlier ones are answered.
     Sharing,
-    /// Each has a new one for each operation, which the kernel's ring does not carry.
+    /// Each operation uses a new connection, which the ring does not carry.
     Fresh,
 }
 
-/// A way to misbehave, and how the attempts on it end.
+/// A misbehaving target, and the results of attempts on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     name: &'static str,
@@ -116,9 +119,9 @@ pub struct Case {
     call: &'static str,
     with: &'static [&'static str],
     deeds: &'static [Deed],
-    /// Each of these results comes up.
+    /// Results that all occur.
     ends: &'static [&'static str],
-    /// These may come up as well: it depends on who is faster.
+    /// Results that may occur too, depending on timing.
     or: &'static [&'static str],
 }
 
@@ -132,12 +135,12 @@ const fn https(name: &'static str, deeds: &'static [Deed], ends: &'static [&'sta
     Case { speech: Speech::Https, ..http(name, deeds, ends) }
 }
 
-/// A case for Redis' `GET`.
+/// A case for the `GET` of Redis.
 const fn redis(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
     Case { name, speech: Speech::Redis, call: "get", with: &["key=k"], deeds, ends, or: &[] }
 }
 
-/// A case for a line that is answered by one.
+/// A case for a line that is answered by a line.
 const fn lines(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
     Case { name, speech: Speech::Lines, call: "send", with: &["line=x"], deeds, ends, or: &[] }
 }
@@ -156,18 +159,19 @@ impl Case {
         Self { or, ..self }
     }
 
-    /// Whether the target sends without end.
+    /// Whether the target sends bytes without end.
     fn is_endless(&self) -> bool {
         self.deeds.iter().any(|deed| matches!(deed, Deed::Endless(_) | Deed::EndlessBare(_) | Deed::EndlessKeys))
     }
 
-    /// How long an answer is waited for; where it never comes, what is tried one after the other.
+    /// Returns the timeouts to try one after the other. If no answer comes, a longer timeout is
+    /// tried when even the connect took too long.
     fn timeouts_s(&self) -> &'static [f64] {
         let is_late = self.ends.iter().chain(self.or).any(|word| ["timeout", "connect timeout"].contains(word));
         if is_late { &IMPATIENCES_S } else { &[PATIENCE_S] }
     }
 
-    /// One agent where each may hold as much as an answer may have.
+    /// Returns a load. It has a single agent if the answer may use the whole memory budget.
     fn orders(&self, address: &str, way: Way, timeout_s: f64, time_s: f64) -> LoadOrder {
         let mut step = step(self.call, self.with);
         if let Some(kept) = self.speech.keeps().filter(|_| way == Way::Keeping) {
@@ -181,7 +185,7 @@ impl Case {
         let mut load = load(agents, time_s, vec![step]);
         load.timeout_s = timeout_s;
         load.drain_s = PATIENCE_S;
-        // Few connections are enough, and each takes a port for a minute.
+        // A few connections are enough, and each takes a port for a minute.
         load.think_s = 0.01;
         load.connections =
             Connections { keep_alive: way != Way::Fresh, pipeline: if way == Way::Sharing { SHARING } else { 1 } };
@@ -189,7 +193,7 @@ impl Case {
         LoadOrder { protocol: self.speech.protocol().to_owned(), tls, ..orders(&self.speech.service(address), load) }
     }
 
-    /// Plays loads against the target and judges what came of them.
+    /// Plays loads against the target and checks their results.
     fn check(&'static self) {
         for way in [Way::Alone, Way::Keeping, Way::Sharing, Way::Fresh] {
             if way == Way::Keeping && self.speech.keeps().is_none() {
@@ -219,7 +223,7 @@ impl Case {
     fn judge(&self, way: Way, words: &BTreeSet<&str>, troubles: &str) {
         let mut expected: Vec<&str> = self.ends.iter().chain(self.or).copied().collect();
         if way == Way::Sharing {
-            // What becomes of those who asked behind another depends on who was how far.
+            // The results of agents that sent their request behind another depend on timing.
             expected.extend(WITH_OTHERS);
         } else {
             for word in self.ends {
@@ -238,7 +242,8 @@ impl Case {
     }
 }
 
-/// Does this with those cases that send without end, one by one, as they are to hold only so much; or with all others.
+/// Runs `check` on the cases that send without end, one by one because memory is limited, or on all
+/// others.
 fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
     let cases = cases.iter().filter(|case| case.is_endless() == is_endless);
     let (cases, at_a_time) = (Mutex::new(cases), if is_endless { 1 } else { AT_A_TIME });
@@ -255,12 +260,14 @@ fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
     });
 }
 
-/// What came of a load, of so many seconds that its first operation could begin: a starved machine may take its time for that.
+/// Plays a load with increasing times until an operation has ended. A starved machine may need more
+/// time.
 fn begun(play: impl Fn(f64) -> Came) -> Came {
     [0.1, 0.3, 1.0, 3.0].into_iter().map(play).find(|came| came.summary.attempts > 0).expect("no operation ended")
 }
 
-/// Each operation that began has ended, once, and is in every book. None is retried here.
+/// Checks that each operation that began has ended once and is counted everywhere. No operation is
+/// retried here.
 fn balance(name: &str, came: &Came) {
     let summary = &came.summary;
     let ended = summary.ok + summary.failed + summary.timeout + summary.wrong;
@@ -286,7 +293,7 @@ fn balance(name: &str, came: &Came) {
     assert!(came.books_error_pct() < 0.5, "{name}: {} %", came.books_error_pct());
 }
 
-/// Does the work; fails if it hangs, panics, or holds too much.
+/// Does the work. Fails if the work hangs, panics, or holds too much memory.
 fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, waits) = channel();
     let before = resident_bytes();
@@ -304,14 +311,14 @@ fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'sta
     }
 }
 
-/// Of this process.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// That the alarms work.
+/// Tests that panics are noticed.
 #[test]
 #[should_panic(expected = "it panicked")]
 fn a_panic_is_seen() {

@@ -82,7 +82,7 @@ fn redirects_are_told_of_and_are_not_silently_ok() {
         notices[0].contains("301 to https://example.org/new") && notices[0].contains("not followed"),
         "{notices:?}"
     );
-    // Who expects it has asked for it.
+    // A step that expects the redirect gets no notice.
     let expected = get(&server, &["status=301"]);
     assert_eq!(expected.attempts("ok 301"), expected.summary.ok);
     assert!(expected.notices().is_empty());

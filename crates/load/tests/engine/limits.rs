@@ -1,4 +1,4 @@
-//! What is refused before anything starts, and the ways to end early.
+//! Loads that are refused before they start, and loads that end early.
 
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn stopped_and_aborted() {
         )
         .unwrap();
         assert!(!running.is_finished());
-        // The first second is there, so operations have gone on for a while.
+        // The first second has arrived, so operations have run for a while.
         let first = intervals.recv().unwrap();
         assert!(first.generator.operations > 0 && !first.is_last);
         if abort {

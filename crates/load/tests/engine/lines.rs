@@ -1,4 +1,4 @@
-//! Lines under the engine: single ones, many, a server that speaks first.
+//! Lines under the engine: single lines, several lines, a server that sends first.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,8 @@ fn to(service: &str, steps: Vec<Step>) -> LoadOrder {
     LoadOrder { protocol: "lines".into(), ..orders(service, load(2, 0.2, steps)) }
 }
 
-/// Tells each line back; of `list` three of them and an end, of `fail` an error.
+/// Returns a server that echoes each line. It answers `list` with three lines and an end, and
+/// `fail` with an error.
 fn told(banner: &'static str) -> Server {
     Server::lines(banner, |request| {
         let line = String::from_utf8_lossy(&request.body).into_owned();
@@ -55,7 +56,8 @@ fn a_server_that_speaks_first_is_heard_out() {
     let hello = || vec![Step { expect: pairs(&["line=hello"]), ..step("send", &["line=hello"]) }];
     let came = play(to(&format!("tcp://{}?banner=2", server.service()), hello()));
     assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
-    // One that is not told of it takes the first line for an answer, or for bytes that nobody asked for.
+    // A client without knowledge of the banner takes its first line for an answer, or for
+    // unsolicited bytes.
     let came = play(to(&format!("tcp://{}", server.service()), hello()));
     assert!(came.summary.failed + came.summary.wrong > 0);
 }

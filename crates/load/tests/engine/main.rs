@@ -1,4 +1,5 @@
-//! The engine, the client and the recorder against small servers in this process. No test asserts that something is fast.
+//! Tests of the engine, the client and the recorder against small servers in this process. No test
+//! asserts that something is fast.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod backlog;

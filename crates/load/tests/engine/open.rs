@@ -1,5 +1,6 @@
-//! Open loops: as many operations as rate × time whatever the server does, latency from the intended start, and everything that was due
-//! is in the books. Bounds hold on a busy machine, too: they follow from the order of events, not from speed.
+//! Open loops: the number of operations is rate × time regardless of the server, latency counts
+//! from the intended start, and everything that was due is counted. Bounds also hold on a busy
+//! machine: they follow from the order of events and not from speed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ fn good() -> Server {
     Server::frames(|_| Reply::Frame(0, Vec::new()))
 }
 
-/// A thread of this test does nothing for so long.
+/// Pauses a thread of this test.
 fn rest(time: Duration) {
     let (_sender, nothing) = std::sync::mpsc::channel::<()>();
     assert!(nothing.recv_timeout(time).is_err());
@@ -46,7 +47,7 @@ fn with_a_ramp_agents_join_one_after_the_other() {
     let mut load = open(4, 80.0, 1.0);
     load.ramp_s = 1.0;
     load.drain_s = 60.0;
-    // Of 20 operations each, agents 2, 3 and 4 come too late for those before 0.25, 0.5 and 0.75 s.
+    // Of 20 operations each, agents 2, 3 and 4 miss those before 0.25, 0.5 and 0.75 s.
     let came = play(orders(&server.service(), load));
     assert_eq!(came.summary.ok, 20 + 15 + 10 + 5);
 }
@@ -66,7 +67,8 @@ fn a_stall_shows_as_latency_and_not_as_fewer_operations() {
     assert_eq!(came.summary.ok, 200);
     let latency = came.times_ns(Outcome::Ok, Time::Latency);
     let service = came.times_ns(Outcome::Ok, Time::Service);
-    // One request was answered a second late; those that were due meanwhile waited 0.99 s, 0.98 s, … for it.
+    // One request was answered a second late. The operations that were due meanwhile waited 0.99 s,
+    // 0.98 s, ….
     assert!(*service.last().unwrap() >= 1_000_000_000);
     for (place, latency) in latency.iter().rev().take(100).enumerate() {
         let at_least = 1_000_000_000 - 10_000_000 * place as u64;
@@ -95,18 +97,20 @@ fn what_an_overloaded_server_never_got_is_unfinished_and_counted_exactly() {
     assert_eq!((came.summary.ok, came.summary.unfinished), (10, 1190));
     let ages = came.times_ns(Outcome::Unfinished, Time::Latency);
     assert_eq!(ages.len(), 1190);
-    // The youngest was due 0.3 s before the end, the oldest of them was among the first 13, and they are 1 ms apart.
+    // The youngest operation was due 0.3 s before the end. The oldest was among the first 13. They
+    // are 1 ms apart.
     assert!(ages[0] >= 300_000_000 && *ages.last().unwrap() >= 1_480_000_000, "{ages:?}");
     let spread = ages.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(spread <= 13_000_000, "{spread}");
     assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-    // What is open grows by a thousand a second, in the second in which it is due.
+    // The number of open operations grows by a thousand a second, in the second in which they are
+    // due.
     let first = &came.intervals[0].generator;
     let (all_s, due_s) = (first.interval_s, first.interval_s.min(1.2));
     let expected = (500.0 * due_s * due_s + 1200.0 * (all_s - due_s)) / all_s - 10.0;
     assert!((first.in_flight_mean - expected).abs() < 15.0, "{first:?}");
     assert!(came.notices().iter().any(|notice| notice.starts_with("1187 operations were due and never began")));
-    // Nobody was late: agents that are busy do not wait for a timer.
+    // No operation was dropped, since the backlog has no limit.
     assert!(came.intervals.iter().all(|interval| interval.generator.dropped == 0));
 }
 
@@ -137,7 +141,8 @@ fn tries_keep_their_agent_busy() {
     load.drain_s = 60.0;
     let came = play(orders(&server.service(), load));
     assert_eq!((came.summary.ok, came.summary.attempts), (100, 300));
-    // An operation takes 20 ms of pauses, and each agent has one due every 10 ms: the last has waited half of its agent's time.
+    // An operation takes 20 ms of pauses, and each agent has one due every 10 ms. So the last waits
+    // for half of its agent's time.
     assert!(*came.times_ns(Outcome::Ok, Time::Latency).last().unwrap() >= 500_000_000);
     assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
 }
@@ -150,7 +155,7 @@ fn cycles_and_mixes_start_one_operation_at_a_time() {
     load.drain_s = 60.0;
     let came = play(orders(&server.service(), load.clone()));
     assert_eq!(came.summary.ok, 100);
-    // Agent 1 has 34 operations, the others 33: the last of their cycles are halves.
+    // Agent 1 has 34 operations, the others 33: their last cycles are incomplete.
     assert_eq!(came.summary.cycles, 17 + 16 + 16);
     load.order = experiment::plan::StepOrder::Mix;
     assert_eq!(play(orders(&server.service(), load)).summary.ok, 100);
@@ -198,16 +203,17 @@ fn stopped_early_it_counts_what_was_due_by_then() {
 fn a_generator_that_stood_still_says_so_for_each_operation_that_it_delayed() {
     let server = good();
     let (sink, intervals) = std::sync::mpsc::sync_channel(0);
-    // Several agents: of one alone, all that waits for it waits for the target if it happened to be busy.
+    // Several agents: with a single busy agent, all waiting operations would wait for the target.
     let mut load = open(10, 2000.0, 4.0);
     load.drain_s = 60.0;
     let clock = record::clock::Clock::starting_in(Duration::ZERO);
     let running = load::start(orders(&server.service(), load), clock, sink).unwrap();
-    // Nobody takes the first second's records: the thread waits with them from 1 s on.
+    // The records of the first second are not taken, so the thread waits from 1 s on.
     rest(Duration::from_millis(2500));
     let late: Vec<f64> = intervals.iter().filter_map(|interval| interval.generator.late_us_p99).collect();
     assert_eq!(running.join().unwrap().ok, 8000);
-    // 3000 operations were due meanwhile; the one that a timer woke would not show in the 99th percentile of a second.
+    // 3000 operations were due meanwhile. The single operation that a timer woke would not show in
+    // the 99th percentile of a second.
     assert!(late.iter().any(|late_us| *late_us > 1_000_000.0), "{late:?}");
 }
 
@@ -224,7 +230,8 @@ fn a_target_that_stands_still_does_not_look_like_a_late_generator() {
     load.drain_s = 60.0;
     let came = play(orders(&server.service(), load));
     assert_eq!(came.summary.ok, 800);
-    // A machine that is busy may be late by a lot, but not for all of the 500 operations that waited for the target.
+    // A busy machine may be late by a lot, but not for all of the 500 operations that waited for
+    // the target.
     let late = came.intervals.iter().filter_map(|interval| interval.generator.late_us_p99);
     assert!(late.fold(0.0, f64::max) < 1_000_000.0);
 }

@@ -1,4 +1,4 @@
-//! What becomes of operations: each outcome, its result, and what the history says of it.
+//! Outcomes of operations: each outcome, its result, and its history line.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -57,7 +57,7 @@ fn a_place_in_a_request_is_audited_and_kept() {
     }
 }
 
-/// Whatever the number of threads and agents, and whoever is fast.
+/// The count holds for any number of threads and agents, however fast each is.
 #[test]
 fn so_many_cycles_and_no_more() {
     let server = Server::names();
@@ -129,7 +129,8 @@ fn expected_failures_are_ok() {
 fn closed_in_mid_operation_and_connected_again_at_once() {
     let server = Server::frames(|request| if request.number == 2 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
     let came = play(orders(&server.service(), load(1, 0.2, vec![audited("save", &["key=k", "value=v"])])));
-    // Every second operation of a connection fails. No pause follows, so there are many connections.
+    // Every second operation of a connection fails. No pause follows, so there are many
+    // connections.
     assert!(came.summary.failed > 1 && came.summary.ok >= came.summary.failed);
     assert_eq!(came.attempts("connection closed") + came.attempts("connection reset"), came.summary.failed);
     let doubtful =
@@ -166,7 +167,7 @@ fn slow_is_unfinished_when_the_drain_ends() {
     assert_eq!((came.summary.unfinished, came.summary.attempts), (3, 0));
     let histograms: Vec<_> = came.intervals.iter().flat_map(|interval| interval.sheet.histograms()).collect();
     assert!(histograms.iter().all(|(_, outcome, ..)| *outcome == Outcome::Unfinished));
-    // Each is as old as the load and its drain.
+    // Each operation is as old as the load and its drain.
     assert!(histograms.iter().all(|(.., ages)| ages.len() == 3 && ages.min() > 100_000_000));
     assert!(came.history().iter().all(|line| line.outcome == Outcome::Unfinished && line.applied.is_none()));
 }
@@ -223,15 +224,16 @@ fn large_requests_and_answers_in_pieces() {
     read.keep = pairs(&["got=answer.value"]);
     let mut again = step("load", &["key=k"]);
     again.expect = pairs(&["value={got}"]);
-    // More than the socket takes at once.
+    // The request is larger than the socket takes at once.
     let steps = vec![step("save", &["key=k", "value={bytes:8000000}"]), read, again];
     let mut orders = orders(&server.service(), load(2, 0.0, steps));
     orders.purpose = LoadPurpose::Prepare { count: 4 };
     assert_eq!(play(orders).summary.ok, 12);
 }
 
-/// A connection that the ring reads from was only shut down, so that the kernel had no unread bytes to reset it for: with the window
-/// shut the target's system kept asking for room, and held megabytes of each such answer for minutes.
+/// Regression: a connection on the ring was only shut down, so the kernel did not reset it for
+/// unread bytes. With a closed window, the target's system kept probing for space and held
+/// megabytes of each such answer for minutes.
 #[test]
 fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -241,7 +243,7 @@ fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
         for stream in listener.incoming() {
             let (mut stream, told) = (stream.unwrap(), told.clone());
             let serve = move || {
-                // As wide as the other side's window may become, and more.
+                // At least as large as the window of the other side may become.
                 let block = vec![b'x'; 1 << 20];
                 let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n";
                 let mut sent = stream.read(&mut [0; 4096]).and_then(|_| stream.write_all(head));
@@ -258,7 +260,7 @@ fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
     load.think_s = 60.0;
     let came = play(LoadOrder { protocol: "http".into(), ..orders(&service, load) });
     assert_eq!(came.attempts("answer too long"), 16, "{:?}", came.summary);
-    // The system asks for room for minutes.
+    // The system probes for space for minutes.
     for _ in 0..16 {
         was_told.recv_timeout(Duration::from_secs(20)).expect("a target that still sends");
     }

@@ -1,4 +1,5 @@
-//! Agents that share a connection: several operations in flight on it, answered in order, and each agent's its own.
+//! Agents that share a connection: several operations in flight on it, answered in order, each to
+//! its agent.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,11 +16,11 @@ use crate::secret::{Authority, Secret};
 use crate::server::{Reply, Server, frame};
 use crate::setting::{Came, load, orders, pairs, play, step};
 
-/// What a server of batches does once it has a batch.
+/// Action of a server once a batch is complete.
 type Batch = fn(&mut TcpStream, &[u32]) -> bool;
 
-/// A name service that waits until it has so many requests, or until nothing more comes, and then does this with their numbers. It
-/// writes down how many came at once, by connection.
+/// A name service that waits for `count` requests, or until no more arrive, and then performs its
+/// action with their numbers. It notes how many requests arrived at once, by connection.
 struct Batches {
     service: String,
     at_once: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -31,7 +32,7 @@ impl Batches {
         let service = listener.local_addr().unwrap().to_string();
         let at_once: Arc<Mutex<Vec<Vec<usize>>>> = Arc::default();
         let seen = Arc::clone(&at_once);
-        // It ends with the process: a listener that nobody connects to harms nobody.
+        // The thread ends with the process. A listener without clients does no harm.
         let accept = move || {
             for (number, stream) in listener.incoming().flatten().enumerate() {
                 let seen = Arc::clone(&seen);
@@ -59,7 +60,7 @@ fn serve(mut stream: TcpStream, count: usize, answer: Batch, note: &dyn Fn(usize
                 }
                 continue;
             }
-            // A process that was stopped and goes on is interrupted in a read that has a timeout.
+            // When a stopped process continues, a read with a timeout is interrupted.
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => return,
         }
@@ -124,7 +125,7 @@ fn each_agent_gets_its_own_answers() {
     assert!(came.notices().is_empty(), "{:?}", came.notices());
 }
 
-/// Answers with the path that was asked for, in pieces if it is odd.
+/// Answers with the requested path, chunked if the length of the path is odd.
 fn path(request: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(request).into_owned();
     let path = text.split(' ').nth(1).unwrap();
@@ -157,7 +158,7 @@ fn http_in_the_clear_and_by_tls() {
 
 #[test]
 fn a_connection_that_breaks_fails_all_that_was_asked_on_it() {
-    // Two answers, and a part of the third.
+    // Two answers, and part of the third.
     let server = Batches::of(4, |stream, ids| {
         let _ = stream.write_all(&ok(ids)[..25.min(ids.len() * 9)]);
         false
@@ -191,7 +192,7 @@ fn more_answers_than_questions() {
     });
     let came = play(orders(&server.service, ping(4, 4)));
     assert!(came.summary.ok > 4, "{:?}", came.summary);
-    // Where the last one comes by itself it is taken for the answer to what was asked next.
+    // If the last answer arrives by itself, it is taken for the answer to the next request.
     assert_eq!(came.attempts("bad answer"), came.summary.failed);
     assert!(connects(&came) > 1);
     assert_eq!(came.notices().len(), 1, "{:?}", came.notices());
@@ -200,7 +201,7 @@ fn more_answers_than_questions() {
 
 #[test]
 fn one_that_times_out_costs_the_others_their_connection() {
-    // The first on each connection is answered, and no other ever.
+    // The first request on each connection is answered, and no other.
     let server = Batches::of(4, |stream, ids| ids.len() < 4 || stream.write_all(&ok(&ids[..1])).is_ok());
     let mut load = ping(4, 4);
     load.timeout_s = 0.05;
@@ -213,7 +214,7 @@ fn one_that_times_out_costs_the_others_their_connection() {
 
 #[test]
 fn what_a_server_leaves_unanswered_at_an_announced_end_is_asked_again() {
-    // Three answers on each connection, the last of which says so.
+    // Three answers on each connection. The last one announces the end.
     let server = Server::http(|request| match request.number % 3 {
         0 => {
             let answer = String::from_utf8(path(&request.body)).unwrap();
@@ -265,6 +266,6 @@ fn settings_that_make_no_sense() {
         let error = load::check(&orders("127.0.0.1:1", load)).unwrap_err();
         assert!(error.to_string().contains("`pipeline`"), "{error}");
     }
-    // A pipeline needs fewer files and ports.
+    // A pipeline needs fewer file descriptors and ports.
     assert!(load::check(&orders("127.0.0.1:1", ping(1_000_000, 1000))).is_ok());
 }

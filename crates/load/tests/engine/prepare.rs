@@ -1,4 +1,4 @@
-//! Preparation: every repetition once, and the first failure ends it.
+//! Preparation: every repetition runs once, and the first failure ends it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

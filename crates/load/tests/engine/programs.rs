@@ -1,4 +1,5 @@
-//! Programs under the engine: what becomes of each kind of end, and that a load leaves none behind.
+//! Programs under the engine: the outcome for each kind of end, and no program that outlives a
+//! load.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +96,8 @@ fn there_are_no_single_calls() {
     assert!(matches!(refused, CallError::Invalid(_)));
 }
 
-/// Says what it was to run; what is called `wait` goes on until it need not.
+/// A program runner whose output is the command and its input. The program `wait` runs until the
+/// caller ends it.
 #[derive(Debug, Default)]
 struct Member {
     given_up: std::sync::atomic::AtomicBool,

@@ -1,4 +1,5 @@
-//! Rates that are not constant, played: as many operations as the schedule says, counted in the second in which they were to start.
+//! Rates that vary, played: the number of operations follows the schedule, counted in the second of
+//! their intended start.
 
 use experiment::plan::{Load, Rate, RateStage};
 
@@ -13,7 +14,7 @@ fn good() -> Server {
     Server::frames(|_| Reply::Frame(0, Vec::new()))
 }
 
-/// What was due in each second, over all threads.
+/// Returns the number of operations that were due in each second, over all threads.
 fn due(came: &Came) -> Vec<u64> {
     let mut due = Vec::new();
     for second in came.intervals.iter().map(|interval| &interval.generator) {

@@ -1,4 +1,5 @@
-//! From the engine through the recorder to the files: every count arrives, whatever file it is counted in.
+//! Counts on their way from the engine through the recorder to the files: every count arrives in
+//! each file.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot};
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, play, step};
 
-/// A load of several threads over a second's boundary, with every outcome but `wrong`.
+/// Plays a load of several threads over the boundary of a second, with every outcome but `wrong`.
 fn eventful() -> Came {
     let server = Server::frames(|request| match request.number % 50 {
         7 => Reply::Frame(3, Vec::new()),
@@ -91,7 +92,7 @@ fn operations_tile_the_time_of_their_agents() {
         open_s += interval.generator.in_flight_mean * interval.generator.interval_s;
         ended_s += interval.generator.latency_sum_s;
     }
-    // What was open at the end has its age in the histograms, to three digits.
+    // The ages of operations that were open at the end are in the histograms, to three digits.
     let sheets = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
     let ages_s: f64 = sheets
         .filter(|(_, outcome, time, _)| (*outcome, *time) == (Outcome::Unfinished, Time::Latency))
@@ -112,7 +113,7 @@ fn intervals_are_whole_seconds_and_the_last_is_marked() {
         assert!(
             before.iter().all(|interval| interval.start_s.fract() == 0.0 && interval.end_s == interval.start_s + 1.0)
         );
-        // A thread that was not let run for a whole second has no timer that fired in it.
+        // If a thread did not run for a whole second, no timer fired in that second.
         assert!(own.iter().any(|interval| interval.generator.late_us_p99.is_some()));
     }
 }

@@ -15,7 +15,7 @@ fn to(server: &Server, steps: Vec<Step>) -> LoadOrder {
     LoadOrder { protocol: "redis".into(), ..orders(&format!("redis://{}", server.service()), load(2, 0.2, steps)) }
 }
 
-/// Keeps texts under keys.
+/// Returns a server that keeps texts under keys.
 fn keeping() -> Server {
     let kept: Mutex<BTreeMap<String, String>> = Mutex::default();
     Server::redis(move |request| {

@@ -1,5 +1,5 @@
-//! A register of cases over HTTP, as a court has one: whole cycles of operations that depend on each other, and what is said of
-//! answers that are stale, missing or never come.
+//! A court's register of cases over HTTP: complete cycles of operations that depend on each other,
+//! and the outcomes of answers that are stale, missing or never come.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::setting::{Came, load, moment, orders, pairs, play, step};
 /// Method and path of every request.
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-/// What was asked of the register.
+/// A request to the register.
 struct Asked<'a> {
     method: &'a str,
     path: &'a str,
@@ -37,7 +37,8 @@ fn answer(status: u16, version: u64, body: &str) -> Reply {
     Reply::Bytes(text.into_bytes())
 }
 
-/// A register that does as it should, unless `amiss` has another answer; it is told how many requests like this came before.
+/// Returns a correct register, except where `amiss` returns another answer. `amiss` gets the number
+/// of earlier requests with the same method and path.
 fn register(amiss: impl Fn(&Asked<'_>, usize) -> Option<Reply> + Send + Sync + 'static) -> (Server, Seen) {
     let (seen, cases) = (Seen::default(), Mutex::new(BTreeMap::<String, (u64, String)>::new()));
     let noted = Arc::clone(&seen);
@@ -97,7 +98,8 @@ fn case(name: &str, call: &str, with: &[&str], expect: &[&str], keep: &[&str]) -
     Step { name: name.into(), expect, keep, audit: true, audit_as: audit(effect, value), ..step }
 }
 
-/// The article's cycle. The change is made of what was created, which is then kept anew.
+/// The article's cycle. The change is computed from the created document, and its new version is
+/// kept.
 fn cycle() -> Vec<Step> {
     let document = r#"body={{"party": "p-{agent}", "text": "{bytes:20}"}}"#;
     vec![
@@ -134,7 +136,7 @@ fn a_whole_cycle_and_its_history() {
     let came = play(http(&server, strict(4, cycle())));
     let summary = came.summary;
     assert!(summary.cycles > 0 && (summary.failed, summary.timeout, summary.wrong) == (0, 0, 0), "{summary:?}");
-    // Each agent may have been in the middle of one.
+    // Each agent may have been within a cycle.
     assert!((6 * summary.cycles..=6 * summary.cycles + 4 * 5).contains(&summary.ok), "{summary:?}");
     let first: Vec<&HistoryEntry> = came.history().into_iter().filter(|line| line.key == "case-2-1").collect();
     let effects: Vec<&str> = first.iter().map(|line| line.effect.as_str()).collect();
@@ -143,17 +145,17 @@ fn a_whole_cycle_and_its_history() {
     let created = values[0].unwrap();
     assert!(created.starts_with(r#"{"party": "p-2", "text": ""#) && created.ends_with("\"}"), "{created}");
     assert_eq!(values[1], Some(created));
-    // What was sent, although the slot that it was made of has been filled anew.
+    // The value that was sent, although its slot has been filled again since.
     assert_eq!(values[2], Some(format!("[{created}, 1]").as_str()));
     assert_eq!(values[3], values[2]);
-    // The text of a 404 is no value: there is none, and that is known.
+    // The text of a 404 is not a value. The history shows that there is none.
     assert_eq!(values[4..], [None, None]);
     assert!(first.iter().all(|line| line.space.is_empty() && line.applied == Some(true)));
 }
 
 #[test]
 fn stale_answers_are_wrong_and_end_the_cycle() {
-    // The second look at a case still has what was created.
+    // The second read of a case still returns the created document.
     let stale = |asked: &Asked<'_>, before| {
         (asked.method == "GET" && before == 1).then(|| answer(200, 1, r#"{"party": "old"}"#))
     };
@@ -278,14 +280,14 @@ fn a_refusal_had_no_effect_and_keeps_nothing() {
     let refused: Vec<&HistoryEntry> =
         of(&came, Outcome::Wrong).into_iter().filter(|line| line.effect == "write").collect();
     assert!(refused.len() > 1 && refused.iter().all(|line| line.applied == Some(false)));
-    // By default the cycle goes on, and what was created is what is expected to be there.
+    // By default the cycle continues, and the created document is still expected.
     assert_eq!(came.summary.wrong, refused.len() as u64);
     assert!(came.summary.cycles > 0);
 }
 
 #[test]
 fn who_contradicts_itself_by_trying_again_is_not_wrong() {
-    // The first attempt of everything is done, and never answered.
+    // Every first attempt takes effect and is never answered.
     let done: Mutex<BTreeMap<(String, String), usize>> = Mutex::default();
     let server = Server::http(move |request| {
         let text = String::from_utf8_lossy(&request.body);

@@ -43,7 +43,7 @@ fn tries_come_to_an_end() {
     let came = play(orders(&server.service(), load));
     assert!(came.summary.failed > 0);
     assert_eq!(came.summary.attempts, 4 * came.summary.failed);
-    // Refused four times, so certainly not done.
+    // The operation was refused four times, so it certainly had no effect.
     assert!(came.history().iter().all(|line| line.applied == Some(false)));
 }
 
@@ -89,11 +89,11 @@ fn who_waits_for_ever_is_unfinished() {
 
 #[test]
 fn an_answer_too_late_for_its_attempt_counts_for_no_other() {
-    // The first attempt is never answered; the second, on another connection, is.
+    // The first attempt is never answered. The second attempt, on another connection, is answered.
     let server =
         Server::frames(|request| if request.connection == 1 { Reply::Silence } else { Reply::Frame(0, Vec::new()) });
     let mut load = load(1, 0.2, vec![save()]);
-    // Longer than anything that is answered takes on a busy machine.
+    // Longer than any answer takes on a busy machine.
     load.timeout_s = 3.0;
     load.drain_s = 60.0;
     load.retry = Retry::Tries { tries: 2, wait_s: 0.0 };

@@ -1,4 +1,5 @@
-//! Scripts under the engine: values and checks of each operation, and a script that fails in the midst.
+//! Scripts under the engine: values and checks of each operation, and a script that fails during a
+//! load.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use load::{Error, LoadOrder};
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, play, step, try_play};
 
-/// A script in a file of its own.
+/// A script in a temporary file.
 struct Script(PathBuf);
 
 impl Script {
@@ -25,7 +26,7 @@ impl Drop for Script {
     }
 }
 
-/// A server that sends back the last path segment.
+/// Returns a server that echoes the last path segment.
 fn echo() -> Server {
     Server::http(|request| {
         let text = String::from_utf8_lossy(&request.body);

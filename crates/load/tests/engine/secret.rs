@@ -1,4 +1,4 @@
-//! Servers that speak TLS, with certificates that the test makes.
+//! TLS servers with certificates that the test creates.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,10 +15,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
 
-/// A connection as the server has it.
+/// The server's side of a connection.
 pub type Stream = StreamOwned<ServerConnection, TcpStream>;
 
-/// Vouches for certificates; its own is in a file.
+/// A certificate authority, with its own certificate in a file.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     file: PathBuf,
@@ -36,17 +36,18 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), file }
     }
 
-    /// Whoever it vouches for is trusted.
+    /// Returns TLS settings that trust this authority.
     pub fn trusted(&self) -> Tls {
         Tls { ca: Some(self.file.display().to_string()), ..Tls::default() }
     }
 
-    /// A server's side, with a certificate for these names.
+    /// Returns a server configuration with a certificate for these names.
     pub fn vouch(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> ServerConfig {
         self.vouch_by(names, change, rustls::DEFAULT_VERSIONS)
     }
 
-    /// A server's side whose certificate is its own authority, as `openssl req -x509` makes them, and a file with it.
+    /// Returns a server configuration with a self-signed certificate, as `openssl req -x509` makes
+    /// them, and a file with it.
     pub fn of_itself(names: &[&str], change: impl Fn(&mut CertificateParams)) -> (ServerConfig, Self) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -65,7 +66,7 @@ impl Authority {
         (config, authority)
     }
 
-    /// A server's side that asks its clients for certificates which `clients` vouches for.
+    /// Returns a server configuration that requests client certificates signed by `clients`.
     pub fn vouch_and_ask(
         &self,
         names: &[&str],
@@ -87,7 +88,7 @@ impl Authority {
             .unwrap()
     }
 
-    /// A client's certificate and its key, PEM.
+    /// Returns a client's certificate and key in PEM.
     pub fn identity(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["client.example".to_owned()]).unwrap();
@@ -120,22 +121,22 @@ impl Drop for Authority {
     }
 }
 
-/// As a certificate of long ago.
+/// Makes a certificate expired.
 pub fn expired(params: &mut CertificateParams) {
     params.not_after = date_time_ymd(2001, 1, 1);
 }
 
-/// A server on a port of its own; it ends with the test.
+/// A server on its own port. It ends with the test.
 pub struct Secret {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
-    /// How each handshake went.
+    /// Kind of each handshake.
     pub handshakes: Arc<Mutex<Vec<HandshakeKind>>>,
 }
 
 impl Secret {
-    /// Does this with each request, its head and body, until it says no.
+    /// Passes each request, head and body, to `answer`, until `answer` returns false.
     pub fn serve(config: ServerConfig, answer: impl Fn(&mut Stream, &[u8]) -> bool + Send + Sync + 'static) -> Self {
         let handshakes: Arc<Mutex<Vec<HandshakeKind>>> = Arc::default();
         let (config, seen) = (Arc::new(config), Arc::clone(&handshakes));
@@ -155,13 +156,12 @@ impl Secret {
         Self { address, ends, acceptor: Some(acceptor), handshakes }
     }
 
-    /// Does this with each connection, before anything is said.
+    /// Passes each connection to `serve` before any byte is exchanged.
     pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         let (address, ends, acceptor) = listen(serve);
         Self { address, ends, acceptor: Some(acceptor), handshakes: Arc::default() }
     }
 
-    /// Where it listens.
     pub fn service(&self) -> String {
         format!("https://127.0.0.1:{}/", self.address.port())
     }
@@ -193,12 +193,12 @@ fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> (SocketAddr, Arc
     (address, ends, std::thread::Builder::new().spawn(accept).unwrap())
 }
 
-/// A request, its head and its body.
+/// Reads a request, head and body.
 fn read(stream: &mut Stream) -> Option<Vec<u8>> {
     crate::server::read_http(stream).map(|(.., request)| request)
 }
 
-/// Answers with this, and keeps the connection.
+/// Returns a handler that always sends this answer and keeps the connection.
 pub fn always(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> impl Fn(&mut Stream, &[u8]) -> bool {
     move |stream, _| stream.write_all(answer.as_ref()).and_then(|()| stream.flush()).is_ok()
 }

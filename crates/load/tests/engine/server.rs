@@ -1,4 +1,4 @@
-//! Servers whose every answer is decided by the test.
+//! Test servers whose answers the test decides.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -7,72 +7,72 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// A server on a port of its own; it ends with the test.
+/// A server on its own port. It ends with the test.
 pub struct Server {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
     /// Connections accepted so far.
     pub connections: Arc<AtomicUsize>,
-    /// Where they came from.
+    /// Source addresses of the connections.
     pub peers: Arc<Mutex<Vec<IpAddr>>>,
 }
 
-/// Space and key to value.
+/// Map from space and key to value.
 type Names = BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>;
-/// Takes a request off a connection: its id, its opcode, what follows.
+/// Reads a request from a connection: id, opcode and body.
 type Reader = fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>;
 
 /// A request as the server sees it.
 pub struct Request {
     /// Number of the connection, from 1.
     pub connection: usize,
-    /// Number of the request on it, from 1.
+    /// Number of the request on its connection, from 1.
     pub number: usize,
     /// The frame's request id; 0 for HTTP.
     pub id: u32,
     /// The frame's opcode; 0 for HTTP.
     pub opcode: u8,
-    /// What follows it; the whole request for HTTP.
+    /// Bytes after the opcode. For HTTP, the whole request.
     pub body: Vec<u8>,
 }
 
-/// What the server does about a request.
+/// Action of the server in response to a request.
 pub enum Reply {
     /// A frame with this status and body.
     Frame(u8, Vec<u8>),
-    /// These bytes.
+    /// Sends these bytes.
     Bytes(Vec<u8>),
-    /// These bytes, and then the end of the connection.
+    /// Sends these bytes, and then closes the connection.
     Last(Vec<u8>),
-    /// Nothing.
+    /// Sends nothing.
     Silence,
-    /// The end of the connection.
+    /// Closes the connection.
     Close,
 }
 
 impl Server {
-    /// Frames of the name service.
+    /// Starts a server for frames of the name service.
     pub fn frames(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(read_frame, handler)
     }
 
-    /// HTTP requests, bodies by length.
+    /// Starts a server for HTTP requests whose bodies have a given length.
     pub fn http(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(read_http, handler)
     }
 
-    /// Commands of Redis; the body is the words with a blank between.
+    /// Starts a server for Redis commands. The body holds the words, separated by blanks.
     pub fn redis(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(read_words, handler)
     }
 
-    /// Lines, after `banner`; the body is the line without its end.
+    /// Starts a server for lines, which first sends `banner`. The body is the line without its end.
     pub fn lines(banner: &'static str, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_with(banner, read_line, handler)
     }
 
-    /// A name service: names are kept, `oops` closes the connection.
+    /// Starts a name service that keeps names. `oops` closes the connection.
     pub fn names() -> Self {
         let names: Mutex<Names> = Mutex::default();
         Self::frames(move |request| {
@@ -129,7 +129,6 @@ impl Server {
         Self { address, ends, acceptor: Some(acceptor.unwrap()), connections, peers }
     }
 
-    /// Where it listens.
     pub fn service(&self) -> String {
         self.address.to_string()
     }
@@ -143,12 +142,12 @@ impl Drop for Server {
     }
 }
 
-/// A port on which nobody listens.
+/// Returns an address without a listener.
 pub fn nobody() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// A text with a length of two bytes, and what follows it.
+/// Splits off a text with a length of two bytes. Returns the text and the rest.
 pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes {
         [high, low, rest @ ..] => rest.split_at(usize::from(u16::from_be_bytes([*high, *low]))),
@@ -177,7 +176,7 @@ fn serve(mut stream: TcpStream, connection: usize, read: Reader, handler: &dyn F
     }
 }
 
-/// An answer of the name service.
+/// Returns an answer of the name service.
 pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = u32::try_from(body.len() + 5).unwrap().to_be_bytes().to_vec();
     frame.extend_from_slice(&id.to_be_bytes());
@@ -186,7 +185,7 @@ pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Takes a frame off a connection.
+/// Reads a frame from a connection.
 pub fn read_frame(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).ok()?;
@@ -196,7 +195,7 @@ pub fn read_frame(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     Some((id, bytes[4], bytes[5..].to_vec()))
 }
 
-/// Takes an HTTP request off a connection, its body by length.
+/// Reads an HTTP request from a connection. Its body has a given length.
 pub fn read_http(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let mut request = Vec::new();
     let mut byte = [0];
@@ -212,7 +211,7 @@ pub fn read_http(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     Some((0, 0, request))
 }
 
-/// Takes a line off a connection, without its end.
+/// Reads a line from a connection, without its end.
 pub fn read_line(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -225,7 +224,7 @@ pub fn read_line(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     Some((0, 0, line))
 }
 
-/// Takes a command of Redis off a connection, its words with a blank between.
+/// Reads a Redis command from a connection. Its words are separated by blanks.
 pub fn read_words(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let count = read_number(stream, b'*')?;
     let mut words = Vec::new();

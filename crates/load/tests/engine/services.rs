@@ -1,4 +1,4 @@
-//! Several services: who goes where, and what one of them being down does to the others.
+//! Several services: how agents are assigned, and how one failed service affects the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ fn one_that_is_down_fails_only_its_agents() {
     assert_eq!((first.0 + last.0, down.1), (came.summary.ok as u32, came.summary.failed as u32));
 }
 
-/// What each agent's saves came to, in order.
+/// Returns the outcomes of each agent's saves, in order.
 fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
     let mut saves: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
     for line in came.history() {
@@ -83,7 +83,8 @@ fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
     saves
 }
 
-/// Plays a load on two services, the second of which dies in mid-load and takes its connections with it.
+/// Plays a load on two services. The second service dies during the load and closes its
+/// connections.
 fn with_one_that_dies(load: Load) -> Came {
     let (asked, is_dead) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let lives = Server::names();
@@ -119,7 +120,7 @@ fn with_failover_its_agents_go_on_at_the_next_and_stay_there() {
             assert_eq!(*saves.last().unwrap(), expected, "agent {agent}");
         }
         let came = with_one_that_dies(load(Failover::Next));
-        // An agent without an operation open finds out without one.
+        // An idle agent notices the closed connection without an operation.
         assert!(came.attempts("connect refused") <= 2, "{:?}", came.results());
         for (agent, saves) in saves(&came) {
             assert_eq!(*saves.last().unwrap(), Outcome::Ok, "agent {agent}");

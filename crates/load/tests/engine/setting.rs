@@ -1,4 +1,4 @@
-//! Loads for the tests, and what they came to.
+//! Loads for the tests, and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::sync_channel;
@@ -10,14 +10,14 @@ use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
 
-/// What a load came to.
+/// Results of a load.
 pub struct Came {
     pub summary: Summary,
     pub intervals: Vec<ThreadInterval>,
 }
 
 impl Came {
-    /// Attempts that ended with this result.
+    /// Counts attempts with this result.
     pub fn attempts(&self, result: &str) -> u64 {
         let all = self.intervals.iter().flat_map(|interval| &interval.attempts);
         all.filter(|attempts| [attempts.result.as_str(), plain(&attempts.result)].contains(&result))
@@ -25,12 +25,12 @@ impl Came {
             .sum()
     }
 
-    /// Every result that an attempt ended with.
+    /// Returns all results of attempts.
     pub fn results(&self) -> BTreeSet<&str> {
         self.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| plain(&attempts.result)).collect()
     }
 
-    /// Every time of that kind of operations with that outcome, nanoseconds, in order.
+    /// Returns all times of this kind for operations with this outcome, in nanoseconds, sorted.
     pub fn times_ns(&self, outcome: Outcome, time: Time) -> Vec<u64> {
         let sheets = self.intervals.iter().flat_map(|interval| interval.sheet.histograms());
         let mut times = Vec::new();
@@ -43,13 +43,14 @@ impl Came {
         times
     }
 
-    /// Time integral of the operations open, seconds.
+    /// Returns the time integral of the number of open operations, in seconds.
     pub fn in_flight_s(&self) -> f64 {
         let rows = self.intervals.iter().map(|interval| &interval.generator);
         rows.map(|row| row.in_flight_mean * row.interval_s).sum()
     }
 
-    /// How far Little's law is from holding, percent: operations open against their latencies.
+    /// Returns the deviation from Little's law in percent: open operations compared with their
+    /// latencies.
     pub fn books_error_pct(&self) -> f64 {
         let ended_s: f64 = self.intervals.iter().map(|interval| interval.generator.latency_sum_s).sum();
         let unfinished = self.times_ns(Outcome::Unfinished, Time::Latency);
@@ -57,32 +58,32 @@ impl Came {
         100.0 * (self.in_flight_s() - ended_s - open_s).abs() / self.in_flight_s()
     }
 
-    /// Every line of the history.
+    /// Returns all lines of the history.
     pub fn history(&self) -> Vec<&HistoryEntry> {
         self.intervals.iter().flat_map(|interval| &interval.history).collect()
     }
 
-    /// Every notice.
+    /// Returns all notices.
     pub fn notices(&self) -> Vec<&str> {
         self.intervals.iter().flat_map(|interval| &interval.notices).map(String::as_str).collect()
     }
 }
 
-/// A step: `with`, `expect` and `keep` as `key=value` pairs.
+/// Returns a step. Fields such as `expect` and `keep` are set with [`pairs`].
 pub fn step(call: &str, with: &[&str]) -> Step {
     Step { call: call.into(), name: call.into(), with: pairs(with), ..Step::default() }
 }
 
-/// `key=value` pairs as a map.
+/// Returns `key=value` pairs as a map.
 pub fn pairs<T: for<'a> From<&'a str>>(pairs: &[&str]) -> BTreeMap<String, T> {
     pairs.iter().map(|pair| pair.split_once('=').unwrap()).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// Up to so many seconds a load is there for something to happen at all, …
+/// Longest nominal time of a load that only has to run at all.
 const MOMENT_S: f64 = 0.3;
 
-/// … and takes the longer the busier the machine is, or may have become since it counted: on one that is starved nothing may happen
-/// for a tenth of a second.
+/// Extends the nominal time according to the machine's load, which may have grown since. On a
+/// starved machine nothing may happen for a tenth of a second.
 pub fn moment(time_s: f64) -> f64 {
     let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let waiting: f64 = told.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
@@ -90,7 +91,7 @@ pub fn moment(time_s: f64) -> f64 {
     time_s * (2.0 + waiting / cores).min(10.0)
 }
 
-/// A short load of these steps.
+/// Returns a short load of these steps.
 pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
     let time_s = if time_s <= MOMENT_S { moment(time_s) } else { time_s };
     Load {
@@ -105,7 +106,7 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
     }
 }
 
-/// LoadOrder to put the load on a name service.
+/// Returns orders for a load on a name service.
 pub fn orders(service: &str, load: Load) -> LoadOrder {
     LoadOrder {
         protocol: "vsns".into(),
@@ -118,7 +119,7 @@ pub fn orders(service: &str, load: Load) -> LoadOrder {
         slot_s: 0.001,
         tether: None,
         hosts: Vec::new(),
-        // Everything is played twice: `make test` sets this the second time.
+        // All tests run twice: `make test` sets this variable the second time.
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
         slice: None,
     }
@@ -132,12 +133,12 @@ pub fn try_play(orders: LoadOrder) -> Result<Came, Error> {
     Ok(Came { summary, intervals: intervals.iter().collect() })
 }
 
-/// Plays the orders to their end, which has to be a good one.
+/// Plays the orders to their end, which must succeed.
 pub fn play(orders: LoadOrder) -> Came {
     try_play(orders).unwrap()
 }
 
-/// A result without the status of an answer that was `ok`.
+/// Returns the result without the status of an answer that was `ok`.
 fn plain(result: &str) -> &str {
     if result.starts_with("ok ") { "ok" } else { result }
 }

@@ -1,4 +1,4 @@
-//! How agents go through their steps: cycles, mixes, `every`, captures, feeds, ramp and think time.
+//! Steps of agents: cycles, mixes, `every`, captures, feeds, ramp and think time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
@@ -12,7 +12,7 @@ use crate::setting::{load, orders, pairs, play, step};
 
 type Keys = Arc<Mutex<Vec<(u8, String)>>>;
 
-/// A server that writes down operations and keys.
+/// Returns a server that records operations and keys.
 fn witness() -> (Server, Keys) {
     let keys = Keys::default();
     let seen = Arc::clone(&keys);

@@ -1,4 +1,5 @@
-//! HTTP by TLS: what is trusted, what handshakes that fail count as, and that nothing else differs from HTTP in the clear.
+//! HTTP by TLS: trusted certificates, results of failed handshakes, and otherwise the same
+//! behaviour as without TLS.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -36,7 +37,7 @@ fn connects(came: &Came) -> (u64, u64) {
     (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
 }
 
-/// Every operation failed by this, and each was a connect that failed.
+/// Asserts that every operation failed with this result, each at its connect.
 fn assert_all_failed_by(came: &Came, result: &str) {
     assert!(came.summary.failed > 0 && came.summary.ok + came.summary.wrong == 0, "{:?}", came.summary);
     assert_eq!(came.attempts(result), came.summary.failed, "{:?}", came.intervals[0].attempts);
@@ -74,7 +75,7 @@ fn certificates_that_are_not_trusted() {
     ] {
         let server = Secret::serve(config, always(HELLO));
         assert_all_failed_by(&get_from(&server, authority.trusted()), "tls: bad certificate");
-        // Who does not ask does not mind.
+        // A client that does not verify certificates accepts it.
         let came = get_from(&server, Tls { insecure: true, ..Tls::default() });
         assert!(came.summary.ok > 0 && came.summary.failed == 0, "{what}: {:?}", came.summary);
     }
@@ -107,7 +108,8 @@ fn a_server_can_be_asked_for_by_another_name() {
     assert!(get_from(&server, named).summary.ok > 0);
 }
 
-/// A forward proxy: it answers a request for a tunnel with this and, where that opens one, hands on what both sides say.
+/// A forward proxy. It answers a tunnel request with `answer`. If that opens the tunnel, the proxy
+/// passes bytes both ways.
 fn proxy(to: SocketAddr, answer: &'static str) -> (Secret, String) {
     let proxy = Secret::raw(move |mut client| {
         let mut head = Vec::new();
@@ -119,7 +121,7 @@ fn proxy(to: SocketAddr, answer: &'static str) -> (Secret, String) {
         if !head.starts_with(&format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n")) {
             return;
         }
-        // In two pieces, as a slow one would.
+        // Sends the answer in two pieces, as a slow proxy would.
         let (first, rest) = answer.split_at(7);
         let said = [first, rest].into_iter().all(|piece| client.write_all(piece.as_bytes()).is_ok());
         let Some(target) = TcpStream::connect(to).ok().filter(|_| said && answer.contains(" 200 ")) else { return };
@@ -174,7 +176,7 @@ fn servers_that_speak_something_else() {
         let _ = socket.read(&mut [0; 1000]);
     });
     assert_all_failed_by(&get_from(&short, authority.trusted()), "tls: closed in the handshake");
-    // Something unread makes it a reset.
+    // Unread bytes cause a reset.
     assert_all_failed_by(&get_from(&Secret::raw(drop), authority.trusted()), "tls: closed in the handshake");
     let silent = Secret::raw(|mut socket| while socket.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {});
     let mut load = load(2, 0.15, vec![get()]);
@@ -240,7 +242,7 @@ fn without_keep_alive_sessions_are_resumed() {
         let handshakes = server.handshakes.lock().unwrap();
         assert_eq!(handshakes[0], HandshakeKind::Full);
         assert!(handshakes[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{handshakes:?}");
-        // The handshake is in the latency, and not in the service time.
+        // The handshake counts towards the latency, and not towards the service time.
         let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
         assert!(sum(Time::Latency) > sum(Time::Service));
     }
@@ -370,7 +372,7 @@ fn the_client_for_single_calls() {
         assert_eq!((answer.ok, answer.field("body")), (true, Some(&b"hello"[..])));
     }
     assert_eq!(server.handshakes.lock().unwrap().len(), 1);
-    // Cut off without a word: nobody knows whether it was all.
+    // The connection was cut without a close notification, so the answer may be incomplete.
     assert!(matches!(get(&mut client, "/last"), Err(CallError::Lost(_))));
     assert!(get(&mut client, "/x").unwrap().ok, "and connects again");
     let refused =
@@ -379,7 +381,7 @@ fn the_client_for_single_calls() {
             other => panic!("{other:?}"),
         };
     let stranger = TlsTrust { tls: Authority::new().trusted(), ..TlsTrust::default() };
-    // Its file is gone with it.
+    // The authority's file was deleted with it.
     assert!(refused(&server.service(), &stranger, PATIENCE).contains("plimsoll-ca-"));
     let other = Authority::new();
     let stranger = TlsTrust { tls: other.trusted(), ..TlsTrust::default() };
@@ -388,7 +390,8 @@ fn the_client_for_single_calls() {
         "tls: bad certificate: it is signed by another CA than the trusted one of the same name"
     );
     let drip = Secret::raw(|mut socket: TcpStream| {
-        // A record that never ends, a byte now and then: each wait is short, and all of them together must end, too.
+        // A record that never ends, one byte at a time. Each wait is short, but the timeout must
+        // cover all of them together.
         let pause = Duration::from_millis(20);
         let (_sender, nothing) = std::sync::mpsc::channel::<()>();
         while socket.write_all(&[22]).is_ok() && nothing.recv_timeout(pause).is_err() {}

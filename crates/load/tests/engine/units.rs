@@ -12,8 +12,8 @@ use record::rows::{self, UnitSecond};
 use crate::server::{Reply, Request, Server};
 use crate::setting::{Came, load, orders, play, step};
 
-/// A bulk of four documents, of which one is rejected and one refused; of each connection's fifth request the answer is cut
-/// off within its JSON, and the sixth is answered 429.
+/// Answers a bulk of four documents, of which one is rejected and one refused. On each connection,
+/// the answer to the fifth request ends within its JSON, and the sixth is answered with 429.
 fn bulk(request: &Request) -> Reply {
     let items = r#"{"errors": true, "items": [{"index": {"_id": "1", "status": 201}}, {"index": {"status": 200}},
         {"index": {"status": 429, "error": {"type": "rejected", "status": 9}}}, {"create": {"status": 409}}]}"#;
@@ -33,7 +33,7 @@ fn played(units: Option<UnitAmount>, parts: Option<&str>) -> Came {
     play(orders)
 }
 
-/// By status; units have none.
+/// Returns the counts by status. Units have an empty status.
 fn counted(came: &Came) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
     for count in came.intervals.iter().flat_map(|interval| &interval.units) {

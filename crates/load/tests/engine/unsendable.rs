@@ -1,4 +1,5 @@
-//! Values from outside that their protocol cannot hold: the operation fails before it is sent, and nothing else reaches the target.
+//! External values that the protocol cannot represent: the operation fails before it is sent, and
+//! no other bytes reach the target.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use crate::setting::{Came, load, orders, pairs, play, step};
 
 type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// A server that notes its requests, and answers each with this text.
+/// Returns a server that records its requests and answers each with this text.
 fn noting(text: &'static str) -> (Server, Seen) {
     let seen = Seen::default();
     let noted = Arc::clone(&seen);
@@ -22,7 +23,7 @@ fn noting(text: &'static str) -> (Server, Seen) {
     (server, seen)
 }
 
-/// A load that keeps the answer to `/login`, and sends it on in that step.
+/// Plays a load that keeps the answer to `/login` and sends it in the step `next`.
 fn sent_on(text: &'static str, next: Step, pipeline: u32) -> (Came, usize, Vec<Vec<u8>>) {
     let (server, seen) = noting(text);
     let mut login = step("get", &["path=/login"]);
@@ -105,14 +106,14 @@ fn what_was_not_sent_certainly_had_no_effect() {
     assert!(!history.is_empty() && history.iter().all(|line| line.applied == Some(false)), "{history:?}");
 }
 
-/// A feed of one record, in column `text`.
+/// Returns a feed of one record, in column `text`.
 fn feed_of(name: &str, text: &str) -> (Feed, std::path::PathBuf) {
     let path = std::env::temp_dir().join(format!("plimsoll-{}-unsendable-{name}.csv", std::process::id()));
     fs::write(&path, format!("text\n\"{text}\"\n")).unwrap();
     (Feed { name: "f".into(), file: path.to_str().unwrap().to_owned(), ..Feed::default() }, path)
 }
 
-/// The requests that a server of lines got, and the results.
+/// Returns the number of requests that a server of lines received, and the results.
 fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
     let seen = Seen::default();
     let noted = Arc::clone(&seen);

@@ -1,4 +1,5 @@
-//! Bodies that are shorter or longer than they should be, never end, or are where none may be; chunks of every bad kind.
+//! Bodies that are too short or too long, never end, or are not allowed, and invalid chunks of
+//! every kind.
 
 use super::server::Deed::{Again, Endless, Hear, Reset, Say, Wait};
 use super::{Case, OK, each, http};
@@ -11,7 +12,7 @@ macro_rules! chunked {
     }};
 }
 
-/// Four kilobytes in a chunk.
+/// A chunk of four kilobytes.
 const CHUNK: &[u8] = {
     const LENGTH: usize = 6 + 0x1000 + 2;
     const CHUNK: [u8; LENGTH] = {
@@ -28,7 +29,7 @@ const CHUNK: &[u8] = {
     &CHUNK
 };
 
-/// A byte in a chunk, with four kilobytes of extensions less a few bytes.
+/// A chunk of one byte, with almost four kilobytes of extensions.
 const EXTENDED: &[u8] = {
     const LENGTH: usize = 4000;
     const CHUNK: [u8; LENGTH] = {

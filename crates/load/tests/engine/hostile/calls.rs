@@ -1,4 +1,5 @@
-//! Single calls against the same targets: each ends, by its timeout at the latest, and says what became of it.
+//! Single operations of the client against the same targets: each ends, at the latest by its
+//! timeout, with the right result.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::setting::pairs;
 
-/// What a call makes of the result of an attempt: its errors are fewer.
+/// Converts the result of an attempt to the client's result. The client has fewer kinds of errors.
 fn in_a_call(word: &str) -> &str {
     match word {
         "connection closed" | "connection reset" | "connection broken" | "tls: broken" => "lost",
@@ -43,7 +44,7 @@ impl Case {
     }
 
     pub(super) fn check_call(&'static self) {
-        // A refusal of the greeting is an answer to an attempt, and no connection to a call.
+        // For an attempt, a refused greeting is an answer. For the client, it is a failed connect.
         let is_refused = |expected: &str| self.speech == Speech::Greeted && expected.starts_with("answer: ");
         let fits = |expected: &str, word: &str| {
             in_a_call(expected) == word || (is_refused(expected) && word == "not connected")
@@ -53,7 +54,7 @@ impl Case {
             let timeout_s = *timeout_s;
             in_time(self.name, move || self.call(timeout_s))
         };
-        // Where it never answers, connecting may have taken longer.
+        // If no answer comes, connecting may have taken longer.
         let words: Vec<String> = self.timeouts_s().iter().map(call).skip_while(|word| !is_fine(word)).take(1).collect();
         assert!(!words.is_empty(), "{}: `{}`", self.name, self.call(PATIENCE_S));
     }

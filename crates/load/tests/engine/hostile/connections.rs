@@ -1,5 +1,5 @@
-//! Connections that are refused, never taken, ended and reset in every state, by targets that hear, that do not listen and that speak
-//! first.
+//! Connections that are refused, never accepted, closed and reset in every state, by targets that
+//! read, that do not read and that send first.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
@@ -10,7 +10,7 @@ use super::{Case, IMPATIENCE_S, OK, balance, begun, each, http, in_time};
 use crate::server::nobody;
 use crate::setting::{load, orders, play, step};
 
-/// After it, the connection is not used again.
+/// Answer after which the connection is not used again.
 const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
 
 pub static CASES: &[Case] = &[
@@ -50,7 +50,7 @@ fn nobody_listens() {
     balance("nobody listens", &came);
 }
 
-/// The first connections are made by the kernel alone, which then makes no more.
+/// The kernel completes the first connects without the target, and then no more.
 #[test]
 fn nobody_accepts() {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();

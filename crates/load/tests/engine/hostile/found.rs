@@ -1,4 +1,4 @@
-//! What such targets once brought to light, each with the test that would have shown it.
+//! Regression tests for bugs found with hostile targets.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -16,7 +16,8 @@ use crate::secret::{Authority, Secret};
 use crate::server::frame;
 use crate::setting::{load, orders, pairs, play, step};
 
-/// The rest of the request was sent first, which fails when the target has closed, and what had come was never read.
+/// Bug: the rest of the request was sent first. This fails if the target has closed, and the answer
+/// was never read.
 #[test]
 fn an_answer_before_the_whole_request_is_taken() {
     const TOO_MUCH: &[u8] = b"HTTP/1.1 413 Too Much\r\nContent-Length: 0\r\n\r\n";
@@ -29,7 +30,8 @@ fn an_answer_before_the_whole_request_is_taken() {
     CASES.iter().for_each(Case::check);
 }
 
-/// A greeting was taken for the answer to the first request. Most of these agents are greeted before they could ask.
+/// Bug: a greeting was taken for the answer to the first request. Most of these agents receive the
+/// greeting before they can send a request.
 #[test]
 fn a_greeting_is_no_answer() {
     let target = Hostile::start(Speech::Http, &[Say(OK), Wait]);
@@ -50,8 +52,9 @@ fn a_greeting_is_no_answer() {
     );
 }
 
-/// The system tells of a reset once. Where a request was told, whoever read on heard of an end in order: `connection closed`, and the
-/// part of an answer that ends with its connection would have been a whole one.
+/// Bug: the system reports a reset only once. If a write reported it, a later read saw an orderly
+/// end: `connection closed`. A partial answer that ends with its connection would have counted as
+/// complete.
 #[test]
 fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
     let target = Hostile::start(Speech::Http, &[Reset]);
@@ -67,7 +70,8 @@ fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
     assert!(words.iter().all(|word| ["connect failed", "connection reset"].contains(word)), "{words:?}");
 }
 
-/// Where the target speaks first, what it said before the connection was looked at was taken for bytes that nobody had asked for.
+/// Bug: if the target sends first, bytes that arrived before the first look at the connection
+/// counted as unsolicited.
 #[test]
 fn a_banner_that_comes_with_the_connection_is_heard_out() {
     static DEEDS: &[Deed] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
@@ -83,8 +87,9 @@ fn a_banner_that_comes_with_the_connection_is_heard_out() {
     assert_eq!(came.results().into_iter().collect::<Vec<_>>(), ["ok"]);
 }
 
-/// Where a thread was late for a timeout, it looked for the answer once more; and again each time that it was late for that, which it
-/// always is where a target sends faster than it reads. What a server of Redis pushes is passed over, and no answer.
+/// Bug: a thread that was late for a timeout looked for the answer again, each time that it was
+/// late. It is always late if a target sends faster than it reads. Pushed messages of a Redis
+/// server are skipped, and are not answers.
 #[test]
 fn what_never_stops_coming_does_not_put_off_a_timeout() {
     static CASE: Case = redis("pushes without end", &[Hear, Endless(b">2\r\n+a\r\n+b\r\n")], &["timeout"]);
@@ -92,7 +97,8 @@ fn what_never_stops_coming_does_not_put_off_a_timeout() {
     CASE.check_call();
 }
 
-/// An answer of more bytes than are read from a connection in one turn: it has to come to its turn again without anything new.
+/// An answer of more bytes than are read from a connection in one turn must be continued without a
+/// new event.
 #[test]
 fn an_answer_of_many_buffers_is_read_to_its_end() {
     fn long(id: u32) -> Vec<u8> {
@@ -102,7 +108,7 @@ fn an_answer_of_many_buffers_is_read_to_its_end() {
     CASE.check();
 }
 
-/// The second of two answers to one call was taken for the answer to the next.
+/// Bug: the second of two answers to one request was taken for the answer to the next.
 #[test]
 fn a_second_answer_is_not_taken_for_the_next_call() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -112,7 +118,7 @@ fn a_second_answer_is_not_taken_for_the_next_call() {
         let (mut first, _) = listener.accept().unwrap();
         crate::server::read_http(&mut first).unwrap();
         first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").unwrap();
-        // Only when that has been taken, so that it is no surplus of it.
+        // Sent only after the first answer was read, so that it is not surplus of that answer.
         asked.recv().unwrap();
         first.write_all(OK).unwrap();
         says.send(()).unwrap();
@@ -132,7 +138,8 @@ fn a_second_answer_is_not_taken_for_the_next_call() {
     server.unwrap().join().unwrap();
 }
 
-/// The same by TLS, where nobody had looked. Tickets to resume the session by come unasked as well, and are no answer.
+/// The same bug by TLS, for which there was no check. Tickets for session resumption arrive
+/// unsolicited too, and are not answers.
 #[test]
 fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
     let authority = Authority::new();
@@ -157,7 +164,8 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
         let mut client = Client::connect_trusting("http", &service, &trust, Duration::from_secs(30)).unwrap();
         let mut get = || client.call("get", &pairs(&["path=/x"])).unwrap().field("body").unwrap().to_vec();
         let mut bodies = vec![get(), get()];
-        // The second of its answers comes when the first has been taken, so that it is no surplus of it.
+        // The second answer is sent after the first was read, so that it is not surplus of the
+        // first.
         said.wait();
         said.wait();
         bodies.push(get());
@@ -167,7 +175,8 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
     assert_eq!(server.handshakes.lock().unwrap().len(), 2, "one for the first two calls");
 }
 
-/// Timeouts of a greeting, and more than one answer to it, passed for ends of a call that may have taken effect. Nothing was asked yet.
+/// Bug: timeouts of a greeting, and several answers to it, were reported as ends of an operation
+/// that may have taken effect. But no request was sent yet.
 #[test]
 fn a_greeting_that_fails_is_no_connection() {
     static SILENT: &[Deed] = &[Hear, Wait];
@@ -182,7 +191,7 @@ fn a_greeting_that_fails_is_no_connection() {
     }
 }
 
-/// The timeout held for each piece that the target took, and not for the call.
+/// Bug: the timeout applied to each piece that the target took, and not to the whole operation.
 #[test]
 fn a_target_that_takes_little_at_a_time_does_not_hold_a_call() {
     const BODY: usize = 64 * 1024 * 1024;

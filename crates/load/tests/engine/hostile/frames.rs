@@ -1,12 +1,13 @@
-//! The name service's frames: of the wrong request, of no length, of every length, cut, of no known status, and too many.
+//! Frames of the name service: for the wrong request, without a length, of any length, cut, with an
+//! unknown status, and too many.
 
 use super::server::Deed::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
 use super::{Case, each, vsns};
 use crate::server::frame;
 
-/// `ok` for the first request of a connection that has just been opened, unasked by any other.
+/// `ok` for the first request of a new connection. Unsolicited on any other.
 const FIRST: &[u8] = b"\0\0\0\x05\0\0\0\x01\0";
-/// No connection is taken any more.
+/// The service accepts no more connections.
 const BUSY: &[u8] = b"\0\0\0\x05\0\0\0\0\x04";
 
 pub static CASES: &[Case] = &[

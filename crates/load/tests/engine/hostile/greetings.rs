@@ -1,4 +1,5 @@
-//! Targets that do not answer a greeting as they should, and such whose own does not end. Nothing was asked then, and nothing was done.
+//! Targets that answer a greeting wrongly, or whose own greeting never ends. No request is sent
+//! then, so no operation takes effect.
 
 use super::server::Deed::{Drip, Endless, Fin, Hear, Reset, Say, Wait};
 use super::{Case, Speech, each, lines, redis};

@@ -1,9 +1,10 @@
-//! Header blocks that are none, never end, or lie; interim answers without the one that counts.
+//! Header blocks that are invalid, never end, or are wrong, and interim answers without a final
+//! one.
 
 use super::server::Deed::{Again, Drip, Endless, Hear, Reset, Say, Wait};
 use super::{Case, OK, each, http};
 
-/// What a TLS server says to a plain request: an alert.
+/// Answer of a TLS server to a request without TLS: an alert.
 const TLS_ALERT: &[u8] = b"\x15\x03\x01\x00\x02\x02\x46";
 /// The beginning of a `ServerHello`.
 const TLS_HELLO: &[u8] =

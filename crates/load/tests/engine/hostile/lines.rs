@@ -1,4 +1,4 @@
-//! Lines that never end, are too many, too few, or never the last.
+//! Lines that never end, too many lines, too few, or an answer without a last line.
 
 use super::server::Deed::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
 use super::{Case, each, lines};

@@ -1,11 +1,12 @@
-//! Programs that do not do what programs should: write without end, never end, close what they were given, leave others behind.
+//! Programs that misbehave: write without end, never end, close their streams, leave other
+//! processes behind.
 
 use load::LoadOrder;
 
 use super::{IMPATIENCE_S, PATIENCE_S, balance, begun, in_time};
 use crate::setting::{load, orders, pairs, play, step};
 
-/// What is run, what it reads, and how it ends.
+/// Program to run, its input, and the result.
 type Program = (&'static str, &'static str, &'static str);
 
 static PROGRAMS: &[Program] = &[

@@ -1,4 +1,5 @@
-//! Replies of Redis of every bad kind: wrong lengths, none, too deep, too many, of no type, and errors in their place.
+//! Invalid replies of Redis of every kind: wrong lengths, no length, too deep, too many, of unknown
+//! type, and errors within values.
 
 use super::server::Deed::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
 use super::{Case, each, redis};

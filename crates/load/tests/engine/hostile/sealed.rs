@@ -1,4 +1,5 @@
-//! Targets that are asked by TLS: none of it, half of it, too much of it, and every wrong thing within a session that is right.
+//! Targets of TLS connections: no TLS, half of a handshake, too many bytes, and every kind of wrong
+//! bytes within a valid session.
 
 use super::server::Deed::{
     BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, Part, Reset, Say, SayBare,
@@ -6,13 +7,13 @@ use super::server::Deed::{
 };
 use super::{Case, OK, each, https};
 
-/// Ends before its length.
+/// An answer that ends before its length.
 const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi";
-/// A record of a handshake that says to have 64 KiB less 16 bytes, and has 16.
+/// A handshake record whose message announces 64 KiB less 16 bytes, and has 16.
 const PIECE: &[u8] = b"\x16\x03\x03\x00\x10\x02\x00\xff\xf0\x03\x03\0\0\0\0\0\0\0\0\0\0";
-/// A warning that means nothing.
+/// A warning without meaning.
 const WARNING: &[u8] = b"\x15\x03\x03\x00\x02\x01\x5a";
-/// A record that looks sealed, and is not by these keys.
+/// A record that looks encrypted, but not with these keys.
 const FORGED: &[u8] = b"\x17\x03\x03\x00\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 pub static CASES: &[Case] = &[

@@ -1,4 +1,5 @@
-//! A target that does on each connection what a list of deeds says. It must not be clever: a case is read as its list.
+//! A target that performs a list of deeds on each connection. It stays simple, so that a case can
+//! be read from its list.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,59 +15,59 @@ use super::Speech;
 use super::wire::Wire;
 use crate::server::{read_frame, read_http, read_line, read_words};
 
-/// Between two bytes of a [`Deed::Drip`].
+/// Pause between two bytes of a [`Deed::Drip`].
 const DRIP: Duration = Duration::from_millis(50);
-/// Bytes that are sent at once of a [`Deed::Endless`].
+/// Number of bytes per write of a [`Deed::Endless`].
 const BLOCK: usize = 64 * 1024;
 
-/// Something that a target does on a connection. After the last deed it closes.
+/// An action of a target on a connection. After the last deed the target closes it.
 #[derive(Debug, Clone, Copy)]
 pub enum Deed {
-    /// The two sides agree on keys; what is said from then on is sealed.
+    /// Performs the TLS handshake. Later bytes are encrypted.
     Shake,
-    /// Takes the first word of that, and says half of the target's.
+    /// Takes the first handshake message, and sends half of the target's.
     BeginToShake,
-    /// Takes a whole request.
+    /// Reads a whole request.
     Hear,
-    /// Takes the header block of a request, and leaves its body where it is.
+    /// Reads the header block of a request, and leaves its body unread.
     HearHead,
-    /// Takes whatever comes at once.
+    /// Reads the bytes that arrive first, whatever they are.
     HearAnything,
     /// Sends these bytes.
     Say(&'static [u8]),
-    /// Sends these bytes as they are, where others are sealed.
+    /// Sends these bytes unencrypted, within an encrypted connection.
     SayBare(&'static [u8]),
-    /// Sends what is made for the number of the last request.
+    /// Sends the bytes that the function returns for the number of the last request.
     Reply(fn(u32) -> Vec<u8>),
-    /// Sends these bytes one by one, with a pause before each; the last of them never, so that however patient the other side is, it
-    /// is in vain.
+    /// Sends these bytes one by one, with a pause before each. The last byte is never sent, so that
+    /// no client waits long enough.
     Drip(&'static [u8]),
-    /// Sends these bytes again and again, until nobody takes them.
+    /// Sends these bytes again and again, until the other side stops reading.
     Endless(&'static [u8]),
-    /// The same, as they are, where others are sealed.
+    /// Sends these bytes again and again, unencrypted, within an encrypted connection.
     EndlessBare(&'static [u8]),
-    /// Asks for new keys, again and again.
+    /// Requests new keys again and again.
     EndlessKeys,
-    /// Ends the session, and says so.
+    /// Ends the session with a close notification.
     Part,
-    /// Ends its sending side.
+    /// Shuts down the sending side.
     Fin,
-    /// Ends its receiving side.
+    /// Shuts down the receiving side.
     Deaf,
-    /// Takes whatever comes, until the other side ends.
+    /// Reads and discards bytes until the other side ends.
     Wait,
-    /// Takes nothing, until the test ends.
+    /// Keeps the connection without reading, until the test ends.
     Stay,
     /// Resets the connection.
     Reset,
-    /// From the first deed again.
+    /// Starts again from the first deed.
     Again,
 }
 
-/// How its connections ended, where that was not as it wished.
+/// Unexpected errors on the target's connections.
 type Troubles = Arc<Mutex<Vec<Error>>>;
 
-/// A target on a port of its own; it ends with the test.
+/// A target on its own port. It ends with the test.
 pub struct Hostile {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -75,7 +76,7 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Does these deeds on each connection.
+    /// Starts a target that performs these deeds on each connection.
     pub fn start(speech: Speech, deeds: &'static [Deed]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -87,7 +88,7 @@ impl Hostile {
                 if has_ended.load(Ordering::SeqCst) {
                     return;
                 }
-                // What goes wrong on a connection should be that the other side has gone.
+                // An error on a connection should mean that the other side has gone.
                 let (ends, seen) = (Arc::clone(&has_ended), Arc::clone(&seen));
                 let play = move || {
                     if let Err(trouble) = act(stream, speech, deeds, &ends) {
@@ -100,12 +101,11 @@ impl Hostile {
         Self { address, ends, troubles, acceptor: Some(acceptor.unwrap()) }
     }
 
-    /// How its connections ended, where that was not as it wished.
+    /// Returns the unexpected errors on connections as text.
     pub fn troubles(&self) -> String {
         format!("{:?}", self.troubles.lock().unwrap())
     }
 
-    /// Where it listens.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -172,7 +172,7 @@ fn endless(to: &mut impl Write, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Takes a request; its number, where it has one.
+/// Reads a request. Returns its number, if it has one.
 fn hear(wire: &mut Wire, speech: Speech) -> Result<u32, Error> {
     let request = match speech {
         Speech::Http | Speech::Https => read_http(wire),

@@ -1,4 +1,5 @@
-//! A target's side of a connection: in the clear, and sealed once the keys are agreed on. It must not know what a target does with it.
+//! The target's side of a connection: unencrypted at first, and encrypted after the handshake. It
+//! knows nothing of the target's deeds.
 
 use std::io::{Error, Read, Write};
 use std::net::TcpStream;
@@ -8,17 +9,17 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::secret::{Authority, Stream};
 
-/// A certificate that nobody has to trust.
+/// A certificate from an untrusted authority.
 static CONFIG: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| Arc::new(Authority::new().vouch(&["127.0.0.1"], |_| {})));
 
-/// A connection as the target has it.
+/// The target's side of a connection.
 pub enum Wire {
     Clear(TcpStream),
     Sealed(Box<Stream>),
 }
 
 impl Wire {
-    /// The socket itself, past the session.
+    /// Returns the socket below the session.
     pub fn socket(&mut self) -> &mut TcpStream {
         match self {
             Self::Clear(socket) => socket,
@@ -26,7 +27,7 @@ impl Wire {
         }
     }
 
-    /// The two sides agree on keys.
+    /// Performs the TLS handshake.
     pub fn shake(&mut self) -> Result<(), Error> {
         let mut session = session();
         while session.is_handshaking() {
@@ -37,7 +38,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The first half of what the target has to say for that.
+    /// Sends the first half of the target's handshake messages.
     pub fn begin_to_shake(&mut self) -> Result<(), Error> {
         let mut session = session();
         while !session.wants_write() {
@@ -51,7 +52,7 @@ impl Wire {
         self.socket().write_all(&said[..said.len() / 2])
     }
 
-    /// Asks for new keys, again and again.
+    /// Requests new keys again and again.
     pub fn change_keys(&mut self) -> Result<(), Error> {
         let Self::Sealed(stream) = self else { panic!("there are no keys") };
         loop {
@@ -60,7 +61,7 @@ impl Wire {
         }
     }
 
-    /// Says that nothing more will come.
+    /// Sends a close notification.
     pub fn part(&mut self) -> Result<(), Error> {
         let Self::Sealed(stream) = self else { panic!("there is no session") };
         stream.conn.send_close_notify();
