@@ -1,8 +1,8 @@
 //! The load engine: threads that run agents over epoll or io_uring.
 //!
 //! There is one thread per two cores. Each thread has its own event loop, agents, timers and
-//! counters. Threads share only the orders to stop, cycle limits, streamed feeds and the memory
-//! budget for answers.
+//! counters. Besides the read-only load, threads share only the orders to stop, cycle limits,
+//! streamed feeds and the memory budget for answers.
 //!
 //! Accuracy of times. The end of an answer is stamped right after the `recv` that returned its last
 //! byte, not at the start of its batch of events. The stamp includes the time that the thread spent

@@ -1,5 +1,5 @@
 //! Examples of failures, one of each kind: the request, the answer, and the expectation that
-//! failed. Secrets are left out.
+//! failed. Arguments and fields that may hold secrets are hidden.
 
 use experiment::secrets::is_credential;
 use record::events::FailureExample;
