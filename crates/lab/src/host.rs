@@ -39,7 +39,6 @@ impl HostKind {
     }
 }
 
-/// A host.
 pub(crate) trait Host: Send {
     /// Returns the host's name in records.
     fn name(&self) -> &str;

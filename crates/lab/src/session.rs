@@ -377,7 +377,6 @@ fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> 
 pub(crate) enum OrderSubject {
     /// A program with this role.
     Role(String),
-    /// A fault.
     Fault,
     /// Any other order.
     Other,

@@ -223,8 +223,7 @@ impl Deployment {
                 if !host.is_up() {
                     host.boot()?;
                 }
-                // The folder is in use from the host's boot on, so it can be removed only before a
-                // boot.
+                // The host mounts the folder at boot, so it boots again after the removal.
                 host.remove_folder(PRIVATE_FOLDERS);
                 host.crash()?;
             }
