@@ -53,8 +53,8 @@ pub(crate) struct RunnerSession {
 struct PendingRequests {
     /// Number of the last order.
     number: u64,
-    /// Lines for the writer thread. A thread of its own writes them, so that a runner that does not
-    /// read blocks no one. `None` once the session is closed.
+    /// Lines for the writer thread. It writes them, so that a runner that does not read blocks no
+    /// other thread. `None` once the session is closed.
     lines: Option<Sender<Vec<u8>>>,
 }
 

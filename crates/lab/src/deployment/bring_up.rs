@@ -539,7 +539,8 @@ impl DiscoveredHost {
 /// address each other.
 pub type PortNumbers = BTreeMap<(String, String), u16>;
 
-/// Copies the target to every host, makes the private folders, and collects the facts for the layout.
+/// Copies the target to every host, makes the private folders, and collects the facts for the
+/// layout.
 fn look_around(
     build: &DeploymentSpec<'_>,
     manifest: &Manifest,
