@@ -1,5 +1,5 @@
-//! The conductor's mind: what happened in, what is to be done out. Pure, so that every interruption at every moment can
-//! be tested without a process.
+//! Core of the conductor: takes inputs (events) and returns actions. Pure, so that an interruption
+//! at every moment can be tested without a process.
 
 use experiment::catalog::Heals;
 use experiment::plan;
@@ -10,7 +10,7 @@ use crate::leader_questions::LeaderQuestions;
 use crate::read_back::ReadBack;
 use crate::schedule::{FaultSchedule, Occurrence};
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// The target runs and is ready.
@@ -23,20 +23,21 @@ pub enum Input {
     Tick,
     /// The target's hook `leader` has answered, for a fault.
     LeaderNamed(Occurrence, Result<String, String>),
-    /// A fault has begun to act. Its input comes when it has been injected, with the time at which it began.
+    /// A fault has begun to act. Its input comes when it has been injected, with the time at which
+    /// it began.
     FaultBegun {
         /// The fault.
         occurrence: Occurrence,
         /// The members it hit.
         on: String,
-        /// When it was injected, seconds since load start.
+        /// Time at which it was injected, seconds since load start.
         done_s: f64,
     },
     /// A fault could not be injected.
     FaultRefused(Occurrence, String),
-    /// A fault is over; whether there was anything to undo.
+    /// A fault has ended. The flag says whether there was anything to undo.
     FaultHealed(Occurrence, bool),
-    /// The programs of a step have ended: what is wrong, if anything is.
+    /// The programs of a step have ended, with the reason of a failure.
     StepRan(Occurrence, Option<String>),
     /// The members were asked for a step's condition.
     ConditionAsked(ConditionAnswer),
@@ -46,25 +47,25 @@ pub enum Input {
     Rebuilt,
     /// All agents have stopped.
     LoadEnded,
-    /// Audited keys were read back: how many, and how many could not be.
+    /// Audited keys were read back, with the result.
     ReadBack(ReadBack),
     /// The target is down and nothing of it is left.
     TargetStopped,
-    /// The user wants it to end.
+    /// The user wants the trial to end.
     Interrupted,
-    /// It has to end in good order, although nobody asked: why.
+    /// The trial must end in an orderly way without the user's request, with the reason.
     Ending(String),
-    /// The user wants it to end at once.
+    /// The user wants the trial to end at once.
     Aborted,
-    /// Something failed that the trial cannot go on without.
+    /// An error occurred without which the trial cannot continue.
     Broke(String),
 }
 
-/// Something to be done. The shell does them in order and reports back with an [`Input`].
+/// An action to perform. The shell performs actions in order, and reports each with an [`Input`].
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are a few at a time, and each is gone at once")]
 pub enum Action {
-    /// Write down what happened.
+    /// Record an event.
     Note(What),
     /// Start the target and wait until it is ready.
     StartTarget,
@@ -72,27 +73,27 @@ pub enum Action {
     Prepare,
     /// Start the clock, the probes and the load.
     BeginLoad,
-    /// Ask the target who leads, for a fault that will begin.
+    /// Ask the target for its leader, for a fault that will begin.
     AskLeader(Occurrence),
-    /// Inject.
+    /// Inject a fault.
     BeginFault(Occurrence),
-    /// Undo.
+    /// Heal a fault.
     HealFault(Occurrence),
-    /// Undo what the step at hand broke and has not healed. The conductor turns it into [`Action::HealFault`].
+    /// Heal the faults of the current step. The conductor turns it into [`Action::HealFault`].
     HealStep,
-    /// Ask the members for the condition of the step at hand.
+    /// Check the condition of the current step on the members.
     AskCondition,
-    /// Let no program of the step at hand go on.
+    /// Stop all programs of the current step.
     CancelPrograms,
-    /// Audit the members after the step at hand.
+    /// Audit the members after the current step.
     AuditStep,
-    /// Start the target anew, with nothing in it.
+    /// Start the target anew, without data.
     Rebuild,
-    /// No new operations.
+    /// Start no more operations.
     EndLoad,
-    /// No operations at all any more.
+    /// Stop all operations at once.
     DropLoad,
-    /// Ask the members what they hold, and read the audited keys back.
+    /// Ask the members for their contents, and read the audited keys back.
     ReadBack,
     /// Take the target down; at once if true.
     StopTarget(bool),
@@ -107,10 +108,10 @@ pub struct Conductor {
     schedule: FaultSchedule,
     steps: StepSequence,
     leaders: LeaderQuestions,
-    /// Whether the lab has a host that is called as the leader is.
+    /// Whether the lab has a host with the name `leader`.
     has_namesake: bool,
     end_s: f64,
-    /// Whether the load is over and only steps are waited for.
+    /// Whether the load has ended and the trial waits only for steps.
     load_ended: bool,
     prepares: bool,
     loads: bool,
@@ -120,8 +121,8 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A trial about to begin, with the steps of its exercise. `heals` tells of each fault kind how it ends, `has_replicas` whether the members can be asked what
-    /// they hold.
+    /// Returns the conductor of a new trial with these steps. `heals` gives the healing of each
+    /// fault kind, `has_replicas` whether the members can list their contents.
     #[must_use]
     pub fn new(
         trial: &plan::Trial,
@@ -153,19 +154,20 @@ impl Conductor {
         }
     }
 
-    /// The first effects.
+    /// Returns the first actions.
     #[must_use]
     pub fn begin(&self) -> Vec<Action> {
         vec![note_phase(Phase::Starting), Action::StartTarget]
     }
 
-    /// The plan's words for a fault.
+    /// Returns the planned fault.
     #[must_use]
     pub fn fault(&self, occurrence: Occurrence) -> &plan::Fault {
         self.schedule.plan(occurrence)
     }
 
-    /// When a [`Input::Tick`] is wanted next, seconds since load start; `None` outside the load.
+    /// Returns the time of the next [`Input::Tick`], in seconds since load start; `None` outside
+    /// the load.
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
         let end_s = self.waits_for_end().then_some(self.end_s);
@@ -175,33 +177,34 @@ impl Conductor {
         next_s.filter(|_| self.is_playing())
     }
 
-    /// Whether faults and steps go on: while the load does, and after it until all steps are through.
+    /// Whether faults and steps continue: during the load, and after it until all steps are
+    /// complete.
     fn is_playing(&self) -> bool {
         self.phase == Phase::Load || (self.phase == Phase::Draining && !self.steps.is_over())
     }
 
-    /// Whether the time is what ends the load, or where there is none, the trial.
+    /// Whether the clock ends the load, or the trial if there is no load.
     fn waits_for_end(&self) -> bool {
         self.phase == Phase::Load && !self.load_ended && (self.loads || self.steps.is_over())
     }
 
-    /// Whether the trial has not been ended early so far.
+    /// Whether the trial has not been ended early.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.ending == Ending::Done
     }
 
-    /// The steps.
     #[must_use]
     pub fn steps(&self) -> &StepSequence {
         &self.steps
     }
 
-    /// What follows from `input` at `now_s` (seconds since load start; anything before it).
+    /// Returns the actions that follow from `input` at `now_s` (seconds since load start; any value
+    /// before it).
     pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Action> {
         let effects = self.react(now_s, input);
         let mut effects = self.worked_out(effects, now_s);
-        // The last step may be what was waited for.
+        // The trial may have waited for this last step.
         if self.load_ended && self.steps.is_over() && self.is_in_load() {
             self.load_ended = false;
             effects.extend(self.after_load());
@@ -213,24 +216,25 @@ impl Conductor {
         matches!(self.phase, Phase::Load | Phase::Draining)
     }
 
-    /// Whether the target has to be asked whom a fault hits.
+    /// Whether the target must name its leader before the fault can begin.
     fn hits_leader(&self, fault: &plan::Fault) -> bool {
         fault.on == plan::Victim::Leader && !self.has_namesake
     }
 
-    /// Planned faults of the leader, with when they are due.
+    /// Returns the planned faults of the leader, each with its time.
     fn coming_for_leader(&self) -> Vec<(Occurrence, f64)> {
         let coming = self.schedule.coming().filter(|(occurrence, _)| self.hits_leader(self.schedule.plan(*occurrence)));
         coming.collect()
     }
 
-    /// The answer of the target's hook `leader` for a fault.
+    /// Returns the answer of the target's hook `leader` for a fault.
     #[must_use]
     pub fn leader(&self, occurrence: Occurrence) -> Option<&Result<String, String>> {
         self.leaders.answer(occurrence)
     }
 
-    /// Heals one by one what a step asks to be healed, and lets faults of the leader wait until it is known.
+    /// Expands the healing of a step into single faults, and delays faults of the leader until it
+    /// is known.
     fn worked_out(&mut self, effects: Vec<Action>, now_s: f64) -> Vec<Action> {
         let mut all = Vec::new();
         for effect in effects {
@@ -257,7 +261,7 @@ impl Conductor {
     }
 
     fn react(&mut self, now_s: f64, input: Input) -> Vec<Action> {
-        // Once the trial is being stopped, answers to what was asked before come too late to change that.
+        // While the trial is being stopped, answers to earlier actions no longer change that.
         let late = self.phase == Phase::Stopping;
         match input {
             Input::TargetUp | Input::TargetStands | Input::Prepared | Input::LoadEnded | Input::ReadBack(..)
@@ -325,7 +329,7 @@ impl Conductor {
         }
     }
 
-    /// What stands from before the load on, one after the other, and then the load.
+    /// Begins the next fault that acts from before the load, or else the load.
     fn break_or_load(&mut self) -> Vec<Action> {
         match self.schedule.next_standing() {
             Some(occurrence) => vec![Action::BeginFault(occurrence)],
@@ -345,7 +349,8 @@ impl Conductor {
         Action::Note(What::FaultHealed { fault: self.fault(occurrence).name.clone(), number: occurrence.number })
     }
 
-    /// Faults that still wait to know the leader, although the load is over: they did not happen.
+    /// Records faults that still wait for the leader's name at the end of the load: they did not
+    /// happen.
     fn unanswered(&mut self) -> Vec<Action> {
         let steps = &self.steps;
         let waiting = self.leaders.forget(|occurrence| !steps.owns(occurrence));
@@ -365,7 +370,7 @@ impl Conductor {
         let standing = fault.standing;
         let told = format!("the condition \"{}\" could not be made: {reason}", fault.name);
         let mut effects = vec![Action::Note(failed(fault, occurrence.number, reason))];
-        // Without its condition the trial would be another one.
+        // Without the condition, it would not be the planned trial.
         if standing && self.phase != Phase::Stopping {
             effects.extend(self.give_up(Ending::Failed, told));
         }
@@ -381,7 +386,7 @@ impl Conductor {
         effects.extend(self.leaders.ask(now_s, self.coming_for_leader()));
         effects.extend(self.steps.tick(now_s));
         if self.waits_for_end() && now_s >= self.end_s {
-            // What a step broke is its own to heal.
+            // The faults of a step are healed by the step.
             let steps = &self.steps;
             let healed = self.schedule.heal_those(|occurrence| !steps.owns(occurrence));
             effects.extend(healed.into_iter().map(Action::HealFault));
@@ -408,7 +413,7 @@ impl Conductor {
     fn interrupt(&mut self) -> Vec<Action> {
         self.ending = Ending::Interrupted;
         self.leaders = LeaderQuestions::default();
-        // An interruption is the user's: there is no more to say of it.
+        // After an interruption by the user, no reason is recorded.
         self.reason = None;
         self.steps.abandon();
         let mut cancelled = vec![Action::CancelPrograms];
@@ -460,7 +465,7 @@ impl Conductor {
     }
 }
 
-/// That a fault began, or an action.
+/// Returns the event that a fault began, or an action was taken.
 fn begun(fault: &plan::Fault, number: u32, on: String) -> What {
     let (name, kind) = (fault.name.clone(), fault.kind.clone());
     match fault.repairs {
@@ -469,7 +474,7 @@ fn begun(fault: &plan::Fault, number: u32, on: String) -> What {
     }
 }
 
-/// That a fault could not be injected, or an action not be done.
+/// Returns the event that a fault could not be injected, or an action not be taken.
 fn failed(fault: &plan::Fault, number: u32, reason: String) -> What {
     let name = fault.name.clone();
     match fault.repairs {
@@ -482,7 +487,7 @@ fn note_phase(phase: Phase) -> Action {
     Action::Note(What::Phase { phase })
 }
 
-/// When a fault's first occurrence is over, for a trial without load.
+/// Returns the time at which a fault's first occurrence is over, for a trial without load.
 fn fault_end_s(fault: &plan::Fault) -> f64 {
     let at_s = match fault.when {
         plan::When::At(at_s) => at_s,

@@ -1,12 +1,13 @@
-//! Examples of failures on their way to the records: one of each kind, and without values of the environment.
+//! Examples of failures for the records: one of each kind, without values from the environment.
 
 use std::collections::BTreeMap;
 
 use record::events::FailureExample;
 
-/// Examples that a trial records.
+/// Maximum number of examples that a trial records.
 const MOST: usize = 32;
-/// A value of the environment of so many bytes is hidden wherever it occurs; a shorter one may well be another word.
+/// Length in bytes from which a value from the environment is hidden wherever it occurs. A shorter
+/// value may also be an ordinary word.
 const DISTINCT: usize = 8;
 
 /// The examples of a trial.
@@ -25,7 +26,7 @@ impl ExampleBook {
         Self { seen: Vec::new(), hidden }
     }
 
-    /// The example as it is recorded, if it is the first of its kind.
+    /// Returns the example for the records, if it is the first of its kind.
     pub fn take(&mut self, mut example: FailureExample) -> Option<FailureExample> {
         let is_same = |other: &FailureExample| {
             (&other.operation, &other.result, &other.expectation)

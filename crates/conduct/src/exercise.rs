@@ -1,5 +1,5 @@
-//! The steps of an exercise, one after the other: what is done, what is waited for, what is checked, and what follows from a step
-//! that leaves the target bad. Pure, told the time from outside.
+//! Steps of an exercise, played in order: their actions, their condition, their audits, and the new
+//! start of the target after a failed step. Pure; the caller supplies the time.
 
 use experiment::catalog::Heals;
 use experiment::plan::{Exercise, Fault};
@@ -8,53 +8,53 @@ use record::events::{StepResult, What};
 use crate::conductor::Action;
 use crate::schedule::Occurrence;
 
-/// A step as it is to be played.
+/// A step, ready to be played.
 #[derive(Debug, Clone)]
 pub struct PlannedStep {
-    /// The plan's words.
+    /// The step in the plan.
     pub plan: Exercise,
-    /// Of each thing that it does, how it heals.
+    /// Way in which each of its actions heals.
     pub heals: Vec<Heals>,
-    /// Between two questions for its condition, seconds.
+    /// Seconds between two checks of its condition.
     pub every_s: f64,
-    /// The audits that follow it.
+    /// Audits that follow the step.
     pub audits: Vec<String>,
 }
 
-/// What members said of a condition.
+/// Answer of the members about a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionAnswer {
-    /// It holds.
+    /// The condition holds.
     Holds,
-    /// It does not hold yet: why.
+    /// The condition does not hold yet, with the reason.
     NotYet(String),
-    /// It could not be asked.
+    /// The condition could not be checked.
     Error(String),
 }
 
-/// What a member said when it was audited.
+/// Result of an audit on a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditAnswer {
-    /// The audit.
+    /// Name of the audit.
     pub audit: String,
-    /// The member.
+    /// Name of the member.
     pub host: String,
-    /// Why it did not pass.
+    /// Reason why the audit failed, if it did.
     pub failed: Option<String>,
 }
 
-/// What the step at hand is at.
+/// State of the current step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum StepState {
-    /// It has not begun.
+    /// The step has not begun.
     Waiting,
-    /// The thing of this index is being done.
+    /// The action with this index is being done.
     Doing(usize),
-    /// The thing of this index is done, and held until it is healed.
+    /// The fault of the action with this index acts until it is healed.
     Holding(usize),
-    /// Its condition is being asked.
+    /// The condition is being checked.
     Asking,
-    /// Its condition is asked again then.
+    /// The next check of the condition is at this second.
     Pausing(f64),
     /// The members are audited.
     Auditing,
@@ -62,27 +62,27 @@ enum StepState {
     Rebuilding,
 }
 
-/// The steps of a trial against its clock.
+/// Steps of a trial, and the current position in them.
 #[derive(Debug)]
 pub struct StepSequence {
     steps: Vec<PlannedStep>,
-    /// Where what the steps do begins in the trial's schedule of faults.
+    /// Index of the first action of the steps in the trial's schedule of faults.
     first_fault: usize,
     current: usize,
-    /// The how-manieth time the step at hand is played, from 1.
+    /// Number of times that the current step has been started, from 1.
     number: u32,
     state: StepState,
-    /// When what was before it was through.
+    /// Time at which everything before the current step was complete.
     free_s: f64,
     begun_s: f64,
     done_s: Option<f64>,
-    /// Why its condition did not hold when it was asked last.
+    /// Reason why the condition did not hold at the last check.
     not_yet: Option<String>,
     is_bad: bool,
 }
 
 impl StepSequence {
-    /// Steps that all are still to be played.
+    /// Returns a sequence in which no step has been played.
     #[must_use]
     pub fn new(steps: Vec<PlannedStep>, first_fault: usize) -> Self {
         Self {
@@ -99,40 +99,40 @@ impl StepSequence {
         }
     }
 
-    /// What the steps do, with how it heals, in the order of the schedule.
+    /// Returns the actions of the steps and how they heal, in the order of the schedule.
     pub fn faults(&self) -> impl Iterator<Item = (Fault, Heals)> + '_ {
         self.steps.iter().flat_map(|step| step.plan.does.iter().cloned().zip(step.heals.iter().copied()))
     }
 
-    /// Whether all are through.
+    /// Whether all steps are complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.current >= self.steps.len()
     }
 
-    /// Nothing more is played.
+    /// Drops all steps that have not been played.
     pub fn abandon(&mut self) {
         self.current = self.steps.len();
     }
 
-    /// Whether nothing comes after the step at hand.
+    /// Whether the current step is the last.
     fn is_last(&self) -> bool {
         self.current + 1 == self.steps.len() && self.step().is_some_and(|step| self.number >= step.plan.times)
     }
 
-    /// Whether an occurrence is of a step.
+    /// Whether an occurrence belongs to a step.
     #[must_use]
     pub fn owns(&self, occurrence: Occurrence) -> bool {
         occurrence.fault >= self.first_fault
     }
 
-    /// The step at hand.
+    /// Returns the current step.
     #[must_use]
     pub fn step(&self) -> Option<&PlannedStep> {
         self.steps.get(self.current)
     }
 
-    /// When the step at hand may begin.
+    /// Returns the earliest time for the current step.
     fn due_s(&self) -> f64 {
         self.step().map_or(0.0, |step| {
             let after_pause_s = step.plan.pause_s.map_or(0.0, |pause_s| self.free_s + pause_s);
@@ -140,13 +140,13 @@ impl StepSequence {
         })
     }
 
-    /// Seconds that the step at hand still has.
+    /// Returns the seconds until the time limit of the current step.
     #[must_use]
     pub fn left_s(&self, now_s: f64) -> f64 {
         self.step().map_or(0.0, |step| self.begun_s + step.plan.within_s - now_s).max(0.0)
     }
 
-    /// The next second at which [`StepSequence::tick`] has something to give.
+    /// Returns the next second at which [`StepSequence::tick`] has actions to return.
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
         let step = self.step()?;
@@ -159,7 +159,7 @@ impl StepSequence {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn tick(&mut self, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         let is_late = now_s >= self.begun_s + step.plan.within_s;
@@ -184,7 +184,7 @@ impl StepSequence {
         effects
     }
 
-    /// Does the thing of this index, or waits for the condition after the last.
+    /// Does the action with this index, or checks the condition after the last one.
     fn do_next(&mut self, index: usize, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         if index < step.plan.does.len() {
@@ -205,7 +205,7 @@ impl StepSequence {
         Occurrence { fault: self.first_fault + before + index, number: self.number }
     }
 
-    /// Which of the step's things an occurrence is, if it is what is being done or held.
+    /// Returns the index of an occurrence in the step, if that action is being done or acts now.
     fn index_of(&self, occurrence: Occurrence) -> Option<usize> {
         match self.state {
             StepState::Doing(index) | StepState::Holding(index) if self.occurrence(index) == occurrence => Some(index),
@@ -213,7 +213,8 @@ impl StepSequence {
         }
     }
 
-    /// Something has begun that the step does. A program goes on, and a fault with a time is held.
+    /// Handles the beginning of an action. A program continues to run, and a fault with a time acts
+    /// until it is healed.
     pub fn begun(&mut self, occurrence: Occurrence, now_s: f64) -> Vec<Action> {
         let (Some(index), Some(step)) = (self.index_of(occurrence), self.step()) else { return Vec::new() };
         let fault = &step.plan.does[index];
@@ -227,7 +228,7 @@ impl StepSequence {
         self.do_next(index + 1, now_s)
     }
 
-    /// The program that does it has ended: what is wrong, if anything is.
+    /// Handles the end of the action's program. `failed` is the reason for a failure.
     pub fn ran(&mut self, occurrence: Occurrence, failed: Option<String>, now_s: f64) -> Vec<Action> {
         let (Some(index), Some(step)) = (self.index_of(occurrence), self.step()) else { return Vec::new() };
         let fault = &step.plan.does[index];
@@ -245,7 +246,7 @@ impl StepSequence {
         }
     }
 
-    /// It could not be done.
+    /// Handles an action that could not be done.
     pub fn refused(&mut self, occurrence: Occurrence, reason: String, now_s: f64) -> Vec<Action> {
         match self.index_of(occurrence) {
             Some(_) => self.end(StepResult::ActionFailed, Some(reason), now_s),
@@ -253,7 +254,7 @@ impl StepSequence {
         }
     }
 
-    /// What was held is healed.
+    /// Handles the healing of a fault.
     pub fn healed(&mut self, occurrence: Occurrence, now_s: f64) -> Vec<Action> {
         match (self.index_of(occurrence), self.state) {
             (Some(index), StepState::Holding(_)) => self.do_next(index + 1, now_s),
@@ -261,7 +262,7 @@ impl StepSequence {
         }
     }
 
-    /// What the members say of its condition.
+    /// Handles the members' answer about the condition.
     pub fn asked(&mut self, answer: ConditionAnswer, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Asking) else { return Vec::new() };
         let every_s = step.every_s;
@@ -287,7 +288,7 @@ impl StepSequence {
         self.end(StepResult::TimedOut, Some(why), now_s)
     }
 
-    /// What it broke is healed, and the members are audited.
+    /// Ends the step: heals its faults and audits the members.
     fn end(&mut self, result: StepResult, why: Option<String>, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         let ended = What::StepEnded { step: step.plan.name.clone(), result, done_s: self.done_s, why };
@@ -303,7 +304,8 @@ impl StepSequence {
         effects
     }
 
-    /// What the members said; then the next step, on a target that is good.
+    /// Handles the results of the audits. The next step then begins, after a new start if the
+    /// target failed.
     pub fn audited(&mut self, answers: &[AuditAnswer], now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Auditing) else { return Vec::new() };
         let (name, is_last) = (&step.plan.name, self.is_last());
@@ -322,7 +324,7 @@ impl StepSequence {
         effects
     }
 
-    /// The target has been started anew.
+    /// Handles the new start of the target.
     pub fn rebuilt(&mut self, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Rebuilding) else { return Vec::new() };
         let note = Action::Note(What::TargetRebuilt { after: step.plan.name.clone() });
@@ -330,7 +332,7 @@ impl StepSequence {
         vec![note]
     }
 
-    /// The same step once more, or the next one.
+    /// Moves on to the next repetition of the step, or to the next step.
     fn next(&mut self, now_s: f64) {
         let times = self.step().map_or(1, |step| step.plan.times);
         (self.current, self.number) =

@@ -1,5 +1,5 @@
-//! Where a fleet's generators are, and how they are let go of: processes beside the clients, hosts of the lab, machines behind ssh,
-//! places of a platform.
+//! Placement of a fleet's generators, and their end: processes beside the clients, hosts of the
+//! lab, machines behind ssh, and places of a platform.
 
 use std::io::BufReader;
 use std::net::Shutdown;
@@ -19,41 +19,35 @@ use lab::registry::Registry;
 
 use crate::Error;
 
-/// What holds the generators. Whoever drops this ends them.
+/// Placed generators. Dropping this ends them.
 pub enum PlacedFleet {
-    /// Processes that this one started.
+    /// Processes that this process started.
     Processes(PlacedGenerators),
-    /// Processes on hosts of the lab; they end with it, or with their streams.
+    /// Processes on hosts of the lab. They end with the lab or with their streams.
     OnHosts(Vec<HostedGenerator>),
-    /// On other machines.
+    /// Processes on other machines.
     OverSsh(RemoteGenerators),
-    /// Where a platform has places.
+    /// Processes in places of a platform.
     OnPlatform(PlatformGenerators),
 }
 
 /// A generator on a host of the lab.
 pub struct HostedGenerator {
     name: String,
-    /// Another handle of the stream, to cut it.
+    /// A second handle of the stream, to close it.
     stream: UnixStream,
-    /// What it wrote to its standard error.
+    /// File with its standard error output.
     log: PathBuf,
 }
 
 impl PlacedFleet {
-    /// Starts processes where the calling thread is.
-    ///
-    /// # Errors
-    /// If one cannot be started.
+    /// Starts processes in the same place as the calling thread.
     pub fn processes(fleet: &Fleet, plimsoll: &Path) -> Result<(Self, Vec<GeneratorStream>), Error> {
         let (placed, streams) = PlacedGenerators::raise(fleet, plimsoll)?;
         Ok((Self::Processes(placed), streams))
     }
 
-    /// Starts them on the lab's hosts that are theirs.
-    ///
-    /// # Errors
-    /// If one cannot be started.
+    /// Starts generators on the lab's hosts for generators.
     pub fn on_hosts(
         fleet: &Fleet,
         deployment: &mut Deployment,
@@ -71,10 +65,10 @@ impl PlacedFleet {
         Ok((Self::OnHosts(held), streams))
     }
 
-    /// Sends this program to other machines, and starts them there.
+    /// Sends this program to other machines, and starts it there.
     ///
     /// # Errors
-    /// If one cannot be reached, or cannot run this program.
+    /// A machine cannot be reached, or cannot run this program.
     pub fn over_ssh(
         fleet: &Fleet,
         plimsoll: &Path,
@@ -87,10 +81,11 @@ impl PlacedFleet {
         Ok((Self::OverSsh(placed), streams.into_iter().map(spoken_to).collect()))
     }
 
-    /// Has a platform place them, and sends this program there; `load` is how long the load takes.
+    /// Lets a platform place the generators, and sends this program there. `load` is the duration
+    /// of the load.
     ///
     /// # Errors
-    /// If it does not, or not in time.
+    /// The platform does not place them, or not in time.
     pub fn on_platform(
         fleet: &Fleet,
         load: Duration,
@@ -102,7 +97,7 @@ impl PlacedFleet {
         Ok((Self::OnPlatform(placed), streams.into_iter().map(spoken_to).collect()))
     }
 
-    /// Waits until those end that were told to, and ends the others.
+    /// Waits for the generators that were told to end, and ends the others.
     pub fn end(self) {
         match self {
             Self::Processes(placed) => placed.end(),
@@ -113,7 +108,8 @@ impl PlacedFleet {
         }
     }
 
-    /// Ends all at once; of the generator that is lost, where it was and what it wrote last to its standard error, if that is known.
+    /// Ends all generators at once. Returns the place of the lost generator and its last standard
+    /// error output, as far as they are known.
     #[must_use]
     pub fn end_at_once(self, lost: &str) -> Option<String> {
         let wrote = |said: String| format!("it wrote last: \"{said}\"");
@@ -121,7 +117,7 @@ impl PlacedFleet {
             Self::Processes(placed) => placed.end_at_once(lost).map(wrote),
             Self::OnHosts(held) => {
                 for generator in &held {
-                    // One that has ended has cut it itself.
+                    // A generator that has ended has closed the stream itself.
                     let _ = generator.stream.shutdown(Shutdown::Both);
                 }
                 let lost = held.iter().find(|generator| generator.name == lost)?;
@@ -147,7 +143,7 @@ fn spoken_to(stream: RemoteGeneratorStream) -> GeneratorStream {
     GeneratorStream { name: stream.name, orders, messages }
 }
 
-/// The last line of a file that says something.
+/// Returns the last line of a file that is not blank.
 fn last_line(path: &Path) -> Option<String> {
     let text = std::fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);

@@ -1,10 +1,10 @@
-//! When the target is asked who leads: ahead of a fault of the leader, so that a hook that takes its time does not delay the fault.
-//! Pure, told the time from outside.
+//! Questions for the leader: the target is asked before a fault of the leader is due, so that a
+//! slow hook does not delay the fault. Pure; the caller supplies the time.
 
 use crate::conductor::Action;
 use crate::schedule::Occurrence;
 
-/// Time between the first question and its fault, seconds. The hook's duration is not known yet.
+/// Seconds between the first question and its fault. The hook's duration is not known yet.
 const FIRST_LEAD_S: f64 = 5.0;
 
 /// Margin added to the hook's duration, seconds.
@@ -13,7 +13,7 @@ const MARGIN_S: f64 = 0.1;
 /// The questions of a trial, and the answers to them.
 #[derive(Debug, Default)]
 pub struct LeaderQuestions {
-    /// The longest that the hook has taken, seconds.
+    /// Longest duration of the hook so far, seconds.
     took_s: Option<f64>,
     questions: Vec<Question>,
 }
@@ -31,11 +31,13 @@ struct Question {
 }
 
 impl LeaderQuestions {
-    /// When the target is asked for a fault that is due then; `None` where it has been, or is being asked.
+    /// Returns the time of the question for a fault that is due at `due_s`; `None` if it has been
+    /// asked or runs.
     fn ask_s(&self, occurrence: Occurrence, due_s: f64) -> Option<f64> {
         let ask_s = due_s - self.took_s.map_or(FIRST_LEAD_S, |took_s| 1.5 * took_s + MARGIN_S);
         match self.of(occurrence) {
-            // An answer is asked for again once it is known how late that can be done: the leader may change.
+            // Once the hook's duration is known, the target is asked again as late as possible: the
+            // leader may change.
             Some(question) if question.is_open || question.asked_s >= ask_s => None,
             _ => Some(ask_s),
         }
@@ -45,12 +47,13 @@ impl LeaderQuestions {
         self.questions.iter().find(|question| question.occurrence == occurrence)
     }
 
-    /// The next second at which [`LeaderQuestions::ask`] has something to give, for faults that are due at these times.
+    /// Returns the next second at which [`LeaderQuestions::ask`] has actions to return, for faults
+    /// that are due at these times.
     pub fn next_s(&self, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Option<f64> {
         faults.into_iter().filter_map(|(occurrence, due_s)| self.ask_s(occurrence, due_s)).min_by(f64::total_cmp)
     }
 
-    /// The questions to be asked by now.
+    /// Returns the questions that are due.
     pub fn ask(&mut self, now_s: f64, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Vec<Action> {
         let due = |(occurrence, due_s)| self.ask_s(occurrence, due_s).filter(|at_s| *at_s <= now_s).map(|_| occurrence);
         let due: Vec<Occurrence> = faults.into_iter().filter_map(due).collect();
@@ -65,7 +68,7 @@ impl LeaderQuestions {
         Action::AskLeader(occurrence)
     }
 
-    /// A fault of the leader is due: it begins, or waits for the answer.
+    /// Handles a fault of the leader that is due: it begins, or waits for the answer.
     pub fn begin(&mut self, occurrence: Occurrence, now_s: f64) -> Option<Action> {
         let asked = self.of(occurrence).is_none().then(|| self.open(occurrence, now_s));
         let question = self.questions.iter_mut().find(|question| question.occurrence == occurrence)?;
@@ -73,7 +76,7 @@ impl LeaderQuestions {
         if question.is_due { asked } else { Some(Action::BeginFault(occurrence)) }
     }
 
-    /// The hook has answered.
+    /// Handles the hook's answer.
     pub fn named(&mut self, occurrence: Occurrence, answer: Result<String, String>, now_s: f64) -> Option<Action> {
         let question = self.questions.iter_mut().find(|question| question.occurrence == occurrence)?;
         let took_s = now_s - question.asked_s;
@@ -82,7 +85,7 @@ impl LeaderQuestions {
         std::mem::take(&mut question.is_due).then_some(Action::BeginFault(occurrence))
     }
 
-    /// The answer for a fault that begins.
+    /// Returns the answer for a fault that begins.
     #[must_use]
     pub fn answer(&self, occurrence: Occurrence) -> Option<&Result<String, String>> {
         self.of(occurrence)?.answer.as_ref()

@@ -1,5 +1,5 @@
-//! The conductor: plays a plan, trial by trial, and is interruptible anywhere. A pure core decides, a thin shell does.
-//! It must not measure, judge or print.
+//! The conductor: plays a plan, trial by trial. It can be interrupted at any time. A pure core
+//! decides, and a thin shell acts. This crate does not measure, judge or print.
 
 pub mod conductor;
 mod examples;
@@ -25,7 +25,7 @@ pub use playing::{Run, play, recorded};
 pub use progress::{Interrupts, Observer, ProgressEvent, SecondTotals};
 pub use weight::{heavy, weight_bytes};
 
-/// Why a run could not go on.
+/// The reason why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The lab could not be built, or the target did not start.
@@ -46,7 +46,7 @@ pub enum Error {
     /// A record could not be read back.
     #[error("cannot read the records: {0}")]
     Broken(String),
-    /// A bug of ours.
+    /// A bug in Plimsoll.
     #[error("a bug ended the run: {0}")]
     Panicked(String),
 }

@@ -1,5 +1,5 @@
-//! Who makes a trial's load: the engine's threads in this process, or a fleet of generators. The conductor does not tell them apart but
-//! where one of a fleet is lost.
+//! Makers of a trial's load: the engine's threads in this process, or a fleet of generators. For
+//! the conductor they differ only if a generator is lost.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,34 +19,35 @@ use crate::Error;
 use crate::fleet_placement::PlacedFleet;
 use crate::preparation::{self, Preparation};
 
-/// Between the setup of a fleet and its beginning: time for the records to be begun as well.
+/// Time between the setup of a fleet and its start, in which the recording also starts.
 const LEAD: Duration = Duration::from_secs(1);
 
-/// A load that runs. Dropping it ends it.
+/// A running load. Dropping it ends it.
 pub enum PlayedLoad {
-    /// In this process.
+    /// The load runs in this process.
     Here(RunningLoad),
-    /// In generators.
+    /// The load runs in generators.
     Fleet(RunningFleet, Box<FleetPlaces>),
 }
 
-/// How a load ended badly.
+/// The reason why a load ended early.
 pub enum BadEnd {
-    /// A generator was lost: nobody's error, but the trial is not the one that was asked for.
+    /// A generator was lost. This is no error of Plimsoll, but the trial did not have the planned
+    /// load.
     Lost {
-        /// What the generator is called.
+        /// Name of the generator.
         generator: String,
-        /// When it was last heard, seconds since load start.
+        /// Time of its last message, seconds since load start.
         heard_s: f64,
-        /// In words.
+        /// Description of the reason.
         reason: String,
     },
-    /// Anything else.
+    /// Any other error.
     Error(Error),
 }
 
 impl PlayedLoad {
-    /// No new operations from now on.
+    /// Starts no more operations.
     pub fn stop(&self) {
         match self {
             Self::Here(load) => load.stop(),
@@ -54,7 +55,7 @@ impl PlayedLoad {
         }
     }
 
-    /// Ends now.
+    /// Ends the load at once.
     pub fn abort(&self) {
         match self {
             Self::Here(load) => load.abort(),
@@ -62,7 +63,7 @@ impl PlayedLoad {
         }
     }
 
-    /// Whether it is over, well or badly.
+    /// Whether the load has ended, for whatever reason.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match self {
@@ -71,10 +72,10 @@ impl PlayedLoad {
         }
     }
 
-    /// Waits for the end; the generators that another trial can have, and lets others go.
+    /// Waits for the end. Returns generators that another trial can use, and ends the others.
     ///
     /// # Errors
-    /// What ended it early.
+    /// The reason why the load ended early.
     pub fn join(self) -> Result<Option<RaisedFleet>, BadEnd> {
         match self {
             Self::Here(load) => load.join().map(|_| None).map_err(|error| BadEnd::Error(error.into())),
@@ -86,11 +87,11 @@ impl PlayedLoad {
     }
 }
 
-/// Generators where they are.
+/// Placed generators.
 pub struct FleetPlaces {
     of: Fleet,
     placed: PlacedFleet,
-    /// Files that they have, by name: size and time of the last change.
+    /// Files that the generators have, by name, with size and time of the last change.
     handed_over: BTreeMap<String, (u64, SystemTime)>,
 }
 
@@ -101,10 +102,7 @@ pub struct RaisedFleet {
 }
 
 impl RaisedFleet {
-    /// Begins to speak to generators that were placed.
-    ///
-    /// # Errors
-    /// If the system refuses what that takes.
+    /// Opens the session with placed generators.
     pub fn begin(of: &Fleet, (placed, streams): (PlacedFleet, Vec<GeneratorStream>)) -> Result<Self, Error> {
         Ok(Self {
             session: FleetSession::begin(streams)?,
@@ -112,28 +110,28 @@ impl RaisedFleet {
         })
     }
 
-    /// Has the first of them call the target, as long as it is there.
+    /// Returns a caller that reaches the target through the first generator, as long as that runs.
     #[must_use]
     pub fn caller(&self) -> Option<GeneratorCaller> {
         self.session.caller()
     }
 
-    /// Whether a trial that asks for such a fleet can have them.
+    /// Whether a trial with this `[fleet]` can use these generators.
     #[must_use]
     pub fn suits(&self, fleet: &Fleet) -> bool {
         self.places.of == *fleet
     }
 
-    /// Whether all of them answer still.
+    /// Whether all generators still answer.
     pub fn answers(&mut self, given_up: &dyn Fn() -> bool) -> bool {
         self.session.compare_all_clocks(given_up).is_ok()
     }
 
-    /// Hands over the files that a trial names, as they are written there; those that have not changed since they were last, are there
-    /// already.
+    /// Sends the files that a trial names, by the names used there. Files that have not changed
+    /// since they were last sent are skipped.
     ///
     /// # Errors
-    /// If one cannot be read, or a generator does not take it; they are gone then.
+    /// A file cannot be read, or a generator does not accept it. The generators are ended then.
     pub fn with_files(mut self, names: &[&str], folder: &Path, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
         match self.hand_over(names, folder, given_up) {
             Ok(()) => Ok(self),
@@ -154,10 +152,10 @@ impl RaisedFleet {
         Ok(())
     }
 
-    /// The same, if the first of them can connect to a service.
+    /// Checks that the first generator can connect to a service.
     ///
     /// # Errors
-    /// Why it cannot; they are gone then.
+    /// The reason why it cannot. The generators are ended then.
     pub fn reaching(
         mut self,
         service: (&str, &str),
@@ -170,10 +168,10 @@ impl RaisedFleet {
         }
     }
 
-    /// Has the first of them play a preparation, since this process may not reach the target.
+    /// Plays a preparation on the first generator, because this process may not reach the target.
     ///
     /// # Errors
-    /// If an operation fails for good, or a generator is lost; they are gone then.
+    /// An operation fails for good, or a generator is lost. The generators are ended then.
     pub fn prepare(mut self, orders: &LoadOrder, given_up: &dyn Fn() -> bool) -> Result<(Self, Preparation), Error> {
         if let Err(error) = self.session.set_up_first(&setup_of(orders, &self.places.of), given_up) {
             return Err(explained(error, self.places.placed).into());
@@ -181,7 +179,7 @@ impl RaisedFleet {
         let Self { session, places } = self;
         let clock = Clock::starting_in(session.lead());
         let (sink, intervals) = sync_channel(preparation::PENDING);
-        // Nobody wants to know how clocks compare meanwhile.
+        // Clock comparisons are not needed during a preparation.
         let (clocks, _) = sync_channel(1);
         let running = session.start(clock, 1, sink, clocks)?;
         let history = preparation::recorded(&intervals, given_up, &|| running.abort());
@@ -191,7 +189,7 @@ impl RaisedFleet {
         }
     }
 
-    /// The same, if they can outlast a trial; they are let go of if not.
+    /// Returns the generators if they can outlast a trial. Otherwise ends them.
     fn kept(self) -> Option<Self> {
         if self.places.of.by.is_elsewhere() {
             return Some(self);
@@ -200,14 +198,14 @@ impl RaisedFleet {
         None
     }
 
-    /// Lets them go.
+    /// Ends the generators.
     pub fn end(self) {
         self.session.dismiss();
         self.places.placed.end();
     }
 }
 
-/// What a fleet's end comes to; its processes are gone then.
+/// Converts a fleet's error, and ends its processes.
 fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     match error {
         SessionError::Lost { name, at_s, reason } => {
@@ -218,7 +216,7 @@ fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     }
 }
 
-/// The error, with what the generator said of it where nobody reads.
+/// Adds the generator's last standard error output to the error, and ends the fleet.
 fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     match error {
         SessionError::Generator { name, reason } => {
@@ -229,7 +227,7 @@ fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     }
 }
 
-/// What generators are told of a load.
+/// Returns the setup message of a load for the generators.
 fn setup_of(orders: &LoadOrder, fleet: &Fleet) -> GeneratorSetup {
     GeneratorSetup {
         version: VERSION,
@@ -245,16 +243,16 @@ fn setup_of(orders: &LoadOrder, fleet: &Fleet) -> GeneratorSetup {
     }
 }
 
-/// Generators that are set up and wait for the moment to begin.
+/// Generators that are set up and wait for the start.
 pub struct ReadyFleet {
     raised: RaisedFleet,
 }
 
 impl ReadyFleet {
-    /// Finds what is wrong with the parts of the load and does not depend on a machine: without any of them, and once.
+    /// Checks the parts of the load as far as possible without the generators.
     ///
     /// # Errors
-    /// The first part that cannot be played.
+    /// The problem of the first part that cannot be played.
     pub fn check(fleet: &Fleet, orders: &LoadOrder) -> Result<(), Error> {
         for slice in LoadSlice::deal(fleet.generators, fleet.threads) {
             load::check(&LoadOrder { slice: Some(slice), ..orders.clone() })?;
@@ -262,10 +260,10 @@ impl ReadyFleet {
         Ok(())
     }
 
-    /// Has the generators set up their parts of the load.
+    /// Lets the generators set up their parts of the load.
     ///
     /// # Errors
-    /// If one cannot play its part.
+    /// A generator cannot play its part.
     pub fn set_up(mut raised: RaisedFleet, orders: LoadOrder, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
         let setup = setup_of(&orders, &raised.places.of);
         let threads = raised.places.of.threads;
@@ -275,16 +273,16 @@ impl ReadyFleet {
         }
     }
 
-    /// How far in the future its load has to begin at least.
+    /// Returns the minimum time until the load can start.
     #[must_use]
     pub fn lead(&self) -> Duration {
         self.raised.session.lead().max(LEAD)
     }
 
-    /// Has all begin at the clock's zero.
+    /// Starts all generators at the clock's zero.
     ///
     /// # Errors
-    /// If that is no moment of a generator's clock.
+    /// A generator's clock cannot represent that time.
     pub fn start(
         self,
         clock: Clock,

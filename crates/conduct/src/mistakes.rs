@@ -1,4 +1,4 @@
-//! Checks a plan for invalid requests and for missing or broken files, before any target is
+//! Check of a plan for invalid requests and for missing or broken files, before any target is
 //! started.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use load::{InputFiles, LoadOrder, LoadPurpose};
 
 use crate::preparation;
 
-/// An address for requests to a target that has none yet.
+/// Address in the checked loads, because the target has no address yet.
 const NOBODY: &str = "127.0.0.1:1";
 
 /// Compiles the loads and preparations of the plan, whose files are below `files`.
@@ -30,7 +30,8 @@ pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
     refused
 }
 
-/// The load without the numbers that trials of a sweep differ in: what it sends and the files it names.
+/// Returns the load without the numbers that differ between the trials of a sweep. Its requests and
+/// files remain.
 fn what_is_compiled(load: Load) -> Load {
     let groups = load.groups.into_iter().map(what_is_compiled).collect();
     let rate = load.rate.filter(|rate| matches!(rate, Rate::Replay { .. }));

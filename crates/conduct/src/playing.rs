@@ -1,4 +1,4 @@
-//! Playing a run: what it is made of, its trials in order, and how it ended.
+//! Playing of a run: its inputs, its trials in order, and its ending.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -16,18 +16,18 @@ use record::results::SearchStep;
 use crate::shared_start::KeptParts;
 use crate::{Error, Interrupts, Observer, ProgressEvent, trial};
 
-/// Everything needed to play a plan.
+/// Inputs of a run.
 #[derive(Clone)]
 pub struct Run<'a> {
-    /// The plan.
     pub plan: &'a Plan,
-    /// Its folder, with `experiment.toml`, `plan.json` and `environment.json` already in it.
+    /// The run's folder, which already contains `experiment.toml`, `plan.json` and
+    /// `environment.json`.
     pub folder: &'a RunFolder,
     /// The target's manifest and folder, by name.
     pub targets: &'a dyn Fn(&str) -> Option<(Manifest, PathBuf)>,
     /// The folder that feed files are relative to.
     pub files: PathBuf,
-    /// What no record may have.
+    /// Secrets that no record may contain.
     pub secrets: &'a Secrets,
     /// This program, for targets that are built in.
     pub plimsoll: PathBuf,
@@ -36,10 +36,10 @@ pub struct Run<'a> {
 /// Plays every trial that is not yet done, and writes `ending.json`.
 ///
 /// # Errors
-/// What kept the run from going on; the records reach as far as it got.
+/// The reason why the run could not continue. The records up to that point are kept.
 pub fn play(run: &Run<'_>, observer: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
-    // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
+    // After a panic everything is taken down as usual, and the measurements so far are kept.
     let (mut stops, mut kept) = (Vec::new(), KeptParts::default());
     let playing = AssertUnwindSafe(|| play_trials(run, &registry, observer, interrupts, &mut kept, &mut stops));
     let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
@@ -55,17 +55,14 @@ pub fn play(run: &Run<'_>, observer: &mut dyn Observer, interrupts: &Interrupts)
     played.map(|(how, _)| how)
 }
 
-/// The plan as `plan.json` has it: without secrets.
-///
-/// # Errors
-/// If it cannot be written as JSON.
+/// Returns the plan as it is recorded in `plan.json`: without secrets.
 pub fn recorded(plan: &Plan, secrets: &Secrets) -> std::io::Result<serde_json::Value> {
     let mut plan = serde_json::to_value(plan)?;
     secrets.hide(&mut plan);
     Ok(plan)
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it did not say why").to_owned()
@@ -82,7 +79,7 @@ fn play_trials(
     let mut queue = TrialQueue::begin(run)?;
     let mut number = 0;
     while let Some(trial) = queue.next(run)? {
-        // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
+        // If the user interrupted while the last trial was taken down, no lab is made for the next.
         if number > 0 && interrupts.asked() > 0 {
             return Ok((Ending::Interrupted, None));
         }
@@ -93,7 +90,8 @@ fn play_trials(
         }
         observer.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
         let run_now = Run { plan: &queue.plan, ..run.clone() };
-        // A first start that fails means a wrong file more often than bad luck. A search would have nothing to say.
+        // If the first start fails, a wrong file is more likely than bad luck. A failed trial would
+        // give a search no answer.
         let starts = if number > 1 || queue.plan.find.is_some() { STARTS } else { 1 };
         let (how, reason) = started(&run_now, registry, &trial, kept, observer, interrupts, starts)?;
         observer.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
@@ -108,10 +106,10 @@ fn play_trials(
     Ok((Ending::Done, None))
 }
 
-/// Starts of a target until a trial is given up because of it.
+/// Number of starts of a target before its trial is given up.
 const STARTS: u32 = 3;
 
-/// Plays a trial, again while its target does not start, and says so.
+/// Plays a trial, and repeats it with a notice if its target does not start.
 fn started(
     run: &Run<'_>,
     registry: &lab::registry::Registry,
@@ -133,23 +131,25 @@ fn started(
     trial::play(run, registry, trial, earlier, kept, observer, interrupts)
 }
 
-/// Whether a trial ended because its target did not start, and not because it did not start once more in the middle.
+/// Whether a trial ended because its target did not start at first. A failed restart during the
+/// trial does not count.
 fn did_not_start(folder: &RunFolder, id: &str, error: &Error) -> bool {
     let is_later = |what: &What| matches!(what, What::Phase { phase: Phase::Preparing | Phase::Load });
     let events = record::lines::read_events(&folder.trial(id).events()).map(|events| events.items).unwrap_or_default();
     matches!(error, Error::Lab(error) if error.is_targets()) && !events.iter().any(|event| is_later(&event.what))
 }
 
-/// What is still to be played: of a list what is not done and not beyond where its sweep was stopped, of a search what follows from
-/// what is done. All of it is known from the folder, so that a run can be resumed.
+/// Trials that are still to be played: of a list those that are not done and not beyond their
+/// sweep's stop, of a search those that follow from the finished trials. All of it comes from the
+/// run folder, so that a run can be resumed.
 struct TrialQueue {
     plan: Plan,
     /// Trials of the plan that are not done.
     open: VecDeque<Trial>,
-    /// Trials to be played; `None`: that depends on what they say.
+    /// Number of trials to play; `None` if it depends on their results.
     count: Option<usize>,
     finished: Vec<Finished>,
-    /// Trials that met the condition of the stop rule, each with what it says.
+    /// Trials that met the condition of the stop rule, each with an explanation.
     met: Vec<(Trial, String)>,
 }
 
@@ -170,7 +170,7 @@ impl TrialQueue {
         Ok(queue)
     }
 
-    /// The stop that a trial lies beyond, if it does; the trial is put down under it.
+    /// Returns the stop that excludes a trial, if there is one, and lists the trial there.
     fn left_out<'s>(&self, trial: &Trial, stops: &'s mut Vec<SweepStop>) -> Option<&'s SweepStop> {
         let rule = self.plan.stop.as_ref()?;
         let met = self.met.iter().filter(|(met, _)| rule.leaves_out(trial, met));
@@ -191,7 +191,8 @@ impl TrialQueue {
         stops.get(index)
     }
 
-    /// The next trial. One that a search makes stands in `plan.json` before it is played.
+    /// Returns the next trial. A trial made by a search is added to `plan.json` before it is
+    /// played.
     fn next(&mut self, run: &Run<'_>) -> Result<Option<Trial>, Error> {
         if let Some(open) = self.open.pop_front() {
             return Ok(Some(open));
@@ -204,7 +205,8 @@ impl TrialQueue {
         Ok(Some(next))
     }
 
-    /// Takes in what a finished trial says to its search, or of the condition that stops its sweep.
+    /// Adds the result of a finished trial to its search, and checks the condition that stops its
+    /// sweep.
     fn learn(&mut self, run: &Run<'_>, trial: &Trial) -> Result<Option<SearchStep>, Error> {
         let broken = |error: analysis::Error| Error::Broken(error.to_string());
         let folder = run.folder.trial(&trial.id);
@@ -217,7 +219,7 @@ impl TrialQueue {
     }
 }
 
-/// Whether the folder has this trial's records to its end.
+/// Whether the folder has the complete records of this trial.
 fn is_done(folder: &RunFolder, id: &str) -> bool {
     let Ok(events) = record::lines::read_events(&folder.trial(id).events()) else { return false };
     events.items.last().is_some_and(|event| matches!(event.what, What::Ended { how: Ending::Done, .. }))

@@ -1,4 +1,5 @@
-//! `[[prepare]]`: operations that bring the target into a state before the load, played as a load of few agents that is not measured.
+//! `[[prepare]]`: operations that prepare the target before the load, played as a load of few
+//! agents that is not measured.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -10,23 +11,23 @@ use record::events::HistoryEntry;
 
 use crate::Error;
 
-/// How often an interruption is looked for.
+/// Interval at which interruptions are checked.
 const GLANCE: Duration = Duration::from_millis(10);
-/// Intervals that wait to be looked at.
+/// Number of intervals that may wait for the reader.
 pub const PENDING: usize = 16;
 
-/// What a `[[prepare]]` did to audited keys, on the clock of its own start.
+/// Operations of a `[[prepare]]` on audited keys, on a clock that starts with it.
 pub struct Preparation {
-    /// Zero is that start.
+    /// Clock whose zero is the start of the preparation.
     pub clock: Clock,
     /// Operations on audited keys.
     pub history: Vec<HistoryEntry>,
 }
 
-/// Carries out the orders of one `[[prepare]]`.
+/// Plays one `[[prepare]]`.
 ///
 /// # Errors
-/// If an operation fails for good, or the engine cannot be started.
+/// An operation fails for good, or the engine cannot be started.
 pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
     let clock = Clock::starting_in(Duration::ZERO);
     let (sink, intervals) = sync_channel(PENDING);
@@ -36,7 +37,8 @@ pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Prep
     Ok(Preparation { clock, history })
 }
 
-/// What comes of audited keys until whoever plays ends, which has it aborted once it is `interrupted`.
+/// Collects the operations on audited keys until all senders have ended. Once `interrupted` returns
+/// true, it calls `abort`.
 pub fn recorded(
     intervals: &Receiver<ThreadInterval>,
     interrupted: &dyn Fn() -> bool,
@@ -56,7 +58,7 @@ pub fn recorded(
     }
 }
 
-/// The history of all preparations on the trial's clock, where it lies before zero.
+/// Returns the history of all preparations on the trial's clock, at times before zero.
 pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     let shifted = done.into_iter().flat_map(|preparation| {
         let shift_s = clock.at_s_of(preparation.clock.origin());
@@ -65,7 +67,8 @@ pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     shifted.collect()
 }
 
-/// A `[[prepare]]` as a load: a few agents, the load's feeds and script, and patience with a target that has only just come up.
+/// Returns a `[[prepare]]` as a load: a few agents, the load's feeds and script, and retries for a
+/// target that has just started.
 pub fn load_of(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
     const AGENTS: u64 = 16;
     plan::Load {

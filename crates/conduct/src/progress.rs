@@ -1,4 +1,4 @@
-//! What the conductor tells whoever watches: a progress line, a live view, a test.
+//! Events of a run for an observer: a progress line, a live view, a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -8,57 +8,55 @@ use hdrhistogram::Histogram;
 use record::events::{Ending, SweepStop, What};
 use record::results::SearchStep;
 
-/// Something worth telling while a run goes on.
+/// An event of a run.
 #[derive(Debug)]
 pub enum ProgressEvent<'a> {
-    /// A trial begins: the `number`-th of `of`, counting from 1.
+    /// A trial begins.
     TrialBegins {
-        /// The trial.
         trial: &'a plan::Trial,
-        /// Its place among those to be done.
+        /// Number of the trial among those to be played, from 1.
         number: usize,
-        /// How many are to be done; `None`: a search does not know.
+        /// Number of trials to be played; `None` in a search, which cannot know it.
         of: Option<usize>,
     },
-    /// A trial is not played: its sweep went no higher.
+    /// A trial is skipped because its sweep was stopped.
     NotPlayed {
-        /// The trial.
         trial: &'a plan::Trial,
-        /// Its place, as above.
+        /// Number of the trial among those to be played, from 1.
         number: usize,
-        /// How many are to be done, as above.
+        /// Number of trials to be played, as above.
         of: Option<usize>,
-        /// Where the sweep stopped, and why.
+        /// Place and reason of the stop.
         stop: &'a SweepStop,
     },
-    /// Something happened, `at_s` from load start (before the load: null).
+    /// An event of a trial.
     Happened {
-        /// Seconds since load start.
+        /// Seconds since load start; `None` before the load.
         at_s: Option<f64>,
-        /// What.
+        /// The event.
         what: &'a What,
     },
-    /// A second of load went by.
+    /// A second of load has passed.
     Second(SecondTotals),
     /// A trial ended.
     TrialEnds {
-        /// How.
+        /// Outcome of the trial.
         how: Ending,
-        /// Why, if not done.
+        /// Reason, if the trial is not done.
         reason: Option<&'a str>,
     },
     /// A trial of a search has been analysed.
     Answered {
-        /// The trial.
         trial: &'a plan::Trial,
-        /// What it says of the limits.
+        /// Verdict of the trial on the limits.
         step: &'a SearchStep,
         /// The limits.
         limits: &'a [plan::Requirement],
     },
 }
 
-/// What ended in a second of load, by the books of one generator thread. Threads tell of the same second one after the other.
+/// Operations that ended in a second of load, as counted by one generator thread. The threads
+/// report the same second one after the other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SecondTotals {
     /// End of the second, since load start.
@@ -67,31 +65,31 @@ pub struct SecondTotals {
     pub of_s: f64,
     /// Operations that ended `ok`.
     pub ok: u64,
-    /// … `failed`.
+    /// Operations that ended `failed`.
     pub failed: u64,
-    /// … `timeout`.
+    /// Operations that ended `timeout`.
     pub timeout: u64,
-    /// … `wrong`.
+    /// Operations that ended `wrong`.
     pub wrong: u64,
-    /// Latency of those that ended `ok`, nanoseconds, to two digits; `None` if there were none.
+    /// Latency of the `ok` operations, nanoseconds, to two digits; `None` if there were none.
     pub latency_ns: Option<Box<Histogram<u64>>>,
 }
 
 impl SecondTotals {
-    /// Operations that ended otherwise than `ok`.
+    /// Returns the number of operations that were not `ok`.
     #[must_use]
     pub fn not_ok(&self) -> u64 {
         self.failed + self.timeout + self.wrong
     }
 }
 
-/// Whoever watches.
+/// Receiver of a run's events.
 pub trait Observer {
-    /// Is told.
+    /// Handles an event.
     fn tell(&mut self, event: &ProgressEvent<'_>);
 }
 
-/// How often the user asked for an end: set from a signal's thread, read everywhere.
+/// Interruptions by the user. A signal's thread sets them, and all threads read them.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     asked: AtomicU8,
@@ -100,13 +98,13 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Nobody asked yet.
+    /// Returns a state without any interruption.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The user asks (again). Returns how often by now.
+    /// Records an interruption by the user. Returns their number so far.
     pub fn ask(&self) -> u8 {
         self.any.store(true, Ordering::SeqCst);
         let asked = self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1);
@@ -114,26 +112,27 @@ impl Interrupts {
         asked
     }
 
-    /// Nobody can watch any more, or something broke that the run cannot be trusted after: an end in good order, unless one is asked for
-    /// already. Asking so again and again never becomes more urgent.
+    /// Requests an orderly end, unless one was requested before. It is used if the output has gone,
+    /// or if a defect makes the run unreliable. Repeated requests do not make the end more urgent.
     pub fn ask_once(&self) {
         self.any.store(true, Ordering::SeqCst);
         let _ = self.asked.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// How often the user asked.
+    /// Returns the number of interruptions.
     #[must_use]
     pub fn asked(&self) -> u8 {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// A flag that is true once the user has asked twice: then not even an end in good order is waited for.
+    /// Returns a flag that is set by the second interruption. Then even an orderly end is cut
+    /// short.
     #[must_use]
     pub fn at_once(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.at_once)
     }
 
-    /// A flag that is true once the user has asked, for work that can stop in the middle.
+    /// Returns a flag that is set by the first interruption, for work that can stop in the middle.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.any

@@ -1,5 +1,5 @@
-//! After the load: every audited key is read back into the history, and every member is asked what it
-//! holds until replication has drained. Whether anything was lost is for the analysis to say.
+//! Read-back after the load: reads every audited key into the history, and asks every member for
+//! its contents until replication has drained. The analysis decides whether data was lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,11 @@ use record::replicas::{self, Replica, ReplicaContents};
 use crate::Error;
 use crate::target_calls::{ServiceConnection, TargetCalls};
 
-/// How long an answer may take, and how long a target that is down is waited for.
+/// Time limit for an answer, and for a target that is down.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections to each service.
 const CONNECTIONS: usize = 4;
-/// Keys that are asked for on a connection before the first of them is answered.
+/// Keys that are requested on a connection before the first answer.
 const IN_FLIGHT: usize = 64;
 
 /// Result of a read-back.
@@ -41,13 +41,13 @@ pub struct ReadBack {
 
 /// Parameters of a read-back.
 pub struct ReadBackSetting<'a> {
-    /// How services are called.
+    /// Way to call services.
     pub calls: &'a TargetCalls,
     /// The services, in the order in which agents were assigned to them.
     pub services: &'a [String],
-    /// Whether agents may have gone to another service.
+    /// Setting that decides whether agents may have used another service.
     pub failover: Failover,
-    /// Whether any member listed all its records.
+    /// Whether any member listed all its contents.
     pub members_told: bool,
     /// The trial's clock.
     pub clock: Clock,
@@ -59,19 +59,21 @@ pub struct ReadBackSetting<'a> {
     pub give_up: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
-/// the service that its last writer went to: only there can it be missed. Where that one is silent, or with failover its writer may have
-/// gone to another, any other may have it. Where the protocol has no operation that reads a key, what the members told of all their records is its read-back, if they did.
+/// Reads back every key that an audited write or removal in the history names, and appends the
+/// results. Each key is read from the service that its last writer used, because only there is a
+/// missing key an error. If that service does not answer, or with failover, any other service may
+/// have the key. If the protocol has no operation that reads a key, the members' own lists are the
+/// read-back.
 ///
 /// # Errors
-/// If the history cannot be read or appended to.
+/// The history cannot be read or appended to.
 pub fn read_back(folder: &TrialFolder, setting: &ReadBackSetting<'_>) -> Result<ReadBack, Error> {
     let mut keys = audited_keys(folder)?;
     if setting.failover != Failover::None {
         keys.values_mut().for_each(|writer| writer.agent = None);
     }
     let Some(operation) = read_operation(&setting.calls.protocol) else {
-        // Who was not asked has not failed to answer.
+        // Without lists from members no key was read, but none failed either.
         let keys = if setting.members_told { keys.len() as u64 } else { 0 };
         return Ok(ReadBack { keys, ..ReadBack::default() });
     };
@@ -82,17 +84,17 @@ pub fn read_back(folder: &TrialFolder, setting: &ReadBackSetting<'_>) -> Result<
 
 type Keys = BTreeMap<(String, String), LastWriter>;
 
-/// Who changed a key last.
+/// The last writer of a key.
 #[derive(Debug, Clone, Copy)]
 struct LastWriter {
-    /// Whether it may have changed it: a definite refusal did not.
+    /// Whether the operation may have changed the key. A definite refusal did not.
     had_effect: bool,
     at_s: f64,
-    /// `None` where nobody knows to which service it went: a preparation, or with failover.
+    /// `None` if the service is not known: in a preparation, or with failover.
     agent: Option<u32>,
 }
 
-/// Space and key of everything that was changed, and by whom last.
+/// Returns the space and key of all changed data, with the last writer.
 fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     let history = lines::read::<HistoryEntry>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
     let changed = history
@@ -110,7 +112,7 @@ fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     Ok(keys)
 }
 
-/// The protocol's operation that reads a key.
+/// Returns the protocol's operation that reads a key.
 fn read_operation(protocol: &str) -> Option<&'static Operation> {
     let operations = load::protocols::find(protocol)?.info.operations;
     operations.iter().find(|operation| operation.effect == Effect::Read && takes(operation, "key"))
@@ -120,7 +122,7 @@ fn takes(operation: &Operation, name: &str) -> bool {
     operation.takes.iter().any(|field| field.name == name)
 }
 
-/// Reads keys from services.
+/// Reader of keys from services.
 struct KeyReader<'a> {
     operation: &'static Operation,
     services: Vec<ReadService>,
@@ -131,7 +133,7 @@ struct KeyReader<'a> {
 /// A service that keys are read from.
 struct ReadService {
     address: String,
-    /// When it answered last.
+    /// Time of the last answer.
     answered: Mutex<Instant>,
     is_given_up: AtomicBool,
 }
@@ -140,11 +142,11 @@ struct ReadService {
 struct PendingKey {
     space: String,
     key: String,
-    /// The service that it was written to, if that is known.
+    /// Index of the service that the key was written to, if it is known.
     home: Option<usize>,
-    /// Services that were asked for it without a result.
+    /// Number of services that were asked for the key without a result.
     asked: usize,
-    /// Whether all of these answered.
+    /// Whether all of them answered.
     all_answered: bool,
 }
 
@@ -160,7 +162,8 @@ enum Reading {
 }
 
 impl PendingKey {
-    /// The service to ask next: its own first, then the others. `None` after the last.
+    /// Returns the service to ask next: the key's own first, then the others. `None` after the
+    /// last.
     fn next_of(&self, services: usize) -> Option<usize> {
         let others = (0..services).filter(|index| Some(*index) != self.home);
         self.home.into_iter().chain(others).nth(self.asked)
@@ -182,7 +185,7 @@ impl KeyReader<'_> {
     /// Reads keys until all are read or the time is over, and appends their values to the history.
     fn read_all(&self, folder: &TrialFolder, keys: Keys) -> Result<ReadBack, Error> {
         let count = self.services.len();
-        // Agents were dealt out to the services in turn.
+        // Agents were assigned to the services in turn.
         let home = |agent: u32| agent.saturating_sub(1) as usize % count.max(1);
         let pending = |((space, key), writer): ((String, String), LastWriter)| {
             let home = writer.agent.map(home).filter(|_| count > 0);
@@ -249,7 +252,7 @@ impl KeyReader<'_> {
             for (service, queue) in queues.iter().enumerate() {
                 let keys = queue.lock().unwrap_or_else(PoisonError::into_inner).len();
                 for _ in 1..CONNECTIONS.min(keys.div_ceil(IN_FLIGHT)) {
-                    // Without a thread it only takes longer.
+                    // Without another thread it only takes longer.
                     let _ =
                         thread::Builder::new().name("read-back".to_owned()).spawn_scoped(scope, move || work(service));
                 }
@@ -259,7 +262,8 @@ impl KeyReader<'_> {
         results.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads some keys over one connection, which is made again when it breaks, until patience or the time ends.
+    /// Reads keys over one connection, which is remade when it breaks, until the time limit or
+    /// `PATIENCE` is over.
     fn read(&self, service: &ReadService, connection: &mut ServiceConnection, keys: &[PendingKey]) -> Vec<Reading> {
         let mut readings = vec![Reading::Silent; keys.len()];
         let mut open: Vec<usize> = (0..keys.len()).collect();
@@ -267,7 +271,7 @@ impl KeyReader<'_> {
         let (operation, give_up) = (self.operation, self.setting.give_up);
         while !open.is_empty() && !service.is_given_up.load(Ordering::SeqCst) && !give_up() {
             let is_late = Instant::now() >= self.until;
-            // A service that is down is no reason to call its keys a sample.
+            // Keys of a service that is down are not counted as skipped for lack of time.
             if is_late && service.answered().elapsed() < PATIENCE {
                 open.iter().for_each(|index| readings[*index] = Reading::Skipped);
                 break;
@@ -308,7 +312,7 @@ impl PendingKey {
         with
     }
 
-    /// The history line of its value.
+    /// Returns the history line for the key's value.
     fn read(self, value: Option<String>, at_s: f64) -> HistoryEntry {
         HistoryEntry {
             at_s,
@@ -324,7 +328,8 @@ impl PendingKey {
     }
 }
 
-/// The key's value in an answer, `Some(None)` if the target says there is none, `None` if it says neither.
+/// Returns the key's value in an answer. `Some(None)` means that the target has no such key, and
+/// `None` that the answer is neither.
 fn value(answer: &ClientAnswer) -> Option<Option<String>> {
     match answer.status.as_str() {
         "ok" => Some(answer.field("value").map(|value| String::from_utf8_lossy(value).into_owned())),
@@ -333,36 +338,35 @@ fn value(answer: &ClientAnswer) -> Option<Option<String>> {
     }
 }
 
-/// Between two attempts to reach a target that is down; short enough not to hold up an interruption.
+/// Pause between two attempts to reach a target that is down. It is short, so that an interruption
+/// is noticed soon.
 #[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
 fn pause() {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// Between two rounds, seconds at the machine's own speed.
+/// Seconds between two rounds, at the machine's full speed.
 const PAUSE_S: f64 = 1.0;
-/// Nobody is asked for a third time after so many: what is held against nothing cannot be said to have settled.
+/// Seconds after which there is no third round. The second round always takes place, because
+/// settled contents need two equal rounds.
 const PATIENCE_S: f64 = 10.0;
-/// How often it is looked whether the user wants an end.
+/// Interval at which interruptions are checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What asking came to.
+/// Result of asking the members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadBackResult {
-    /// How often all were asked.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Whether the last two rounds told the same.
+    /// Whether the last two rounds were equal, or the members agreed.
     pub settled: bool,
-    /// Members that told what they hold.
+    /// Number of members that listed their contents.
     pub answered: usize,
 }
 
 /// Asks the members for their contents and writes the answers of the last round. Returns `None` if
 /// the target has no audit. Without audited keys only differences between members matter, so
 /// members that agree are not asked again.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn read_replicas(
     deployment: &mut Deployment,
     folder: &TrialFolder,
@@ -383,7 +387,7 @@ pub fn read_replicas(
     Ok(Some(ReadBackResult { rounds, settled, answered }))
 }
 
-/// Whether so many rounds, which took so long, are followed by one more.
+/// Whether another round follows. `took_s` is the duration of the rounds so far.
 fn asks_again(rounds: u32, took_s: f64) -> bool {
     rounds < 2 || took_s < PATIENCE_S
 }
@@ -402,7 +406,7 @@ fn settled(
     let mut same = is_enough(&last);
     while !(same && last.iter().all(is_final)) && goes_on(rounds) {
         let next = ask();
-        // Why a member fails may be said in other words each time.
+        // The message of a failing member may differ each time.
         same = holdings(&next).eq(holdings(&last)) || is_enough(&next);
         last = next;
         rounds += 1;
@@ -416,17 +420,17 @@ fn agree(told: &[MemberAnswer]) -> bool {
     first.is_some() && holdings(told).all(|holds| holds == first)
 }
 
-/// What each holds, as far as it told.
+/// Returns the contents of each member that listed them.
 fn holdings(told: &[MemberAnswer]) -> impl Iterator<Item = Option<&ReplicaContents>> {
     told.iter().map(|told| told.replica.holds.as_ref().ok())
 }
 
-/// Whether asking again would bring nothing more.
+/// Whether another question to the member would give nothing new.
 fn is_final(told: &MemberAnswer) -> bool {
     told.replica.holds.is_ok() || !told.is_up
 }
 
-/// Waits; false if the user wants an end.
+/// Waits. Returns false if the user interrupts.
 #[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
 fn rest(time: Duration, give_up: &dyn Fn() -> bool) -> bool {
     let until = Instant::now() + time;
@@ -451,7 +455,8 @@ mod tests {
 
     use super::*;
 
-    /// A name service that holds these keys, each with its own name as value.
+    /// Starts a name service that holds these keys, each with its name as value. Returns its
+    /// address.
     fn holding(keys: &'static [&'static str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -494,7 +499,7 @@ mod tests {
             Self(path)
         }
 
-        /// What was found, by key.
+        /// Returns the values read, by key.
         fn found(&self) -> Vec<(String, Option<String>)> {
             let all = lines::read::<HistoryEntry>(&TrialFolder::at(&self.0).history()).unwrap().items;
             let mut found: Vec<_> =
@@ -559,11 +564,11 @@ mod tests {
         let history = [
             wrote(Some(1), "first", 1.0, true),
             wrote(Some(2), "second", 1.0, true),
-            // Agent 3 goes where agent 1 goes, and there is no such key.
+            // Agent 3 uses the same service as agent 1, which has no such key.
             wrote(Some(3), "third", 1.0, true),
             wrote(None, "prepared", -1.0, true),
             wrote(None, "gone", -1.0, true),
-            // The second wrote it last; the first was refused.
+            // The second agent wrote the key last; the first was refused.
             wrote(Some(1), "moved", 1.0, true),
             wrote(Some(2), "moved", 2.0, true),
             wrote(Some(1), "moved", 3.0, false),
@@ -594,7 +599,7 @@ mod tests {
     #[test]
     fn nobody_vouches_for_a_service_that_is_silent() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        // It is asked once, and given up when it has not answered.
+        // The silent service is asked once, and given up without an answer.
         let services = [silent, holding(&["copied"])];
         let scratch = Scratch::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);
         let folder = TrialFolder::at(&scratch.0);
@@ -606,7 +611,7 @@ mod tests {
             until: Instant::now() + setting.within,
             setting: &setting,
         };
-        // As after all patience with it.
+        // The time of the last answer lies beyond the time limit.
         *reader.services[0].answered() = Instant::now() - PATIENCE - PATIENCE;
         assert_eq!(reader.read_all(&folder, audited_keys(&folder).unwrap()).unwrap(), of(1, 1, 0));
         assert_eq!(scratch.found(), [found("copied", Some("copied"))]);
@@ -628,7 +633,7 @@ mod tests {
         assert_eq!(scratch.found(), []);
     }
 
-    /// A Redis server that holds the key `first`, and knows no spaces.
+    /// Starts a Redis server that holds the key `first` and has no spaces. Returns its address.
     fn redis() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -648,7 +653,7 @@ mod tests {
 
     #[test]
     fn many_keys_are_under_way_at_once() {
-        // Answers only when a whole batch has come.
+        // The server answers only after it has received a whole batch.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let serve = move || {
@@ -681,7 +686,8 @@ mod tests {
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
     }
 
-    /// `"a b"`: a member that holds the keys `a` and `b`; `"!"`: one that fails; `"-"`: one that is down.
+    /// Returns answers: `"a b"` is a member that holds the keys `a` and `b`, `"!"` one that fails,
+    /// `"-"` one that is down.
     fn told(says: &[&str]) -> Vec<MemberAnswer> {
         let table = |keys: &str| keys.split_whitespace().map(|key| (key.to_owned(), ReplicaValue::default())).collect();
         let told = |(index, says): (usize, &&str)| MemberAnswer {
@@ -694,7 +700,8 @@ mod tests {
         says.iter().enumerate().map(told).collect()
     }
 
-    /// Plays rounds, the last of them again and again, for at most so many: the last one asked, how many there were, whether it settled.
+    /// Plays at most `at_most` rounds, and repeats the last of `rounds`. Returns the last answers,
+    /// the number of rounds, and whether the contents settled.
     fn play(rounds: &[&[&str]], at_most: u32) -> (Vec<MemberAnswer>, u32, bool) {
         let (mut asked, mut left) = (0, at_most);
         let mut ask = || {
@@ -723,7 +730,7 @@ mod tests {
     #[test]
     fn two_rounds_that_tell_the_same_are_enough() {
         assert_eq!(play(&[&["a", "a"]], 10), (told(&["a", "a"]), 2, true));
-        // That members differ from each other is no reason to go on: only that they still change.
+        // Differences between members do not cause another round; only changes do.
         assert_eq!(play(&[&["a", "a b"]], 10), (told(&["a", "a b"]), 2, true));
         assert_eq!(play(&[&["a", ""], &["a b", "a"], &["a b", "a b"]], 10), (told(&["a b", "a b"]), 4, true));
     }

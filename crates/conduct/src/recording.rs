@@ -1,5 +1,5 @@
-//! How records come to disk while a trial runs: the threads that write what is measured, so that neither
-//! the load nor the probes ever wait for it, and the log of its events.
+//! Recording of a running trial: threads that write the measurements, so that neither the load nor
+//! the probes wait for the disk, and the event log.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -20,63 +20,60 @@ use record::{lines, rows};
 use crate::Error;
 use crate::progress::SecondTotals;
 
-/// Seconds of records that may wait for a slow disk before the sender has to.
+/// Seconds of records that may wait for a slow disk before the sender must wait.
 const PENDING: usize = 64;
 
 /// The recording threads of a trial.
 pub struct Recording {
     load: JoinHandle<Result<(), Error>>,
-    /// Moments around which outcomes are to be written closely.
+    /// Times around which outcomes are written in detail.
     closely: Sender<f64>,
     probes: JoinHandle<Result<(), Error>>,
-    /// May end early: not every target gives figures of its own.
+    /// May end early: not every target publishes metrics.
     metrics: JoinHandle<Result<(), Error>>,
-    /// Likewise: not every target names programs.
+    /// May end early: not every target has programs.
     programs: JoinHandle<Result<(), Error>>,
-    /// Likewise: not every load is made by a fleet.
+    /// May end early: not every load is made by a fleet.
     fleet: JoinHandle<Result<(), Error>>,
 }
 
-/// What passes through here that others want to hear of.
+/// A record that is also of interest outside the recording.
 pub enum RecordingEvent {
-    /// A thread's second.
+    /// Totals of a thread's second.
     Second(SecondTotals),
-    /// Something that a reader of the records must know.
+    /// A note for readers of the records.
     Notice(String),
     /// A failure of a kind that a thread has not met before.
     Example(FailureExample),
 }
 
-/// What is to be recorded of a load.
+/// Settings for the recording of a load.
 pub struct RecordedLoad<'a> {
-    /// The members that clients go to, in the order of the services.
+    /// Members that clients connect to, in the order of the services.
     pub members: &'a [String],
-    /// The audited keys.
+    /// Audited keys that are recorded.
     pub keys: SampledKeys,
-    /// Its length.
+    /// Length of the load, seconds.
     pub load_s: f64,
-    /// Whether a second that not all threads have handed over is left out at its end.
+    /// Whether a final second without data from all threads is left out.
     pub whole_seconds_only: bool,
 }
 
-/// Where the live parts send what they measured.
+/// Senders for the measurements of a trial.
 pub struct RecordSenders {
-    /// For the load.
+    /// Sender for the load.
     pub intervals: SyncSender<ThreadInterval>,
-    /// For the probes.
+    /// Sender for the probes.
     pub samples: SampleSenders,
-    /// For what the target says of itself.
+    /// Sender for the target's own metrics.
     pub metrics: SyncSender<Metric>,
-    /// For how a fleet's clocks compare.
+    /// Sender for comparisons of a fleet's clocks.
     pub clocks: SyncSender<FleetSecond>,
 }
 
 impl Recording {
-    /// Creates the record files and starts the threads; they end when all senders are gone. `before` is the history of
-    /// `[[prepare]]`.
-    ///
-    /// # Errors
-    /// If a file cannot be created.
+    /// Creates the record files and starts the threads, which end when all senders are gone.
+    /// `before` is the history of `[[prepare]]`.
     pub fn begin(
         folder: &TrialFolder,
         clock: Clock,
@@ -112,20 +109,22 @@ impl Recording {
         Ok((recording, RecordSenders { intervals, samples, metrics, clocks }))
     }
 
-    /// A fault begins or ends then, seconds since load start.
+    /// Records outcomes in detail around this time, because a fault begins or ends. Seconds since
+    /// load start.
     pub fn look_closely(&self, at_s: f64) {
-        // Where the recording has ended there is nothing left to be written.
+        // After the recording has ended, there is nothing to write.
         let _ = self.closely.send(at_s);
     }
 
-    /// Whether the load's records are at their end: the load is, or a disk is full, or worse.
+    /// Whether the recording of the load has ended, either with the load or because of an error
+    /// such as a full disk.
     #[must_use]
     pub fn has_load_stopped(&self) -> bool {
         self.load.is_finished()
     }
 
-    /// Whether those of the probes are, although they live. Few targets give any metrics, so the thread for them may well be
-    /// done from the start.
+    /// Whether the recording of the probes has ended although the probes still run. The thread for
+    /// metrics is not checked: few targets have any, so it may end at the start.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.probes.is_finished()
@@ -134,7 +133,7 @@ impl Recording {
     /// Waits until everything is on disk.
     ///
     /// # Errors
-    /// What could not be written.
+    /// The first error of a recording thread.
     pub fn end(self) -> Result<(), Error> {
         let ended = [self.load, self.probes, self.metrics, self.programs, self.fleet].map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::Broken("a recording thread panicked".to_owned())))
@@ -164,7 +163,7 @@ fn record_load(
         moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
         recorder.take(interval)?;
         for news in told {
-            // Nobody may be listening any more; the records do not depend on it.
+            // The receiver may be gone; the records do not depend on it.
             let _ = heard.send(news);
         }
     }
@@ -183,12 +182,12 @@ fn totals(interval: &ThreadInterval) -> SecondTotals {
     second
 }
 
-/// Digits of a latency for whoever watches; the records have more.
+/// Digits of a latency for observers; the records have more.
 const DIGITS: u8 = 2;
 
-/// Latency of what ended `ok`, all operations together.
+/// Returns the latency of all `ok` operations together.
 fn latency(sheet: &HistogramSet) -> Option<Box<Histogram<u64>>> {
-    // It grows as far as it has to, so that nothing falls outside.
+    // The histogram grows as needed, so no value is out of range.
     let mut all = Histogram::new(DIGITS).ok()?;
     for (_, outcome, time, histogram) in sheet.histograms() {
         if (outcome, time) == (Outcome::Ok, Time::Latency) {
@@ -215,19 +214,14 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Begins the trial's `events.jsonl`, in which none of the secrets is ever written.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Creates the trial's `events.jsonl`, in which no secret is ever written.
     pub fn begin(folder: &TrialFolder, secrets: &Secrets) -> std::io::Result<Self> {
         let writer = lines::JsonLinesWriter::create(&folder.events())?;
         Ok(Self { writer, clock: None, before: Vec::new(), secrets: secrets.clone() })
     }
 
-    /// Load starts at this clock's zero: ties the clock to the calendar and writes down what happened before.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Starts the clock, whose zero is load start. Records its calendar time, and the events before
+    /// it.
     pub fn start_clock(&mut self, clock: Clock) -> std::io::Result<()> {
         self.clock = Some(clock);
         let first = Event { at_s: 0.0, what: What::Clock { unix_s: clock.unix_s() } };
@@ -238,10 +232,7 @@ impl EventLog {
         self.writer.flush()
     }
 
-    /// Writes down what happened at that moment.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Records an event at this time.
     pub fn note(&mut self, at: Instant, what: What) -> std::io::Result<()> {
         let Some(clock) = self.clock else {
             self.before.push((at, what));
@@ -262,10 +253,7 @@ impl EventLog {
         Ok(serde_json::from_value(value)?)
     }
 
-    /// Ends the file. A trial whose load never started gets its clock here, so that its events are not lost.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Ends the file. If the load never started, the clock starts here, so that no event is lost.
     pub fn end(mut self) -> std::io::Result<()> {
         if self.clock.is_none() {
             self.start_clock(Clock::starting_in(std::time::Duration::ZERO))?;

@@ -1,4 +1,4 @@
-//! Programs of a step that run on hosts, each on a thread of its own, so that nothing else waits for them.
+//! Programs of a step on hosts, each on a separate thread, so that nothing else waits for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,38 +12,35 @@ use crate::conductor::Input;
 use crate::exercise::{AuditAnswer, ConditionAnswer};
 use crate::schedule::Occurrence;
 
-/// For a program of this machine to be gone after it was killed.
+/// Time limit for a local program to end after it was killed.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the programs are run for.
+/// Purpose of the programs.
 #[derive(Debug, Clone)]
 pub enum TaskPurpose {
-    /// To do something.
+    /// An action.
     Do(Occurrence),
-    /// To ask for a condition.
+    /// A check of a condition.
     Ask(HoldsOn),
-    /// To audit; of each program the audit's name.
+    /// Audits, with the audit's name for each program.
     Audit(Vec<String>),
-    /// To ask who leads, for a fault.
+    /// The question for the leader, for a fault.
     AskLeader(Occurrence),
 }
 
-/// Programs that run.
+/// Running programs.
 pub struct RunningTasks {
     purpose: TaskPurpose,
     hosts: Vec<String>,
     ends: Vec<Option<TaskEnd>>,
     ended: Receiver<(usize, TaskEnd)>,
     must_stop: Arc<AtomicBool>,
-    /// Whether some are processes of this program, which it has to end itself.
+    /// Whether some are child processes on this machine, which must be ended here.
     any_here: bool,
 }
 
 impl RunningTasks {
-    /// Starts them all at once.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
+    /// Starts all programs at once.
     pub fn start(purpose: TaskPurpose, tasks: Vec<HostTask>) -> std::io::Result<Self> {
         let must_stop = Arc::new(AtomicBool::new(false));
         let (sender, ended) = channel();
@@ -54,7 +51,7 @@ impl RunningTasks {
             let (sender, must_stop): (Sender<_>, _) = (sender.clone(), Arc::clone(&running.must_stop));
             let run = move || {
                 let end = task.run(&|| must_stop.load(Ordering::SeqCst));
-                // Nobody listens any more where it was cancelled.
+                // After a cancellation the receiver is gone.
                 let _ = sender.send((index, end));
             };
             std::thread::Builder::new().name("step".to_owned()).spawn(run)?;
@@ -62,7 +59,7 @@ impl RunningTasks {
         Ok(running)
     }
 
-    /// What came of them, once all have ended.
+    /// Returns the result of the programs when all have ended.
     pub fn poll(&mut self) -> Option<Input> {
         for (index, end) in self.ended.try_iter() {
             self.ends[index] = Some(end);
@@ -92,7 +89,8 @@ impl RunningTasks {
 impl Drop for RunningTasks {
     fn drop(&mut self) {
         self.must_stop.store(true, Ordering::SeqCst);
-        // What runs inside a host ends with it; what runs here is waited for, so that nothing is left of it.
+        // A program inside a host ends with the host. For a local program the drop waits, so that
+        // nothing remains.
         let until = Instant::now() + KILLED_WITHIN;
         while self.any_here && self.ends.iter().any(Option::is_none) {
             match self.ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -103,13 +101,14 @@ impl Drop for RunningTasks {
     }
 }
 
-/// What is wrong on which host, if anything is.
+/// Returns the failures with their hosts, or `None` if there are none.
 fn failed(ends: &[(&str, &TaskEnd)]) -> Option<String> {
     let told: Vec<String> = ends.iter().filter_map(|(host, end)| Some(format!("{host}: {}", end.failed()?))).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// What members say of a condition together. One that is lost, or says nothing in time, does not say that it holds.
+/// Combines the members' answers about a condition. A lost or late answer does not count as
+/// holding.
 fn answer(on: HoldsOn, ends: &[(&str, &TaskEnd)]) -> ConditionAnswer {
     let broken: Vec<(&str, &TaskEnd)> =
         ends.iter().filter(|(_, end)| matches!(end, TaskEnd::Exit(code, _) if *code != 1)).copied().collect();

@@ -1,14 +1,15 @@
-//! When each fault begins and is healed: arithmetic over the plan, told the time from outside.
+//! Schedule of faults: the time at which each fault begins and is healed. Pure; the caller supplies
+//! the time.
 
 use experiment::catalog::Heals;
 use experiment::plan::{Fault, When};
 
-/// One occurrence of a fault: which of the plan's faults, and the how-manieth time.
+/// One occurrence of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrence {
     /// Index into the plan's faults.
     pub fault: usize,
-    /// From 1.
+    /// Number of the occurrence, from 1.
     pub number: u32,
 }
 
@@ -26,7 +27,7 @@ struct Active {
     heal_s: Option<f64>,
 }
 
-/// The faults of one trial against its clock.
+/// The faults of one trial, and their current state.
 #[derive(Debug)]
 pub struct FaultSchedule {
     entries: Vec<ScheduledFault>,
@@ -35,7 +36,8 @@ pub struct FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// A schedule over faults and how each heals; none begins at or after `end_s`, the end of the load.
+    /// Returns a schedule of faults with their way of healing. No fault begins at or after `end_s`,
+    /// the end of the load.
     #[must_use]
     pub fn new(faults: impl IntoIterator<Item = (Fault, Heals)>, end_s: f64) -> Self {
         let entries = faults
@@ -53,7 +55,7 @@ impl FaultSchedule {
         Self { entries, active: Vec::new(), end_s }
     }
 
-    /// With faults that begin when a step of an exercise says so.
+    /// Adds faults that begin when a step of an exercise begins them.
     #[must_use]
     pub fn with_steps(mut self, faults: impl IntoIterator<Item = (Fault, Heals)>) -> Self {
         let entry = |(plan, heals)| ScheduledFault { plan, heals, due_s: None, occurred: 1 };
@@ -61,13 +63,14 @@ impl FaultSchedule {
         self
     }
 
-    /// The plan's words for a fault.
+    /// Returns the planned fault.
     #[must_use]
     pub fn plan(&self, occurrence: Occurrence) -> &Fault {
         &self.entries[occurrence.fault].plan
     }
 
-    /// The next second at which [`FaultSchedule::due`] or [`FaultSchedule::heal_due`] has something to give.
+    /// Returns the next second at which [`FaultSchedule::due`] or [`FaultSchedule::heal_due`] has
+    /// occurrences to return.
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
         let begins = self.entries.iter().filter_map(|entry| entry.due_s).filter(|at_s| *at_s < self.end_s);
@@ -75,14 +78,14 @@ impl FaultSchedule {
         begins.chain(heals).min_by(f64::total_cmp)
     }
 
-    /// Takes out a fault that stands from before the load on.
+    /// Removes and returns a fault that acts from before the load.
     pub fn next_standing(&mut self) -> Option<Occurrence> {
         let fault = self.entries.iter().position(|entry| entry.plan.standing && entry.occurred == 0)?;
         self.entries[fault].occurred = 1;
         Some(Occurrence { fault, number: 1 })
     }
 
-    /// The next occurrence of each fault that is planned, and when it begins.
+    /// Returns the next occurrence of each planned fault, with its time.
     pub fn coming(&self) -> impl Iterator<Item = (Occurrence, f64)> + '_ {
         self.entries.iter().enumerate().filter_map(|(fault, entry)| {
             let due_s = entry.due_s.filter(|at_s| *at_s < self.end_s)?;
@@ -90,7 +93,7 @@ impl FaultSchedule {
         })
     }
 
-    /// Takes out the occurrences that begin by now, earliest first.
+    /// Removes and returns the occurrences that begin by now, earliest first.
     pub fn due(&mut self, now_s: f64) -> Vec<Occurrence> {
         let mut due: Vec<(f64, Occurrence)> = Vec::new();
         for (fault, entry) in self.entries.iter_mut().enumerate() {
@@ -106,7 +109,7 @@ impl FaultSchedule {
         due.into_iter().map(|(_, occurrence)| occurrence).collect()
     }
 
-    /// Takes out the occurrences that are to be healed by now.
+    /// Removes and returns the occurrences that are to be healed by now.
     pub fn heal_due(&mut self, now_s: f64) -> Vec<Occurrence> {
         let (due, active) = std::mem::take(&mut self.active)
             .into_iter()
@@ -115,13 +118,14 @@ impl FaultSchedule {
         due.into_iter().map(|active| active.occurrence).collect()
     }
 
-    /// Takes out everything still broken, latest first: what was done last is undone first.
+    /// Removes and returns all active occurrences, latest first: the last fault is healed first.
     pub fn heal_all(&mut self) -> Vec<Occurrence> {
         self.heal_those(|_| true)
     }
 
-    /// The occurrence began to act at `at_s` and was injected by `done_s`; whatever waits for that is now due. It is healed `for` after it
-    /// began, or where a program breaks something, after that has ended: until then nobody knows whether anything is broken.
+    /// Handles an occurrence that began to act at `at_s` and was injected by `done_s`. Faults that
+    /// wait for it are now due. It is healed `for` after it began. If a program injects the fault,
+    /// it is healed `for` after the program has ended, since the fault may not act before.
     pub fn begun(&mut self, occurrence: Occurrence, at_s: f64, done_s: f64) {
         let entry = &self.entries[occurrence.fault];
         let name = entry.plan.name.clone();
@@ -139,14 +143,15 @@ impl FaultSchedule {
         }
     }
 
-    /// A program has begun to break something; for how long that stands counts from its end.
+    /// Handles the start of a program that injects a fault. The fault's duration counts from the
+    /// program's end.
     pub fn program_begun(&mut self, occurrence: Occurrence) {
         if self.entries[occurrence.fault].heals == Heals::AfterFor {
             self.active.push(Active { occurrence, heal_s: None });
         }
     }
 
-    /// That program has ended.
+    /// Handles the end of that program.
     pub fn program_ended(&mut self, occurrence: Occurrence, at_s: f64) {
         let heal_s = self.entries[occurrence.fault].plan.for_s.map(|for_s| at_s + for_s);
         for active in self.active.iter_mut().filter(|active| active.occurrence == occurrence) {
@@ -154,7 +159,7 @@ impl FaultSchedule {
         }
     }
 
-    /// Takes out all of these that is still broken, latest first.
+    /// Removes and returns the active occurrences that `is_meant` selects, latest first.
     pub fn heal_those(&mut self, is_meant: impl Fn(Occurrence) -> bool) -> Vec<Occurrence> {
         let (meant, others) =
             std::mem::take(&mut self.active).into_iter().partition(|active| is_meant(active.occurrence));
@@ -162,7 +167,7 @@ impl FaultSchedule {
         meant.into_iter().rev().map(|active: Active| active.occurrence).collect()
     }
 
-    /// The occurrence was healed; whatever waits for that is now due.
+    /// Handles an occurrence that was healed. Faults that wait for it are now due.
     pub fn healed(&mut self, occurrence: Occurrence, at_s: f64) {
         let name = self.entries[occurrence.fault].plan.name.clone();
         self.wake(&name, true, at_s);

@@ -1,5 +1,6 @@
-//! Single calls of the target's protocol: readiness, the fault `call`, reading back. They are made by this process, or by the first
-//! generator where generators are on machines of their own: what clients reach, this machine may not.
+//! Single operations of the target's protocol: readiness checks, the fault `call`, and reading
+//! back. This process performs them, or the first generator if generators run on other machines,
+//! because this machine may not reach the target.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,29 +11,30 @@ use lab::Caller;
 use load::TlsTrust;
 use load::client::{CallError, Client, ClientAnswer};
 
-/// How long a connection and an answer may take.
+/// Time limit for a connection and for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How the target is called.
+/// Way to call the target.
 #[derive(Clone)]
 pub struct TargetCalls {
     /// Name of the protocol.
     pub protocol: String,
-    /// Whom to trust, where it is spoken to by TLS.
+    /// Certificates to trust, if the protocol uses TLS.
     pub trust: TlsTrust,
-    /// The generator that calls it, once it is known.
+    /// The generator that calls the target, once it is known.
     pub elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
 }
 
 impl TargetCalls {
-    /// The way to a service; nothing is sent yet. A connection and an answer may take so long each.
+    /// Returns a connection to a service; nothing is sent yet. `within` limits the time for
+    /// connecting and for an answer.
     #[must_use]
     pub fn to(&self, service: &str, within: Duration) -> ServiceConnection {
         ServiceConnection { calls: self.clone(), service: service.to_owned(), within, client: None }
     }
 }
 
-/// The way to a service, over a connection that is made when something is called, and made again after it broke.
+/// A connection to a service. It is opened by the first operation, and reopened after it broke.
 pub struct ServiceConnection {
     calls: TargetCalls,
     service: String,
@@ -41,17 +43,17 @@ pub struct ServiceConnection {
 }
 
 impl ServiceConnection {
-    /// Calls an operation and waits for the answer.
+    /// Performs an operation and waits for the answer.
     ///
     /// # Errors
-    /// If there is none.
+    /// There is no answer.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let answer = self.call_all(operation, std::slice::from_ref(with), &|| false).pop();
         answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
     }
 
-    /// Calls an operation again and again, one call behind the other, and waits for the answers, unless `given_up` says that nobody
-    /// wants them.
+    /// Performs an operation once for each set of arguments, and waits for the answers. A generator
+    /// stops early if `given_up` returns true.
     pub fn call_all(
         &mut self,
         operation: &str,
@@ -80,9 +82,9 @@ impl ServiceConnection {
     }
 }
 
-/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
+/// Caller of the target's protocol for the lab: readiness checks and the fault `call`.
 pub struct ProtocolCaller {
-    /// How.
+    /// Way to call the target.
     pub calls: TargetCalls,
     /// Time dilation of the lab: on slow hosts an answer takes longer.
     pub speed: f64,
@@ -105,7 +107,7 @@ impl Caller for ProtocolCaller {
 
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         match self.ask(service, operation, with) {
-            // It was sent, and what would have answered may be what it destroyed.
+            // The operation was sent, and may have destroyed the process that would have answered.
             Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
             Ok(answer) => accepted(&answer),

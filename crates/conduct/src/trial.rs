@@ -1,5 +1,6 @@
-//! A trial as it is played: the thin shell around the conductor performs its effects on the lab and the
-//! load (preparation, load, faults, read-back), and brings back what happened. What comes next it does not decide.
+//! Shell of a trial: performs the conductor's actions on the lab and the load (preparation, load,
+//! faults, read-back), and reports their results to the conductor, which alone decides on the next
+//! action.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -38,13 +39,14 @@ use crate::shared_start::{KeptParts, StandingTarget};
 use crate::target_calls::{ProtocolCaller, TargetCalls};
 use crate::weight::{DiskWatch, audits_one_in};
 
-/// How often processes, signals and the load are looked at.
+/// Interval at which processes, signals and the load are checked.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Plays one trial into its folder; what an earlier attempt left there is removed first. `earlier` is what a reader must know of that.
+/// Plays one trial into its folder, after removing the files of an earlier attempt. `earlier` is a
+/// note on that attempt for readers of the records.
 ///
 /// # Errors
-/// What kept it from being played; by then everything it started is down again.
+/// The reason why the trial could not be played. Everything that it started is down again.
 pub fn play(
     run: &Run<'_>,
     registry: &Registry,
@@ -103,17 +105,17 @@ struct TrialShell<'a> {
     trial: &'a plan::Trial,
     /// Parts that outlast a trial, while no trial uses them.
     kept: &'a mut KeptParts,
-    /// Once they are raised: the one of them that calls the target in this process's place.
+    /// Generator that calls the target in place of this process, once the generators run.
     elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
     folder: TrialFolder,
     event_log: EventLog,
-    /// Failures of which one is recorded for each kind.
+    /// Failures, of which one per kind is recorded.
     examples: ExampleBook,
     observer: &'a mut dyn Observer,
     interrupts: &'a Interrupts,
-    /// How many of the user's interrupts the conductor has been told of.
+    /// Number of the user's interruptions that the conductor knows.
     answered: u8,
-    /// Whether there is room for more records; once there is not, the trial ends.
+    /// Check for free space on the disk; the trial ends when there is too little.
     disk: DiskWatch,
     is_ending: bool,
     clock: Option<Clock>,
@@ -123,19 +125,20 @@ struct TrialShell<'a> {
     load: Option<PlayedLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
-    /// Programs of the step at hand.
+    /// Programs of the current step.
     tasks: Option<RunningTasks>,
-    /// Hooks that are being asked who leads.
+    /// Runs of the hook that names the leader.
     questions: Vec<RunningTasks>,
-    /// What `[[prepare]]` did to audited keys.
+    /// Operations of `[[prepare]]` on audited keys.
     prepared: Vec<Preparation>,
-    /// Hosts that are down before the load begins, and until its end.
+    /// Hosts that are down from before the load to its end.
     down: Vec<String>,
-    /// Held where there is no load, whose recorder would take its end for a breakdown.
+    /// Kept open in a trial without load, because its recorder would take a closed channel for a
+    /// failure.
     no_load: Option<SyncSender<ThreadInterval>>,
     heard_in: Sender<RecordingEvent>,
     heard: Receiver<RecordingEvent>,
-    /// The first thing that went wrong, kept whole for the exit code.
+    /// The first error, kept whole for the exit code.
     error: Option<Error>,
 }
 
@@ -143,7 +146,7 @@ impl TrialShell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
         let mut conductor = Conductor::new(self.trial, self.planned_steps(heals), heals, self.has_replicas());
-        // Each with the moment of what it follows from.
+        // Actions, each with the time of the event that caused it.
         let mut effects: VecDeque<(Instant, Action)> = VecDeque::new();
         let queue = |effects: &mut VecDeque<_>, since, more: Vec<Action>| {
             effects.extend(more.into_iter().map(|effect| (since, effect)));
@@ -163,18 +166,18 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Whether the target can say what its members hold.
+    /// Whether the target can list the contents of its members.
     fn has_replicas(&self) -> bool {
         self.manifest().is_some_and(|manifest| manifest.hooks.contains_key("audit"))
     }
 
-    /// The description of the target, where it is a folder.
+    /// Returns the target's manifest, if the target is a folder.
     fn manifest(&self) -> Option<Manifest> {
         let plan::TargetKind::Folder { name, .. } = &self.trial.target.kind else { return None };
         (self.run.targets)(name).map(|(manifest, _)| manifest)
     }
 
-    /// The steps, with what the target and the lab say of them.
+    /// Returns the steps, with the settings from the target and the lab.
     fn planned_steps(&self, heals: impl Fn(&str) -> Heals) -> Vec<PlannedStep> {
         let manifest = self.manifest();
         let planned = |step: &plan::Exercise| {
@@ -202,12 +205,12 @@ impl TrialShell<'_> {
         self.clock.map_or(-1.0, |clock| clock.at_s_of(at))
     }
 
-    /// Does one thing, which follows from something that happened then; what came of it, and when.
+    /// Performs an action, whose cause happened at `since`. Returns its result with the time.
     fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Action) -> Option<(Instant, Input)> {
         let mut at = None;
         let came = match effect {
             Action::Note(what) => {
-                // What a fault did may have been felt before it was through.
+                // The effect of a fault may appear before its injection is complete.
                 let at = if matches!(what, What::FaultBegun { .. } | What::ActionTaken { .. }) {
                     since
                 } else {
@@ -256,7 +259,8 @@ impl TrialShell<'_> {
         let at = at.unwrap_or_else(Instant::now);
         match came {
             Ok(input) => input.map(|input| (at, input)),
-            // Work that stopped because the user asked is not an error; `wait` brings the interrupt itself.
+            // An interruption stops work with an error, which is ignored here: `wait` returns the
+            // interruption itself.
             Err(_) if self.interrupts.asked() > self.answered => None,
             Err(error) => {
                 let reason = error.to_string();
@@ -266,12 +270,13 @@ impl TrialShell<'_> {
         }
     }
 
-    /// The input, unless the user wants an end: then `wait` brings that instead.
+    /// Returns the input, or `None` if the user has interrupted: `wait` then returns the
+    /// interruption.
     fn unless_interrupted(&self, input: Input) -> Option<Input> {
         (self.interrupts.asked() <= self.answered).then_some(input)
     }
 
-    /// Waits until something happens that the conductor has to know.
+    /// Waits for the next event that concerns the conductor.
     fn wait(&mut self, conductor: &Conductor) -> Input {
         loop {
             let asked = self.interrupts.asked();
@@ -313,7 +318,7 @@ impl TrialShell<'_> {
         }
     }
 
-    /// The first question that is answered, and its answer.
+    /// Returns the first leader question with an answer, and the answer.
     fn answered(&mut self) -> Option<(usize, Input)> {
         self.questions.iter_mut().enumerate().find_map(|(index, question)| Some((index, question.poll()?)))
     }
@@ -383,7 +388,7 @@ impl TrialShell<'_> {
         ProtocolCaller { calls: self.target_calls(), speed: self.trial.lab.speed }
     }
 
-    /// How the target is called, wherever that is done from.
+    /// Returns the way to call the target, from this process or from a generator.
     fn target_calls(&self) -> TargetCalls {
         TargetCalls {
             protocol: self.trial.target.protocol.clone(),
@@ -469,7 +474,7 @@ impl TrialShell<'_> {
         }
     }
 
-    /// With what the trial is played, as far as it lies here.
+    /// Records the versions of all software in the trial, as far as it is on this machine.
     fn note_versions(&mut self) {
         let name = match &self.trial.target.kind {
             plan::TargetKind::Folder { name, .. } => Some(name.as_str()),
@@ -499,8 +504,8 @@ impl TrialShell<'_> {
     }
 }
 
-/// Storage is measured once for each lab of the run; the trials after that have what it got from its records, also if the run is
-/// resumed.
+/// Returns the storage figures of the trial's hosts. They are measured once for each lab of the
+/// run. Later trials, including those of a resumed run, read them from the records.
 fn storage_figures(run: &Run<'_>, trial: &plan::Trial) -> StorageFigures {
     if !trial.lab.measure_storage {
         return StorageFigures::NotAsked;
@@ -512,7 +517,7 @@ fn storage_figures(run: &Run<'_>, trial: &plan::Trial) -> StorageFigures {
     known.map_or(StorageFigures::Measured, StorageFigures::Known)
 }
 
-/// What each host got when it first came up in a trial that was played; `None` if none did.
+/// Returns the figures of each host when it first came up in the trial; `None` if no host came up.
 fn hosts_up(folder: &TrialFolder) -> Option<BTreeMap<String, HostFigures>> {
     let events = record::lines::read_events(&folder.events()).ok()?;
     let mut hosts = BTreeMap::new();
@@ -543,10 +548,12 @@ impl ProgramRunner for OnMember {
     }
 }
 
-/// Between the decision to start the load and its first operation: time for threads and files to get ready.
+/// Time between the decision to start the load and its first operation, for threads and files to
+/// get ready.
 const LEAD: Duration = Duration::from_millis(50);
 
-/// What ended is counted in slots so long; how many of them are written one by one is for the recorder.
+/// Length of a slot in which ended operations are counted. The recorder decides how many slots are
+/// written.
 const SLOT_S: f64 = 0.001;
 
 impl TrialShell<'_> {
@@ -571,12 +578,12 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Where clients go: not to a member that was down before they came.
+    /// Returns the services for clients, without the members that are down from before the load.
     fn services(&self) -> Vec<String> {
         self.deployment.as_ref().map(|deployment| deployment.services_but(&self.down)).unwrap_or_default()
     }
 
-    /// Where each service's own programs are run.
+    /// Returns the hosts on which the programs of each service run.
     fn program_hosts(&self) -> Vec<ProgramHost> {
         let programs =
             self.deployment.as_ref().map(|deployment| deployment.programs_but(&self.down)).unwrap_or_default();
@@ -612,7 +619,7 @@ impl TrialShell<'_> {
     fn begin_load(&mut self) -> Result<(), Error> {
         self.inspect("before_load");
         let fleet = self.raise_fleet()?;
-        // Before the clock is set: long requests take a while.
+        // Compiled before the clock is set, because long requests take a while.
         let here = self.trial.load.clone().filter(|_| fleet.is_none());
         let here = here.map(|load| self.orders(load, LoadPurpose::Measure));
         let compile = |orders| inside(self.deployment.as_ref(), || Ok(load::compile(orders)?));
@@ -650,7 +657,7 @@ impl TrialShell<'_> {
         Ok(())
     }
 
-    /// The generators, wherever they are to be, if others than this process make the load.
+    /// Starts the generators, if the load is not made by this process.
     fn raise_fleet(&mut self) -> Result<Option<ReadyFleet>, Error> {
         let Some((fleet, load)) = self.trial.fleet.as_ref().zip(self.trial.load.as_ref()) else { return Ok(None) };
         let orders = self.orders(load.clone(), LoadPurpose::Measure);
@@ -671,7 +678,8 @@ impl TrialShell<'_> {
         ReadyFleet::set_up(RaisedFleet::begin(fleet, placed)?, orders, &given_up).map(Some)
     }
 
-    /// The generators that outlast trials, of which all answer and one reaches a target that runs already: those of the trial before, or others.
+    /// Returns generators that outlast trials: those of the trial before, or new ones. All of them
+    /// answer, and the first reaches a target that already runs.
     fn raise_elsewhere(&mut self, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
         let raised = self.raised_elsewhere(fleet)?;
         *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = raised.caller();
@@ -684,7 +692,8 @@ impl TrialShell<'_> {
         let (load, tls) = (self.trial.load.as_ref(), &self.trial.target.tls);
         let files: Vec<&str> = load.into_iter().flat_map(|load| load.files()).chain(tls.files()).collect();
         if let Some(mut kept) = self.kept.fleet.take() {
-            // One that was lost between two trials is no trial's fault: all are raised anew.
+            // If a generator was lost between two trials, no trial is to blame: all are started
+            // anew.
             if kept.suits(fleet) && kept.answers(&given_up) {
                 return kept.with_files(&files, &self.run.files, &given_up);
             }
@@ -720,36 +729,36 @@ impl TrialShell<'_> {
             }
             Err(BadEnd::Error(error)) => self.broke(Some(error)),
         };
-        // A hook of the target may take its time: what ended the load is written down before.
+        // A hook of the target may take a long time, so the reason for the end is recorded first.
         self.inspect("after_load");
         ended
     }
 
-    /// What has come of the recording, if it has stopped.
+    /// Returns the input for a recording that has stopped.
     fn look_at_recording(&mut self) -> Option<Input> {
         let recording = self.recording.as_ref()?;
         if recording.has_stopped() {
             return Some(self.recording_broke());
         }
-        // The load's records also end when it does, and that may be seen a moment before its own end. Else nobody takes what it
-        // records, and it ends with an error.
+        // The load's records also end with the load, perhaps shortly before its end is noticed. In
+        // the other case the load cannot deliver its records, and ends with an error.
         (self.load.is_some() && recording.has_load_stopped()).then(|| self.end_load())
     }
 
     fn recording_broke(&mut self) -> Input {
-        // The recording's threads end only when all who give them something have.
+        // The recording's threads end only after all their senders have ended.
         let engine = self.load.take().and_then(|load| {
             load.abort();
             match load.join() {
                 Err(BadEnd::Error(error)) => Some(error),
-                // The recording is what ended the trial.
+                // The recording ended the trial.
                 Ok(_) | Err(BadEnd::Lost { .. }) => None,
             }
         });
         self.broke(engine)
     }
 
-    /// Ends the recording too, and says what ended the trial.
+    /// Ends the recording as well, and returns the cause of the trial's end.
     fn broke(&mut self, engine: Option<Error>) -> Input {
         let error = cause(engine, self.close_records().err());
         let reason = error.to_string();
@@ -762,7 +771,8 @@ impl TrialShell<'_> {
         self.close_records()?;
         let (interrupts, answered) = (self.interrupts, self.answered);
         let give_up = || interrupts.asked() > answered;
-        // First: a read through the service may repair what it finds, and the members are to be seen as they are.
+        // The members come first, in their present state: a read through the service may repair
+        // them.
         let asked = match &mut self.deployment {
             Some(deployment) => read_replicas(deployment, &self.folder, self.trial.has_audited_keys(), &give_up)?,
             None => None,
@@ -789,8 +799,9 @@ impl TrialShell<'_> {
     }
 }
 
-/// What ended a trial whose engine or recording ended early. An engine that only found that nobody takes its records says nothing
-/// of why; any other error of its own is the cause, whichever of the two was seen to end first.
+/// Returns the cause of a trial whose engine or recording ended early. If the engine only found its
+/// recorder gone, the recording's error is the cause. Any other error of the engine is the cause,
+/// in whatever order the two ended.
 fn cause(engine: Option<Error>, recording: Option<Error>) -> Error {
     match (engine, recording) {
         (Some(error), None) => error,
@@ -804,7 +815,7 @@ fn is_only_recorder_gone(error: &Error) -> bool {
     matches!(error, Error::Load(load::Error::RecorderGone) | Error::Fleet(SessionError::RecorderGone))
 }
 
-/// Does something where the clients are.
+/// Does work in the place of the clients.
 fn inside<T: Send>(
     deployment: Option<&Deployment>,
     work: impl FnOnce() -> Result<T, Error> + Send,
@@ -816,7 +827,8 @@ fn inside<T: Send>(
 }
 
 impl TrialShell<'_> {
-    /// Has the target asked who leads. The answer is an input of its own, unless nobody can be asked.
+    /// Starts the hook that names the leader. Its answer is a later input. Returns an input at once
+    /// if the hook cannot run.
     fn ask_leader(&mut self, occurrence: Occurrence) -> Option<Input> {
         let task = match self.deployment.as_ref().map(Deployment::leader_task) {
             Some(task) => task.map_err(|error| error.to_string()),
@@ -832,7 +844,7 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Injects a fault. Returns when it began to act, too, if it did.
+    /// Injects a fault. Also returns the time at which it began to act, if it did.
     fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> (Option<Instant>, Input) {
         let fault = conductor.fault(occurrence);
         let refused = |reason: String| (None, Input::FaultRefused(occurrence, reason));
@@ -873,13 +885,13 @@ impl TrialShell<'_> {
     }
 }
 
-// What a step does by programs, what it asks the members, and the target started anew.
+// Programs and audits of a step, and the new start of the target.
 
-/// A program's own time ends after that of its step, so that the step is what has timed out.
+/// Additional time for a program beyond that of its step, so that the step times out first.
 const BEYOND_STEP: Duration = Duration::from_millis(500);
 
 impl TrialShell<'_> {
-    /// Programs that do something: they are not waited for here.
+    /// Starts the programs of an action. It does not wait for them.
     fn begin_programs(&mut self, conductor: &Conductor, occurrence: Occurrence) -> (Option<Instant>, Input) {
         let at = Instant::now();
         let fault = conductor.fault(occurrence);
@@ -944,7 +956,7 @@ impl TrialShell<'_> {
         conductor.steps().step().map(|step| step.plan.name.clone()).unwrap_or_default()
     }
 
-    /// What the step at hand still has of its time.
+    /// Returns the time left for the current step.
     fn left(&self, conductor: &Conductor) -> Duration {
         Duration::try_from_secs_f64(conductor.steps().left_s(self.now_s())).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! What a run's records weigh: before it begins, from its plan, and whether there is room for more while it is played.
+//! Size of a run's records: estimated from the plan before the run, and the check for free disk
+//! space during the run.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,30 +8,32 @@ use experiment::plan::{Load, Plan, Trial, UnitAmount};
 
 /// Bytes of a row of `outcomes.csv`.
 const OUTCOME: f64 = 24.0;
-/// … of `samples.csv`: of each host itself and its processes.
+/// Bytes of a row of `samples.csv`, for a host or its processes.
 const SAMPLE: f64 = 130.0;
-/// … of `generator.csv`.
+/// Bytes of a row of `generator.csv`.
 const GENERATOR: f64 = 110.0;
-/// … of `attempts.csv`.
+/// Bytes of a row of `attempts.csv`.
 const ATTEMPT: f64 = 20.0;
-/// … of `history.jsonl`.
+/// Bytes of a line of `history.jsonl`.
 const AUDITED: f64 = 250.0;
-/// A line of `load.hlog` is so long at least, grows so much with each operation of its second, and has an end.
+/// Bytes of a line of `load.hlog`: minimum, growth per operation in its second, and maximum.
 const LOG: (f64, f64, f64) = (150.0, 3.0, 2_400.0);
-/// Of an audited closed loop nobody knows how fast it will be; this is a quick one for each agent.
+/// Assumed operations/s per agent in an audited closed loop, whose real rate is not known. A high
+/// value.
 const PER_AGENT: f64 = 200.0;
-/// Each host has a row of its own, and one for a process.
+/// Rows per host in `samples.csv`: one for the host and one for a process.
 const ROWS: f64 = 2.0;
 
-/// Audited operations that are recorded of a trial, about: the check of them is made in memory.
+/// Maximum number of audited operations that a trial records, approximately. The limit exists
+/// because they are checked in memory.
 const MOST_AUDITED: f64 = 500_000.0;
 
-/// A run folder heavier than this is worth a word …
+/// Size from which the user gets a note about the run folder.
 const HEAVY_BYTES: f64 = 1e9;
-/// … or one that takes this share of what is free.
+/// Share of the free space from which the user gets the note.
 const HEAVY_SHARE: f64 = 0.1;
 
-/// About how many bytes the run folder of this plan will have: the records of all its trials.
+/// Returns the approximate size in bytes of this plan's run folder: the records of all trials.
 #[must_use]
 pub fn weight_bytes(plan: &Plan) -> f64 {
     plan.trials.iter().map(of_trial).sum()
@@ -46,7 +49,7 @@ fn of_trial(trial: &Trial) -> f64 {
     let line = per_s.map_or(most, |per_s| (least + each * per_s / operations).min(most));
     // Latency and service time.
     let log = 2.0 * operations * line;
-    // The machine and the generator have rows of their own.
+    // The machine and the generator have separate rows.
     let samples = SAMPLE * ROWS * (trial.lab.hosts.len() as f64 + 1.0);
     let threads = f64::from(load.threads.unwrap_or(1));
     let each_second = log + samples + GENERATOR * threads + ATTEMPT * operations;
@@ -54,12 +57,13 @@ fn of_trial(trial: &Trial) -> f64 {
     each_second * length_s + outcomes + AUDITED * audited(load).min(MOST_AUDITED)
 }
 
-/// Of so many audited keys one is recorded.
+/// Returns N if one of N audited keys is recorded.
 pub(crate) fn audits_one_in(load: &Load) -> u64 {
     (audited(load) / MOST_AUDITED).ceil().max(1.0) as u64
 }
 
-/// In calm loads, of all members together and of each where there are `members`; faults and failures add to them.
+/// Returns the rows of `outcomes.csv` in a calm load: one file for all members, and one for each if
+/// there are several. Faults and failures add rows.
 fn outcome_rows(load: &Load, per_s: Option<f64>, members: usize) -> f64 {
     let [_, wide_us] = load::recorder::widths_us(load.time_s);
     let slots_per_s = 1e6 / wide_us as f64;
@@ -77,7 +81,8 @@ fn audited_of(load: &Load) -> f64 {
     let per_s = per_s.unwrap_or(PER_AGENT * f64::from(load.agents));
     let share = |step: &experiment::plan::Step| f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
     let all: f64 = load.steps.iter().map(share).sum();
-    // A request with many keys has a line for each; how many they are is only known where its units are a number.
+    // A request with many keys has a line for each. Their number is known only if `units` is a
+    // number.
     let lines = |step: &experiment::plan::Step| match (&step.audit_as, &step.units) {
         (Some(audit), Some(UnitAmount::Fixed(units))) if audit.keys.is_some() => *units as f64,
         _ => 1.0,
@@ -87,7 +92,7 @@ fn audited_of(load: &Load) -> f64 {
     if audited > 0.0 { per_s * load.time_s * audited / all } else { 0.0 }
 }
 
-/// What is to be said of a run folder in `out` that will be large: `None` if it will not.
+/// Returns a note if the run folder in `out` will be large.
 #[must_use]
 pub fn heavy(plan: &Plan, out: &Path) -> Option<String> {
     let bytes = weight_bytes(plan);
@@ -100,21 +105,21 @@ pub fn heavy(plan: &Plan, out: &Path) -> Option<String> {
     })
 }
 
-/// `1.4 GB`
+/// Formats a size: `1.4 GB`.
 fn size(bytes: f64) -> String {
     if bytes >= 1e9 { format!("{:.1} GB", bytes / 1e9) } else { format!("{:.0} MB", (bytes / 1e6).max(1.0)) }
 }
 
-/// How much fits on a file system.
+/// Space on a file system.
 struct DiskSpace {
-    /// What may still be written, bytes.
+    /// Free space for this user, bytes.
     free_bytes: u64,
-    /// All of it, bytes.
+    /// Total size, bytes.
     size_bytes: u64,
 }
 
 impl DiskSpace {
-    /// Where a folder is, or will be; `None` if nobody can say.
+    /// Returns the space at a folder, which need not exist yet; `None` if it is not known.
     fn of(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
         let found = folder.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
@@ -123,26 +128,27 @@ impl DiskSpace {
     }
 }
 
-/// The disk is looked at so often.
+/// Interval between two checks of the disk.
 const GLANCE: Duration = Duration::from_secs(1);
-/// On a smaller file system nothing is kept free: there, what is written fits or it does not.
+/// Size below which no space is kept free on a file system.
 const SMALLEST_BYTES: u64 = 16 << 20;
-/// Kept for the last records and the report: this, or a share of the file system if that is less.
+/// Space that is kept for the last records and the report: this much, or a share of the file system
+/// if that is less.
 const KEPT_BYTES: u64 = 64 << 20;
 const KEPT_SHARE: u64 = 8;
 
-/// Watches the file system that records go to.
+/// Check for free space on the file system of the records.
 pub(crate) struct DiskWatch {
     looked: Option<Instant>,
 }
 
 impl DiskWatch {
-    /// Has not looked yet.
     pub fn new() -> Self {
         Self { looked: None }
     }
 
-    /// Why the trial has to end, if there is no room for more; looks once a second at most.
+    /// Returns the reason to end the trial, if there is too little space. Checks at most once a
+    /// second.
     pub fn runs_out(&mut self, folder: &Path) -> Option<String> {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now - looked < GLANCE) {

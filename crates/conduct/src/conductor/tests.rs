@@ -1,5 +1,5 @@
-//! The conductor at every moment: a model of the shell answers its effects, and an interruption is tried at each step.
-//! Not here: real targets (the end-to-end tests have them).
+//! Tests of the conductor: a model of the shell answers its actions, and an interruption is tried
+//! at each step. Real targets are left to the end-to-end tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ fn trial() -> plan::Trial {
     }
 }
 
-/// With a member that is down all the time, and another fault in the load.
+/// Returns a trial with a member that is down all the time, and another fault during the load.
 fn lopsided() -> plan::Trial {
     let mut trial = trial();
     trial.faults[0].standing = true;
@@ -55,7 +55,8 @@ fn lopsided() -> plan::Trial {
     trial
 }
 
-/// Steps that do a fault that is held and a program, wait for what comes at the second question or never, and are audited.
+/// Returns steps that inject a fault with a time and run a program. Their condition holds at the
+/// second check or never, and audits follow.
 fn exercise(trial: &mut plan::Trial) -> Vec<PlannedStep> {
     let fault = |name: &str, for_s, action: Option<&str>| plan::Fault {
         name: name.to_owned(),
@@ -88,7 +89,7 @@ fn exercise(trial: &mut plan::Trial) -> Vec<PlannedStep> {
     trial.steps.iter().map(planned).collect()
 }
 
-/// A shell in which everything works: it answers each effect, keeps the time, and writes down what it did.
+/// A shell in which everything works: it answers each action, keeps the time, and logs the actions.
 struct Model {
     conductor: Conductor,
     now_s: f64,
@@ -99,13 +100,13 @@ struct Model {
     refused: Vec<String>,
     log: Vec<String>,
     finished: Option<Ending>,
-    /// How often a condition was asked.
+    /// Number of times that a condition was checked.
     asked: u32,
-    /// What a program will have done.
+    /// Input that a running program will report.
     running: Option<Input>,
-    /// How long the hook `leader` takes, seconds.
+    /// Duration of the hook `leader`, seconds.
     hook_s: f64,
-    /// When it answers for which fault.
+    /// Pending answers of the hook: the time and the fault.
     questions: VecDeque<(f64, Occurrence)>,
 }
 
@@ -206,7 +207,7 @@ impl Model {
         None
     }
 
-    /// Plays to the end; `intrude` comes after so many effects.
+    /// Plays to the end. `intrude` is an input that arrives after this number of actions.
     fn play(&mut self, intrude: Option<(usize, Input)>) -> usize {
         let mut effects: VecDeque<Action> = self.conductor.begin().into();
         let mut inputs: VecDeque<Input> = VecDeque::new();
@@ -332,7 +333,8 @@ fn beside_a_load_a_trial_lasts_until_both_are_through() {
     let mut steps = exercise(&mut trial);
     let mut model = Model::with_steps(&trial, steps.clone());
     model.play(None);
-    // The load takes 10 s, and what is held and never holds takes 7 s of them.
+    // The load takes 10 s. The steps with a fault and with a condition that never holds take 7 s of
+    // them.
     assert_eq!(model.log[3..], PLAYED);
     steps[3].plan.at_s = Some(12.0);
     let mut model = Model::with_steps(&trial, steps);

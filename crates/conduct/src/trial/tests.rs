@@ -42,7 +42,7 @@ fn plan(trials: Vec<Trial>) -> Plan {
     }
 }
 
-/// A folder below one that is the test's own, which comes first.
+/// Returns a temporary folder for the test, and a run folder inside.
 fn run_folder(test: &str) -> (PathBuf, RunFolder) {
     let runs = std::env::temp_dir().join(format!("plimsoll-conduct-{test}-{}", std::process::id()));
     let folder = RunFolder::create(&runs, test, record::clock::calendar()).unwrap();
@@ -94,7 +94,7 @@ fn an_engines_own_error_outranks_that_the_recording_ended() {
     let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
     let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
     let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
-    // The order in which the two were seen to end changes nothing: both are known by then.
+    // The order in which the two ended does not matter: both errors are known by then.
     assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
     assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");
     assert_eq!(cause(Some(load::Error::RecorderGone), Some(full())), full().to_string());
@@ -103,7 +103,7 @@ fn an_engines_own_error_outranks_that_the_recording_ended() {
     assert!(cause(None, None).contains("ended before the trial"));
 }
 
-/// Somebody who watches and panics.
+/// An observer that panics.
 struct Clumsy;
 
 impl Observer for Clumsy {
