@@ -18,8 +18,8 @@ const ATTEMPT: f64 = 20.0;
 const AUDITED: f64 = 250.0;
 /// Bytes of a line of `load.hlog`: minimum, growth per operation in its second, and maximum.
 const LOG: (f64, f64, f64) = (150.0, 3.0, 2_400.0);
-/// Assumed operations/s per agent in an audited closed loop, whose real rate is not known. A high
-/// value.
+/// Assumed operations/s per agent in an audited closed loop. Its real rate is not known, so this is
+/// a high value.
 const PER_AGENT: f64 = 200.0;
 /// Rows per host in `samples.csv`: one for the host and one for a process.
 const ROWS: f64 = 2.0;

@@ -229,8 +229,8 @@ section! {
 }
 
 impl Metrics {
-    /// Whether this metric is known to go up and down, so that it has no rate, before the target
-    /// has answered. JSON has no types.
+    /// Whether this metric is known to be a gauge, without a rate, before the target has answered.
+    /// JSON has no types, so there the name and `counters` decide.
     #[must_use]
     pub fn is_gauge(&self, name: &str) -> bool {
         let is_counter = name.ends_with("_total") || self.counters.iter().any(|counter| counter == name);

@@ -12,7 +12,6 @@ use crate::tree::{Node, TextSpan, TomlTable};
 /// A part of a trial that cannot be played, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The part.
     pub part: TrialPart,
     /// Description of the mistake.
     pub reason: String,

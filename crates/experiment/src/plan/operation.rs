@@ -371,7 +371,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
     }
 }
 
-/// Returns the placeholder of a number that only agents have.
+/// Returns the name of a placeholder that only agents can fill in.
 fn word_of(part: &TemplatePart) -> &'static str {
     if matches!(part, TemplatePart::Copy(_)) { "copy" } else { "agent" }
 }

@@ -77,8 +77,8 @@ const READ: f64 = 0.5;
 /// bound.
 const SPOILED: f64 = 0.1;
 
-/// Margins are ignored if the edges that they give have a likelihood by side below this share of
-/// the maximum.
+/// Margins are ignored if the sides of the answers make their edges improbable: with a mean
+/// likelihood below this share of the maximum.
 const DISAGREES: f64 = 0.05;
 
 /// Factor by which cells are wider beyond a distance of [`NEAR`] from the values at which answers

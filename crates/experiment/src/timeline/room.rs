@@ -1,5 +1,5 @@
-//! Notes on faults whose effect on clients cannot be measured, because the time before for a
-//! baseline or the time after for recovery is too short.
+//! Notes on faults whose effect on clients cannot be measured: the time before is too short for a
+//! baseline, or the time after too short for recovery.
 
 use crate::duration::show;
 use crate::plan::{Trial, Warmup};
