@@ -1,5 +1,5 @@
-//! How charts are drawn, as SVG: a chart is plain data (panels of lines over one axis), and this room turns it into marks
-//! on paper. Here is what makes texts and colours out of files harmless in it.
+//! Charts as SVG: a chart is plain data (panels of lines over one axis), and this module draws it.
+//! Escapes texts and colours from files, so that they are harmless in the drawing.
 
 pub mod axis;
 pub mod bar_rows;
@@ -9,7 +9,7 @@ pub mod render;
 
 use text::visible;
 
-/// `text` with every character that markup gives a meaning replaced, also inside quotes.
+/// Returns `text` with all markup characters escaped, quotes included.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in visible(text).chars() {
@@ -19,7 +19,7 @@ pub fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Not allowed in XML, so a saved SVG would not open.
+            // XML does not allow the character, so a saved SVG would not open.
             c if c.is_control() && !matches!(c, '\n' | '\t') => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
@@ -27,7 +27,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// JSON that can stand inside a `<script>` element: `</script>` and `<!--` cannot occur in it.
+/// Returns JSON for a `<script>` element: it cannot contain `</script>` or `<!--`.
 pub fn json_in_script(json: &str) -> String {
     visible(json)
         .replace('<', "\\u003c")
@@ -36,7 +36,7 @@ pub fn json_in_script(json: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// A place on paper, to a tenth.
+/// Returns a coordinate, rounded to a tenth.
 pub fn place(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
@@ -46,17 +46,17 @@ pub fn place(value: f64) -> String {
     }
 }
 
-/// Ink that a colour is replaced by if it is not `#rrggbb`.
+/// Colour that replaces anything that is not `#rrggbb`.
 const UNKNOWN: [u8; 3] = [0xd5, 0x5e, 0x00];
 
-/// Paper in light and in dark, as in the page's style.
+/// Background colours in light and in dark mode, as in the page's style.
 const LIGHT: [u8; 3] = [0xff, 0xff, 0xff];
 const DARK: [u8; 3] = [0x16, 0x1b, 0x22];
 
-/// Contrast that lines and areas need: WCAG 2.2, 1.4.11.
+/// Minimum contrast of lines and areas: WCAG 2.2, 1.4.11.
 const CONTRAST: f64 = 3.0;
 
-/// A colour of the same hue for light paper and one for dark paper, each as `#rrggbb`.
+/// Returns two colours of the same hue, for a light and for a dark background, each as `#rrggbb`.
 pub fn legible(colour: &str) -> (String, String) {
     let colour = parsed(colour).unwrap_or(UNKNOWN);
     (hex(toward(colour, [0; 3], LIGHT)), hex(toward(colour, [255; 3], DARK)))
@@ -75,7 +75,7 @@ fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Mixes in as little of `end` as makes the colour stand out from `paper`.
+/// Mixes `end` into the colour, as little as needed for enough contrast with `paper`.
 fn toward(colour: [u8; 3], end: [u8; 3], paper: [u8; 3]) -> [u8; 3] {
     let mixed = |share: f64| -> [u8; 3] {
         std::array::from_fn(|i| (f64::from(colour[i]) * (1.0 - share) + f64::from(end[i]) * share).round() as u8)
@@ -84,13 +84,13 @@ fn toward(colour: [u8; 3], end: [u8; 3], paper: [u8; 3]) -> [u8; 3] {
     shares.map(mixed).find(|mixed| contrast(*mixed, paper) >= CONTRAST).unwrap_or(end)
 }
 
-/// WCAG 2.2, contrast ratio.
+/// Returns the contrast ratio of WCAG 2.2.
 fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// WCAG 2.2, relative luminance.
+/// Returns the relative luminance of WCAG 2.2.
 fn luminance(colour: [u8; 3]) -> f64 {
     let [red, green, blue] = colour.map(|part| {
         let part = f64::from(part) / 255.0;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn colours_from_files_are_made_legible_or_replaced() {
         assert_eq!(legible("#b30000").0, "#b30000");
-        // Yellow vanishes on white, dark blue on dark paper.
+        // Yellow is invisible on white, dark blue on a dark background.
         assert_ne!(legible("#ffff00").0, "#ffff00");
         assert_eq!(legible("#ffff00").1, "#ffff00");
         assert_ne!(legible("#000080").1, "#000080");

@@ -1,5 +1,6 @@
-//! From results to one page and a few words. It reads what the analysis left in the run folder, and must neither judge anew
-//! nor invent: what was not measured is said to be so.
+//! Report page and short texts from a run's results. Reads what the analysis left in the run
+//! folder. The report must not judge again or invent values: it marks a value that was not measured
+//! as such.
 
 pub mod calibration;
 mod charts;
@@ -27,49 +28,50 @@ pub use page::live::{LiveFault, LivePage, LiveTrial, RecoveryClock, RunPhase};
 pub use page::{HeadlineFigure, page};
 pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries, read_series};
 
-/// Why there is no page.
+/// Error when a page is made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A record is there and cannot be read.
+    /// A record exists and cannot be read.
     #[error(transparent)]
     Record(#[from] record::ReadError),
-    /// A template of ours is broken.
+    /// One of Plimsoll's own templates is broken.
     #[error("the page's template `{template}`: {reason}")]
     Template {
-        /// Which.
+        /// Name of the template.
         template: &'static str,
-        /// What the template engine said.
+        /// Message of the template engine.
         reason: String,
     },
 }
 
-/// All that the page shows.
+/// Data of the page.
 #[derive(Debug, Clone)]
 pub struct ReportInput<'a> {
     /// `analysis.json`.
     pub results: &'a Results,
-    /// The plan that was played.
+    /// The plan of the run.
     pub plan: &'a Plan,
-    /// What it ran on; `None` if nobody wrote that down.
+    /// Environment of the run. `None` if it was not recorded.
     pub environment: Option<Environment>,
-    /// Name of the run folder, without the way to it; empty if there is none.
+    /// Name of the run folder, without its path. Empty if there is none.
     pub folder: String,
-    /// What was recorded each second, for each trial that has records.
+    /// Records per second of each trial that has records.
     pub trials: Vec<TrialSeries>,
 }
 
 impl<'a> ReportInput<'a> {
-    /// What the analysis and the plan say alone.
+    /// Returns the input from results and plan alone.
     #[must_use]
     pub fn without_records(results: &'a Results, plan: &'a Plan) -> Self {
         Self { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
     }
 }
 
-/// Reads what the page needs beyond the analysis and the plan: the environment and every trial's records.
+/// Reads the page's other data: the environment and the records of every trial. A missing record
+/// counts as empty.
 ///
 /// # Errors
-/// If a record is there and cannot be read. A missing one is an empty one.
+/// If a record exists and cannot be read.
 pub fn read<'a>(folder: &RunFolder, run: &'a AnalyzedRun, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
     let results = &run.results;
     let trials = results.trials.iter().zip(&run.latencies);
@@ -106,13 +108,13 @@ mod tests {
         RunFolder::at(&PathBuf::from(folder))
     }
 
-    /// As it was analysed when it was recorded.
+    /// Returns the golden run with its recorded analysis.
     fn golden_run(folder: &RunFolder) -> AnalyzedRun {
         let latencies = analysis::analyze_to_draw(folder).unwrap().latencies;
         AnalyzedRun { results: folder.read_results().unwrap().unwrap(), latencies }
     }
 
-    /// What stands between tags is balanced, apart from elements that have no end.
+    /// Checks that all tags are balanced, except elements without an end tag.
     pub(crate) fn assert_balanced(html: &str) {
         const VOID: [&str; 3] = ["!doctype", "meta", "br"];
         let (mut open, mut rest) = (Vec::new(), html);
@@ -128,7 +130,7 @@ mod tests {
             } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
                 open.push(name.clone());
             }
-            // Script and style hold no markup.
+            // Script and style contain no markup.
             if matches!(name.as_str(), "script" | "style") && !tag.starts_with('/') {
                 let close = format!("</{name}>");
                 rest = &rest[rest.find(&close).expect("an element that does not end")..];
@@ -284,7 +286,8 @@ mod tests {
         insta::assert_snapshot!(words::summary(results, &plan, false));
     }
 
-    /// Writes pages to look at: `PAGES=folder cargo test -p plimsoll-report -- --ignored look`.
+    /// Writes pages for visual inspection:
+    /// `PAGES=folder cargo test -p plimsoll-report -- --ignored look`.
     #[test]
     #[ignore = "writes pages to look at"]
     fn look() {

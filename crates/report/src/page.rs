@@ -1,4 +1,5 @@
-//! The page: one HTML file that needs nothing else: what stands where, what the templates are filled with, and the key figures.
+//! The report page: one self-contained HTML file. Defines its layout, the data of its templates,
+//! and the key figures.
 
 pub mod contents;
 pub mod live;
@@ -44,28 +45,28 @@ enum Part {
     Table(TableOf),
     /// Charts of the whole run.
     Charts(fn(&ReportInput) -> Vec<Chart>),
-    /// Charts over what was swept.
+    /// Charts over the swept values.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts: the two of the first screen, small ones, and folded ones.
+    /// Charts of every trial: two on the first screen, small ones, and folded ones.
     Trials([&'static [TrialChart]; 3]),
-    /// What lies in the run folder, and how it is run again.
+    /// Files of the run folder, and the command that runs the experiment again.
     Files,
 }
 
-/// A stretch of the page that its navigation leads to.
+/// A section of the page, with an entry in the navigation.
 struct PageSection {
     id: &'static str,
     name: &'static str,
     parts: &'static [Part],
-    /// Whether its tables are not the first thing a reader wants.
+    /// Whether the section's tables are folded, because they are of secondary interest.
     is_folded: bool,
 }
 
-/// The charts of trials: what a run of one trial begins with.
+/// Id of the section with the charts of trials. The page of a run of one trial starts with it.
 const TRIALS: &str = "trials";
 
-/// The page from top to bottom, below the answer and the key figures.
+/// Sections of the page below the answer and the key figures, from top to bottom.
 const PAGE: &[PageSection] = &[
     PageSection {
         id: "load",
@@ -138,18 +139,18 @@ const PAGE: &[PageSection] = &[
     },
 ];
 
-/// The whole page.
+/// Returns the whole page.
 ///
 /// # Errors
-/// If a template cannot be filled, which is a fault of ours.
+/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn page(input: &ReportInput) -> Result<String, Error> {
     let templates = Templates::new()?;
     let page = filled(input, &templates)?;
     templates.fill("page.html", &page)
 }
 
-/// The templates, ready to be filled. Everything that is put into one is escaped, except what a template marks as safe:
-/// charts, tables that were filled by another template, our own style and script.
+/// The templates, ready to be filled. Every value is escaped, except values that a template marks
+/// as safe: charts, tables filled by another template, and Plimsoll's own style and script.
 pub struct Templates(minijinja::Environment<'static>);
 
 impl Templates {
@@ -170,13 +171,12 @@ impl Templates {
         Ok(Self(environment))
     }
 
-    /// Fills a template.
     pub fn fill(&self, name: &'static str, with: &impl Serialize) -> Result<String, Error> {
         let template = self.0.get_template(name).map_err(|error| broken(name, &error))?;
         template.render(Value::from(Serde(with))).map_err(|error| broken(name, &error))
     }
 
-    /// A table as markup.
+    /// Returns a table as markup.
     pub fn table(&self, table: Table) -> Result<String, Error> {
         self.fill("table.html", &FilledTable { is_half: table.fits_half(), table })
     }
@@ -186,15 +186,16 @@ fn broken(template: &'static str, error: &minijinja::Error) -> Error {
     Error::Template { template, reason: format!("{error:#}") }
 }
 
-/// Points of all lines of a page together; some 12 bytes each.
+/// Limit of points in all lines of a page together; a point takes about 12 bytes.
 const POINTS: usize = 105_000;
-/// Points of a line, at most and at least.
+/// Highest and lowest limit of points in a line.
 const POINTS_OF_LINE: (usize, usize) = (1_500, 80);
-/// Lines that a trial's charts have, roughly, and each host of a lab beside the first.
+/// Approximate number of lines in a trial's charts, and of additional lines for each further host
+/// of a lab.
 const LINES: usize = 35;
 const LINES_OF_HOST: usize = 11;
 
-/// All that stands on the page.
+/// Data of the page's template.
 #[derive(Serialize)]
 pub struct Page {
     style: &'static str,
@@ -209,12 +210,12 @@ pub struct Page {
     reasons: Vec<Reason>,
     /// Figures that can be used, if not all can.
     usable_figures: String,
-    /// Sentences that do not speak against the figures used, as markup.
+    /// Notes that do not speak against the figures used, as markup.
     notes: Vec<String>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
     requirements: Vec<RequirementChip>,
-    /// Those of [`PAGE`] that have anything.
+    /// Sections of [`PAGE`] that are not empty.
     sections: Vec<FilledSection>,
     data: String,
     started: Option<String>,
@@ -224,17 +225,17 @@ pub struct Page {
     plimsoll: Option<String>,
 }
 
-/// A section, filled already.
+/// A section, already filled.
 #[derive(Serialize)]
 struct FilledSection {
     id: &'static str,
     name: &'static str,
     parts: Vec<String>,
-    /// Those that are folded: below the others, beside each other.
+    /// Folded parts: below the others, beside each other.
     folded: Vec<String>,
 }
 
-/// What a part is filled into, and whether it is folded.
+/// Markup of a part, and whether it is folded.
 struct FilledPart {
     markup: String,
     is_folded: bool,
@@ -248,7 +249,7 @@ struct RequirementChip {
     says: String,
 }
 
-/// The charts of a trial, filled already.
+/// The charts of a trial, already filled.
 #[derive(Serialize)]
 struct TrialCharts {
     id: String,
@@ -259,18 +260,18 @@ struct TrialCharts {
     first: Vec<String>,
     small: Vec<String>,
     folded: Vec<String>,
-    /// What the folded ones are.
+    /// Text on the folded charts.
     why: String,
 }
 
-/// The last part of the page.
+/// Data of the page's last section.
 #[derive(Serialize)]
 struct FilesFigures {
     files: Vec<(&'static str, &'static str)>,
     torn: Vec<String>,
 }
 
-/// A row of the matrix that trials are picked from: the repeats of a case.
+/// A row of the matrix for selecting trials: the repeats of a case.
 #[derive(Serialize)]
 struct TrialRow {
     name: String,
@@ -283,12 +284,12 @@ struct TrialsFigures {
     matrix: Vec<TrialRow>,
 }
 
-/// What speaks against a result, and what can be done about it, as markup.
+/// A reason against a result and its remedy, as markup.
 #[derive(Serialize)]
 pub struct Reason {
     what: String,
     remedy: String,
-    /// Whether it weighs less than the verdict.
+    /// Whether the reason is less severe than the verdict.
     is_minor: bool,
 }
 
@@ -321,7 +322,7 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
     if results.trials.len() == 1 {
         sections.sort_by_key(|section| section.id != TRIALS);
     }
-    // The verdict stands beside it, with its reasons.
+    // The verdict and its reasons are beside the answer.
     let answer = analysis::answer::beside_the_verdict(results, input.plan);
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
@@ -332,7 +333,7 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         answer: with_code(&answer),
         findings: analysis::answer::further(results, input.plan).iter().map(|finding| with_code(finding)).collect(),
         verdict: words::verdict(results).0,
-        // Of a void result the answer begins with it.
+        // The answer of a void result already starts with the meaning.
         meaning: match results.verdict.is {
             Trust::Void => String::new(),
             _ => text::stopped(&text::capital(words::meaning(results))),
@@ -361,10 +362,10 @@ pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
     verdict.reasons.iter().enumerate().map(reason).collect()
 }
 
-/// Names between backquotes become code; everything is escaped.
+/// Escapes the text and formats names between backquotes as code.
 pub fn with_code(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
-    // An odd number of backquotes: nothing is meant by them.
+    // With an odd number of backquotes, none of them marks code.
     if parts.len().is_multiple_of(2) {
         return escaped(text);
     }
@@ -375,23 +376,23 @@ pub fn with_code(text: &str) -> String {
     marked.collect()
 }
 
-/// A table as its template takes it.
+/// Data of the table template.
 #[derive(Serialize)]
 struct FilledTable {
     #[serde(flatten)]
     table: Table,
-    /// Whether another one may stand beside it.
+    /// Whether another table fits beside this one.
     is_half: bool,
 }
 
-/// Charts as markup, and the data that goes with them.
+/// Charts as markup, and the data that belongs to them.
 struct FilledCharts<'a> {
     templates: &'a Templates,
     data: serde_json::Map<String, serde_json::Value>,
 }
 
 impl FilledCharts<'_> {
-    /// A part; `None` where the run has nothing for it.
+    /// Fills a part. `None` if the run has nothing for it.
     fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<FilledPart>, Error> {
         let open = |markup| FilledPart { markup, is_folded: false };
         Ok(match part {
@@ -450,7 +451,7 @@ impl FilledCharts<'_> {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
                 verdict: trust_word(trial.verdict.is),
-                // Those of an only trial are the run's.
+                // The reasons of a single trial are those of the run.
                 reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
                 first: self.charts(&first)?,
@@ -467,7 +468,7 @@ fn as_block(charts: String) -> String {
     format!("<section class=\"block grid\">\n{charts}\n</section>")
 }
 
-/// The trials that have charts, a row for each case; none where there is one trial.
+/// Returns the trials that have charts, one row per case. Empty for a single trial.
 fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     if drawn.len() < 2 {
         return Vec::new();
@@ -484,7 +485,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     rows.filter(|row| !row.trials.is_empty()).collect()
 }
 
-/// The requirements beside the verdict, in the words of their table.
+/// Returns the requirements beside the verdict, in the words of their table.
 fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
     let rows = verdicts::requirements(input).map(|table| table.rows).unwrap_or_default();
     let chip = |row: &Row| {
@@ -504,7 +505,7 @@ fn torn(input: &ReportInput) -> Vec<String> {
     trials.map(|series| format!("{}: {}", series.trial, series.torn.join(", "))).collect()
 }
 
-/// What lies in a run folder, for the page's last section.
+/// Files of a run folder, for the page's last section.
 const FILES: [(&str, &str); 14] = [
     ("experiment.toml", "the experiment as it was given"),
     ("plan.json", "what it was resolved into"),
@@ -522,22 +523,22 @@ const FILES: [(&str, &str); 14] = [
     ("trials/…/logs/", "what the processes wrote"),
 ];
 
-/// One of them.
+/// A key figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadlineFigure {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// Its value.
+    /// Value of the figure.
     pub value: String,
-    /// The unit, where it is not part of the value.
+    /// Unit, if it is not part of the value.
     pub unit: String,
-    /// Range, share, or what it was taken from.
+    /// Range, share, or source of the value.
     pub small: String,
-    /// How it is meant.
+    /// Tone: good, bad or neutral.
     pub tone: Tone,
 }
 
-/// The key figures of a run.
+/// Returns the key figures of a run.
 fn key_figures(input: &ReportInput) -> Vec<HeadlineFigure> {
     if !input.results.safe_loads.is_empty() {
         return input.results.safe_loads.iter().map(safe_load).collect();
@@ -636,13 +637,14 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     figures.into_iter().flatten().collect()
 }
 
-/// `from 2 separate moments`; `None` if p99 is sure.
+/// Returns a text such as `from 2 separate moments`, or `None` if p99 is reliable.
 fn moments_of_p99(group: &Group) -> Option<String> {
     let moments = group.counting().filter_map(|trial| trial.unsure_moments("p99")).min()?;
     Some(format!("from {moments} separate {}", if moments == 1 { "moment" } else { "moments" }))
 }
 
-/// What p99 is of all that was due, where some of it had no answer: latencies are of what succeeded.
+/// Returns a note on p99 over all operations, if some had no answer or an error. The key figure
+/// covers only operations that succeeded.
 fn p99_of_all(group: &Group) -> Option<String> {
     let of_all: Vec<_> = group.counting().filter_map(|trial| trial.latency_of_all_us.as_ref()).collect();
     let is_told = |all: &&&Quantiles| all.count >= samples_for(0.99);
@@ -689,7 +691,7 @@ fn back(group: &Group) -> Option<HeadlineFigure> {
     Some(HeadlineFigure { small, ..figure })
 }
 
-/// Energy where there is a figure for it, else CPU time of the target for each call.
+/// Returns the energy of a cycle if known, otherwise the target's CPU time per operation.
 fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
     if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
         let how = "modelled from the profile's watts".to_owned();
@@ -737,7 +739,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
     figures.into_iter().flatten().collect()
 }
 
-/// Every table of the page, in its order.
+/// Returns all tables of the page, in order.
 #[cfg(test)]
 pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<Table>> {
     PAGE.iter()
@@ -753,7 +755,8 @@ mod tests {
 
     #[test]
     fn a_saved_name_is_no_formula_of_a_spreadsheet() {
-        // The script runs in a browser alone; that every cell passes by the guard is what can be seen here.
+        // The script runs only in a browser. This test can only check that every cell passes the
+        // guard.
         let guard = r"typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text";
         let cell = SCRIPT.split("const cell =").nth(1).and_then(|rest| rest.split("};").next()).unwrap();
         assert!(cell.contains(guard), "{cell}");

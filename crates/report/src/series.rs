@@ -1,7 +1,8 @@
-//! What was recorded each second of a trial, read through `record`.
+//! Records of a trial per second, read through `record`.
 //!
-//! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
-//! in each stretch of time, so that what lasted a second is still seen in a night.
+//! A long trial is condensed: of latencies, only quantiles per second are kept; of samples, only
+//! the lowest and highest values in each period. An effect that lasts a second stays visible in a
+//! night.
 
 use std::collections::BTreeMap;
 
@@ -13,83 +14,84 @@ use record::rows::{self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeS
 use crate::Error;
 use crate::drawing::path::{DataPoint, thinned};
 
-/// Counts of members are kept in steps of this, the shortest that their lanes are drawn in, seconds.
+/// Slot length of the counts by member, seconds: the shortest in which their lanes are drawn.
 const STEP_S: f64 = 0.2;
 
-/// The records of a trial that charts are drawn from.
+/// Records of a trial that its charts use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TrialSeries {
-    /// The trial's id.
+    /// Id of the trial.
     pub trial: String,
-    /// What ended in each slot of `outcomes.csv`.
+    /// Operations that ended in each slot of `outcomes.csv`.
     pub outcomes: Vec<OutcomeSlot>,
-    /// Of a long trial, narrower slots of a part of it.
+    /// Narrower slots for a part of a long trial.
     pub fine_outcomes: Vec<OutcomeSlot>,
-    /// What ended at each member; empty where all clients went to the same address.
+    /// Operations that ended at each member. Empty if all clients used the same address.
     pub members: Vec<MemberSeries>,
-    /// Units of work, and parts of answers; empty where no operation counts any.
+    /// Units of work and parts of answers. Empty if no operation counts any.
     pub units: Vec<UnitSecond>,
-    /// Latency of `ok` operations, each second, all operations together.
+    /// Latency of `ok` operations per second, all operations together.
     pub latency: Vec<LatencySecond>,
-    /// The same of each group of agents; empty where the load has no groups.
+    /// Latency of `ok` operations per second for each agent group. Empty if the load has no groups.
     pub groups: Vec<(String, Vec<LatencySecond>)>,
-    /// How the latencies of all `ok` operations are distributed.
+    /// Latency distribution of all `ok` operations.
     pub distribution: LatencyDistribution,
-    /// Attempts each second, by operation.
+    /// Attempts per second, by operation.
     pub by_operation: Vec<CountSeries>,
-    /// The same by result, such as a status of HTTP.
+    /// Attempts per second, by result, such as an HTTP status.
     pub by_result: Vec<CountSeries>,
-    /// Hosts and processes.
+    /// Samples of hosts and processes.
     pub samples: Vec<Sample>,
-    /// What the target told of itself, by metric and host.
+    /// Metrics that the target reported, by metric and host.
     pub metrics: Vec<MetricSeries>,
-    /// The engine's threads.
+    /// Rows of the engine's threads.
     pub generator: Vec<GeneratorSecond>,
-    /// What happened.
     pub events: Vec<Event>,
     /// Names of the record files whose last line was cut off.
     pub torn: Vec<&'static str>,
 }
 
-/// Latencies in buckets, lowest first: the highest of each, microseconds, and how many there are.
+/// Latency buckets, lowest first: highest latency of the bucket, microseconds, and number of
+/// operations.
 pub type LatencyDistribution = Vec<(f64, u64)>;
 
-/// How many attempts of a kind ended in each second since load start, up to the last in which one did.
+/// Name of a kind of attempts, and the number that ended in each second since load start. Ends with
+/// the last second that has any.
 pub type CountSeries = (String, Vec<u64>);
 
-/// Seconds of which attempts are counted, at most: over ten days.
+/// Longest time for which attempts are counted, seconds: over ten days.
 const COUNTED_S: usize = 1_000_000;
 
-/// What ended at a member.
+/// Operations that ended at a member.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemberSeries {
-    /// Its name.
     pub name: String,
-    /// In steps of 0.2 s, or as wide as they were recorded.
+    /// Counts in slots of 0.2 s, or of the recorded length if that is longer.
     pub outcomes: Vec<OutcomeSlot>,
 }
 
-/// A metric that the target told of itself, from one host; what differs only in its labels is added up.
+/// A metric that the target reported, from one host. Series that differ only in their labels are
+/// added up.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MetricSeries {
-    /// Its name, without labels.
+    /// Name without labels.
     pub name: String,
-    /// The host.
     pub host: String,
-    /// What it is.
     pub kind: MetricKind,
-    /// Time, seconds since load start, and value; of a counter its growth per second, in the middle of the time over which it grew.
+    /// Time, seconds since load start, and value. For a counter: its growth per second, at the
+    /// middle of the time over which it grew.
     pub points: Vec<DataPoint>,
 }
 
 impl TrialSeries {
-    /// Unix time of load start, seconds.
+    /// Returns the Unix time of load start, seconds.
     #[must_use]
     pub fn start_unix_s(&self) -> Option<f64> {
         events::start_unix_s(&self.events)
     }
 
-    /// The slots of this time, as narrow as they were recorded: a wide one is replaced where narrow ones hold as much.
+    /// Returns the slots of this time at the highest recorded resolution. Narrow slots replace a
+    /// wide one if they contain the same counts.
     #[must_use]
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
         let count = |slot: &OutcomeSlot| [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
@@ -113,10 +115,11 @@ impl TrialSeries {
     }
 }
 
-/// Reads the records of a trial, of whose log the analysis has made this. What is missing is empty.
+/// Reads the records of a trial. `latency` is the analysis of its interval log. A missing record
+/// counts as empty.
 ///
 /// # Errors
-/// If a file is there and cannot be read, or is broken elsewhere than in its last line.
+/// If a file exists and cannot be read, or is broken elsewhere than in its last line.
 pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<TrialSeries, Error> {
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
@@ -165,7 +168,8 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
     })
 }
 
-/// Adds the attempts of a row, by the second that it is of: the last one may be shorter and ends within its second.
+/// Adds the attempts of a row to its second. The last row can be shorter and ends within its
+/// second.
 fn count_in(counts: &mut BTreeMap<String, Vec<u64>>, name: &str, row: &Attempts) {
     if !counts.contains_key(name) {
         counts.insert(name.to_owned(), Vec::new());
@@ -177,7 +181,7 @@ fn count_in(counts: &mut BTreeMap<String, Vec<u64>>, name: &str, row: &Attempts)
     }
 }
 
-/// Those of each member, and whether one was cut off.
+/// Returns the counts of each member, and whether one file was cut off.
 fn read_members(trial: &TrialFolder) -> Result<(Vec<MemberSeries>, bool), Error> {
     let (mut members, mut torn) = (Vec::new(), false);
     for name in trial.member_names()? {
@@ -199,17 +203,17 @@ fn read_members(trial: &TrialFolder) -> Result<(Vec<MemberSeries>, bool), Error>
     Ok((members, torn))
 }
 
-/// Trials up to this long are held as they were sampled, seconds.
+/// Longest trial whose samples are kept as recorded, seconds.
 const AS_SAMPLED_S: f64 = 4_000.0;
 
-/// Longer ones are cut into so many stretches; no chart has as many points.
+/// Number of periods into which a longer trial is cut. No chart has that many points.
 const STRETCHES: f64 = 2_000.0;
 
-/// What the target told of itself, as it comes in: by name and host.
+/// Metrics that the target reported, by name and host, while they are read.
 #[derive(Default)]
 struct MetricRows(BTreeMap<String, BTreeMap<String, OpenMetric>>);
 
-/// A metric of a host, and the moment whose label sets are being added up.
+/// A metric of a host. The label sets of the current moment are being added up.
 #[derive(Default)]
 struct OpenMetric {
     series: MetricSeries,
@@ -270,15 +274,16 @@ impl OpenMetric {
     }
 }
 
-/// The samples of a trial; of a long one two rows for each stretch of time, host and process: the least and the most of each figure.
+/// Samples of a trial. For a long trial: two rows per period, host and process, with the lowest and
+/// the highest value of each figure.
 struct Samples {
-    /// Length of a stretch; `None`: all are kept as they are.
+    /// Length of a period. `None` keeps all samples.
     stretch_s: Option<f64>,
     kept: Vec<Sample>,
     open: Vec<SampledStretch>,
 }
 
-/// A stretch of time of a host or process.
+/// Lowest and highest values of a host or process in a period.
 struct SampledStretch {
     number: i64,
     least: Sample,
@@ -323,7 +328,8 @@ impl SampledStretch {
     }
 }
 
-/// Puts into `kept` what of `sample` is beyond it. Of CPU, which is drawn as a stack, the whole is looked at and not each part.
+/// Copies those values of `sample` into `kept` that are beyond the kept ones. CPU values are
+/// compared by their sum, because they are drawn as a stack.
 fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
     let busy = |row: &Sample| {
         let parts = [row.cpu_user_pct, row.cpu_system_pct, row.cpu_iowait_pct, row.cpu_steal_pct];
@@ -419,7 +425,7 @@ mod tests {
         assert_eq!(series, TrialSeries { trial: "007".to_owned(), ..TrialSeries::default() });
     }
 
-    /// What lasts a quarter of a second in a day is still a point of the chart, whatever is left out.
+    /// An effect of a quarter of a second in a day is still a point of the chart.
     #[test]
     fn a_spike_of_a_quarter_of_a_second_in_a_day_survives() {
         const DAY_S: u32 = 86_400;

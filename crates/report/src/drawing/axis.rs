@@ -1,33 +1,33 @@
-//! From values to places on paper, and where the ticks of an axis go.
+//! Axes: conversion of values to coordinates, and the positions of ticks.
 
-/// How values are spread over an axis.
+/// Spacing of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// Equal steps.
+    /// Linear.
     Linear,
-    /// Equal factors; values at or below 0 have no place.
+    /// Logarithmic. Values at or below 0 have no coordinate.
     Log,
-    /// The same for 1 / (1 - q) of a quantile q, so that each further nine has as much room as the one before.
+    /// Logarithmic in 1 / (1 - q) for a quantile q, so that each further nine takes the same width.
     Nines,
 }
 
-/// A range of values and the paper it is laid on.
+/// A range of values and its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
-    /// Spacing.
     pub spacing: Spacing,
     /// Value at `start`.
     pub from: f64,
     /// Value at `end`.
     pub to: f64,
-    /// Place of `from`.
+    /// Coordinate of `from`.
     pub start: f64,
-    /// Place of `to`.
+    /// Coordinate of `to`.
     pub end: f64,
 }
 
 impl Axis {
-    /// The place of a value; `None` where it has none. Values out of range are clamped to the axis.
+    /// Returns the coordinate of a value, or `None` if it has none. Clamps values outside the
+    /// range.
     pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.spacing {
             Spacing::Linear => (value - self.from) / (self.to - self.from),
@@ -38,7 +38,8 @@ impl Axis {
     }
 }
 
-/// Ticks at 1, 2 or 5 times a power of ten, at most about `count` of them, all within `from..=to`.
+/// Returns ticks at 1, 2 or 5 times a power of ten within `from..=to`, about `count` of them at
+/// most.
 pub fn linear_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let step = step(to - from, count);
     if !(step.is_finite() && step > 0.0) {
@@ -48,7 +49,7 @@ pub fn linear_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).collect()
 }
 
-/// The step of [`linear_ticks`].
+/// Returns the distance of [`linear_ticks`].
 fn step(range: f64, count: usize) -> f64 {
     let rough = range / count.max(1) as f64;
     let power = 10_f64.powf(rough.log10().floor());
@@ -56,8 +57,8 @@ fn step(range: f64, count: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks; equal steps where the range is
-/// so narrow that there would be next to none.
+/// Returns powers of ten within `from..=to`, and 2 and 5 times them if that gives at most `count`
+/// ticks. For a narrow range with hardly any such tick, returns equal steps.
 pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let within = |factors: &[f64]| -> Vec<f64> {
@@ -79,14 +80,14 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     tens.into_iter().step_by(every.max(1)).collect()
 }
 
-/// 0 %, 50 %, 90 %, 99 % … as 1 / (1 - q).
+/// Returns the ticks 0 %, 50 %, 90 %, 99 % … as 1 / (1 - q).
 pub fn nines_ticks(from: f64, to: f64) -> Vec<f64> {
     let ticks = [1.0, 2.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7].into_iter();
-    // Between many nines the half has no room.
+    // With many nines, the tick at 50 % does not fit.
     ticks.filter(|tick| (from..=to).contains(tick) && (*tick != 2.0 || to < 1e4)).collect()
 }
 
-/// The end of an axis from 0 that holds `largest` and ends on a tick.
+/// Returns the end of an axis from 0 that includes `largest` and ends on a tick.
 pub fn ceiling(largest: f64, count: usize) -> f64 {
     if !(largest.is_finite() && largest > 0.0) {
         return 1.0;
@@ -95,7 +96,7 @@ pub fn ceiling(largest: f64, count: usize) -> f64 {
     (largest / step - 1e-9).ceil().max(1.0) * step
 }
 
-/// The ends of a logarithmic axis around positive values: 1, 2 or 5 times a power of ten.
+/// Returns the ends of a logarithmic axis around positive values: 1, 2 or 5 times a power of ten.
 pub fn log_range(least: f64, most: f64) -> (f64, f64) {
     let below = |value: f64| {
         let power = 10_f64.powf(value.log10().floor());

@@ -1,4 +1,4 @@
-//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet.
+//! Small multiples of bars in one drawing: a row for each case, a column of bars for each figure.
 
 use serde_json::{Value, json};
 
@@ -6,53 +6,49 @@ use super::chart::Ink;
 use super::render::Drawn;
 use super::{escaped, place};
 
-/// Width of the sheet in its own units.
+/// Width of the drawing in its own units.
 const WIDTH: f64 = 960.0;
 const ROW: f64 = 20.0;
 const BLOCK: f64 = 8.0;
 const HEAD: f64 = 50.0;
 const GAP: f64 = 18.0;
 const CHARACTER: f64 = 7.2;
-/// Room right of a bar for its value.
+/// Width right of a bar for its value.
 const VALUE: f64 = 62.0;
 
-/// What is drawn.
+/// The bars, their names and the title.
 pub struct BarRows {
-    /// Unique on the page.
+    /// Id, unique on the page.
     pub id: String,
-    /// What it shows.
     pub title: String,
-    /// What a reader has to know; may be empty.
+    /// Note for the reader; may be empty.
     pub note: String,
-    /// The rows.
     pub rows: Vec<BarRow>,
-    /// The columns.
     pub columns: Vec<BarColumn>,
 }
 
 /// One case.
 pub struct BarRow {
-    /// Its name.
     pub name: String,
-    /// Whether a block of rows begins with it.
+    /// Whether a block of rows begins here.
     pub begins: bool,
-    /// The colour of its bars: that of its variant.
+    /// Colour of the bars, which is the colour of the variant.
     pub ink: Ink,
 }
 
 /// One figure.
 pub struct BarColumn {
-    /// Its name.
+    /// Name of the figure.
     pub head: String,
-    /// Median, smallest and largest for each row; `None`: not measured.
+    /// Median, minimum and maximum for each row. `None` if not measured.
     pub values: Vec<Option<[f64; 3]>>,
-    /// With its unit.
+    /// Formats a value with its unit.
     pub write: fn(f64) -> String,
-    /// Drawn in the colour of failures.
+    /// Whether the bars have the colour of failures.
     pub loss: bool,
 }
 
-/// Draws it; the whiskers run from the smallest to the largest value.
+/// Draws the bars, with whiskers from the minimum to the maximum.
 pub fn drawn(bars: &BarRows) -> Drawn {
     let longest = bars.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) as f64;
     let left = (longest * CHARACTER + 14.0).clamp(70.0, 330.0);
@@ -133,7 +129,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(43).chain(['…']).collect()
 }
 
-/// Rows as they are saved: a line for each case.
+/// Returns the data for saving: one row per case.
 fn data(bars: &BarRows) -> Value {
     let names: Vec<&str> = bars.rows.iter().map(|row| row.name.as_str()).collect();
     let columns: Vec<Value> = bars

@@ -1,121 +1,118 @@
-//! A chart as plain data, before it is drawn.
+//! Data of a chart before it is drawn.
 
 use text::numbers;
 
 use super::axis::Spacing;
 use super::path::DataPoint;
 
-/// One chart: panels above each other over one axis.
+/// One chart: panels above each other over a shared horizontal axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Unique on the page; letters, digits and hyphens.
+    /// Id, unique on the page: letters, digits and hyphens.
     pub id: String,
-    /// What it shows.
     pub title: String,
-    /// What a reader has to know to read it; empty if nothing.
+    /// Note that a reader needs to understand the chart; may be empty.
     pub note: String,
-    /// The axis below all panels.
+    /// Horizontal axis below all panels.
     pub x: AxisRange,
-    /// From top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
-    /// What happened when.
+    /// Events to mark, such as faults.
     pub marks: Vec<Mark>,
-    /// Stretch outside of which figures are not taken from; drawn as a grey veil over the rest.
+    /// Measured part of the load. The rest is drawn under a grey veil, because no figures come from
+    /// it.
     pub measured: Option<[f64; 2]>,
 }
 
-/// The axis below the panels.
+/// The horizontal axis of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AxisRange {
-    /// Its left end.
+    /// Value at the left end.
     pub from: f64,
-    /// Its right end.
+    /// Value at the right end.
     pub to: f64,
-    /// Spacing.
     pub spacing: Spacing,
-    /// Of its values: `s`, `agents`.
+    /// Unit of the values: `s`, `agents`.
     pub unit: String,
-    /// Whether positive values get a plus: seconds around a fault.
+    /// Whether positive values get a plus sign, as for seconds around a fault.
     pub signed: bool,
-    /// Names of the values 0, 1, 2 …, where they are no numbers: `100mbit`, `5mbit`. Empty: they are.
+    /// Names of the values 0, 1, 2 … if the values are not numbers: `100mbit`, `5mbit`. Empty for
+    /// numbers.
     pub names: Vec<String>,
     /// Values with a tick. If empty, ticks are at round values.
     pub ticks: Vec<f64>,
 }
 
-/// One panel.
+/// One panel of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// What its values are: `operations per second`.
+    /// Quantity: `operations per second`.
     pub label: String,
-    /// Their unit.
+    /// Unit of the values.
     pub unit: PanelUnit,
-    /// Spacing of the upright axis.
+    /// Spacing of the vertical axis.
     pub spacing: Spacing,
-    /// How high it is drawn.
+    /// Height of the drawing.
     pub height: f64,
-    /// At least up to here, such as 100 %.
+    /// Minimum value at the end of the axis, such as 100 %.
     pub at_least_to: Option<f64>,
-    /// The axis ends here where values reach it, as they cannot be larger: 100 % of a whole. What is, by an inexact sample, is drawn here.
+    /// Maximum value at the end of the axis, because larger values are impossible, such as 100 % of
+    /// a whole. A larger value from an inexact sample is drawn at the end.
     pub at_most_to: Option<f64>,
-    /// What is drawn in it.
     pub lines: Vec<ChartLine>,
-    /// Values to compare with: name and value.
+    /// Reference values: name and value.
     pub levels: Vec<(String, f64)>,
-    /// Said instead of lines where there are none.
+    /// Text that replaces the lines if there are none.
     pub remark: String,
 }
 
 /// One line, area or row of bars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartLine {
-    /// Its name.
     pub name: String,
-    /// Its colour.
     pub ink: Ink,
-    /// How it is drawn.
     pub shape: LineStyle,
-    /// Its points, by their place on the axis below; `None` is a gap.
+    /// Points by their value on the horizontal axis. `None` is a gap.
     pub points: Vec<DataPoint>,
 }
 
-/// How a line is drawn. Where lines cross, the pattern tells them apart without colour.
+/// Style of a line. The pattern distinguishes crossing lines without colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineStyle {
-    /// A line.
+    /// A solid line.
     Solid,
-    /// A line of dashes.
+    /// A dashed line.
     Dashed,
-    /// A line of dots.
+    /// A dotted line.
     Dotted,
-    /// A dot for each point, and no line. The legend leaves it out: its colour says whose it is.
+    /// One dot per point, without a line. Not in the legend: the colour shows the line that the
+    /// dots belong to.
     Dots,
-    /// A line with its area filled down to 0.
+    /// A line with the area down to 0 filled.
     Filled,
-    /// A line, and the area between it and the line before it washed in.
+    /// A line with the area between it and the previous line tinted.
     Band,
-    /// An area on top of the stacked one before it.
+    /// An area stacked on the previous stacked area.
     Stacked,
-    /// Bars from 0; the number is their width on the axis below, in thousandths of its unit.
+    /// Bars from 0. The number is their width on the horizontal axis, in thousandths of its unit.
     Bars(u32),
 }
 
-/// Something that happened.
+/// An event on the chart, such as a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// When it began.
+    /// Start of the event.
     pub at: f64,
-    /// From when on its effect is shaded, where that is not `at`.
+    /// Start of the shaded effect, if it differs from `at`.
     pub since: Option<f64>,
-    /// Until when its effect is shaded; `None`: nothing is shaded.
+    /// End of the shaded effect. `None` for no shade.
     pub until: Option<f64>,
-    /// In words.
     pub label: String,
-    /// `#rrggbb`, for light and for dark paper; `None`: the ink of the axis.
+    /// Colours `#rrggbb` for a light and for a dark background. `None` for the colour of the axis.
     pub colours: Option<(String, String)>,
 }
 
-/// Colours, by what they stand for; the page's style says which colour that is in light and in dark.
+/// Colours by meaning. The page's style defines each colour in light and in dark mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are named after what they stand for, or numbered")]
 pub enum Ink {
@@ -134,7 +131,7 @@ pub enum Ink {
 }
 
 impl Ink {
-    /// Its class in the page's style.
+    /// Returns the colour's class in the page's style.
     pub fn class(self) -> &'static str {
         match self {
             Self::Ok => "i-ok",
@@ -152,23 +149,24 @@ impl Ink {
         }
     }
 
-    /// The colour of the n-th variant or curve, where colour alone tells them apart: in lines over a load, and in bars.
+    /// Returns the colour of the n-th variant or curve, if colour alone distinguishes them: in
+    /// lines over a load, and in bars.
     pub fn of_curve(index: usize) -> Self {
         let inks = [Self::One, Self::Three, Self::Two, Self::Four, Self::Five];
         inks[index % inks.len()]
     }
 
-    /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike, because 5 and 3
-    /// have no common factor.
+    /// Returns colour and pattern of the n-th of several lines of equal rank. The first fifteen all
+    /// differ, because 5 and 3 have no common factor.
     pub fn nth(index: usize) -> (Self, LineStyle) {
         let inks = [Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
         let shapes = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
-        // Neighbours differ in both, so that two lines are told apart in print.
+        // Neighbours differ in both, so that two lines are distinguishable in print.
         (inks[index % inks.len()], shapes[index % shapes.len()])
     }
 }
 
-/// Of a panel's values.
+/// Unit of a panel's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are units")]
 pub enum PanelUnit {
@@ -182,7 +180,7 @@ pub enum PanelUnit {
 }
 
 impl PanelUnit {
-    /// A value with its unit, for an axis.
+    /// Returns a value with its unit, for an axis.
     pub fn tick(self, value: f64) -> String {
         match self {
             Self::PerSecond | Self::Count | Self::Plain => numbers::tick(value),
@@ -193,7 +191,7 @@ impl PanelUnit {
         }
     }
 
-    /// Name in the data that goes with the chart; the page's script writes values by it.
+    /// Returns the unit's name in the chart's data, by which the page's script formats values.
     pub fn name(self) -> &'static str {
         match self {
             Self::PerSecond => "per_s",
@@ -208,7 +206,7 @@ impl PanelUnit {
 }
 
 impl Chart {
-    /// Whether any of its lines has a value.
+    /// Whether any line has a value.
     pub fn has_values(&self) -> bool {
         let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
         lines.any(|line| line.points.iter().any(|point| point.1.is_some()))
@@ -216,7 +214,7 @@ impl Chart {
 }
 
 impl Panel {
-    /// A panel with an axis from 0, of percentages to 100 at most.
+    /// Returns a panel with an axis from 0. An axis of percentages ends at 100 at most.
     pub fn linear(label: &str, unit: PanelUnit, height: f64, lines: Vec<ChartLine>) -> Self {
         Self {
             label: label.to_owned(),
@@ -231,13 +229,14 @@ impl Panel {
         }
     }
 
-    /// The highest value, stacked ones taken alone: an axis that is a little low is raised when it is drawn.
+    /// Returns the highest value of any line, without stacking. The axis is raised for a stack when
+    /// the panel is drawn.
     pub fn highest(&self) -> f64 {
         let values = self.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
         values.fold(0.0, f64::max)
     }
 
-    /// Whether any of its lines has a value.
+    /// Whether any line has a value.
     pub fn has_values(&self) -> bool {
         self.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some()))
     }

@@ -1,16 +1,17 @@
-//! From many points to the `d` of an SVG path: lines with gaps, areas between two lines, bars, and fewer points than were
-//! recorded, without losing an extreme. Steps are relative whole numbers, in tenths of the chart's unit ([`SCALE`] makes up for it),
-//! because a page holds many of them.
+//! SVG path data (`d`) for points: lines with gaps, areas between two lines, and bars. Reduces the
+//! number of points without losing an extreme. Steps are relative whole numbers in tenths of the
+//! chart's unit ([`SCALE`] compensates), because a page has many of them.
 
 use super::axis::Axis;
 
-/// What paths have to be scaled by.
+/// Transformation that scales paths to the chart's unit.
 pub const SCALE: &str = "scale(.1)";
 
-/// A place on paper; `None` is a gap.
+/// A point in the drawing. `None` is a gap.
 type PlotPoint = Option<(f64, f64)>;
 
-/// Draws with steps that add up exactly: each is taken from where the pen is after rounding.
+/// Writes relative steps without accumulating rounding errors: each step starts at the rounded
+/// position.
 #[derive(Default)]
 struct PathPen {
     text: String,
@@ -35,7 +36,8 @@ fn tenths(place: f64) -> i64 {
     (place * 10.0).round() as i64
 }
 
-/// Through the points; a gap stays a gap. A point alone between gaps becomes a dot (a line of no length with round ends).
+/// Returns a line through the points. A gap stays a gap. A single point between gaps becomes a dot
+/// (a line of length zero with round ends).
 pub fn line(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
     let mut pen = PathPen::default();
     for run in runs(points, x, y) {
@@ -50,7 +52,7 @@ pub fn line(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
     pen.text
 }
 
-/// A dot for each point.
+/// Returns a dot for each point.
 pub fn dots(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
     let mut pen = PathPen::default();
     for place in points.iter().filter_map(|point| placed(point, x, y)) {
@@ -60,7 +62,7 @@ pub fn dots(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
     pen.text
 }
 
-/// Between an upper and a lower line over the same moments.
+/// Returns the area between an upper and a lower line over the same moments.
 pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> String {
     let both: Vec<DataPoint> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();
     let mut pen = PathPen::default();
@@ -83,8 +85,9 @@ pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> Str
     pen.text
 }
 
-/// Upright bars from the axis' start to each value, `width` wide around their moment; nothing for 0 and for gaps. A bar is
-/// at least `least` high, so that 1 among thousands is seen.
+/// Returns vertical bars from the axis' start to each value, `width` wide around their moment. A
+/// value of 0 and a gap have no bar. A bar is at least `least` high, so that 1 among thousands is
+/// visible.
 pub fn bars(points: &[DataPoint], x: &Axis, y: &Axis, width: f64, least: f64) -> String {
     let mut text = String::new();
     for point in points.iter().filter(|point| point.1.is_some_and(|value| value > 0.0)) {
@@ -100,7 +103,7 @@ fn placed(point: &DataPoint, x: &Axis, y: &Axis) -> PlotPoint {
     Some((x.place(point.0)?, y.place(point.1?)?))
 }
 
-/// Stretches without a gap.
+/// Returns the stretches without a gap.
 fn runs(points: &[DataPoint], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
     let mut runs = vec![Vec::new()];
     for point in points {
@@ -113,15 +116,16 @@ fn runs(points: &[DataPoint], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
     runs
 }
 
-/// A point of a line; `None` is a gap.
+/// A point of a line. `None` is a gap.
 pub type DataPoint = (f64, Option<f64>);
 
-/// At most about `most` points. Each stretch keeps its smallest and largest value, in their order, and its gap if it has one.
+/// Returns about `most` points at most. Each stretch keeps its smallest and largest value, in their
+/// order, and its gap if it has one.
 pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     if points.len() <= most.max(3) {
         return points.to_vec();
     }
-    // Two points a stretch, three where there is a gap.
+    // Two points per stretch, three with a gap.
     let stretch = points.len().div_ceil((most / 2).max(1));
     let mut kept = Vec::with_capacity(most);
     for stretch in points.chunks(stretch) {
@@ -147,7 +151,8 @@ fn gap(points: &[DataPoint]) -> Option<usize> {
     points.iter().position(|point| point.1.is_none())
 }
 
-/// As [`thinned`] for lines of a stack, which need the same moments: those of the smallest and the largest sum, and of gaps.
+/// Thins the lines of a stack as [`thinned`] does. All lines keep the same moments: those of the
+/// smallest and the largest sum, and of gaps.
 pub fn thinned_together(lines: &[Vec<DataPoint>], most: usize) -> Vec<Vec<DataPoint>> {
     let length = lines.iter().map(Vec::len).max().unwrap_or(0);
     let sum = |index: usize| lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b);

@@ -1,5 +1,6 @@
-//! A chart drawn: SVG whose colours come from the page's style - lines, what stands around them, the legend above each panel -
-//! and its values for the page's script, which are those that were drawn, no more and no fewer.
+//! Drawing of a chart: SVG with lines, axes, marks and a legend above each panel; colours come from
+//! the page's style. Also the drawn values, for the page's script: exactly the values that are
+//! drawn.
 
 use serde_json::{Value, json};
 use text::numbers;
@@ -9,37 +10,32 @@ use super::chart::{Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
 
-/// Width of a chart in its own units; the page scales it. It is that of half a wide page, and not too wide for a phone.
+/// Width of a chart in its own units; the page scales it. It fits half of a wide page, and a phone.
 pub const WIDTH: f64 = 560.0;
-/// Where the axes stand.
+/// Left end of the horizontal axes.
 const LEFT: f64 = 66.0;
-/// Where they end.
+/// Right end of the horizontal axes.
 const RIGHT: f64 = WIDTH - 14.0;
 const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
 const BETWEEN: f64 = 8.0;
-/// Between lanes that share a legend: the ticks of two of them are above each other.
+/// Distance between lanes that share a legend: the ticks of two lanes are above each other.
 const BETWEEN_LANES: f64 = 15.0;
-/// A bar of 1 among thousands is still this high.
+/// Minimum height of a bar, for a value of 1 among thousands.
 const LEAST_BAR: f64 = 2.5;
 
 /// A drawn chart.
 #[derive(Debug, Clone)]
 pub struct Drawn {
-    /// Its id.
     pub id: String,
-    /// Its title.
     pub title: String,
-    /// Its note.
     pub note: String,
-    /// The markup.
     pub svg: String,
-    /// Where and what its values are, for the page's script; null for a chart without an axis below.
+    /// Values and positions for the page's script. Null for a chart without a horizontal axis.
     pub data: Value,
 }
 
-/// Draws a chart.
 pub fn drawn(chart: &Chart) -> Drawn {
     let x = Axis { spacing: chart.x.spacing, from: chart.x.from, to: chart.x.to, start: LEFT, end: RIGHT };
     let mut body = String::new();
@@ -72,13 +68,14 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let bottom = top - BETWEEN;
     let sides: Vec<(f64, f64)> = plots.iter().map(|(top, bottom, _)| (*top, *bottom)).collect();
     let (lines, labels) = marks(&chart.marks, &rows, &x, marks_at, &sides);
-    // What a zoom stretches is a sheet of its own. Marks lie below the lines, so that a bar at the moment of a fault is seen.
+    // The part that a zoom stretches is a separate SVG. Marks are below the lines, so that a bar at
+    // the moment of a fault is visible.
     let (left, width, height) = (place(LEFT), place(RIGHT - LEFT), place(bottom));
     let plot = format!(
         "<svg class=\"plot\" x=\"{left}\" y=\"0\" width=\"{width}\" height=\"{height}\" viewBox=\"{left} 0 {width} {height}\" \
          preserveAspectRatio=\"none\">{lines}{paper}</svg>"
     );
-    // Words over lines, not under them: of a lane, and instead of one.
+    // Texts are above the lines: the names of lanes, and texts that replace a line.
     body = title + &labels + &plot + &body;
     body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
@@ -96,7 +93,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
     Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data }
 }
 
-/// A panel: what a zoom stretches, what it leaves alone, and its upright axis if it has one.
+/// A panel in parts: the part that a zoom stretches, the part that it does not, and the vertical
+/// axis if there is one.
 struct DrawnPanel {
     paper: String,
     texts: String,
@@ -121,7 +119,8 @@ fn draw_panel(
     let (y, ticks) = upright(panel, top, bottom);
     let (grid, texts) = grid(panel.unit, number, &y, &ticks);
     let mut paper = veil(chart, x, top, bottom) + &grid;
-    // The script moves a panel onto another axis, and hides a line with what belongs to it.
+    // The script moves a panel to another axis, and hides a line with everything that belongs to
+    // it.
     paper.push_str(&format!("<g data-panel=\"{number}\"><g transform=\"{SCALE}\">"));
     let mut before: Option<Vec<DataPoint>> = None;
     for (index, line) in panel.lines.iter().enumerate() {
@@ -137,7 +136,8 @@ fn draw_panel(
     DrawnPanel { paper: paper + "</g>" + &base, texts, upright: Some(y) }
 }
 
-/// The line that a line belongs to: dots of repeats to that of their means, any other to itself.
+/// Returns the index of the line that a line belongs to: dots of repeats belong to the line of
+/// their means, other lines to themselves.
 fn whose(lines: &[ChartLine], index: usize) -> usize {
     let line = &lines[index];
     let mean = |other: &ChartLine| other.shape != LineStyle::Dots && other.ink == line.ink;
@@ -147,14 +147,15 @@ fn whose(lines: &[ChartLine], index: usize) -> usize {
     }
 }
 
-/// An upright axis, for the script: its unit, whether it is logarithmic, its ends and their places.
+/// Returns a vertical axis for the script: its unit, whether it is logarithmic, its ends and their
+/// coordinates.
 fn axis_data(panel: &Panel, axis: Option<&Axis>) -> Value {
     let Some(axis) = axis else { return Value::Null };
     let is_log = axis.spacing != Spacing::Linear;
     json!({"n": panel.label, "u": panel.unit.name(), "log": is_log, "y": [axis.from, axis.to, axis.start, axis.end]})
 }
 
-/// The upright axis of a panel and its ticks.
+/// Returns the vertical axis of a panel and its ticks.
 pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
     let count = ((bottom - top) / 29.0).floor().max(1.0) as usize;
     let values = panel.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
@@ -164,7 +165,7 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let stacked = stacked_top(&panel.lines);
             let largest = values.iter().copied().fold(stacked, f64::max).max(panel.at_least_to.unwrap_or(0.0));
             let to = ceiling(largest, count).min(panel.at_most_to.unwrap_or(f64::INFINITY));
-            // What a target tells of itself may be below 0.
+            // A metric of the target can be below 0.
             let least = values.iter().copied().fold(0.0, f64::min);
             let from = if least < 0.0 { -ceiling(-least, count) } else { 0.0 };
             (from, to, linear_ticks(from, to, count))
@@ -186,7 +187,7 @@ fn stacked_top(lines: &[ChartLine]) -> f64 {
     (0..length).map(sum).fold(0.0, f64::max)
 }
 
-/// `before` holds the points of the line before, which areas end on.
+/// Draws a line. `before` holds the points of the previous line, the lower limit of an area.
 fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataPoint>>) -> String {
     let class = line.ink.class();
     let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
@@ -221,7 +222,7 @@ fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataP
     markup
 }
 
-/// For who cannot see it: each line's name and range.
+/// Returns the text for screen readers: name and range of each line.
 fn spoken(chart: &Chart) -> String {
     let mut words = vec![chart.title.clone()];
     for panel in &chart.panels {
@@ -235,7 +236,7 @@ fn spoken(chart: &Chart) -> String {
     words.join("; ")
 }
 
-/// Level lines, and what they stand for on the left.
+/// Returns the grid lines, and their values on the left.
 fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, String) {
     let (mut lines, mut texts) = (String::new(), String::new());
     for &tick in ticks {
@@ -243,7 +244,7 @@ fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, Stri
         lines.push_str(&format!("M{} {}H{}", place(LEFT), place(at), place(RIGHT)));
         let (x, baseline) = (place(LEFT - 7.0), place(at + 4.0));
         let words = unit.tick(tick);
-        // What stands beside the axis says that it is per second.
+        // The label of the axis already says that the values are per second.
         let words = words.strip_suffix("/s").unwrap_or(&words);
         texts.push_str(&format!("<text x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(words)));
     }
@@ -251,7 +252,7 @@ fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, Stri
     (lines, format!("<g class=\"ticks y\" data-ticks=\"{panel}\">{texts}</g>"))
 }
 
-/// The axis below all panels.
+/// Draws the horizontal axis below all panels.
 fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     let names = &chart.x.names;
     let ticks = match chart.x.spacing {
@@ -261,7 +262,7 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         Spacing::Log => log_ticks(chart.x.from, chart.x.to, 8),
         Spacing::Nines => nines_ticks(chart.x.from, chart.x.to),
     };
-    // Ticks at every load leave no room for a unit behind the last one.
+    // With ticks at every load, the unit does not fit behind the last tick.
     let is_before = !chart.x.ticks.is_empty() && chart.x.unit.chars().count() as f64 * TICK_CHARACTER <= LEFT;
     let (mut lines, mut texts) = (String::new(), Vec::new());
     for (index, &tick) in ticks.iter().enumerate() {
@@ -273,7 +274,7 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         let value = names.get(index).cloned().unwrap_or_else(|| x_tick(chart.x.spacing, tick));
         let words = format!("{sign}{value}{unit}");
         let room = words.chars().count() as f64 * TICK_CHARACTER;
-        // The last one would reach over the edge of the sheet.
+        // The last text would extend beyond the edge of the drawing.
         let (at, class, begins, ends) = match RIGHT + 10.0 {
             end if at > RIGHT - 20.0 => (end, " class=\"last\"", end - room, end),
             _ => (at, "", at - room / 2.0, at + room / 2.0),
@@ -281,7 +282,7 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         let (at, baseline) = (place(at), place(bottom + 18.0));
         texts.push((begins, ends, format!("<text{class} x=\"{at}\" y=\"{baseline}\">{}</text>", escaped(&words))));
     }
-    // Of names each is of something else.
+    // With names, every text is needed.
     let texts = if names.is_empty() { apart(texts) } else { texts };
     let texts: String = texts.into_iter().map(|text| text.2).collect();
     let unit = if is_before {
@@ -292,7 +293,8 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     format!("<path class=\"grid\" d=\"{lines}\"/>{unit}<g class=\"ticks x\">{texts}</g>")
 }
 
-/// Texts from left to right, each with its ends, without those that touch the next one; the last one has the unit.
+/// Returns texts from left to right without those that touch the next text. Each text has its left
+/// and right end. The last text stays, because it has the unit.
 fn apart(texts: Vec<(f64, f64, String)>) -> Vec<(f64, f64, String)> {
     let mut kept: Vec<(f64, f64, String)> = Vec::new();
     for text in texts.into_iter().rev() {
@@ -304,22 +306,22 @@ fn apart(texts: Vec<(f64, f64, String)>) -> Vec<(f64, f64, String)> {
     kept
 }
 
-/// Between two ticks, and room of a character of one: digits are wider than letters.
+/// Distance between two ticks, and width of one character: digits are wider than letters.
 const TICK_GAP: f64 = 6.0;
 const TICK_CHARACTER: f64 = 9.6;
 
 fn x_tick(spacing: Spacing, tick: f64) -> String {
-    // 99.99 would be rounded to 100.
+    // Other formatting would round 99.99 to 100.
     if spacing == Spacing::Nines { rounded(100.0 - 100.0 / tick) } else { numbers::number(tick) }
 }
 
-/// To the last digit that a quantile of millions has.
+/// Formats a percentage to the last digit that a quantile of millions has.
 fn rounded(pct: f64) -> String {
     let text = format!("{pct:.5}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What lies outside the measured stretch is veiled: it is in no rate.
+/// Draws a veil over the time outside the measured part, which counts in no rate.
 pub fn veil(chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
     let Some([from, to]) = chart.measured else { return String::new() };
     let mut markup = String::new();
@@ -342,10 +344,11 @@ fn rectangle(class: &str, [left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> S
     )
 }
 
-/// Rows of labels at most; with more, a chart would be all labels.
+/// Maximum number of label rows, so that labels do not fill the chart.
 const LABEL_ROWS: usize = 4;
 
-/// In which row each mark's label has room; `None` where it has none, or the mark is not on the axis.
+/// Returns the row in which each mark's label fits. `None` if it fits in none, or if the mark is
+/// outside the axis.
 fn label_rows(marks: &[Mark], x: &Axis) -> Vec<Option<usize>> {
     let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LABEL_ROWS];
     let row = |mark: &Mark| {
@@ -359,8 +362,8 @@ fn label_rows(marks: &[Mark], x: &Axis) -> Vec<Option<usize>> {
     marks.iter().map(row).collect()
 }
 
-/// Faults: a line through all panels, the shade of what they did, and a label in the first row that has room for it.
-/// The lines, and apart from them the labels.
+/// Draws faults: a line through all panels, the shade of the effect, and a label in its row.
+/// Returns lines and labels separately.
 fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> (String, String) {
     let (mut lines, mut labels) = (String::new(), String::new());
     for (mark, row) in marks.iter().zip(rows).filter(|(mark, _)| (x.from..=x.to).contains(&mark.at)) {
@@ -386,8 +389,8 @@ fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panel
     (lines, labels)
 }
 
-/// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it, unless there they
-/// have even less room.
+/// Returns the flag and text of a mark, and their left and right end. The text is left of the mark
+/// if it does not fit on the right and the left has more space.
 fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
     let room = text_width(&mark.label) + 10.0;
     let is_left = at + room > end && at > end - at;
@@ -398,7 +401,7 @@ fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
     (flag + &words, begins, begins + room)
 }
 
-/// Room a character takes in a wide font on a phone, where the page enlarges the text of charts.
+/// Width of a character in a wide font on a phone, where the page enlarges the text of charts.
 const CHARACTER: f64 = 8.2;
 const SWATCH: f64 = 22.0;
 const GAP: f64 = 18.0;
@@ -406,10 +409,10 @@ const GAP: f64 = 18.0;
 /// Height of one row.
 const LEGEND_ROW: f64 = 20.0;
 
-/// Panels that are no higher are lanes.
+/// Maximum height of a lane.
 const LANE: f64 = 40.0;
 
-/// Which lanes have the legend of the one above them, of which they have the same lines: names once are enough.
+/// Returns which lanes share the legend of the lane above, because they have the same lines.
 fn shared_legends(panels: &[Panel]) -> Vec<bool> {
     let named = |panel: &Panel| -> Vec<(String, Ink, LineStyle)> {
         panel.lines.iter().map(|line| (line.name.clone(), line.ink, line.shape)).collect()
@@ -422,14 +425,14 @@ fn shared_legends(panels: &[Panel]) -> Vec<bool> {
     std::iter::once(false).chain(below).collect()
 }
 
-/// The name of a lane that has no legend of its own.
+/// Returns the name of a lane without its own legend.
 fn lane_name(panel: &Panel, top: f64) -> String {
     let (x, baseline) = (place(LEFT + 4.0), place(top + 12.0));
     format!("<text class=\"unit lane\" x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&panel.label))
 }
 
-/// For each line of the first of these lanes those of the same name in all of them, by their places in the chart, with blanks
-/// between them.
+/// Returns, for each line of the first lane, the indexes in the chart of all lines of the same name
+/// in these lanes, separated by blanks.
 fn same_lines<'a>(lanes: impl Iterator<Item = &'a Panel>, first_line: usize) -> Vec<String> {
     let (mut first, mut same) = (first_line, Vec::new());
     for lane in lanes {
@@ -443,8 +446,8 @@ fn same_lines<'a>(lanes: impl Iterator<Item = &'a Panel>, first_line: usize) -> 
     same
 }
 
-/// Markup and height of the legend of a panel, from `top` down, within `left..right`; `switched` are the lines that each of its
-/// entries switches.
+/// Returns the markup and height of a panel's legend, from `top` down, within `left..right`.
+/// `switched` has the lines that each entry shows or hides.
 fn legend(panel: &Panel, switched: &[String], left: f64, right: f64, top: f64) -> (String, f64) {
     let mut baseline = top + 14.0;
     let mut markup = format!(
@@ -472,18 +475,18 @@ fn legend(panel: &Panel, switched: &[String], left: f64, right: f64, top: f64) -
     (markup, baseline - top - 14.0 + LEGEND_ROW)
 }
 
-/// What a legend names.
+/// An entry of a legend.
 struct LegendEntry {
     class: String,
     swatch: Option<LineStyle>,
     name: String,
-    /// The line it switches, by its place in the panel.
+    /// Index in the panel of the line that the entry shows or hides.
     line: Option<usize>,
 }
 
-/// What is in the panel. A single line that the label names needs no entry.
+/// Returns the entries of a panel. A single line that the panel's label names needs no entry.
 fn entries(panel: &Panel) -> Vec<LegendEntry> {
-    // Dots are of the line of their colour, if there are lines.
+    // Dots belong to the line of their colour, if there are lines.
     let only_dots = panel.lines.iter().all(|line| line.shape == LineStyle::Dots);
     let is_named = matches!(panel.lines.as_slice(), [line] if panel.label.contains(&line.name));
     let named = panel.lines.iter().enumerate().filter(|(_, line)| only_dots || line.shape != LineStyle::Dots);
@@ -517,7 +520,7 @@ fn swatch_markup(class: &str, shape: Option<LineStyle>, x: f64, y: f64) -> Strin
     format!("<path class=\"{class}\" d=\"M{} {}h160\"/>", place(x * 10.0), place(y * 10.0))
 }
 
-/// The class of a line's pattern.
+/// Returns the class of a line's pattern.
 fn pattern(shape: LineStyle) -> &'static str {
     match shape {
         LineStyle::Dashed => " dashed",
@@ -531,12 +534,15 @@ fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// Digits kept: more than anybody reads off a chart, and a third of the size.
+/// Number of significant digits: more than a chart can show, and a third of the size.
 const SIGNIFICANT: i32 = 4;
 
-/// Where the axis lies, and for each line its name, unit, class, values `y` and moments. Moments are `x`; or `s`, the first
-/// and a step, with `d`, how many steps each is after the one before, unless that is always 1; or none of these, where they
-/// are those of the line before.
+/// Returns the position of the axis and the data of each line: name, unit, class, values `y` and
+/// moments.
+///
+/// Moments are in `x` as they are, or in `s` and `d`: `s` is the first moment and the step, `d` the
+/// number of steps since the previous moment, left out if always 1. Without any of these, the
+/// moments are those of the previous line.
 pub fn values_of(chart: &Chart) -> Value {
     let mut lines = Vec::new();
     let mut before: Vec<f64> = Vec::new();
@@ -573,11 +579,12 @@ pub fn values_of(chart: &Chart) -> Value {
     data
 }
 
-/// The smallest step, and how many of it lie between moments, if that is always a whole number to a tenth of a millisecond.
+/// Returns the step and the number of steps between moments, or `None` if a moment is not on a
+/// whole step to a tenth of a millisecond.
 fn steps(moments: &[f64]) -> Option<(f64, Vec<u64>)> {
     let gaps = || moments.windows(2).map(|pair| pair[1] - pair[0]);
     let least = gaps().reduce(f64::min).filter(|least| *least > 0.0)?;
-    // The mean over all steps: a rounding error in the smallest gap would add up.
+    // The mean over all steps, because the rounding error of the smallest gap would add up.
     let whole: u64 = gaps().map(|gap| (gap / least).round() as u64).sum();
     let step = (moments[moments.len() - 1] - moments[0]) / whole as f64;
     let mut counts = vec![0];

@@ -1,5 +1,5 @@
-//! A page that lists several runs and links the report of each: what was asked, what was found, whether it can be trusted, which
-//! claims hold.
+//! Page that lists several runs with links to their reports: question, answer, verdict and claims
+//! of each run.
 
 use record::results::{Claim, Holds, Results};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::{Reason, STYLE, Templates, reasons, with_code};
 use crate::tables::{Cell, verdicts};
 use crate::{Error, words};
 
-/// Reasons of a verdict that are listed at most; the report has them all.
+/// Maximum number of reasons listed for a verdict; the report has all of them.
 const REASONS: usize = 3;
 
 /// A run on the page.
@@ -16,11 +16,11 @@ const REASONS: usize = 3;
 pub struct ListedRun<'a> {
     /// `analysis.json`.
     pub results: &'a Results,
-    /// The way from the page to its report, with `/`.
+    /// Path from the page to the run's report, with `/`.
     pub report: String,
     /// Name of the run folder.
     pub folder: String,
-    /// First chart of curves in the report, as markup; empty if there is none.
+    /// The first chart of curves in the report, as markup. Empty if there is none.
     pub chart: String,
 }
 
@@ -33,7 +33,7 @@ struct LinkedPage<'a> {
 
 #[derive(Serialize)]
 struct LinkedRun {
-    /// Encoded, so that it holds nothing that would have to be escaped.
+    /// Percent-encoded, so that it needs no escaping.
     report: String,
     folder: String,
     chart: String,
@@ -47,7 +47,7 @@ struct LinkedRun {
     partial: Option<String>,
     cost: Option<String>,
     claims: Vec<ClaimRow>,
-    /// How many claims hold, in words.
+    /// Number of claims that hold, in words.
     held: String,
     trials: usize,
 }
@@ -60,10 +60,10 @@ struct ClaimRow {
     held: Cell,
 }
 
-/// The whole page, in the order of the runs.
+/// Returns the whole page, in the order of the runs.
 ///
 /// # Errors
-/// If a template cannot be filled, which is a fault of ours.
+/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
     let page = LinkedPage { style: STYLE, title, runs: runs.iter().map(run).collect() };
     Templates::new()?.fill("contents.html", &page)
@@ -114,7 +114,7 @@ fn claim_row(claim: &Claim, results: &Results) -> ClaimRow {
     }
 }
 
-/// `3 of 5 hold, 1 does not, 1 not shown`; empty without claims.
+/// Returns a text such as `3 of 5 hold, 1 does not, 1 not shown`. Empty without claims.
 fn held(claims: &[Claim]) -> String {
     let count = |holds: Holds| claims.iter().filter(|claim| claim.holds == holds).count();
     if claims.is_empty() {
@@ -130,7 +130,8 @@ fn held(claims: &[Claim]) -> String {
     format!("{} of {} {verb}{}", count(Holds::Yes), claims.len(), others.collect::<String>())
 }
 
-/// A way in a form that a link may have: all but plain characters percent-encoded (RFC 3986, section 2.1).
+/// Returns a path for a link, with all but plain characters percent-encoded (RFC 3986, section
+/// 2.1).
 fn as_href(way: &str) -> String {
     let encoded = way.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),

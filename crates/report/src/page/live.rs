@@ -1,6 +1,5 @@
-//! The page of a run that goes on, in parts that are replaced one by one: state of the run,
-//! figures, faults with a running clock, the plan, and the report's own charts and tables of the
-//! current trial.
+//! Page of a run in progress, in parts that are replaced one by one: state of the run, key figures,
+//! faults with a running clock, the plan, and the report's charts and tables of the current trial.
 
 use experiment::plan::Plan;
 use record::results::{Results, Trial, Trust};
@@ -26,8 +25,8 @@ const OF_TRIAL: &[Part] = &[
 /// Parts of the report that are drawn for the trials that have ended.
 const OF_ENDED: &[Part] = &[Part::Sweep(sweep_charts::CHARTS)];
 
-/// Most trials of the plan listed before the first one to come, and from it on; also most findings
-/// listed.
+/// Maximum number of trials listed before the first open trial, and from it on. Also the maximum
+/// number of findings listed.
 const LISTED: usize = 8;
 
 /// State of a run.
@@ -37,7 +36,7 @@ pub struct RunPhase {
     pub heading: String,
     /// Phase of the trial, in words; may be empty.
     pub phase: String,
-    /// Beginning of the phase, seconds of Unix time.
+    /// Start of the phase, Unix time in seconds.
     pub since_unix_s: Option<f64>,
     /// Planned duration of the phase; may be empty.
     pub of: String,
@@ -50,9 +49,9 @@ pub struct RunPhase {
 pub struct LiveTrial {
     /// Id of the trial.
     pub id: String,
-    /// Variant, values and repeat that tell it from others; may be empty.
+    /// Variant, values and repeat that distinguish the trial from others; may be empty.
     pub name: String,
-    /// State: `ended`, `running`, …; empty if it is still to come.
+    /// State: `ended`, `running`, …. Empty if the trial has not started.
     pub state: String,
     /// `ok` operations per second, warm-up included.
     pub ok_per_s: Option<f64>,
@@ -73,7 +72,7 @@ pub struct LiveFault {
     pub what: String,
     /// Planned time, in words.
     pub planned: String,
-    /// State: `acts`, `healed`, …; empty if it has not begun.
+    /// State: `acts`, `healed`, …. Empty if the fault has not begun.
     pub state: String,
     /// Whether the fault acts now.
     pub acts: bool,
@@ -91,9 +90,9 @@ pub enum RecoveryClock {
     /// The fault has not begun, or there is no baseline.
     #[default]
     Unknown,
-    /// Service is not back. Holds the beginning of the fault, seconds of Unix time.
+    /// Service is not back. Contains the start of the fault, Unix time in seconds.
     Runs(f64),
-    /// Service is back. Holds the seconds that it took.
+    /// Service is back. Contains the seconds until then.
     Took(f64),
     /// The load ended before service was back.
     NotBack,
@@ -145,10 +144,7 @@ impl LivePage {
     }
 
     /// Returns the state of the run and the verdict so far: verdicts of trials that have ended, and
-    /// findings on the current trial that the rest of it cannot take back.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
+    /// findings on the current trial that its remaining time cannot change.
     pub fn verdict(&self, phase: &RunPhase, trials: &[Trial]) -> Result<String, Error> {
         let ended = trials.iter().filter(|trial| trial.ended.is_some());
         let counted = [Trust::Valid, Trust::Suspect, Trust::Void]
@@ -166,7 +162,7 @@ impl LivePage {
             })
             .collect()
         };
-        // Reasons of the last trials only, because nobody reads a hundred.
+        // Only the reasons of the last trials, because a long list is not readable.
         let reasons: Vec<FinalReason> = trials.iter().rev().flat_map(of_trial).take(LISTED).collect();
         let since_ms = phase.since_unix_s.map(milliseconds);
         let RunPhase { heading, phase, of, pending, .. } = phase;
@@ -296,7 +292,7 @@ fn row_of_trial(trial: &LiveTrial, judged: &[Trial]) -> Row {
     ])
 }
 
-/// Milliseconds of Unix time, as a browser counts.
+/// Returns Unix time in milliseconds, as browsers use it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2⁵³ until the year 287396")]
 fn milliseconds(unix_s: f64) -> u64 {
     (unix_s.max(0.0) * 1e3).round() as u64
