@@ -1,4 +1,5 @@
-//! Coverage and error rates of the statistics (`plimsoll selfcheck --statistics`), for a terminal and for a repository.
+//! Coverage and error rates of the statistics (`plimsoll selfcheck --statistics`), for a terminal
+//! and for a repository.
 
 use record::calibration::{Calibration, CalibrationRow};
 use text::{Tone, numbers, wrapped};
@@ -7,14 +8,14 @@ use crate::compared::cell_escaped;
 use crate::tables::{Cell, Column, Row, Table};
 use crate::words::summary::set;
 
-/// Columns of the terminal that are used at most.
+/// Maximum width in the terminal, columns.
 const WIDTH: usize = 140;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// `92–98 %`, `at least 95 %`.
+/// Returns a goal such as `92–98 %` or `at least 95 %`.
 fn goal(row: &CalibrationRow) -> String {
     let percent = |share: f64| numbers::percent(100.0 * share);
     match row.goal {
@@ -74,14 +75,14 @@ fn table(calibration: &Calibration) -> Table {
     Table { rows, ..Table::new("Coverage and error rates", "", columns) }
 }
 
-/// All of it, ending in a newline; with the terminal's colours if `colour`.
+/// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
 #[must_use]
 pub fn text(calibration: &Calibration, colour: bool) -> String {
     let said = wrapped(&answer(calibration), WIDTH).join("\n");
     text::visible(&format!("{}\n{said}\n", set(&table(calibration), WIDTH, colour))).into_owned()
 }
 
-/// All of it as a file of a repository, ending in a newline.
+/// Returns the whole Markdown text for a file in a repository, ending in a newline.
 #[must_use]
 pub fn markdown(calibration: &Calibration) -> String {
     let mut text = format!("{}\n\n", answer(calibration));

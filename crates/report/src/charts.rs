@@ -1,4 +1,4 @@
-//! The charts of a trial, all on the trial's clock.
+//! Charts of a trial over the trial's clock.
 
 mod distribution;
 mod generator;
@@ -25,26 +25,27 @@ use crate::drawing::chart::{AxisRange, Chart, ChartLine, Mark, Panel};
 use crate::drawing::path::DataPoint;
 use crate::series::TrialSeries;
 
-/// Events listed beside the charts of a trial at most.
+/// Maximum number of events listed beside the charts of a trial.
 const NOTICES: usize = 60;
 
-/// Disturbances marked on a chart at most; more would hide it.
+/// Maximum number of disturbances marked on a chart; more would hide it.
 const DISTURBANCES: usize = 20;
 
-/// Draws charts of a trial: none where nothing was recorded for them, several where there are several hosts or faults.
+/// Draws charts of a trial: none without records for them, several with several hosts or faults.
 pub type TrialChart = fn(&TrialView) -> Vec<Chart>;
 
-/// A trial, as charts see it.
+/// Input of a trial's charts.
 pub struct TrialView<'a> {
-    /// Its results.
+    /// Results of the trial.
     pub trial: &'a Trial,
-    /// Its records.
+    /// Records of the trial.
     pub series: &'a TrialSeries,
-    /// Points a line may have.
+    /// Maximum number of points per line.
     pub points: usize,
 }
 
-/// In page order: what clients saw, side by side; more of it and what it took, small; and, folded, what tells why.
+/// Charts in page order: results that clients saw, side by side; further results and resource use,
+/// small; explanations, folded.
 pub const CHARTS: [&[TrialChart]; 3] = [
     &[outcomes::draw, latency::draw],
     &[
@@ -61,13 +62,13 @@ pub const CHARTS: [&[TrialChart]; 3] = [
     &[generator::draw, hosts::folded],
 ];
 
-/// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
+/// Returns the charts of a trial, in the order of the list. Ids are unique within one list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
     let charts = kinds.iter().flat_map(|draw| draw(view)).collect();
     numbered(&format!("t{}-", view.trial.id), charts)
 }
 
-/// Makes the ids of charts, which say their kind, unique on the page: `t001-memory-2`.
+/// Makes the ids of charts, which name their kind, unique on the page: `t001-memory-2`.
 pub fn numbered(before: &str, mut charts: Vec<Chart>) -> Vec<Chart> {
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
     for chart in &mut charts {
@@ -79,7 +80,7 @@ pub fn numbered(before: &str, mut charts: Vec<Chart>) -> Vec<Chart> {
 }
 
 impl TrialView<'_> {
-    /// Where the records of the load end, or the last step does, seconds since load start.
+    /// Returns the end of the load's records or of the last step, seconds since load start.
     pub fn end_s(&self) -> f64 {
         let slots = self.series.outcomes.last().map(|slot| slot.at_s + slot.slot_s);
         let samples = self.series.samples.last().map(|sample| sample.at_s);
@@ -88,7 +89,7 @@ impl TrialView<'_> {
         slots.or(seconds).or(samples).unwrap_or(1.0).max(steps_s)
     }
 
-    /// A chart over the whole load.
+    /// Returns a chart over the whole load.
     pub fn chart(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
         Chart {
             id: id.to_owned(),
@@ -109,19 +110,21 @@ impl TrialView<'_> {
         }
     }
 
-    /// The same with the end of the warm-up marked, for figures that are cut there.
+    /// Returns a chart over the whole load with the end of the warm-up marked, for figures without
+    /// the warm-up.
     pub fn chart_with_warmup(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
         let mut chart = self.chart(id, title, note, panels);
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
             let label = warmup_label(steady);
-            // First, so that a fault's label gives way to it and not the other way round.
+            // The first mark gets its label first, so a fault's label gives way to the warm-up's.
             chart.marks.insert(0, Mark { at: steady.from_s, since: None, until: None, label, colours: None });
         }
         chart
     }
 
-    /// What happened: its steps, and its faults, shaded until they were healed or, where they heal by themselves, until throughput
-    /// was back. What a step did is within its band.
+    /// Returns the marks of steps and faults. A fault is shaded until it was healed or, if it heals
+    /// by itself, until throughput was back. Faults of a step are within the step's band and have
+    /// no mark.
     fn marks(&self) -> Vec<Mark> {
         let in_step = |fault: &Fault| {
             let steps = self.trial.steps.iter().map(|step| step.name.as_str());
@@ -144,7 +147,7 @@ impl TrialView<'_> {
         self.steps().chain(faults.map(mark)).chain(self.actions()).chain(self.disturbed()).collect()
     }
 
-    /// Every action as a line, in the ink of the axis.
+    /// Returns each action as a line in the colour of the axis.
     fn actions(&self) -> impl Iterator<Item = Mark> {
         self.trial.actions.iter().filter(|action| action.failed.is_none()).map(|action| Mark {
             at: action.at_s,
@@ -155,7 +158,7 @@ impl TrialView<'_> {
         })
     }
 
-    /// Every step as a band, in a colour that says what came of it.
+    /// Returns each step as a band in the colour of its result.
     fn steps(&self) -> impl Iterator<Item = Mark> {
         self.trial.steps.iter().map(|step| {
             let (label, colour) = match step.failed {
@@ -166,7 +169,7 @@ impl TrialView<'_> {
         })
     }
 
-    /// What no fault explains, in the ink of the axis.
+    /// Returns disturbances that no fault explains, in the colour of the axis.
     fn disturbed(&self) -> impl Iterator<Item = Mark> {
         self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
             at: one.at_s,
@@ -177,7 +180,8 @@ impl TrialView<'_> {
         })
     }
 
-    /// Hosts in the samples: this machine, then those of the lab in its order. Which of them was read first is chance.
+    /// Returns the hosts in the samples: this machine, then the lab's hosts in the lab's order. The
+    /// order of the samples is arbitrary.
     pub fn hosts(&self) -> Vec<&str> {
         let mut hosts: Vec<&str> = Vec::new();
         for sample in &self.series.samples {
@@ -190,7 +194,7 @@ impl TrialView<'_> {
         hosts
     }
 
-    /// Processes in the samples of a host, in the order of their first row.
+    /// Returns the processes in the samples of a host, in the order of their first row.
     pub fn processes(&self, host: &str) -> Vec<&str> {
         let mut processes: Vec<&str> = Vec::new();
         for sample in self.series.samples.iter().filter(|sample| sample.host == host && !sample.process.is_empty()) {
@@ -201,14 +205,16 @@ impl TrialView<'_> {
         processes
     }
 
-    /// A value of a host (`process` empty) or a process over time, with gaps where samples are missing.
+    /// Returns a value of a host (`process` empty) or a process over time, with gaps for missing
+    /// samples.
     pub fn sampled(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<DataPoint> {
         let samples = self.series.samples.iter().filter(|sample| sample.host == host && sample.process == process);
         with_gaps(samples.map(|sample| (sample.at_s, value(sample))).collect(), self.end_s())
     }
 }
 
-/// `warm-up until 4 s (MSER-5)`, or what is not steady after it: both are too long for a chart.
+/// Returns `warm-up until 4 s (MSER-5)`, or names the figure that is not steady afterwards. Both
+/// together are too long for a chart.
 fn warmup_label(steady: &Steady) -> String {
     let until = numbers::moment(steady.from_s);
     match &steady.unsteady {
@@ -217,7 +223,7 @@ fn warmup_label(steady: &Steady) -> String {
     }
 }
 
-/// `oops (call on n1.server)`: name in the experiment, and what it was.
+/// Returns `oops (call on n1.server)`: name in the experiment, kind and victim.
 pub fn fault_label(fault: &Fault) -> String {
     let label = if fault.label.is_empty() { &fault.kind } else { &fault.label };
     let on = if fault.on.is_empty() { String::new() } else { format!(" on {}", fault.on) };
@@ -225,7 +231,8 @@ pub fn fault_label(fault: &Fault) -> String {
     format!("{}{times} ({label}{on})", fault.name)
 }
 
-/// What a reader should know beside the charts: moment and words, of log lines, notices, and processes that came and went.
+/// Returns notices beside the charts, each with its time: log lines, messages, and starts and ends
+/// of processes.
 pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     let words = |what: &What| match what {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
@@ -270,19 +277,19 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     said.take(NOTICES).collect()
 }
 
-/// Tells intervals that are about as long as the others from the rest of a second in which a load ended: what is taken of a few
-/// milliseconds is no figure of a second.
+/// Returns a function that tells whole intervals from the short rest at the end of a load. A few
+/// milliseconds give no valid figure per second.
 pub fn whole(lengths_s: impl Iterator<Item = f64>) -> impl Fn(f64) -> bool {
     let longest_s = lengths_s.fold(0.0, f64::max);
     move |length_s| length_s >= 0.5 * longest_s
 }
 
-/// Lines that have at least one value.
+/// Returns the lines that have at least one value.
 pub fn lines_with_values(lines: Vec<ChartLine>) -> Vec<ChartLine> {
     lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
 }
 
-/// Cuts to `0..=end_s`, and puts a gap where more than two samples in a row are missing.
+/// Cuts points to `0..=end_s`, and adds a gap if more than two samples in a row are missing.
 pub fn with_gaps(points: Vec<DataPoint>, end_s: f64) -> Vec<DataPoint> {
     let points: Vec<DataPoint> = points.into_iter().filter(|point| (0.0..=end_s + 1e-9).contains(&point.0)).collect();
     let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
@@ -413,7 +420,7 @@ mod tests {
         trial.faults[0].outage.as_mut().unwrap().back_to_baseline_s = Some(8.0);
         let chart = zoom(&trial);
         assert_eq!((chart.x.from, chart.x.to), (-2.0, 10.0));
-        // Beyond the records there is nothing, not 0.
+        // After the end of the records there is a gap, not 0.
         trial.faults[0].at_s = 25.0;
         assert_eq!(zoom(&trial).panels[0].lines[0].points.last().unwrap().1, None);
         trial.faults[0].failed = Some("no such member".to_owned());
@@ -457,7 +464,7 @@ mod tests {
         assert_eq!(is_noted, [true, false], "what holds for all hosts is said once");
     }
 
-    /// A trial on so many virtual hosts, and its records.
+    /// Returns a trial on this number of virtual hosts, and its records.
     fn lab(hosts: usize) -> (Trial, TrialSeries) {
         let (mut trial, mut series) = crash();
         let names: Vec<String> = (1..=hosts).map(|number| format!("n{number}")).collect();
@@ -510,7 +517,7 @@ mod tests {
         let open = of_trial(CHARTS[1], &view);
         let of_hosts: Vec<&str> =
             titles(&open).into_iter().filter(|title| title.contains(" of ") && !title.starts_with("Around")).collect();
-        // Of memory only processes are known, which have no lane.
+        // Memory is known only for processes, which have no lane.
         let of_memory = ["Memory of this machine", "Memory of n1", "Memory of n2"];
         let lanes =
             ["CPU", "Load average", "Disk", "Network", "Pressure"].map(|signal| format!("{signal} of each host"));

@@ -1,4 +1,4 @@
-//! What `plimsoll compare` found, for a terminal, for a pull request and for a build server.
+//! Results of `plimsoll compare` for a terminal, a pull request and a build server.
 
 use analysis::answer::differing;
 use record::compared::{Compared, Gated, GatedComparison, Side};
@@ -8,7 +8,7 @@ use text::{numbers, without_controls, wrapped};
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
 
-/// The outcome in one sentence.
+/// Returns the outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
     if compared.comparisons.is_empty() {
         return match compared.gate_pct {
@@ -50,14 +50,14 @@ fn outcome(compared: &Compared) -> String {
     }
 }
 
-/// `candidate: p99 latency at 64 agents`.
+/// Returns a name such as `candidate: p99 latency at 64 agents`.
 fn name(judged: &GatedComparison) -> String {
     let place = differing::place(&judged.comparison);
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
     format!("{}{place}", differing::figure(&judged.comparison.metric))
 }
 
-/// `1,000 → 900/s: 10 % slower (8–12 %), p 0.003`.
+/// Returns a finding such as `1,000 → 900/s: 10 % slower (8–12 %), p = 0.003`.
 fn finding(judged: &GatedComparison) -> String {
     let one = &judged.comparison;
     let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
@@ -70,7 +70,7 @@ fn finding(judged: &GatedComparison) -> String {
     format!("{} → {}: {verdict}{chance}{raw}{}", write(one.a_value), write(one.b_value), undecided(judged))
 }
 
-/// What a gate that cannot tell needs; empty of any other.
+/// Returns the number of repeats that an inconclusive gate needs. Empty for other results.
 fn undecided(judged: &GatedComparison) -> String {
     match (judged.gate, judged.repeats_needed) {
         (Some(Gated::CannotTell), Some(repeats)) => format!("; inconclusive, {repeats} repeats would decide"),
@@ -79,12 +79,12 @@ fn undecided(judged: &GatedComparison) -> String {
     }
 }
 
-/// Columns of the terminal that are used at most.
+/// Maximum width in the terminal, columns.
 const WIDTH: usize = 110;
-/// Differences of surroundings that are listed at most.
+/// Maximum number of listed differences in surroundings.
 const LISTED: usize = 40;
 
-/// All of it, ending in a newline; with the terminal's colours if `colour`.
+/// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
 #[must_use]
 pub fn text(compared: &Compared, colour: bool) -> String {
     let comparisons: Vec<&Comparison> = compared.comparisons.iter().map(|judged| &judged.comparison).collect();
@@ -118,7 +118,7 @@ fn sides(compared: &Compared) -> String {
         let runs = if side.runs > 1 { format!("{} runs, ", side.runs) } else { String::new() };
         let trust =
             if side.verdict == Trust::Valid { String::new() } else { format!(", {}", trust_word(side.verdict)) };
-        // A path is copied, so it is not broken.
+        // A path is not wrapped, so that it can be copied.
         let name = without_controls(&side.name);
         format!("{role}{name}\n{}", lines(&format!("  {runs}{} trials{trust}: {}", side.trials, side.title), "  "))
     };
@@ -150,7 +150,7 @@ fn surroundings(compared: &Compared, colour: bool) -> String {
     format!("{}{more}", set(&table, WIDTH, colour))
 }
 
-/// Wrapped, the lines after the first indented.
+/// Wraps the text and indents all lines after the first.
 fn lines(text: &str, indent: &str) -> String {
     let wrapped = wrapped_keeping(text, WIDTH - indent.len());
     let line =
@@ -158,18 +158,18 @@ fn lines(text: &str, indent: &str) -> String {
     wrapped.iter().enumerate().map(line).collect()
 }
 
-/// Short lines are left as they are, so that what is aligned in them stays so.
+/// Wraps a text only if it is too long, so that alignment in short lines is kept.
 fn wrapped_keeping(text: &str, width: usize) -> Vec<String> {
     let text = without_controls(text);
     if text.chars().count() <= width { vec![text] } else { wrapped(&text, width) }
 }
 
-/// Surroundings that are listed at most.
+/// Maximum number of listed differences in surroundings.
 const LISTED_IN_MARKDOWN: usize = 10;
-/// Comparisons that are listed at most; those that differ come first.
+/// Maximum number of listed comparisons; those that differ come first.
 const SHOWN: usize = 30;
 
-/// All of it, ending in a newline.
+/// Returns the whole Markdown text, ending in a newline.
 #[must_use]
 pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("### Plimsoll: {}\n\n", cell_escaped(outcome(compared).trim_end_matches('.')));
@@ -229,7 +229,7 @@ fn surroundings_listed(compared: &Compared) -> String {
     text
 }
 
-/// Text that Markdown leaves alone, on one line.
+/// Escapes a text for one line of Markdown.
 pub(crate) fn cell_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -242,7 +242,8 @@ pub(crate) fn cell_escaped(text: &str) -> String {
     escaped
 }
 
-/// All of it. A comparison that fails the gate is a failure, one that could not be made or decided is skipped.
+/// Returns the results in JUnit's format. A comparison that fails the gate is a failure; a
+/// comparison without a result or decision is skipped.
 #[must_use]
 pub fn junit(compared: &Compared) -> String {
     let mut names: Vec<(&str, &str)> = Vec::new();
@@ -287,7 +288,7 @@ fn suite(compared: &Compared, a: &str, b: &str) -> String {
     )
 }
 
-/// Whether nothing can be said of it.
+/// Whether the comparison has no result or no decision.
 fn is_skipped(judged: &GatedComparison) -> bool {
     judged.comparison.p.is_none() || judged.gate == Some(Gated::CannotTell)
 }
@@ -304,7 +305,8 @@ fn case(judged: &GatedComparison, suite: &str) -> String {
     format!("    <testcase name=\"{name}\" classname=\"{suite}\" time=\"0\">{inside}</testcase>\n")
 }
 
-/// Text as content or attribute of XML 1.0, without the characters that it does not allow.
+/// Escapes a text for content or attributes of XML 1.0, and replaces characters that XML does not
+/// allow.
 pub(crate) fn xml_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -327,7 +329,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A comparison that fails, one that passes, one that could not be made, under names that every format has to mind.
+    /// Returns a comparison that fails, one that passes and one without a result, with names that
+    /// every format must escape.
     fn compared() -> Compared {
         let one = |metric: &str, b: f64, p: Option<f64>, gate| GatedComparison {
             comparison: Comparison {
@@ -372,7 +375,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Checks that tags are balanced and quotes closed, and gives the names of all elements.
+    /// Checks that tags are balanced and quotes closed. Returns the names of all elements.
     pub(crate) fn well_formed(xml: &str) -> Vec<String> {
         let (mut open, mut seen) = (Vec::new(), Vec::new());
         let mut rest = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").expect("a declaration");
@@ -387,7 +390,8 @@ pub(crate) mod tests {
                 continue;
             }
             let name = tag.split([' ', '/']).next().unwrap().to_owned();
-            // name="value" again and again: with the values out, only names and equal signs are left.
+            // Attributes are name="value" repeatedly: without the values, only names and equal
+            // signs are left.
             let parts: Vec<&str> = tag.split('"').collect();
             assert!(parts.len() % 2 == 1, "a quote is open: {tag}");
             assert!(parts.iter().skip(1).step_by(2).all(|value| !value.contains('<') && entities_hold(value)), "{tag}");

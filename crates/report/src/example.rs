@@ -1,4 +1,4 @@
-//! Runs made up for the tests: plans, results and records of the shapes that matter.
+//! Example runs for tests: plans, results and records of the relevant shapes.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::series::TrialSeries;
 
-/// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
+/// Returns a plan of these variants, swept paths and repeats; 200 agents for 30 s.
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
     let mut points: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
     for (path, values) in swept {
@@ -75,7 +75,7 @@ fn load() -> Load {
     Load { agents: 200, ramp_s: 3.0, time_s: 30.0, ..Load::default() }
 }
 
-/// Results of a plain load for every trial of a plan: 63,412 calls/s, nothing failed.
+/// Returns results of a plain load for every trial of a plan: 63,412 operations/s, no failure.
 pub fn results(plan: &Plan) -> Results {
     Results {
         format: 1,
@@ -166,7 +166,7 @@ fn host() -> Host {
     }
 }
 
-/// Latencies of about 3 ms, times `factor`.
+/// Returns latencies of about 3 ms, multiplied by `factor`.
 pub fn quantiles(factor: f64) -> Quantiles {
     Quantiles {
         p50: Some(2_710.0 * factor),
@@ -182,7 +182,7 @@ pub fn quantiles(factor: f64) -> Quantiles {
     }
 }
 
-/// The machine of the examples.
+/// Returns the machine of the examples.
 pub fn environment() -> Environment {
     let mut environment = Environment {
         plimsoll: Some("0.1.0".to_owned()),
@@ -202,13 +202,13 @@ pub fn environment() -> Environment {
     environment
 }
 
-/// The plan of a run folder.
+/// Returns the plan of a run folder.
 pub fn plan_of(folder: &record::folder::RunFolder) -> Plan {
     record::checked_file::read_json(&folder.plan()).unwrap().unwrap()
 }
 
-/// Six policies, three kinds of state, two repeats: those that retry hide the crash, `process` loses writes, one trial is
-/// void and one requirement is violated.
+/// Returns six policies, three kinds of state and two repeats. Policies that retry hide the crash,
+/// `process` loses writes, one trial is void and one requirement is violated.
 pub fn policies() -> (Plan, Results) {
     let variants = ["fail fast", "wait", "three tries", "hub fails fast", "hub waits", "hub tries"];
     let mut plan = plan(&variants, &[("target.with.state", &["process", "ets", "mnesia"])], 2);
@@ -246,7 +246,7 @@ pub fn policies() -> (Plan, Results) {
     (plan, results)
 }
 
-/// A variant's throughput beside that of the first, at one point.
+/// Returns a comparison of a variant's throughput with that of the first variant, at one point.
 fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
     Comparison {
         over: "variant".to_owned(),
@@ -269,7 +269,7 @@ fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
     }
 }
 
-/// Claims of every kind and a violated requirement.
+/// Adds claims of every kind and a violated requirement.
 fn judged(plan: &mut Plan, results: &mut Results) {
     let says = [
         (
@@ -317,7 +317,8 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }
 
-/// Gives a trial a fault at 15 s: 99 calls failed over 12 ms, back after 120 ms, 4,211 keys checked.
+/// Adds a fault at 15 s: 99 operations failed over 12 ms, service was back after 120 ms, 4,211 keys
+/// were checked.
 pub fn crash(trial: &mut Trial) {
     trial.faults = vec![Fault {
         name: "oops".to_owned(),
@@ -354,7 +355,7 @@ pub fn crash(trial: &mut Trial) {
     trial.consistency.lost_writes = Some(0);
 }
 
-/// What no fault explains: 40 calls failed over 1.2 s at 22.5 s.
+/// Returns a disturbance without a fault: 40 operations failed over 1.2 s at 22.5 s.
 pub fn disturbance() -> Disturbance {
     Disturbance {
         at_s: 22.5,
@@ -371,7 +372,7 @@ pub fn disturbance() -> Disturbance {
     }
 }
 
-/// A fault of the variant over so many occurrences.
+/// Returns the distribution of a variant's fault over `count` occurrences.
 pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, count: u64) -> OutageDistribution {
     let spread = Spread {
         count,
@@ -393,7 +394,7 @@ pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, coun
     }
 }
 
-/// How many hosts two variants take, of which one has a price.
+/// Returns the demand of two variants, only one of which has a price.
 pub fn demanded_hosts() -> Vec<DemandedHosts> {
     let hosts = |variant: &str, per_host: f64, hosts: u64, price: Option<f64>| DemandedHosts {
         variant: variant.to_owned(),
@@ -411,7 +412,7 @@ pub fn demanded_hosts() -> Vec<DemandedHosts> {
     vec![hosts("sata", 525.0, 39, Some(1_950.0)), hosts("fast", 1_050.0, 20, None)]
 }
 
-/// What two variants cost at two loads each; the second is the peak of both.
+/// Returns the costs of two variants at two loads each. The second load is the peak of both.
 pub fn costs() -> Vec<PointCost> {
     let cost = |variant: &str, agents: u32, cycles_per_s: f64, watts: f64, price_per_s: f64| {
         let joules = watts / cycles_per_s;
@@ -445,7 +446,7 @@ pub fn costs() -> Vec<PointCost> {
 
 const SLOT_S: f64 = 0.001;
 
-/// Records of `seconds` seconds for a trial, with its faults.
+/// Returns records of `seconds` seconds for a trial with its faults.
 pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
     let mut noise = Xorshift(trial.id.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
     let fault_s = trial.faults.first().map(|fault| fault.at_s);
@@ -468,11 +469,11 @@ pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
     }
 }
 
-/// A little randomness that is the same in every run: xorshift64, Marsaglia 2003.
+/// Pseudorandom numbers that are the same in every run: xorshift64, Marsaglia 2003.
 struct Xorshift(u64);
 
 impl Xorshift {
-    /// From -1 to 1.
+    /// Returns the next number, from -1 to 1.
     fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -531,7 +532,7 @@ fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Late
 fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut rss = 40e6;
-    // Seconds 20 and 21 are missing: a gap.
+    // Seconds 20 to 22 are missing: a gap.
     for second in (1..=seconds).filter(|second| !matches!(second, 20..=22)) {
         let at_s = f64::from(second);
         rss += 0.9e6;

@@ -1,5 +1,5 @@
-//! The charts of a whole run that are not of its sweep: its variants and points beside each other, how long each occurrence of a fault
-//! was felt, each trial of a search, and the load averages of an exercise.
+//! Charts of a whole run other than its sweep: comparison of variants and points, recovery times of
+//! faults, trials of a search, and load averages of an exercise.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::tables::comparison::{self, ComparedMetric};
 use crate::tables::sweeps::condition;
 use crate::{ReportInput, tables};
 
-/// The key columns of the comparison, drawn.
+/// Draws the key columns of the comparison as bars.
 pub fn comparison(input: &ReportInput) -> Option<BarRows> {
     let groups = groups::groups(input.results, input.plan);
     if groups.len() < 2 || comparison::is_long(&groups) {
@@ -30,7 +30,7 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
         BarColumn { head: measure.head.to_owned(), values, write: measure.write, loss: measure.loss }
     };
     let columns: Vec<BarColumn> = comparison::measured(&groups).filter(|measure| measure.bars).map(column).collect();
-    // In the order of the curves over a load, whose colours these are.
+    // The variants' order is the order of the curves over a load, so that the colours agree.
     let variants = distinct(counting(&input.results.trials).into_iter().map(|trial| trial.variant.as_deref()));
     let row = |(index, group): (usize, &Group)| BarRow {
         name: group.name(),
@@ -48,15 +48,15 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
     })
 }
 
-/// The variant of its trials, if there are any.
+/// Returns the variant of a group's trials, if any.
 fn variant<'a>(group: &Group<'a>) -> Option<&'a str> {
     group.trials.first()?.variant.as_deref()
 }
 
-/// Lines in one chart at most; beyond, they could not be told apart.
+/// Maximum number of lines in a chart; more would not be distinguishable.
 const LINES: usize = 15;
 
-/// A chart for each fault that occurred often enough.
+/// Returns a chart for each fault that occurred often enough.
 pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
     let mut faults: Vec<&str> = Vec::new();
     for of in repeated(input.results) {
@@ -106,11 +106,11 @@ fn chart(fault: &str, input: &ReportInput) -> Option<Chart> {
     })
 }
 
-/// How long each occurrence took.
+/// Recovery times of a fault's occurrences.
 struct RecoveryTimes {
-    /// Those that were over, sorted.
+    /// Recovery times of the occurrences that ended, sorted.
     known: Vec<f64>,
-    /// How many there were, those that were not over included.
+    /// Number of occurrences, including those that did not end.
     all: usize,
 }
 
@@ -128,7 +128,7 @@ impl RecoveryTimes {
         Self { known, all }
     }
 
-    /// The empirical distribution as a stair.
+    /// Returns the empirical distribution as a staircase.
     fn steps(&self, to: f64) -> Vec<DataPoint> {
         let share = |count: usize| 100.0 * count as f64 / self.all.max(1) as f64;
         let mut points = vec![(0.0, Some(0.0))];
@@ -141,10 +141,10 @@ impl RecoveryTimes {
     }
 }
 
-/// Limits that have panels, at most; the table has all.
+/// Maximum number of limits with panels; the table has all of them.
 const PANELS: usize = 4;
 
-/// A chart for each search that has trials.
+/// Returns a chart for each search that has trials.
 pub fn searches(input: &ReportInput) -> Vec<Chart> {
     let Some(find) = &input.plan.find else { return Vec::new() };
     let lines = input.results.safe_loads.iter().filter(|line| !line.steps.is_empty());
@@ -175,7 +175,8 @@ fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
     }
 }
 
-/// The edge, or the begin of its interval where it has no value, and the interval; an end that was not met is that of the chart.
+/// Returns the mark of the edge and its interval. Without an edge, the mark is at the start of the
+/// interval. If the end of the interval is unknown, it is the end of the chart.
 fn mark(line: &SafeLoad, end: f64) -> Option<Mark> {
     let at = line.value.or(line.ci95[0])?;
     let label = line.value.map_or_else(String::new, |value| format!("edge near {}", numbers::number(value)));
@@ -197,13 +198,13 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     ];
     let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
     let mut panel = Panel::linear(&limit.metric, unit(&limit.metric), 150.0, lines);
-    // Beyond the edge a latency is soon a hundred times the bound.
+    // Beyond the edge, latency quickly reaches a hundred times the limit.
     let positive =
         panel.lines.iter().flat_map(|line| &line.points).filter_map(|point| point.1).all(|value| value > 0.0);
     if positive && limit.metric.contains("_us") {
         panel.spacing = Spacing::Log;
     }
-    // Delays are summed over threads, and an error has no end.
+    // Delays are summed over threads, and an error has no upper bound.
     if ["run_delay_pct", "throttled_pct", "error_pct"].iter().any(|sum| limit.metric.contains(sum)) {
         panel.at_most_to = None;
     }
@@ -229,13 +230,14 @@ fn unit(metric: &str) -> PanelUnit {
     }
 }
 
-/// Cases whose load averages stand beside each other, at most.
+/// Maximum number of cases whose load averages are shown side by side.
 const PICTURES: usize = 8;
-/// Points of their lines: they are half as wide as those of a trial, or less.
+/// Points of their lines, which are at most half as wide as those of a trial.
 const PICTURE_POINTS: usize = 400;
 
-/// The load averages of the first host in an exercise, a picture for each case, all with the same axes: without clients, what the
-/// target asks of a host is the answer. Of repeats the first that counts is drawn.
+/// Returns the load averages of the first host in an exercise, one chart per case, all with the
+/// same axes. Without clients, the target's use of a host is the result. Of several repeats, the
+/// first one that counts is drawn.
 pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
     let groups = groups::groups(input.results, input.plan);
     let is_exercise = input.results.trials.iter().any(|trial| !trial.steps.is_empty())
@@ -286,7 +288,7 @@ mod tests {
         line.value = None;
         let found = mark(&line, 600.0).unwrap();
         assert_eq!((found.at, found.label.as_str()), (211.0, ""), "no value, no claim of one");
-        // Dots that are of no line are named.
+        // Dots without a line have a name in the legend.
         let step = |value: f64, held| SearchStep {
             value,
             held: Some(held),
@@ -331,7 +333,8 @@ mod tests {
             trial.hosts = vec![host.clone()];
             trial.steps = vec![step.clone()];
         }
-        // The second size is busier, and takes longer; the first repeat of the first one does not count.
+        // The second size is busier and takes longer. The first repeat of the first size does not
+        // count.
         results.trials[0].verdict.is = Trust::Void;
         let series = |trial: &Trial| {
             let is_large = trial.point["lab.hosts"] == "16";

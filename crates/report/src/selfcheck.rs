@@ -1,4 +1,4 @@
-//! What `plimsoll selfcheck` found, for a terminal, for a repository, and as a page.
+//! Results of `plimsoll selfcheck` for a terminal, for a repository, and as a page.
 
 use record::results::Trust;
 use record::selfcheck::{HeldTruth, SelfCheck, TruthOutcome, TruthUnit};
@@ -11,10 +11,10 @@ use crate::page::{STYLE, Templates};
 use crate::tables::{Cell, Column, Row, Table, trust_word};
 use crate::words::summary::set;
 
-/// Columns of the terminal that are used at most.
+/// Maximum width in the terminal, columns.
 const WIDTH: usize = 110;
 
-/// The outcome in a sentence.
+/// Returns the outcome in one sentence.
 fn answer(checked: &SelfCheck) -> String {
     let all = checked.truths.len();
     let [right, marked, wrong] =
@@ -35,7 +35,8 @@ fn answer(checked: &SelfCheck) -> String {
     )
 }
 
-/// `Nine of ten comparisons of five repeats show a change of so much here: calls/s 2.1 %, p99 latency 9 %.`
+/// Returns the smallest changes that nine of ten comparisons of five repeats show on this machine,
+/// such as `p99 latency 9 %`.
 fn smallest(checked: &SelfCheck) -> String {
     let figures: Vec<String> = checked
         .smallest
@@ -51,7 +52,7 @@ fn smallest(checked: &SelfCheck) -> String {
     )
 }
 
-/// What the page is of.
+/// Returns machine, version, date, duration and seed of the self-check.
 fn made(checked: &SelfCheck) -> String {
     format!(
         "{}; Plimsoll {}, {}, in {}; seed {}.",
@@ -67,7 +68,7 @@ fn figure(unit: TruthUnit, value: f64) -> String {
     match unit {
         TruthUnit::Count => numbers::grouped(&format!("{value:.0}")),
         TruthUnit::PerS => numbers::rate(value),
-        // Moments are told to the millisecond.
+        // Moments are shown to the millisecond.
         TruthUnit::S if value.abs() >= 1.0 => numbers::moment(value),
         TruthUnit::S => numbers::seconds(value),
         TruthUnit::Pct => numbers::change(value),
@@ -79,7 +80,7 @@ fn truth(one: &HeldTruth) -> String {
     if low == high { low } else { numbers::from_to(&low, &high) }
 }
 
-/// How far off; empty where it is not.
+/// Returns the deviation from the truth. `0` if there is none.
 fn error(one: &HeldTruth) -> String {
     let Some(value) = one.measured else { return numbers::NONE.to_owned() };
     let off = if value < one.truth[0] { value - one.truth[0] } else { (value - one.truth[1]).max(0.0) };
@@ -151,7 +152,7 @@ fn table(checked: &SelfCheck) -> Table {
     Table { rows, ..Table::new("Known truths", "", columns) }.with_terms(&TERMS)
 }
 
-/// All of it, ending in a newline; with the terminal's colours if `colour`.
+/// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
 #[must_use]
 pub fn text(checked: &SelfCheck, colour: bool) -> String {
     let paragraph = |text: String| wrapped(&text, WIDTH).join("\n") + "\n";
@@ -164,7 +165,7 @@ pub fn text(checked: &SelfCheck, colour: bool) -> String {
     text::visible(&parts.join("\n")).into_owned()
 }
 
-/// All of it as a file of a repository, ending in a newline.
+/// Returns the whole Markdown text for a file in a repository, ending in a newline.
 #[must_use]
 pub fn markdown(checked: &SelfCheck) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer(checked), smallest(checked));
@@ -189,10 +190,10 @@ struct TruthPage<'a> {
     runs: &'a [String],
 }
 
-/// The page.
+/// Returns the whole page.
 ///
 /// # Errors
-/// If a template cannot be filled, which is a fault of ours.
+/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn page(checked: &SelfCheck) -> Result<String, Error> {
     let templates = Templates::new()?;
     let outcome = match checked.truths.iter().map(|one| one.came).max() {

@@ -1,4 +1,4 @@
-//! What a run came to, for a pull request and for a build server.
+//! Results of a run for a pull request and for a build server.
 
 use analysis::groups::groups;
 use experiment::plan::Plan;
@@ -9,10 +9,11 @@ use crate::compared::{cell_escaped, xml_escaped};
 use crate::tables::{Cell, Table, comparison, sweeps, trust_word, verdicts};
 use crate::words::{meaning, usable_figures, verdict};
 
-/// Rows of a table that are listed at most.
+/// Maximum number of listed rows of a table.
 const LISTED: usize = 40;
 
-/// The answer, the verdict with its reasons, and the tables that a reviewer wants, ending in a newline.
+/// Returns the answer, the verdict with its reasons, and the tables for a reviewer, as Markdown
+/// that ends in a newline.
 #[must_use]
 pub fn markdown(results: &Results, plan: &Plan) -> String {
     let mut text = format!("### Plimsoll: {}\n\n", cell_escaped(&results.title));
@@ -43,7 +44,7 @@ pub fn markdown(results: &Results, plan: &Plan) -> String {
     text
 }
 
-/// A table, its columns those of the terminal.
+/// Returns a table with the same columns as in the terminal.
 fn listed(table: &Table) -> String {
     let shown: Vec<usize> = (0..table.columns.len()).filter(|index| table.columns[*index].brief).collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -64,8 +65,9 @@ fn listed(table: &Table) -> String {
     text
 }
 
-/// A test for each requirement, which fails if it is violated, and for each trial, which is an error if the trial is void and skipped if
-/// it is suspect.
+/// Returns the results in JUnit's format: a test for each requirement, which fails if the
+/// requirement is violated, and for each trial. A void trial is an error, a suspect trial is
+/// skipped.
 #[must_use]
 pub fn junit(results: &Results, plan: &Plan) -> String {
     let violated = results.requirements.iter().filter(|requirement| !requirement.holds).count();

@@ -1,5 +1,5 @@
-//! The charts of a whole sweep: over the swept load instead of a clock, and which of its curves are drawn together. What they draw
-//! stands in the results.
+//! Charts of a whole sweep, over the swept load instead of a clock, and their grouping of curves.
+//! All values come from the results.
 
 use std::collections::BTreeMap;
 
@@ -14,63 +14,64 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
 
-/// Least ratio of neighbouring loads for a logarithmic axis with ticks at the loads.
+/// Minimum ratio of neighbouring loads for a logarithmic axis with ticks at the loads.
 const FACTOR: f64 = 1.4;
-/// Curves told apart by colour alone; beyond, by the pattern of their lines, too.
+/// Maximum number of curves distinguished by colour alone; more curves also have line patterns.
 const COLOURS: usize = 5;
-/// Cycles per operation that differ from one by less are one: the figure would only be there twice.
+/// Limit of cycles per operation above which cycles and operations are practically equal, so that
+/// cycles would only repeat the figure.
 const ONE_EACH: f64 = 0.95;
 
-/// Draws a chart of curves; `None` where it would show nothing.
+/// Draws a chart of curves, or returns `None` if it would show nothing.
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
-/// In page order.
+/// Charts in page order.
 pub const CHARTS: &[SweepChart] = &[scaling, latency, by_value, per_unit, units, service, by_group, not_ok, cost];
 
-/// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
+/// Returns all charts of a run's sweeps, for each sheet in the order of the list. Empty without a
+/// sweep.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
     let sheets = sheets(results);
     numbered("sweep-", sheets.iter().flat_map(|sheet| kinds.iter().filter_map(|draw| draw(sheet))).collect())
 }
 
-/// Curves on a chart at most; of more, each point of the other swept paths has a chart of its own.
+/// Maximum number of curves in a chart. With more, each point of the other swept paths has a
+/// separate chart.
 const CURVES: usize = 8;
-/// Curves of one point on a chart at most: so many patterns and colours there are.
+/// Maximum number of curves of one point in a chart: the number of distinct patterns and colours.
 const PATTERNS: usize = 15;
-/// Charts of a kind for each swept path, at most; the table has all figures.
+/// Maximum number of charts of a kind for each swept path; the table has all figures.
 const SHEETS: usize = 6;
 
-/// Curves that are drawn together.
+/// Curves that are drawn in one chart.
 pub struct CurveSheet<'a> {
-    /// What was found.
     pub results: &'a Results,
     /// The swept path.
     pub over: &'a str,
-    /// Its values, where they are texts, in the order of the file; else empty.
+    /// Values of the path if they are texts, in the order of the file. Empty for numbers.
     pub names: Vec<String>,
-    /// The curves.
     pub curves: Vec<SweepCurve<'a>>,
-    /// What the sheet is of, if there are several; may be empty.
+    /// Subject of the sheet, if there are several sheets; may be empty.
     pub of: String,
-    /// Curves that had no room.
+    /// Number of curves that did not fit.
     pub left_out: usize,
 }
 
 /// A variant at one point of the other swept paths.
 pub struct SweepCurve<'a> {
-    /// What tells it from the others.
+    /// Name that distinguishes the curve from the others.
     pub name: String,
     /// The variant; empty without variants.
     pub variant: &'a str,
     /// Values of the other swept paths.
     pub at: BTreeMap<String, Value>,
-    /// What the analysis made of it; `None` over texts.
+    /// Scaling from the analysis. `None` over texts.
     pub scaling: Option<&'a Scaling>,
-    /// The trials that can be used at each load, or at each place among the names.
+    /// Usable trials at each load, or at each index of the names.
     pub points: Vec<(f64, Vec<&'a Trial>)>,
 }
 
-/// The sheets of a run's sweeps, those over numbers first.
+/// Returns the sheets of a run's sweeps; sheets over numbers come first.
 fn sheets(results: &Results) -> Vec<CurveSheet<'_>> {
     let mut paths: Vec<&str> = Vec::new();
     for scaling in &results.scaling {
@@ -106,7 +107,8 @@ fn over_loads<'a>(results: &'a Results, over: &str) -> Vec<SweepCurve<'a>> {
     results.scaling.iter().filter(|scaling| scaling.over == over).map(curve).collect()
 }
 
-/// Sheets over paths that take amounts written as texts, such as `5mbit`. Other texts are a choice without an order.
+/// Returns sheets over paths whose values are amounts as texts, such as `5mbit`. Other texts are
+/// choices without an order.
 fn over_texts(results: &Results) -> Vec<CurveSheet<'_>> {
     let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for trial in &results.trials {
@@ -146,7 +148,8 @@ fn over_texts(results: &Results) -> Vec<CurveSheet<'_>> {
         .collect()
 }
 
-/// The curves on one sheet, or where they are too many on one for each point of the other paths.
+/// Returns the curves on one sheet or, if there are too many, on one sheet for each point of the
+/// other paths.
 fn sorted<'a>(
     results: &'a Results,
     over: &'a str,
@@ -177,7 +180,7 @@ fn sorted<'a>(
 }
 
 impl CurveSheet<'_> {
-    /// A chart over the swept load.
+    /// Returns a chart over the swept load.
     fn chart(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>, marks: Vec<Mark>) -> Chart {
         let of = if self.of.is_empty() { String::new() } else { format!(", {}", self.of) };
         let left_out = match self.left_out {
@@ -221,7 +224,7 @@ impl CurveSheet<'_> {
         AxisRange { from, to: last, spacing, unit, signed: false, names: Vec::new(), ticks }
     }
 
-    /// Whether cycles tell more than operations do: where some operations make a cycle.
+    /// Whether cycles give more information than operations: several operations form a cycle.
     fn tells_cycles(&self) -> bool {
         let per_operation = |trial: &Trial| {
             Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
@@ -231,7 +234,7 @@ impl CurveSheet<'_> {
             && shares.iter().any(|share| *share < ONE_EACH)
     }
 
-    /// Whether throughput is that of units of work, as in the analysis's curves.
+    /// Whether throughput counts units of work, as in the analysis's curves.
     fn counts_units(&self) -> bool {
         let is_of_all = !is_offered(self.over) && group_of(self.over).is_none();
         is_of_all && self.trials().any(|trial| trial.throughput.median_units_per_s.is_some())
@@ -241,7 +244,8 @@ impl CurveSheet<'_> {
         self.curves.iter().flat_map(|curve| &curve.points).flat_map(|(_, trials)| trials.iter().copied())
     }
 
-    /// For each curve the line of its means, and a dot for each repeat where there are several. Of the analysis's own points.
+    /// Returns a line of means for each curve, and a dot for each repeat if there are several. Uses
+    /// the analysis's points.
     fn measured(&self, value: impl Fn(&ScalingPoint, f64) -> f64) -> Vec<ChartLine> {
         let points = |index: usize| {
             let points = self.curves[index].scaling.iter().flat_map(|scaling| &scaling.points);
@@ -250,7 +254,7 @@ impl CurveSheet<'_> {
         self.lines(points)
     }
 
-    /// The same of a figure of the trials.
+    /// Returns the same lines and dots for a figure of the trials.
     fn of_trials(&self, value: impl Fn(&Trial, f64) -> Option<f64>) -> Vec<ChartLine> {
         let points = |index: usize| {
             let points = self.curves[index].points.iter();
@@ -284,7 +288,7 @@ impl CurveSheet<'_> {
         lines
     }
 
-    /// Lines named after what they show, where there is one curve and nothing to tell it from.
+    /// Names lines after their figure if there is only one curve.
     fn named(&self, what: &str, mut lines: Vec<ChartLine>) -> Vec<ChartLine> {
         if let [curve] = self.curves.as_slice() {
             lines.iter_mut().for_each(|line| line.name = line.name.replacen(&curve.name, what, 1));
@@ -292,7 +296,7 @@ impl CurveSheet<'_> {
         lines
     }
 
-    /// The colour and the pattern of the n-th curve; its dots share the colour.
+    /// Returns colour and pattern of the n-th curve; its dots have the same colour.
     fn pen(&self, index: usize) -> (Ink, LineStyle) {
         if self.has_patterns() {
             return Ink::nth(index);
@@ -300,25 +304,25 @@ impl CurveSheet<'_> {
         (Ink::of_curve(index), LineStyle::Solid)
     }
 
-    /// Whether curves are so many that patterns tell them apart, and not only colours.
+    /// Whether the curves need patterns in addition to colours.
     fn has_patterns(&self) -> bool {
         self.curves.len() > COLOURS
     }
 }
 
-/// Steps in which a law is drawn.
+/// Number of steps in which a law is drawn.
 const STEPS: usize = 80;
-/// Curves whose knees and peaks are marked, at most: more would hide the lines.
+/// Maximum number of curves whose knees and peaks are marked; more marks would hide the lines.
 const MARKED: usize = 4;
 
-/// What throughput is where operations count units of work.
+/// Label of throughput if operations count units of work.
 const MEDIAN_UNITS: &str = "median units of work per second";
 
-/// Throughput over a load, with the law fitted to it.
+/// Draws throughput over a load, with the fitted law.
 pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
     let mut lines = sheet.measured(|_, rate| rate);
     let axis = sheet.axis();
-    // A pattern that tells curves apart leaves none for their laws; the table has them.
+    // If patterns distinguish curves, no pattern is left for their laws; the table has the laws.
     for (index, curve) in sheet.curves.iter().enumerate().filter(|_| !sheet.has_patterns()) {
         let Some((scaling, usl)) = curve.scaling.and_then(|scaling| Some((scaling, scaling.usl.as_ref()?))) else {
             continue;
@@ -358,12 +362,12 @@ fn law_name(sheet: &CurveSheet, name: &str) -> String {
     if sheet.curves.len() == 1 { "fitted law".to_owned() } else { format!("{name}, fitted law") }
 }
 
-/// ` of pi`, where there are several curves.
+/// Returns ` of pi`, or an empty text for a single curve.
 fn of(sheet: &CurveSheet, name: &str) -> String {
     if sheet.curves.len() == 1 { String::new() } else { format!(" of {name}") }
 }
 
-/// The fitted law between the lowest and the highest load.
+/// Returns the fitted law between the lowest and the highest load.
 fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<DataPoint> {
     let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else { return Vec::new() };
     let (from, to) = (first.load, last.load);
@@ -376,7 +380,7 @@ fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<DataPoint> {
     (0..=STEPS).map(at).collect()
 }
 
-/// Knees and crossings, by rising load.
+/// Returns knees and crossings, ordered by load.
 fn marks(sheet: &CurveSheet) -> Vec<Mark> {
     let shown = |text: String, at: f64| Mark { at, since: None, until: None, label: text, colours: None };
     let mut marks = Vec::new();
@@ -403,7 +407,7 @@ fn marks(sheet: &CurveSheet) -> Vec<Mark> {
     marks
 }
 
-/// Throughput at each value of a path that takes texts.
+/// Draws throughput at each value of a path whose values are texts.
 pub fn by_value(sheet: &CurveSheet) -> Option<Chart> {
     if sheet.names.is_empty() {
         return None;
@@ -419,7 +423,7 @@ pub fn by_value(sheet: &CurveSheet) -> Option<Chart> {
     panel.has_values().then(|| sheet.chart("by-value", &title, note, vec![panel], Vec::new()))
 }
 
-/// Throughput for each agent, host or unit of another load.
+/// Draws throughput per agent, host or unit of another load.
 pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     if !sheet.names.is_empty() {
         return None;
@@ -432,7 +436,7 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
         false if sheet.counts_units() => "units of work",
         false => "ok operations",
     };
-    // Of an offered rate it is a share.
+    // Over an offered rate, the figure is a share.
     let (title, label, unit) = match sheet.over {
         _ if is_rate => {
             ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), PanelUnit::Plain)
@@ -460,10 +464,11 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     panels.iter().any(Panel::has_values).then(|| sheet.chart("per-unit", &title, note, panels, Vec::new()))
 }
 
-/// Groups of agents that are drawn at most: each has two panels.
+/// Maximum number of agent groups drawn; each has two panels.
 const GROUPS: usize = 6;
 
-/// What each group of agents gets, over a load or choice: whoever is more may take from the others.
+/// Draws throughput and latency of each agent group over a load or choice. A group that grows can
+/// take throughput from the others.
 pub fn by_group(sheet: &CurveSheet) -> Option<Chart> {
     let names = distinct(sheet.trials().flat_map(|trial| trial.groups.keys()));
     let panels: Vec<Panel> = names
@@ -484,7 +489,8 @@ pub fn by_group(sheet: &CurveSheet) -> Option<Chart> {
     (!panels.is_empty()).then(|| sheet.chart("by-group", &title, note, panels, Vec::new()))
 }
 
-/// Units of work over a load or choice, where operations count any and the chart of throughput is not theirs.
+/// Draws units of work over a load or choice, if operations count units and the throughput chart
+/// does not show them.
 pub fn units(sheet: &CurveSheet) -> Option<Chart> {
     if sheet.names.is_empty() && sheet.counts_units() {
         return None;
@@ -496,11 +502,11 @@ pub fn units(sheet: &CurveSheet) -> Option<Chart> {
     panel.has_values().then(|| sheet.chart("units", &title, note, vec![panel], Vec::new()))
 }
 
-/// One of the quantiles.
+/// Returns one of the quantiles.
 type QuantileOf = fn(&Quantiles) -> Option<f64>;
 
-/// Latency over a load or choice, beside throughput: where it bends upwards, more load brings waiting. Of all that was due, from when
-/// it was due.
+/// Draws the latency of `ok` operations from their intended start, over a load or choice. Where the
+/// curve bends upwards, more load causes waiting.
 pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
     let quantiles: [(&str, QuantileOf); 2] = [("p50", |of| of.p50), ("p99", |of| of.p99)];
     let panel = |(name, quantile): (&str, QuantileOf)| {
@@ -516,10 +522,11 @@ pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
     (!panels.is_empty()).then(|| sheet.chart("latency", &title, note, panels, knees))
 }
 
-/// Two of them are as high as the panel of throughput.
+/// Height of a latency panel; two of them are as high as the throughput panel.
 const LATENCY_HEIGHT: f64 = 96.0;
 
-/// Service times over a load or choice: how long an answer takes once it is asked for, of all operations together.
+/// Draws service times over a load or choice: the time from send to answer, all operations
+/// together.
 pub fn service(sheet: &CurveSheet) -> Option<Chart> {
     let quantiles: [(&str, QuantileOf); 4] =
         [("p50", |of| of.p50), ("p90", |of| of.p90), ("p99", |of| of.p99), ("max", |of| of.max)];
@@ -535,7 +542,7 @@ pub fn service(sheet: &CurveSheet) -> Option<Chart> {
 
 const HEIGHT: f64 = 110.0;
 
-/// Operations that were not ok, over a load or choice.
+/// Draws operations that were not ok, over a load or choice.
 pub fn not_ok(sheet: &CurveSheet) -> Option<Chart> {
     let share = |count: fn(&Trial) -> u64| {
         sheet.of_trials(move |trial, _| {
@@ -564,7 +571,7 @@ fn is_any(panel: &Panel) -> bool {
     panel.lines.iter().flat_map(|line| &line.points).any(|point| point.1.is_some_and(|value| value > 0.0))
 }
 
-/// Energy over a load.
+/// Draws energy over a load.
 pub fn cost(sheet: &CurveSheet) -> Option<Chart> {
     let lines = sheet.of_trials(|trial, _| trial.cost.joules_per_cycle);
     let panel = Panel::linear("joules for each cycle, all hosts", PanelUnit::Plain, 190.0, lines);
@@ -684,7 +691,8 @@ mod tests {
         assert_eq!(ids.len(), 6);
     }
 
-    /// Modes over agents and over the rates of a link, which are texts; slow links make the first mode err.
+    /// Returns modes over agents and over link rates, which are texts. The first mode gives wrong
+    /// answers on slow links.
     fn modes(modes: usize, rates: &[&str]) -> Results {
         let mut results = Results::default();
         for repeat in 1..=2 {

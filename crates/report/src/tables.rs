@@ -1,4 +1,4 @@
-//! The tables of the page and of the terminal, as plain cells, in files by theme.
+//! Tables of the page and of the terminal, as plain cells, in files by theme.
 
 pub mod comparison;
 pub mod demand;
@@ -21,78 +21,76 @@ use crate::ReportInput;
 
 /// Characters that fit in half of a page of 1,400 px.
 const HALF_CHARACTERS: usize = 86;
-/// What the space between two columns takes, in characters.
+/// Width of the space between two columns, in characters.
 const BETWEEN_COLUMNS: usize = 3;
-/// As long as a cell is before it is broken into lines.
+/// Length from which the text of a cell is broken into lines, characters.
 const BROKEN_AT: usize = 26;
-/// Rows of a table that may stand beside another.
+/// Maximum rows of a table that is placed beside another.
 const MOST_OF_HALF: usize = 8;
 
-/// A table of the run; `None` where the run has nothing for it.
+/// Returns a table of the run, or `None` if the run has no data for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// What a reader has to know before reading it; may be empty.
+    /// Note that a reader needs before reading the table; may be empty.
     pub note: String,
-    /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows; each has as many cells as there are columns.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Row>,
-    /// Terms of the table and what they mean.
+    /// Terms in the table and their meaning.
     pub terms: Vec<(String, String)>,
-    /// Whether it is long and not the first thing a reader wants, so that the page folds it.
+    /// Whether the page folds the table, because it is long and of secondary interest.
     pub folded: bool,
 }
 
 /// A column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Column {
-    /// Its heading.
+    /// Heading.
     pub head: String,
-    /// What it means; may be empty.
+    /// Meaning of the column; may be empty.
     pub explained: String,
-    /// Numbers are set flush right.
+    /// Whether the column contains numbers, which are right-aligned.
     pub numeric: bool,
-    /// Whether it also stands on the narrow terminal.
+    /// Whether the narrow terminal also shows the column.
     pub brief: bool,
 }
 
 /// A row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// Its cells.
     pub cells: Vec<Cell>,
-    /// Whether a group of rows begins with it.
+    /// Whether a group of rows begins here.
     pub begins: bool,
 }
 
 /// A cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// What it says.
+    /// Main text.
     pub text: String,
-    /// Smaller, below it: a range, a reason; may be empty.
+    /// Smaller text below it: a range, a reason; may be empty.
     pub small: String,
-    /// How it is meant.
+    /// Tone: good, bad or neutral.
     pub tone: Tone,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Returns a table without rows.
     pub fn new(title: &str, note: impl Into<String>, columns: Vec<Column>) -> Self {
         Self { title: title.to_owned(), note: note.into(), columns, ..Self::default() }
     }
 
-    /// With these rows; `None` if there are none.
+    /// Adds the rows. `None` if there are none.
     pub fn filled(self, rows: Vec<Row>) -> Option<Self> {
         (!rows.is_empty()).then_some(Self { rows, ..self })
     }
 
-    /// With rows for each group, below columns that tell the groups apart, if there are several.
+    /// Adds rows for each group. With several groups, adds columns that distinguish them.
     pub fn by_group<'a>(self, groups: &[Group<'a>], rows: impl Fn(&Group<'a>) -> Vec<Vec<Cell>>) -> Option<Self> {
         let labels = |group: &Group| -> Vec<(String, String)> {
             if groups.len() > 1 { group.labels.clone() } else { Vec::new() }
@@ -104,7 +102,7 @@ impl Table {
         Self { columns, ..self }.filled(blocks(units, |index| begins(index, groups)))
     }
 
-    /// With rows for each trial, below its name, if there are several.
+    /// Adds rows for each trial. With several trials, adds a column with their names.
     pub fn by_trial(self, input: &ReportInput, rows: impl Fn(&Trial) -> Vec<Vec<Cell>>) -> Option<Self> {
         let several = input.results.trials.len() > 1;
         let name = |trial: &Trial| Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan));
@@ -114,23 +112,25 @@ impl Table {
         Self { columns, ..self }.filled(blocks(units.collect(), |_| false))
     }
 
-    /// Folded on the page if it has more rows.
+    /// Folds the table on the page if it has more than `most` rows.
     pub fn folded_beyond(self, most: usize) -> Self {
         Self { folded: self.rows.len() > most, ..self }
     }
 
-    /// With what its columns mean as terms.
+    /// Adds the meanings of the columns as terms.
     pub fn explained(self) -> Self {
         let columns = self.columns.iter().filter(|column| !column.explained.is_empty());
         let terms = columns.map(|column| (column.head.clone(), column.explained.clone())).collect();
         Self { terms, ..self }
     }
 
-    /// Whether it is short, and narrow enough for half of the page: what has to be scrolled to is not read.
+    /// Whether the table is short and narrow enough for half of the page, so that readers need not
+    /// scroll.
     pub fn fits_half(&self) -> bool {
         let width = |(index, column): (usize, &Column)| {
             let of_cell = |cell: &Cell| {
-                // Longer texts are broken into lines of no less than that; what stands below a number never is, in smaller letters.
+                // Longer texts are broken into lines of at least that length. The smaller text
+                // below a number is never broken.
                 let below = if column.numeric { cell.small.chars().count() * 6 / 7 } else { 0 };
                 cell.text.chars().count().min(BROKEN_AT).max(below)
             };
@@ -142,7 +142,7 @@ impl Table {
         self.rows.len() <= MOST_OF_HALF && widths.sum::<usize>() <= HALF_CHARACTERS
     }
 
-    /// With these terms, too.
+    /// Adds terms.
     pub fn with_terms(mut self, terms: &[(&str, &str)]) -> Self {
         self.terms.extend(terms.iter().map(|(term, meaning)| ((*term).to_owned(), (*meaning).to_owned())));
         self
@@ -150,79 +150,79 @@ impl Table {
 }
 
 impl Row {
-    /// A row in a block with the one before it.
+    /// Returns a row in the same block as the previous row.
     pub fn of(cells: Vec<Cell>) -> Self {
         Self { cells, begins: false }
     }
 }
 
 impl Column {
-    /// Columns of numbers: heading and meaning of each.
+    /// Returns columns of numbers, each from its heading and meaning.
     pub fn numerics(columns: &[(&str, &str)]) -> Vec<Self> {
         columns.iter().map(|(head, explained)| Self::numeric(head, explained)).collect()
     }
 
-    /// A column of text.
+    /// Returns a column of text.
     pub fn text(head: &str) -> Self {
         Self { head: head.to_owned(), brief: true, ..Self::default() }
     }
 
-    /// A column of numbers.
+    /// Returns a column of numbers.
     pub fn numeric(head: &str, explained: &str) -> Self {
         Self { head: head.to_owned(), explained: explained.to_owned(), numeric: true, brief: false }
     }
 
-    /// The column, on the terminal too.
+    /// Shows the column on the terminal too.
     pub fn brief(self) -> Self {
         Self { brief: true, ..self }
     }
 }
 
 impl Cell {
-    /// Says `text`; [`numbers::NONE`] is muted.
+    /// Returns a cell with the text; [`numbers::NONE`] is muted.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let tone = if text == numbers::NONE { Tone::Muted } else { Tone::Plain };
         Self { text, small: String::new(), tone }
     }
 
-    /// What an option holds, written by `write`.
+    /// Returns a cell with an optional value, formatted by `write`.
     pub fn of<T>(value: Option<T>, write: impl Fn(T) -> String) -> Self {
         Self::new(numbers::or_none(value, write))
     }
 
-    /// A median with its range.
+    /// Returns a cell with a median and its range.
     pub fn spread(spread: Option<MedianRange>, write: fn(f64) -> String) -> Self {
         let mut cell = Self::of(spread, |spread| write(spread.median));
         cell.small = spread.and_then(|spread| spread.range(write)).unwrap_or_default();
         cell
     }
 
-    /// A count of what nobody wants.
+    /// Returns a cell with a count of failures: good if 0, otherwise bad.
     pub fn loss(count: u64) -> Self {
         Self::new(numbers::count(count)).toned(if count == 0 { Tone::Good } else { Tone::Bad })
     }
 
-    /// The same cell with an interval below it.
+    /// Adds an interval below.
     pub fn over(self, ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Self {
         self.with(numbers::interval(ends, write).unwrap_or_default())
     }
 
-    /// The same cell, meant so.
+    /// Sets the tone.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }
 
-    /// The same cell with something smaller below.
+    /// Adds a smaller text below.
     pub fn with(self, small: impl Into<String>) -> Self {
         Self { small: small.into(), ..self }
     }
 }
 
-/// Explains the mark of [`approximate`].
+/// Explanation of the mark of [`approximate`].
 const APPROXIMATE: &str = " ~: a quantile without an interval, from fewer than ten separate moments of a trial.";
 
-/// The cell of a quantile, marked with `~` if it is not sure in some trial.
+/// Marks the cell of a quantile with `~` if it is not reliable in some trial.
 fn approximate(cell: Cell, group: &Group, quantile: &str) -> Cell {
     if is_approximate(group, quantile) { Cell { text: format!("~{}", cell.text), ..cell } } else { cell }
 }
@@ -231,7 +231,7 @@ fn is_approximate(group: &Group, quantile: &str) -> bool {
     group.counting().any(|trial| trial.unsure_moments(quantile).is_some())
 }
 
-/// How a verdict is meant.
+/// Returns the tone of a verdict.
 pub fn tone_of(trust: Trust) -> Tone {
     match trust {
         Trust::Valid => Tone::Good,
@@ -240,7 +240,7 @@ pub fn tone_of(trust: Trust) -> Tone {
     }
 }
 
-/// The word for a verdict.
+/// Returns the word for a verdict.
 pub fn trust_word(trust: Trust) -> &'static str {
     match trust {
         Trust::Valid => "valid",
@@ -249,8 +249,9 @@ pub fn trust_word(trust: Trust) -> &'static str {
     }
 }
 
-/// Rows of groups or trials: of each the cells that tell it from the others, and below them a row or more. Blocks of rows are set apart
-/// by `begins`, or each by itself where one has several rows.
+/// Returns the rows of groups or trials: the cells that distinguish each unit, combined with each
+/// of its rows. `begins` separates blocks of units. If a unit has several rows, each unit is a
+/// block.
 fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> bool) -> Vec<Row> {
     let several = units.iter().any(|(_, rows)| rows.len() > 1);
     let mut blocks: Vec<Row> = Vec::new();
@@ -263,8 +264,8 @@ fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> boo
     blocks
 }
 
-/// Whether a block of rows begins with a group: of its several labels, the one that changes least often from group to group
-/// differs from that of the group before.
+/// Whether a block of rows begins with the group. With several labels, a block begins if the label
+/// that changes least often differs from that of the previous group.
 pub fn begins(index: usize, groups: &[Group]) -> bool {
     let differ = |pair: &[Group], label: usize| pair[0].labels.get(label) != pair[1].labels.get(label);
     let changes = |label: usize| groups.windows(2).filter(|pair| differ(pair, label)).count();

@@ -1,4 +1,4 @@
-//! The results in words: the answer, and the summary that a terminal shows.
+//! Results in words: the verdict, and the summaries that a terminal shows.
 
 mod glance;
 mod metric_history;
@@ -15,7 +15,7 @@ pub use glance::{at_a_glance, bars};
 pub use metric_history::course;
 pub use summary::summary;
 
-/// The word for the verdict. Where nothing was measured there is nothing to judge.
+/// Returns the word for the verdict. Without measurements there is no verdict.
 pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
     match results.verdict.is {
         Trust::Valid if !is_measured(results) => ("not judged", Tone::Muted),
@@ -23,7 +23,7 @@ pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
     }
 }
 
-/// What the verdict means, as a sentence without its capital and its stop.
+/// Returns the meaning of the verdict, as a sentence without capital and full stop.
 pub(crate) fn meaning(results: &Results) -> &'static str {
     match results.verdict.is {
         Trust::Void => "this result must not be used",
@@ -33,7 +33,8 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
     }
 }
 
-/// `valid: counts, throughput; suspect: tail latency (p90 to p99)`, where some figures can be used and others cannot; else empty.
+/// Returns a text such as `valid: counts, throughput; suspect: tail latency (p99)`. Empty if all
+/// figures have the same verdict.
 pub(crate) fn usable_figures(verdict: &Verdict) -> String {
     let named = |is: Trust| {
         let of = verdict.figures.iter().filter(|one| one.is == is).map(|one| one.figure.name());

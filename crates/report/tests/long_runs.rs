@@ -1,4 +1,5 @@
-//! What is held of a long trial does not grow with what was recorded in each second of it. All allocations of this process are counted.
+//! Memory test: the memory of a long trial's series does not grow with the amount of data per
+//! second. Counts all allocations of this process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::alloc::System;
@@ -16,13 +17,15 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const HOSTS: usize = 4;
 
-/// Somewhat longer than what is held as it was sampled: more than a gigabyte when a histogram of each second was kept.
+/// Slightly longer than a trial whose samples are kept as recorded. A histogram per second would
+/// take more than a gigabyte.
 const SECONDS: u32 = 4_400;
 
-/// All that may be held of a second: its quantiles, twice, and the generator's row, each twice, as a list grows by doubling.
+/// Limit of memory per second: its quantiles, twice, and the generator's row. Each counts double,
+/// because a list grows by doubling.
 const BYTES_OF_SECOND: usize = 800;
 
-/// All that may be allocated for a second, mostly for names of hosts.
+/// Limit of allocations per second, mostly for names of hosts.
 const ALLOCATIONS_OF_SECOND: usize = 100;
 
 fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
@@ -80,11 +83,11 @@ fn a_trial_of_hours_is_held_in_a_few_megabytes() {
     std::fs::remove_dir_all(&out).unwrap();
     let series = &input.trials[0];
     assert_eq!(series.latency.len(), seconds as usize);
-    // Two rows for each of at most 2,000 stretches, and one that was begun.
+    // Two rows for each of at most 2,000 stretches, and one stretch that is still open.
     assert!(series.samples.len() <= HOSTS * 2 * 2_001, "{}", series.samples.len());
     let held = change.bytes_allocated - change.bytes_deallocated;
     let of_samples = 2 * series.samples.len() * (size_of::<Sample>() + 8);
     assert!(held <= seconds as usize * BYTES_OF_SECOND + of_samples, "{held} bytes are held");
-    // Histograms are decoded one by one into the same memory: nothing of their size is allocated for each.
+    // Histograms are decoded one by one into the same memory, so none is allocated.
     assert!(change.allocations < seconds as usize * ALLOCATIONS_OF_SECOND, "{} allocations", change.allocations);
 }

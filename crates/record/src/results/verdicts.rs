@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
-    /// There is no reason for doubt.
+    /// No rule found a problem.
     #[default]
     Valid,
     /// Something may have distorted the result.

@@ -1,4 +1,5 @@
-//! Charts: how the latencies of a trial's `ok` operations are distributed, as a histogram and by percentile.
+//! Charts of the latency distribution of a trial's `ok` operations: a histogram, and latency by
+//! percentile.
 
 use experiment::plan::samples_for;
 use text::numbers;
@@ -9,17 +10,17 @@ use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, P
 use crate::drawing::path::DataPoint;
 use crate::series::LatencyDistribution;
 
-/// Bars of the histogram, at most.
+/// Maximum number of bars in the histogram.
 const BARS: usize = 48;
-/// A bar is at least so many times as long as the one before: finer than that buckets are not.
+/// Minimum ratio of the latencies of neighbouring bars. Recorded buckets are no finer.
 const FINEST: f64 = 1.02;
-/// Points of the line by percentile, for each factor of ten of what is beyond it.
+/// Points of the percentile line per factor of ten of the remaining share.
 const POINTS: u32 = 24;
-/// One in so many are few.
+/// Share of the quickest operations that the first bar collects: one in this many.
 const FEW: u64 = 1_000;
 const US_PER_MS: f64 = 1e3;
 
-/// Draws both; nothing where nothing was `ok`.
+/// Draws both charts; none without `ok` operations.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let buckets = &view.series.distribution;
     let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
@@ -29,7 +30,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     [histogram(view, buckets, count), percentiles(buckets, count)].into_iter().filter(Chart::has_values).collect()
 }
 
-/// The latency that `rank` of the operations do not exceed.
+/// Returns the latency that `rank` of the operations do not exceed.
 fn at_rank(buckets: &LatencyDistribution, rank: u64) -> Option<f64> {
     let mut seen = 0;
     buckets
@@ -41,9 +42,10 @@ fn at_rank(buckets: &LatencyDistribution, rank: u64) -> Option<f64> {
         .map(|(us, _)| *us)
 }
 
-/// Bars of equal factors: latencies spread over several powers of ten.
+/// Draws bars of equal factors, because latencies extend over several powers of ten.
 fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Chart {
-    // The few that were quickest stand in the first bar: they would take half of the axis.
+    // The first bar collects the few quickest operations, which would otherwise take half of the
+    // axis.
     let ends = [at_rank(buckets, count.div_ceil(FEW)), buckets.last().map(|(us, _)| *us)];
     let ends = ends.map(|us| us.unwrap_or(1.0).max(1e-3));
     let (from, to) = log_range(ends[0], ends[1]);
@@ -54,7 +56,7 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
         let bar = ((us.max(from) / from).ln() / step.ln()) as usize;
         sums[bar.min(bars - 1)] += count;
     }
-    // A stair: upright where a bar begins, level along it.
+    // A staircase: vertical at the start of a bar, horizontal along it.
     let mut points: Vec<DataPoint> = Vec::new();
     for (bar, sum) in sums.iter().enumerate() {
         let share = Some(100.0 * *sum as f64 / count as f64);
@@ -89,11 +91,11 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
     }
 }
 
-/// Up to the last quantile that so many operations tell.
+/// Draws the line up to the last quantile that this number of operations supports.
 fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
     // 1 / (1 - q): 10 is p90, 100 is p99.
     let known = |beyond: f64| count >= samples_for(1.0 - 1.0 / beyond);
-    // From the tenth on: what was quickest of all would stretch the upright axis.
+    // Starts at the tenth percentile: the quickest operations would stretch the vertical axis.
     let steps = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
     let beyond: Vec<f64> = steps.take_while(|beyond| *beyond < 1e7 && known(*beyond)).collect();
     let latency = |beyond: f64| {

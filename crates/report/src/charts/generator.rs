@@ -1,4 +1,5 @@
-//! Chart: the load generator's own health. If it is the bottleneck, the other charts show it and not the target.
+//! Chart of the load generator's own health. If the generator is the bottleneck, the other charts
+//! show its limits and not the target's.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,6 @@ use crate::drawing::path::{DataPoint, thinned};
 
 const NOTE: &str = "CPU of the busiest thread, lateness of timers, operations in flight. A generator that fills its core is the bottleneck.";
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let seconds = by_second(&view.series.generator);
     let line = |name: &str, ink, shape, points: Vec<DataPoint>| {
@@ -72,10 +72,11 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if panels.is_empty() { Vec::new() } else { vec![view.chart("generator", "Load generator", NOTE, panels)] }
 }
 
-/// More lines are no help.
+/// Maximum number of lines; more would not be readable.
 const MOST_LINES: usize = 12;
 
-/// What each generator of a fleet carried, and all of them together; empty where one process made the load.
+/// Returns the throughput of each generator of a fleet and of all together. Empty if one process
+/// made the load.
 fn by_generator(view: &TrialView, seconds: &[(f64, Vec<&GeneratorSecond>)]) -> Panel {
     let each = &view.trial.generator.each;
     let threads = view.series.generator.iter().map(|row| row.thread + 1).max().unwrap_or(0) as usize;
@@ -100,8 +101,9 @@ fn by_generator(view: &TrialView, seconds: &[(f64, Vec<&GeneratorSecond>)]) -> P
     Panel::linear("operations, by generator", PanelUnit::PerSecond, 60.0, lines_with_values(lines))
 }
 
-/// The rows of all threads for each interval, at its middle. A load ends some milliseconds after a whole second: that rest rounds to
-/// the same second, and would be added to it.
+/// Returns the rows of all threads for each interval, with the middle of the interval. Leaves out
+/// the last milliseconds of a load, which round to the same second and would otherwise be added to
+/// it.
 fn by_second(rows: &[GeneratorSecond]) -> Vec<(f64, Vec<&GeneratorSecond>)> {
     let mut seconds: BTreeMap<i64, Vec<&GeneratorSecond>> = BTreeMap::new();
     let is_whole = super::whole(rows.iter().map(|row| row.interval_s));

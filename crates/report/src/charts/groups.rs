@@ -1,4 +1,5 @@
-//! Charts: throughput and latency of each group of agents, a lane for each. What all of them get together hides who gets it.
+//! Charts of throughput and latency of each agent group, one lane per group. The total over all
+//! groups hides how it is distributed.
 
 use analysis::LatencySecond;
 
@@ -6,10 +7,8 @@ use super::{TrialView, lines_with_values, with_gaps};
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::thinned;
 
-/// Height of a lane.
 const LANE: f64 = 50.0;
 
-/// Draws them.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.groups.is_empty() {
         return Vec::new();
@@ -47,7 +46,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     charts.into_iter().map(|(id, title, note, panels)| view.chart_with_warmup(id, title, note, panels)).collect()
 }
 
-/// A second that is not whole says little.
+/// Returns the rate of a second, or `None` for an incomplete second.
 fn per_s(second: &LatencySecond) -> Option<f64> {
     (second.length_s > 0.5).then(|| second.count as f64 / second.length_s)
 }

@@ -1,5 +1,6 @@
-//! Charts of the hosts: what each host and the processes on it used, one table of signals. Each signal has a chart for each host, and
-//! in a lab one with a lane for each host, so that it is seen which of them was busy when; those of each host are folded then.
+//! Charts of the hosts: resource use of each host and its processes. A table defines the signals.
+//! Each signal has a chart per host. In a lab, each signal also has a chart with one lane per host,
+//! so that busy hosts can be compared, and the charts per host are folded.
 
 use record::rows::{Sample, THIS_MACHINE};
 
@@ -7,40 +8,40 @@ use super::{TrialView, lines_with_values};
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{thinned, thinned_together};
 
-/// Hosts of a lab that have charts of their own, at most.
+/// Maximum number of lab hosts with separate charts.
 const DETAILED: usize = 4;
 
-/// The signal of which the first host has a chart in a lab of any size.
+/// Id of the signal that the first host has a chart of in a lab of any size.
 const LOAD_AVERAGE: &str = "load_average";
 
-/// Height of a lane.
 const LANE: f64 = 30.0;
 
-/// What a sample measures, if it does.
+/// Returns a measured value of a sample, if it has one.
 type SampleValue = fn(&Sample) -> Option<f64>;
 
-/// Something that is sampled of each host.
+/// A signal that is sampled for each host.
 struct HostSignal {
-    /// Its name in the ids of its charts.
+    /// Name in the ids of the signal's charts.
     id: &'static str,
     title: &'static str,
-    /// Below the chart of a host, and below the lanes of all hosts.
+    /// Notes below the chart of a host, and below the lanes of all hosts.
     notes: [&'static str; 2],
-    /// The first panel of a host, and the lanes, reach at least so far. All lanes are as high as the highest of them.
+    /// Minimum end of the axis in the first panel of a host, and in the lanes. All lanes share the
+    /// highest axis.
     at_least_to: [Option<f64>; 2],
-    /// Whether a sample is over the second before it, and not of the moment.
+    /// Whether a sample covers the second before it, rather than a moment.
     is_over_second: bool,
-    /// Label, unit, height and lines of each panel of a host's chart.
+    /// Label, unit, height and lines of each panel in a host's chart.
     panels: &'static [(&'static str, PanelUnit, f64, SignalLines)],
 }
 
 enum SignalLines {
     OfHost(&'static [SignalLine]),
-    /// A line for each process.
+    /// One line per process.
     OfProcesses(SampleValue),
 }
 
-/// A line of a host: name, colour, shape, where it is drawn, and its value.
+/// A line of a host: name, colour, style, place, and value.
 type SignalLine = (&'static str, Ink, LineStyle, DrawnIn, SampleValue);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -54,7 +55,7 @@ use LineStyle::{Dashed, Dotted, Solid, Stacked};
 use PanelUnit::{Bytes, BytesPerSecond, Count, Percent, Plain};
 use SignalLines::{OfHost, OfProcesses};
 
-/// In page order.
+/// Signals in page order.
 const SIGNALS: [HostSignal; 6] = [
     HostSignal {
         id: "cpu",
@@ -163,7 +164,7 @@ fn busy(row: &Sample) -> Option<f64> {
     Some(row.cpu_user_pct? + row.cpu_system_pct?)
 }
 
-/// For each signal a chart with a lane for each host of the lab.
+/// Returns a chart for each signal, with a lane for each host of the lab.
 pub fn lanes(view: &TrialView) -> Vec<Chart> {
     let hosts = of_lab(view);
     if hosts.is_empty() {
@@ -187,7 +188,7 @@ fn lanes_of(view: &TrialView, signal: &HostSignal, hosts: &[&str]) -> Chart {
     chart
 }
 
-/// Unit and lines of the first panel of hosts: those that lanes may have.
+/// Returns unit and lines of the first panel of hosts, for the lanes.
 fn lane_lines(signal: &HostSignal) -> (PanelUnit, &'static [SignalLine]) {
     let of_host = signal.panels.iter().find_map(|(_, unit, _, lines)| match lines {
         OfHost(lines) => Some((*unit, *lines)),
@@ -196,21 +197,22 @@ fn lane_lines(signal: &HostSignal) -> (PanelUnit, &'static [SignalLine]) {
     of_host.unwrap_or((Plain, &[]))
 }
 
-/// The hosts of the lab; none where the target ran on the machine that made the load.
+/// Returns the hosts of the lab. Empty if the target ran on the machine that made the load.
 fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
     let hosts = view.trial.hosts.iter().filter(|host| host.kind.as_deref().is_some_and(|kind| kind != THIS_MACHINE));
     hosts.map(|host| host.name.as_str()).collect()
 }
 
-/// Signals that say why something is slow rather than what it takes.
+/// Signals that explain why a host is slow, rather than show its use.
 const WAITED: [&str; 2] = [LOAD_AVERAGE, "pressure"];
 
-/// What each host and its processes used, where no lanes show it.
+/// Returns resource use of each host and its processes, for signals without lanes.
 pub fn used(view: &TrialView) -> Vec<Chart> {
     each(view, |signal| is_open(view, signal))
 }
 
-/// Each host by itself: what it waited for, and what it used where lanes show that of all hosts.
+/// Returns the folded charts of each host: waiting times, and use that the lanes show for all
+/// hosts.
 pub fn folded(view: &TrialView) -> Vec<Chart> {
     each(view, |signal| !is_open(view, signal))
 }
@@ -227,7 +229,7 @@ fn has_lanes(view: &TrialView, signal: &HostSignal) -> bool {
     view.series.samples.iter().filter(of_hosts).any(is_drawn)
 }
 
-/// What these charts are: `Load generator; CPU and Memory of this machine, n1 and n2`.
+/// Returns the names of the charts: `Load generator; CPU and Memory of this machine, n1 and n2`.
 pub fn in_words(charts: &[Chart]) -> String {
     let mut signals: Vec<(&str, Vec<&str>)> = Vec::new();
     for chart in charts {
@@ -253,11 +255,12 @@ pub fn in_words(charts: &[Chart]) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// Between what a chart shows and the host it is of, in its title.
+/// Text between signal and host in the title of a chart.
 const OF: &str = " of ";
 
-/// For each of these signals a chart for each host; the title names the host where there are several. Of a large lab only the machine
-/// that makes the load has them, and the first host one of its load averages: the others are seen in their lanes.
+/// Returns a chart of each of these signals for each host. The title names the host if there are
+/// several. In a large lab, only the machine that makes the load has these charts, and the first
+/// host has one of its load averages; lanes show the other hosts.
 fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> {
     let (hosts, of_lab) = (view.hosts(), of_lab(view));
     let several = hosts.len() > 1;
@@ -274,7 +277,7 @@ fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> 
     let drawn = asked.flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
     let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
     let mut charts: Vec<Chart> = charts.filter(Chart::has_values).collect();
-    // What holds for all hosts is said once.
+    // A note that applies to all hosts is shown once.
     for index in (1..charts.len()).rev() {
         if charts[index].id == charts[index - 1].id {
             charts[index].note.clear();
@@ -283,7 +286,7 @@ fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> 
     charts
 }
 
-/// The load averages of the first host of the lab.
+/// Returns the load averages of the first host of the lab.
 pub fn load_averages(view: &TrialView) -> Option<Chart> {
     let signal = SIGNALS.iter().find(|signal| signal.id == LOAD_AVERAGE)?;
     let first = *of_lab(view).first()?;
@@ -318,7 +321,8 @@ fn panel_of(
     Panel::linear(label, *unit, *height, lines)
 }
 
-/// The lines of a host that are drawn there and have values; stacked ones are thinned together.
+/// Returns the lines of a host that belong to this place and have values. Stacked lines are thinned
+/// together.
 fn host_lines(
     view: &TrialView,
     signal: &HostSignal,
@@ -344,7 +348,7 @@ fn host_lines(
     lines
 }
 
-/// What is over a second stands in its middle.
+/// Returns the samples. A value over a second is placed at its middle.
 fn sampled(
     view: &TrialView,
     signal: &HostSignal,

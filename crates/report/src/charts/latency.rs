@@ -1,4 +1,4 @@
-//! Chart: latency of `ok` operations over time, as bands between quantiles.
+//! Chart of the latency of `ok` operations over time, as bands between quantiles.
 
 use analysis::LatencySecond;
 
@@ -7,17 +7,17 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::thinned;
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let is_whole = super::whole(view.series.latency.iter().map(|second| second.length_s));
     let slowest_us = view.series.latency.iter().filter_map(|second| second.max_us).reduce(f64::max);
     let line = |name: &str, ink, shape, value: fn(&LatencySecond) -> Option<f64>| {
-        // Quantiles of the last few milliseconds are those of a few stragglers; the largest of all stays the largest.
+        // Quantiles of the last few milliseconds cover only a few slow operations. The overall
+        // maximum is always kept.
         let is_drawn =
             |second: &&LatencySecond| is_whole(second.length_s) || (name == "max" && second.max_us >= slowest_us);
         let seconds = view.series.latency.iter().filter(is_drawn);
         let points = seconds.map(|second| (second.at_s + second.length_s / 2.0, value(second)));
-        // The end is that of the outcomes; the last interval may reach beyond it.
+        // The outcomes define the end; the last interval may extend beyond it.
         let points = with_gaps(points.collect(), view.end_s());
         ChartLine { name: name.to_owned(), ink, shape, points: thinned(&points, view.points) }
     };

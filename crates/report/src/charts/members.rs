@@ -1,4 +1,5 @@
-//! Chart: what ended at each member, a lane for each. The sum over all members hides that one of them is down.
+//! Chart of operations by outcome for each member, one lane per member. The sum over all members
+//! can hide that one of them is down.
 
 use record::rows::OutcomeSlot;
 
@@ -8,13 +9,11 @@ use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 use crate::series::MemberSeries;
 
-/// Height of a lane.
 const LANE: f64 = 40.0;
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let any = |slot: &OutcomeSlot| slot.ok + slot.failed + slot.timeout + slot.wrong > 0;
-    // Of an exercise without a load nothing ended at any member.
+    // In an exercise without a load, no operation ended at any member.
     if !view.series.members.iter().flat_map(|member| &member.outcomes).any(any) {
         return Vec::new();
     }

@@ -1,4 +1,5 @@
-//! Charts of what the target tells of itself: one for each metric that its manifest keeps, with a line for each host.
+//! Charts of the target's own metrics that its manifest keeps: one per metric, with a line for each
+//! host.
 
 use record::rows::MetricKind;
 
@@ -10,7 +11,8 @@ use crate::series::MetricSeries;
 const GAUGE: &str = "As the target told it; labels are added up.";
 const COUNTER: &str = "Growth of the counter; labels are added up.";
 
-/// Draws them, by name. What stood at 0 throughout has no chart: its row in the table says all.
+/// Draws the charts, ordered by name. A metric that was always 0 has no chart, because its row in
+/// the table is sufficient.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let metrics = view.series.metrics.chunk_by(|one, next| one.name == next.name);
     let has_moved =
@@ -33,7 +35,7 @@ fn of_metric(view: &TrialView, hosts: &[MetricSeries]) -> Chart {
     view.chart("metric", name, note, vec![Panel::linear(label, unit(name, *kind), 90.0, lines)])
 }
 
-/// By the unit that ends the name, as Prometheus asks for.
+/// Returns the unit, derived from the end of the name as Prometheus recommends.
 fn unit(name: &str, kind: MetricKind) -> PanelUnit {
     let is = |unit: &str| name.strip_suffix("_total").unwrap_or(name).ends_with(unit);
     match kind {

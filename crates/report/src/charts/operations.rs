@@ -1,18 +1,18 @@
-//! Charts: attempts of each operation, and their results, in each second. Where there is one operation, or one result, the chart of
-//! all operations says it.
+//! Charts of attempts per second, by operation and by result. If there is only one operation or one
+//! result, the chart of all operations is sufficient.
 
 use super::{TrialView, lines_with_values};
 use crate::drawing::chart::{Chart, ChartLine, Ink, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 use crate::series::CountSeries;
 
-/// Lines of a chart, at most; of more, those that are most.
+/// Maximum number of lines in a chart: the ones with the highest counts.
 const LINES: usize = 8;
 
-/// Where lines have fewer points, many trials share the page: these charts would make it too heavy, and its table of attempts says it.
+/// Minimum number of points per line. With fewer, many trials share the page, and these charts
+/// would make it too large; the table of attempts has the counts.
 const LEAST_POINTS: usize = 110;
 
-/// Draws them.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.points < LEAST_POINTS {
         return Vec::new();
@@ -32,7 +32,7 @@ fn chart(view: &TrialView, (id, title, note): (&str, &str, &str), series: &[Coun
     let line = |(index, (name, counts)): (usize, &&CountSeries)| {
         let (ink, shape) = Ink::nth(index);
         let end_s = view.end_s();
-        // A second in which none ended is 0, and the rest of one at the end is no second.
+        // A second without attempts counts as 0. The incomplete second at the end is left out.
         let seconds = (end_s + 0.05) as usize;
         let count = |second: usize| counts.get(second).copied().unwrap_or(0) as f64;
         let points: Vec<DataPoint> = (0..seconds).map(|second| (second as f64 + 0.5, Some(count(second)))).collect();

@@ -1,5 +1,5 @@
-//! Chart: operations by outcome. Failures have lanes of their own, because 99 of them are invisible on an axis that ends at
-//! 60,000.
+//! Chart of operations by outcome. Failures have separate lanes, because 99 failures are invisible
+//! on an axis that ends at 60,000.
 
 use record::rows::OutcomeSlot;
 use text::numbers;
@@ -8,14 +8,13 @@ use super::TrialView;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 
-/// Trials shorter than this are shown in finer bins than a second.
+/// Duration below which a trial has bins shorter than a second.
 const SHORT_S: f64 = 40.0;
 const FINE_S: f64 = 0.2;
 
-/// What is counted of a slot.
+/// Returns one count of a slot.
 type SlotCount = fn(&OutcomeSlot) -> u32;
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.is_empty() {
         return Vec::new();
@@ -56,7 +55,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     vec![view.chart_with_warmup("outcomes", "Operations by outcome", "", panels)]
 }
 
-/// How long a bin is, for a trial of that length.
+/// Returns the length of a bin for a trial of this duration.
 pub(super) fn bin_s(view: &TrialView) -> f64 {
     if view.end_s() < SHORT_S { FINE_S } else { 1.0 }
 }
@@ -65,7 +64,8 @@ fn every(bin_s: f64) -> String {
     if bin_s == 1.0 { "second".to_owned() } else { format!("{bin_s} s") }
 }
 
-/// Slots summed up into equal bins. A bin in which nothing ended is 0: the engine was there and nothing ended.
+/// Slots summed into equal bins. A bin without any operation is 0, not a gap, because the engine
+/// ran.
 pub(super) struct Bins {
     bin_s: f64,
     slots: Vec<OutcomeSlot>,

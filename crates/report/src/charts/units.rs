@@ -1,4 +1,5 @@
-//! Chart: units of work per second of each operation that counts them, and the parts of their answers that failed.
+//! Chart of units of work per second of each operation that counts units, and of the parts of its
+//! answers that failed.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,9 @@ use super::{TrialView, lines_with_values};
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 
-/// Bars of a second, in thousandths.
+/// Width of a bar in thousandths of a second.
 const SECOND: u32 = 1_000;
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let rows = &view.series.units;
     let operations = view.trial.operations.iter().filter(|(_, operation)| operation.units.is_some());
@@ -42,7 +42,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     vec![view.chart_with_warmup("units", "Units of work", note, panels)]
 }
 
-/// The sum in each second, at its middle. The last one is left out where it is not whole.
+/// Returns the sum of each second, at its middle. Leaves out an incomplete last second.
 fn by_second<'a>(rows: impl Iterator<Item = &'a UnitSecond>, seconds: usize) -> Vec<DataPoint> {
     let mut sums = vec![Some(0.0); seconds];
     for row in rows {

@@ -1,4 +1,4 @@
-//! Chart: what clients felt around a fault, in slots of a few milliseconds.
+//! Chart of the effect of a fault on clients, in slots of a few milliseconds.
 
 use record::results::Fault;
 use record::rows::OutcomeSlot;
@@ -11,17 +11,17 @@ use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, P
 use crate::drawing::path::{DataPoint, thinned};
 use crate::tables::outages::earlier_baseline;
 
-/// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
+/// Time shown around a fault: minimum on each side, maximum before it, and maximum after it.
 const LEAST_S: f64 = 0.5;
 const BEFORE_S: f64 = 2.0;
 const AFTER_S: f64 = 30.0;
-/// Bins on paper, at most and at least; between them there are as few as let a bin hold [`HELD`] operations.
+/// Maximum and minimum number of bins. Within these limits, a bin is long enough to hold [`HELD`]
+/// operations.
 const BINS: (f64, f64) = (400.0, 40.0);
 const HELD: f64 = 100.0;
-/// Occurrences shown; of many, the first ones.
+/// Maximum number of occurrences shown: the first ones.
 const SHOWN: usize = 4;
 
-/// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.first().is_none_or(|slot| slot.slot_s <= 0.0) {
         return Vec::new();
@@ -34,7 +34,7 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     let outage = fault.outage.clone().unwrap_or_default();
     let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s];
     let felt = felt.into_iter().flatten().fold(0.0, f64::max);
-    // As long before as after, so that what is usual can be told from what is not.
+    // The time before the fault shows the usual state, in proportion to the outage.
     let before = ((8.0 * felt).ceil() / 2.0).clamp(LEAST_S, BEFORE_S);
     let after = (1.25 * felt).clamp(before, AFTER_S);
     let slots = view.series.narrowest(fault.at_s - before, fault.at_s + after);
@@ -101,22 +101,22 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     }
 }
 
-/// Length of a bin: a whole number of slots.
+/// Returns the length of a bin: a whole number of slots.
 fn bin(span_s: f64, slot_s: f64, baseline_per_s: Option<f64>) -> f64 {
     let wanted = baseline_per_s.filter(|rate| *rate > 0.0).map_or(0.0, |rate| HELD / rate);
     let bin_s = wanted.clamp(span_s / BINS.0, span_s / BINS.1);
     let slots = (bin_s / slot_s - 1e-6).ceil().max(1.0);
-    // 1, 2, 5, 10 …: steps that a reader can count with.
+    // Lengths of 1, 2, 5, 10 … slots are easy to count.
     let power = 10_f64.powf(slots.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= slots - 1e-6).unwrap_or(10.0);
     factor * power * slot_s
 }
 
-/// Counts of `ok`, `failed`, `timeout` and `wrong`.
+/// Counts of `ok`, `failed`, `timeout` and `wrong` operations in a bin.
 struct Bin {
     at_s: f64,
     counts: [u32; 4],
-    /// Whether the trial's records reach over it.
+    /// Whether the trial's records cover the bin.
     covered: bool,
 }
 

@@ -1,4 +1,5 @@
-// Follows a run: replaces parts of the page as the server sends them, and at the end the whole page with the report.
+// Page of a run in progress: replaces parts of the page as the server sends them, and at the end
+// the whole page with the report.
 'use strict';
 (() => {
   const state = document.getElementById('connection');
@@ -10,7 +11,7 @@
       if (clock.textContent !== words) clock.textContent = words;
     });
   };
-  // A chart that is pointed at or zoomed is replaced later.
+  // A chart under the pointer or with a zoom is replaced later.
   const waiting = new Map();
   const isUsed = (part) => part.matches(':hover') && part.querySelector('figure:hover, figure:focus, .zoomed') !== null;
   const put = (part, markup) => {

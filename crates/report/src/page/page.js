@@ -1,9 +1,10 @@
-// What a reader does with the charts: point at a moment, walk along it, save. Without it the page still says everything.
+// Interaction with charts and tables: values at the pointer, zoom, sorting, saving. The page is
+// complete without this script.
 'use strict';
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
 
-  // Numbers, written as the page itself writes them.
+  // Formats numbers as the page does.
   const number = (value) => {
     if (value === 0) return '0';
     const digits = Math.max(0, Math.min(9, 2 - Math.floor(Math.log10(Math.abs(value)))));
@@ -49,7 +50,7 @@
     }
     return Math.abs(moments[low] - at) <= Math.abs(moments[high] - at) ? low : high;
   };
-  // The part of the axis that is shown: a zoom narrows it.
+  // Visible part of the axis: a zoom narrows it.
   const shown = (chart) => chart.zoom || [chart.from, chart.to];
   const partOf = (at, [from, to], log) =>
     (log ? Math.log(at / from) / Math.log(to / from) : (at - from) / (to - from));
@@ -59,7 +60,7 @@
     const part = Math.min(1, Math.max(0, (share - chart.left) / (chart.right - chart.left)));
     return chart.log ? from * (to / from) ** part : from + part * (to - from);
   };
-  // Round values within a range: 1, 2 and 5 times powers of ten.
+  // Round values within a range: 1, 2 and 5 times a power of ten.
   const ticksOf = (from, to, log, count) => {
     if (log && to / from >= 8) {
       const ticks = [];
@@ -77,7 +78,8 @@
   };
   const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
 
-  // Charts over the same stretch of a trial move together; a zoom has a stretch of its own.
+  // Charts over the same time range of a trial move together; a chart around a fault has a
+  // separate range.
   const together = (figure) => {
     const own = data[figure.id];
     const trial = figure.closest('.trial, .block') || document;
@@ -120,7 +122,7 @@
     const flip = left + readout.offsetWidth + 24 > width;
     readout.style.left = `${flip ? left - readout.offsetWidth - 12 : left + 12}px`;
   };
-  // A zoom shows a part of the axis: the sheet of lines is stretched, ticks and labels are set anew.
+  // A zoom shows a part of the axis: stretches the lines, and sets new ticks and labels.
   const svgNode = (tag, attributes, content) => {
     const node = document.createElementNS(document.querySelector('svg').namespaceURI, tag);
     Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
@@ -196,7 +198,7 @@
       if (area) zoomAll(figure, [from, shareAt(event)].sort((a, b) => a - b).map((share) => momentAt(chart, share)));
       drop();
     });
-    // A finger has no drag to spare: that scrolls, or reads values.
+    // A touch does not zoom by dragging, because dragging scrolls or reads values.
     svg.addEventListener('dblclick', (event) => {
       if (event.target.closest('.entry')) return;
       if (chart.zoom) zoomAll(figure, null); else zoomBy(figure, momentAt(chart, shareAt(event)), 0.25);
@@ -242,7 +244,7 @@
     });
   });
 
-  // Saving: an SVG carries the colours that are on screen, a CSV the values that were drawn.
+  // Saving: an SVG has the colours on screen, a CSV the drawn values.
   const inked = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin',
     'stroke-linecap', 'paint-order', 'font-size', 'font-weight', 'font-family', 'text-anchor', 'visibility', 'vector-effect', 'display'];
   const svgOf = (figure) => {
@@ -265,19 +267,20 @@
     copy.setAttribute('height', height);
     return new XMLSerializer().serializeToString(copy);
   };
-  // Trials: one is shown, another can be laid over it.
+  // Trials: one is shown, and another can be drawn over it.
   const picker = document.querySelector('.picker');
   const trialOf = (id) => [...document.querySelectorAll('.trial')].find((one) => one.dataset.trial === id);
   const kindOf = (figure, trial) => figure.id.slice(`t${trial.dataset.trial}-`.length);
   const panelAxis = (panel) => (panel.log ? [Math.log(panel.y[0]), Math.log(panel.y[1])] : [panel.y[0], panel.y[1]]);
-  // Moves what was drawn on `panel` onto an axis over `range` between the places `start` and `end`: a stretch and a shift.
+  // Moves the drawing of `panel` to an axis over `range` between the coordinates `start` and
+  // `end`, by scaling and shifting.
   const onto = (panel, range, [start, end]) => {
     const [from, to] = panelAxis(panel);
     const per = (to - from) / (panel.y[3] - panel.y[2]);
     const scale = (per * (end - start)) / (range[1] - range[0]);
     return [scale, start + ((from - range[0]) / (range[1] - range[0])) * (end - start) - scale * panel.y[2]];
   };
-  // Without a range as it was first drawn.
+  // Without a range, restores the original drawing.
   const firstAxes = new Map();
   const axisAnew = (figure, index, range) => {
     const panel = data[figure.id].panels[index];
@@ -292,7 +295,7 @@
     const chart = data[figure.id];
     const back = (value) => (panel.log ? Math.exp(value) : value);
     const [start, end] = [panel.y[2], panel.y[3]];
-    // As many as when it was first drawn.
+    // The same number as in the original drawing.
     const count = panel.log ? Math.max(4, Math.floor((start - end) / 22)) : Math.max(1, Math.floor((start - end) / 29));
     const ticks = ticksOf(back(range[0]), back(range[1]), panel.log, count);
     const place = (value) => start + (((panel.log ? Math.log(value) : value) - range[0]) / (range[1] - range[0])) * (end - start);
@@ -356,7 +359,7 @@
     pickTrial = (id) => { state.shown = id; state.over = null; pick(); };
     pickTrial(document.querySelector('.trial').dataset.trial);
   }
-  // A link into what is folded opens it, whichever trial it is of.
+  // A link to a folded part unfolds it, in any trial.
   const reveal = () => {
     const target = document.getElementById(location.hash.slice(1));
     if (!target) return;
@@ -368,7 +371,7 @@
   window.addEventListener('hashchange', reveal);
   reveal();
 
-  // Tables: a click on a heading sorts by its column; figures by their size, whatever their unit.
+  // Tables: a click on a heading sorts by its column. Numbers are sorted by value, in any unit.
   const sizes = { ns: 1e-3, 'µs': 1, ms: 1e3, s: 1e6, min: 6e7, h: 3.6e9, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, thousand: 1e3, million: 1e6, billion: 1e9 };
   const sizeOf = (words) => {
     const found = /^[+\u2212-]?[\d,]*\.?\d+/.exec(words.trim());
@@ -405,7 +408,7 @@
 
   const cell = (value) => {
     const text = value === null || value === undefined ? '' : String(value);
-    // A name that a spreadsheet would take for a formula stays a text; a number may be negative.
+    // A name that a spreadsheet would read as a formula stays a text; a number may be negative.
     const plain = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
     return /[",\n\r]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
   };

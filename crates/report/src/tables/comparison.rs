@@ -1,4 +1,5 @@
-//! Tables of sides beside each other: their medians over the repeats, and what of that is more than chance.
+//! Tables that compare variants, points or runs: medians over the repeats, and differences that
+//! exceed chance.
 
 use analysis::answer::differing;
 use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
@@ -10,30 +11,31 @@ use super::operations::cycles_of_steps;
 use super::{APPROXIMATE, Cell, Column, Row, Table, approximate, is_approximate};
 use crate::ReportInput;
 
-/// Groups beyond which the page folds their table: charts over what was swept tell more.
+/// Number of groups above which the page folds their table, because charts over the swept values
+/// are clearer.
 const MANY: usize = 40;
 
-/// Something that is compared.
+/// A metric that is compared.
 pub struct ComparedMetric {
     /// Heading.
     pub head: &'static str,
-    /// What it means.
+    /// Meaning.
     pub explained: &'static str,
-    /// Whether it also stands on the terminal.
+    /// Whether the terminal also shows the metric.
     pub brief: bool,
-    /// Whether it is also drawn as bars.
+    /// Whether the metric is also drawn as bars.
     pub bars: bool,
-    /// Of a trial.
+    /// Returns the value of a trial.
     pub value: FigureOf,
-    /// With its unit.
+    /// Formats the value with its unit.
     pub write: fn(f64) -> String,
-    /// Whether anything above 0 is a loss to somebody.
+    /// Whether any value above 0 is bad.
     pub loss: bool,
-    /// Whether its column is left out, and that said, where it is 0 everywhere.
+    /// Whether the column is replaced by a note if all values are 0.
     pub only_if_any: bool,
 }
 
-/// Everything that is compared, in the order of the columns.
+/// All compared metrics, in the order of the columns.
 const MEASURES: &[ComparedMetric] = &[
     metric("calls/s", "ok operations per second, after warm-up", numbers::number, |trial| {
         trial.throughput.operations_per_s
@@ -167,7 +169,7 @@ impl ComparedMetric {
     }
 }
 
-/// Whether there are so many groups that their table is folded, and no bars are drawn of them.
+/// Whether there are too many groups for an open table and for bars.
 pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
@@ -176,12 +178,12 @@ pub fn comparison(input: &ReportInput) -> Option<Table> {
     (input.results.trials.len() > 1).then(|| comparison_of(&groups(input.results, input.plan)))
 }
 
-/// The measures that any of the groups has.
+/// Returns the metrics that any of the groups has.
 pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static ComparedMetric> + use<'a> {
     MEASURES.iter().filter(|measure| groups.iter().any(|group| group.spread(measure.value).is_some()))
 }
 
-/// The groups as rows, whatever there is measured of them as columns.
+/// Returns a table with the groups as rows and their measured metrics as columns.
 pub fn comparison_of(groups: &[Group]) -> Table {
     let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
     let nowhere = |measure: &&ComparedMetric| {
@@ -217,7 +219,7 @@ pub fn comparison_of(groups: &[Group]) -> Table {
     table.folded_beyond(MANY).explained()
 }
 
-/// Says in the first cell which trials are not valid, and mutes the row if none counts.
+/// Adds to the first cell how many trials are not valid, and mutes the row if no trial counts.
 fn mark_trust(group: &Group, cells: &mut [Cell]) {
     let trust = group.trust();
     if trust != Trust::Valid
@@ -245,12 +247,12 @@ fn cell(group: &Group, measure: &ComparedMetric) -> Cell {
     }
 }
 
-/// Whether there was a baseline and throughput did not come back to it within the trial.
+/// Whether there was a baseline and throughput did not return to it within the trial.
 fn never_back(trial: &Trial) -> bool {
     outages(trial).any(|(_, outage)| outage.is_never_back())
 }
 
-/// A name longer than this, such as a path, is no heading.
+/// Maximum length of a name, such as a path, that serves as a heading.
 const HEADING: usize = 16;
 
 pub fn differences(input: &ReportInput) -> Option<Table> {
@@ -263,7 +265,7 @@ pub fn differences(input: &ReportInput) -> Option<Table> {
     Some(table)
 }
 
-/// The comparisons as rows.
+/// Returns a table with the comparisons as rows.
 pub fn differences_of(comparisons: &[&Comparison]) -> Table {
     let several_pairs = comparisons.iter().any(|one| (&one.a, &one.b) != (&comparisons[0].a, &comparisons[0].b));
     let placed = comparisons.iter().any(|one| !one.at.is_empty());
@@ -362,7 +364,7 @@ fn note(comparisons: &[&Comparison]) -> String {
     )
 }
 
-/// How the verdicts are spread over the rows: `13 of 72 differ`.
+/// Returns how many comparisons differ: `13 of 72 differ`.
 pub fn count(comparisons: &[Comparison]) -> String {
     if comparisons.iter().all(|one| one.p.is_none()) {
         return "not tested, one trial of each; set repeat = 3".to_owned();

@@ -1,4 +1,4 @@
-//! The table of `[demand]`: hosts that carry it, for each variant.
+//! Table of the hosts that each variant needs for `[demand]`.
 
 use analysis::answer::sweeps::interval;
 use analysis::groups::{curve_name, short};
@@ -54,7 +54,7 @@ fn hosts_interval(row: &DemandedHosts) -> String {
     interval(Some(row.hosts_ci95.map(|end| end.map(|hosts| hosts as f64))))
 }
 
-/// `races 8`.
+/// Returns a text such as `races 8`.
 fn load(row: &DemandedHosts) -> String {
     let loads = row.at.iter().filter(|(path, _)| path.starts_with("load."));
     loads.map(|(path, value)| format!("{} {}", short(path), of_json(value))).collect::<Vec<_>>().join(", ")

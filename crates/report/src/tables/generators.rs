@@ -1,4 +1,5 @@
-//! Table of the generators of a fleet: whether one of the machines that made the load was behind the others.
+//! Table of a fleet's generators, which shows whether one of the machines that made the load was
+//! behind the others.
 
 use analysis::groups::{Group, groups};
 use record::results::{GeneratorFigures, Trial};
@@ -9,7 +10,7 @@ use crate::ReportInput;
 
 const MANY: usize = 12;
 
-/// Heading, meaning, figure and how it is written.
+/// Heading, meaning, figure and format.
 type GeneratorColumn = (&'static str, &'static str, fn(&GeneratorFigures) -> Option<f64>, fn(f64) -> String);
 
 const COLUMNS: [GeneratorColumn; 5] = [
@@ -32,7 +33,7 @@ pub fn generators(input: &ReportInput) -> Option<Table> {
     let rows = |group: &Group| {
         let names = group.counting().flat_map(|trial| trial.generator.each.iter().map(|one| one.name.as_str()));
         let names = distinct(names);
-        // One alone is the load itself, of which everything else on the page tells.
+        // A single generator is the whole load, which the rest of the page covers.
         if names.len() < 2 {
             return Vec::new();
         }

@@ -1,4 +1,5 @@
-//! Tables of what the run ran on: the lab, its hosts over the load, the machine, and the load generator.
+//! Tables of the machines of a run: the lab, its hosts during the load, the environment, and the
+//! load generator.
 
 use analysis::groups::{Group, groups};
 use record::environment::{Cache, Environment, Interface};
@@ -11,7 +12,7 @@ use crate::ReportInput;
 
 const MANY: usize = 12;
 
-/// Heading, meaning, and the text where it is known.
+/// Heading, meaning, and the text if it is known.
 type LabFigure = (&'static str, &'static str, fn(&HostFigures) -> Option<String>);
 
 const LAB_FIGURES: [LabFigure; 8] = [
@@ -49,7 +50,7 @@ pub fn lab(input: &ReportInput) -> Option<Table> {
     Some(Table::new("Lab", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
-/// Heading, meaning, and the text where it is known.
+/// Heading, meaning, and the text if it is known.
 type TierFigure = (&'static str, &'static str, fn(&TierFigures) -> Option<String>);
 
 const TIER_FIGURES: [TierFigure; 5] = [
@@ -60,7 +61,7 @@ const TIER_FIGURES: [TierFigure; 5] = [
     ("sync", "mean, measured before the load", |is| is.sync_us.map(numbers::micros)),
 ];
 
-/// What the target's folders were on, and what that did.
+/// Returns the storage tiers of the target's folders and their measured speed.
 pub fn tiers(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let all = || {
@@ -78,7 +79,7 @@ pub fn tiers(input: &ReportInput) -> Option<Table> {
         cells
     };
     let rows = |group: &Group| {
-        // Repeats have the same; storage is measured in the first of them.
+        // Repeats have the same tiers; storage is measured in the first repeat.
         let first = group.trials.first();
         let hosts = first.iter().flat_map(|trial| &trial.hosts);
         let of_host = |host: &Host| {
@@ -99,7 +100,7 @@ fn text(value: Option<&String>) -> Cell {
     Cell::new(value.map_or(numbers::NONE, String::as_str))
 }
 
-/// `4 × 0.1`.
+/// Returns a text such as `4 × 0.1`.
 fn cores(is: &HostFigures) -> Option<String> {
     let cores = is.cores?;
     Some(is.core_speed.map_or_else(|| cores.to_string(), |speed| format!("{cores} × {}", numbers::number(speed))))
@@ -109,7 +110,7 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", numbers::number(rate))
 }
 
-/// What is modelled, and what was not measured.
+/// Returns a note on modelled and on missing figures.
 fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a str>) -> String {
     let mut notes = Vec::new();
     if let Some(emulated) = input.results.trials.iter().find_map(|trial| trial.emulated.as_ref()) {
@@ -132,7 +133,7 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
     notes.join(" ")
 }
 
-/// Heading, meaning, value and how it is written.
+/// Heading, meaning, value and format.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
 const LOAD_FIGURES: [LoadFigure; 18] = [
@@ -183,7 +184,8 @@ const LOAD_FIGURES: [LoadFigure; 18] = [
 
 const BLOCKED: &str = "blocked on I/O";
 
-/// What "blocked on I/O" counts, or why it is not known of hosts that were made.
+/// Returns the definition of "blocked on I/O", or the reason why it is unknown for the hosts of a
+/// lab.
 fn blocked_note(trials: &[Trial]) -> &'static str {
     let hosts = || trials.iter().flat_map(|trial| &trial.hosts);
     match hosts().find_map(|host| host.io_blocked_source.as_deref()) {
@@ -202,7 +204,7 @@ fn blocked_note(trials: &[Trial]) -> &'static str {
     }
 }
 
-/// The machine's figures, where the machine is the host.
+/// Returns the machine's figures if the machine is the host.
 fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
@@ -210,7 +212,7 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
 pub fn hosts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let hosts = || input.results.trials.iter().flat_map(|trial| trial.hosts.iter().map(move |host| (trial, host)));
-    // A column that no host has says nothing: what a machine lacks is told once, below.
+    // A column without values is left out. A note below the table names it once.
     let (shown, missing): (Vec<&LoadFigure>, Vec<&LoadFigure>) =
         LOAD_FIGURES.iter().partition(|figure| hosts().any(|(trial, host)| (figure.2)(trial, host).is_some()));
     let mut columns = vec![Column::text("host")];
@@ -288,7 +290,7 @@ pub fn environment(input: &ReportInput) -> Option<Table> {
     Some(Table { rows, folded: true, ..Table::new("Environment", note, columns) })
 }
 
-/// A name, what is known of it, and what is small beside that.
+/// A name, its value, and additional values in small print.
 struct NameCell {
     name: String,
     value: Option<String>,
@@ -306,7 +308,7 @@ impl NameCell {
     }
 }
 
-/// The program and what it was used on.
+/// Returns Plimsoll's version and build, and the targets' versions.
 fn plimsoll(environment: &Environment) -> Vec<NameCell> {
     let build = &environment.build;
     let debug = build.profile.as_deref().filter(|profile| *profile != "release");
@@ -352,7 +354,7 @@ fn machine(environment: &Environment) -> Vec<NameCell> {
         entry("highest frequency", cpu.max_mhz.map(|mhz| format!("{} MHz", numbers::number(mhz)))),
         entry("governor", cpu.governor.clone()).with(vec![cpu.frequency_driver.clone()]),
         entry("turbo", turbo),
-        // In full only where somebody looks for it.
+        // The full list is only in the small print.
         entry("mitigations", (!mitigations.is_empty()).then(|| mitigations.len().to_string())).with(mitigations),
         entry("memory", environment.memory_bytes.map(size)).with(vec![
             environment.memory_speed_mt_per_s.map(|speed| format!("{speed} MT/s")),
@@ -364,7 +366,7 @@ fn machine(environment: &Environment) -> Vec<NameCell> {
     ]
 }
 
-/// `L1 data 32.8 kB`
+/// Returns a text such as `L1 data 32 KiB`.
 fn cache(cache: &Cache) -> Option<String> {
     let holds = cache.holds.as_deref().filter(|holds| *holds != "Unified").map(str::to_lowercase);
     let holds = holds.map_or_else(String::new, |holds| format!(" {holds}"));
@@ -382,7 +384,7 @@ fn interface(interface: &Interface) -> Option<String> {
 
 fn disk(environment: &Environment) -> NameCell {
     let disk = &environment.disk;
-    // What a virtual disk says of its plates is a default of its driver.
+    // A virtual disk reports rotation by a default of its driver.
     let rotational = disk.rotational.filter(|_| !disk.device.as_deref().is_some_and(is_virtual_disk));
     let kind = rotational.map(|rotates| if rotates { "rotates" } else { "does not rotate" }.to_owned());
     let parts = vec![
@@ -398,7 +400,7 @@ fn disk(environment: &Environment) -> NameCell {
     ])
 }
 
-/// Whether it is one of virtio (`vda`) or Xen (`xvda`).
+/// Whether the device is a virtual disk of virtio (`vda`) or Xen (`xvda`).
 fn is_virtual_disk(device: &str) -> bool {
     let name = device.rsplit('/').next().unwrap_or(device);
     ["vd", "xvd"].iter().any(|driver| {
@@ -471,7 +473,7 @@ fn known(trial: &Trial) -> bool {
     trial.generator.cpu_pct.is_some() || !trial.generator.limit.is_empty()
 }
 
-/// What is known of the clocks of several generators, at worst.
+/// Returns the number of generators and the largest error of their clocks.
 fn fleet(group: &Group) -> String {
     let figures = || group.counting().filter_map(|trial| trial.generator.fleet.as_ref());
     let Some(generators) = figures().map(|fleet| fleet.generators).max() else { return String::new() };

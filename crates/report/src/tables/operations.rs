@@ -1,4 +1,5 @@
-//! Tables of the operations: how attempts and operations ended, each operation by itself, and what the warm-up is worth.
+//! Tables of the operations: results of attempts, outcomes, each operation, and the effect of the
+//! warm-up.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
         let results = added_up(group);
         let all: u64 = results.values().sum();
         let mut ordered: Vec<(&String, &u64)> = results.iter().collect();
-        // `ok` first, then what happened most.
+        // `ok` first, then by falling count.
         ordered.sort_by_key(|(name, count)| (*name != "ok", std::cmp::Reverse(**count)));
         let row = |(name, count): (&String, &u64)| {
             [name.clone(), numbers::count(*count), numbers::share(*count, all)].map(Cell::new).to_vec()
@@ -34,7 +35,7 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
     let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
     let table = Table::new("Attempts by result", format!("{note}{repeats}"), columns);
     let mut table = table.by_group(&groups, rows)?.folded_beyond(MANY);
-    // That all were ok is among the outcomes already.
+    // The outcomes already show that all operations were ok.
     table.folded |= groups.iter().flat_map(|group| added_up(group).into_keys()).all(|result| result == "ok");
     if table.rows.len() > groups.len() {
         let labels = table.columns.len() - 3;
@@ -44,7 +45,7 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
     Some(table)
 }
 
-/// One failure of each kind.
+/// Returns one failure of each kind.
 pub fn examples(input: &ReportInput) -> Option<Table> {
     let columns = ["result of an attempt", "request", "expected", "came instead", "answer"].map(Column::text).to_vec();
     let note = "The first of each kind in a trial. Values of headers and queries are left out, control characters are escaped.";
@@ -81,10 +82,11 @@ fn added_up(group: &Group) -> BTreeMap<String, u64> {
     sums
 }
 
-/// Rows beyond which the page folds the table.
+/// Number of rows above which the page folds the table.
 const MANY_POINTS: usize = 24;
 
-/// What may become of an operation; the last two do not count among those that ended well or badly.
+/// Returns the count of one outcome of a trial. The last two do not count among operations that
+/// ended well or badly.
 type OutcomeCount = fn(&Trial) -> u64;
 
 const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
@@ -97,7 +99,8 @@ const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
 
 pub fn outcomes(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    // Where all were ok there is nothing to tell apart, and of one case the figures above say it.
+    // If all operations were ok, there is nothing to compare. A single case is covered by the key
+    // figures.
     let any_not_ok = groups.iter().any(|group| sums(group)[1..4].iter().any(|count| *count > 0));
     if groups.len() < 2 || !any_not_ok {
         return None;
@@ -119,7 +122,7 @@ fn sums(group: &Group) -> [u64; 5] {
     COLUMNS.map(|(_, _, count)| group.counting().map(count).sum())
 }
 
-/// Agents that finished no cycle; `None` where that was not recorded of every trial.
+/// Returns the number of agents that finished no cycle. `None` if a trial did not record it.
 fn without_cycle(group: &Group) -> Option<u64> {
     group.counting().map(|trial| trial.agents_without_cycle).sum()
 }
@@ -145,7 +148,7 @@ fn row(group: &Group, knows_agents: bool) -> Vec<Cell> {
         };
         cells.push(cell.with(small));
     }
-    // Where nothing was expected, no answer could be wrong.
+    // Without expectations, no answer could be wrong.
     let looked = group.counting().all(|trial| trial.consistency.wrong.is_some());
     let wrong = cycles.filter(|cycles| *cycles > 0 && looked).map(|cycles| 1_000.0 * sums[3] as f64 / cycles as f64);
     cells.push(Cell::of(wrong, numbers::number));
@@ -154,7 +157,7 @@ fn row(group: &Group, knows_agents: bool) -> Vec<Cell> {
 
 const MANY_OPERATIONS: usize = 16;
 
-/// Columns of an operation; latency is that of `ok` ones.
+/// Columns of an operation; latency is that of `ok` operations.
 const OPERATION_COLUMNS: [(&str, &str); 15] = [
     ("ok/s", "after warm-up"),
     ("ok", "over the whole load"),
@@ -173,7 +176,7 @@ const OPERATION_COLUMNS: [(&str, &str); 15] = [
     ("service max", "from the send to the answer"),
 ];
 
-/// Columns of a group of agents; latency is that of `ok` ones.
+/// Columns of an agent group; latency is that of `ok` operations.
 const GROUP_COLUMNS: [(&str, &str, bool); 10] = [
     ("agents", "", true),
     ("asked/s", "operations per second that were asked for; none in a closed loop", false),
@@ -187,7 +190,7 @@ const GROUP_COLUMNS: [(&str, &str, bool); 10] = [
     ("service p99", "from the send to the answer", false),
 ];
 
-/// The groups of the load's agents.
+/// Returns the agent groups of the load.
 pub fn agent_groups(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let column =
@@ -313,7 +316,7 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
     ]
 }
 
-/// Heading, what it means, the figure after the warm-up, with it, and how it is written.
+/// Heading, meaning, figure without the warm-up, figure with the warm-up, and format.
 type Pair = (&'static str, &'static str, FigureOf, FigureOf, fn(f64) -> String);
 
 const PAIRS: [Pair; 5] = [
@@ -354,12 +357,12 @@ const PAIRS: [Pair; 5] = [
     ),
 ];
 
-/// Full cycles per second, where they tell something that operations do not.
+/// Returns full cycles per second if a cycle has several operations.
 pub(super) fn cycles_of_steps(trial: &Trial) -> Option<f64> {
     trial.throughput.cycles_per_s.filter(|_| has_steps(trial))
 }
 
-/// Whether a cycle is more than one operation, so that cycles tell something that operations do not.
+/// Whether a cycle has several operations, so that cycles give more information than operations.
 fn has_steps(trial: &Trial) -> bool {
     let rates = trial.throughput.cycles_per_s.zip(trial.throughput.operations_per_s);
     rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
@@ -383,7 +386,7 @@ pub fn warmup(input: &ReportInput) -> Option<Table> {
     let row = |group: &Group| {
         let mut cells = Vec::new();
         for &(head, _, cut, whole, write) in &pairs {
-            // Of each trial, so that no repeat is held against another's.
+            // Compares within each trial, so that repeats are not mixed.
             let difference = group.spread(|trial| {
                 let after = cut(trial).filter(|after| *after > 0.0)?;
                 Some(100.0 * (whole(trial)? / after - 1.0))

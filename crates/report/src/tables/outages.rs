@@ -1,4 +1,5 @@
-//! Tables of what went wrong: what clients felt of each fault, outages that no fault explains, and what the target said meanwhile.
+//! Tables of outages: effect of each fault on clients, outages that no fault explains, and the
+//! target's log lines at that time.
 
 use analysis::answer::slow_by;
 use analysis::groups::{label, planned, repeated};
@@ -9,7 +10,7 @@ use text::{Tone, numbers};
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
 
-/// Rows beyond which the table is folded: the comparison stands above it then.
+/// Number of rows above which the table is folded, because the comparison is above it.
 const MANY: usize = 12;
 
 const OUTAGE_COLUMNS: [(&str, &str); 13] = [
@@ -41,12 +42,13 @@ const OUTAGE_COLUMNS: [(&str, &str); 13] = [
     ),
 ];
 
-/// Columns that the narrow terminal has, too.
+/// Columns that the narrow terminal also shows.
 const BRIEF: [&str; 7] = ["failed", TIMEOUTS, "wrong", "first failure", "first ok", "no service", "recovered after"];
 
 const TIMEOUTS: &str = "timeouts";
 
-/// Puts columns on the narrow terminal; that of timeouts where there were any.
+/// Marks columns for the narrow terminal. The timeouts column is included only if there were
+/// timeouts.
 fn brief(input: &ReportInput, columns: &mut [Column]) {
     for column in columns {
         let is_brief = BRIEF.contains(&column.head.as_str());
@@ -62,7 +64,7 @@ fn any_timed_out(input: &ReportInput) -> bool {
 }
 
 pub fn outages(input: &ReportInput) -> Option<Table> {
-    // An exercise without a load has no clients that could feel anything.
+    // An exercise without a load has no clients.
     if input.plan.possible().iter().all(|trial| trial.load.is_none()) {
         return None;
     }
@@ -89,7 +91,7 @@ const MEMBER_COLUMNS: [(&str, &str); 9] = [
     ("baseline", "this member's ok operations per second before the fault, 95 % interval"),
 ];
 
-/// What the clients of each member felt, of those that felt anything.
+/// Returns the effect on the clients of each member, if they noticed anything.
 pub fn members(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("fault"), Column::text("member")];
     columns.extend(Column::numerics(&MEMBER_COLUMNS));
@@ -127,13 +129,13 @@ pub fn members(input: &ReportInput) -> Option<Table> {
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
-/// Whether clients go to another member once theirs does not answer.
+/// Whether clients go to another member if theirs does not answer.
 fn moves(input: &ReportInput, trial: &Trial) -> bool {
     let load = planned(input.plan, &trial.id).and_then(|trial| trial.load.as_ref());
     load.is_some_and(|load| load.populations().iter().any(|load| load.reconnects.failover == Failover::Next))
 }
 
-/// A member whose clients have gone elsewhere does not get its load back.
+/// Returns the recovery time. A member whose clients have moved does not get its load back.
 fn back_or_moved(outage: &Outage, until: &str) -> Cell {
     match outage.is_never_back() {
         true => Cell::new(numbers::NONE).with("its clients went to other members"),
@@ -141,9 +143,10 @@ fn back_or_moved(outage: &Outage, until: &str) -> Cell {
     }
 }
 
-/// The part of the load that a baseline is of, where that is not the part just before.
+/// Returns the part of the load that the baseline is from, if it is not the part just before the
+/// fault.
 pub fn earlier_baseline(at_s: f64, outage: &Outage) -> Option<String> {
-    /// The last slot before it is not over.
+    /// The last slot before the fault is incomplete.
     const JUST_S: f64 = 0.05;
     let [from_s, until_s] = outage.baseline_s.filter(|[_, until_s]| until_s + JUST_S < at_s)?;
     Some(format!("of {} to {}", numbers::moment(from_s), numbers::moment(until_s)))
@@ -156,7 +159,8 @@ fn baseline(at_s: f64, outage: &Outage) -> Cell {
     cell.with(small)
 }
 
-/// Whether it is a condition of the trial, there before the load began: nobody felt it begin.
+/// Whether the fault is a condition of the trial that is active before the load starts, so that
+/// clients do not notice its start.
 fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
     let planned = planned(input.plan, trial).into_iter().flat_map(|trial| &trial.faults);
     planned.into_iter().any(|planned| planned.standing && planned.name == fault.name)
@@ -211,7 +215,7 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
     ]
 }
 
-/// Of operations: more than expected are none lost.
+/// Formats a number of lost operations. A surplus counts as none lost.
 fn whole(lost: f64) -> String {
     numbers::count_in_words(lost.max(0.0).round() as u64)
 }
@@ -230,10 +234,10 @@ fn share(outage: &Outage, trial: &Trial) -> Option<String> {
     (all > 0 && outage.refused() > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
-/// Until when one could see whether service recovered.
+/// End of the observation of recovery.
 const WITHIN: &str = "within the trial";
 
-/// The same, of a fault that began then.
+/// Returns the end of the observation of recovery for a fault that began at `at_s`.
 fn until_next(trial: &Trial, at_s: f64) -> &'static str {
     let is_next = |other: &Fault| other.failed.is_none() && other.at_s > at_s;
     if trial.faults.iter().any(is_next) { "before the next fault" } else { WITHIN }

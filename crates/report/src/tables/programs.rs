@@ -1,4 +1,4 @@
-//! Table of the programs in the trees of the target's processes, as the target names them.
+//! Table of the programs that the target's manifest names, in the trees of its processes.
 
 use analysis::groups::{Group, groups};
 use record::results::{HostProgram, Trial};
@@ -9,7 +9,7 @@ use crate::ReportInput;
 
 const MANY: usize = 12;
 
-/// Heading, meaning, figure and how it is written.
+/// Heading, meaning, figure and format.
 type ProgramFigure = (&'static str, &'static str, fn(&HostProgram) -> Option<f64>, fn(f64) -> String);
 
 const FIGURES: [ProgramFigure; 6] = [

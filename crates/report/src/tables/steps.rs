@@ -1,4 +1,5 @@
-//! Tables of the steps of an exercise: what came of each, how long it took, and what its audits say; and their times side by side.
+//! Tables of an exercise's steps: result, duration and audits of each step, and a comparison of
+//! durations.
 
 use analysis::groups::{Group, MedianRange, groups};
 use record::events::StepResult;
@@ -29,12 +30,13 @@ pub fn steps(input: &ReportInput) -> Option<Table> {
     Some(Table::new("Steps", note, columns).by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
-/// Rows beyond which the table is folded on the page: the times side by side stand above it then.
+/// Number of rows above which the page folds the table, because the comparison of durations is
+/// above it.
 const MANY: usize = 40;
-/// Sides beyond which their times are not put side by side.
+/// Number of sides above which durations are not compared.
 const SIDES: usize = 8;
 
-/// The time of each step under each condition.
+/// Returns the duration of each step under each condition.
 pub fn across(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut names: Vec<&str> = Vec::new();
@@ -47,7 +49,7 @@ pub fn across(input: &ReportInput) -> Option<Table> {
         return None;
     }
     let note = "Medians over the repeats of how long each step took, until its condition held; the range below. Void trials are left out.";
-    // The fewer are the columns.
+    // The smaller dimension becomes the columns.
     let (heads, first, rows): (Vec<String>, &str, Vec<Vec<Cell>>) = if groups.len() <= SIDES {
         let row = |name: &&str| groups.iter().map(|group| time_of(group, name)).collect();
         (groups.iter().map(Group::name).collect(), "step", names.iter().map(row).collect())
@@ -94,7 +96,7 @@ fn row(step: &PlayedStep) -> Vec<Cell> {
 }
 
 fn why(step: &PlayedStep) -> String {
-    // Those of audits stand beside it.
+    // The audits' reasons have a separate column.
     let why = step.why.clone().filter(|_| step.result != StepResult::AuditFailed).unwrap_or_default();
     match (step.rebuilt_s, why.is_empty()) {
         (None, _) => why,

@@ -1,4 +1,5 @@
-//! Tables of swept and searched loads: safe loads and the trials that found them, scaling laws, crossings, and what a cycle costs.
+//! Tables of swept and searched loads: safe loads and the trials of their search, scaling laws,
+//! crossings, and cost of a cycle.
 
 use analysis::answer::sweeps::{cost_name, edge, interval, nowhere, surely};
 use analysis::groups::{curve_name, short};
@@ -41,12 +42,12 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     cells
 }
 
-/// How a condition is called that has no name.
+/// Returns the name of a condition, also of one without a name.
 pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
 }
 
-/// Sweeps that were stopped, and what was not played for it.
+/// Returns the sweeps that stopped early, and the trials that were skipped.
 pub fn stops(input: &ReportInput) -> Option<Table> {
     let stops = &input.results.sweep_stops;
     let variant = stops.iter().any(|stop| stop.variant.is_some()).then(|| Column::text("variant"));
@@ -62,7 +63,7 @@ pub fn stops(input: &ReportInput) -> Option<Table> {
     Table::new("Stopped sweeps", note, columns).filled(stops.iter().map(row).collect())
 }
 
-/// `agents 128 and 256 (4 trials)`
+/// Returns a text such as `agents 128 and 256 (4 trials)`.
 fn left_out(input: &ReportInput, stop: &SweepStop) -> String {
     let trials = input.plan.trials.iter().filter(|trial| stop.not_played.contains(&trial.id));
     let values = distinct(trials.filter_map(|trial| Some(of_json(trial.point.get(&stop.over)?))));
@@ -124,14 +125,15 @@ fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
     cells
 }
 
-/// A figure with its interval below.
+/// Returns a cell with a figure and its interval below.
 fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
-    // Parameters at their bound come out as the last digits of a fit.
+    // A parameter at its bound is the fit's rounding error instead of 0.
     let write = |value: f64| if value.abs() < 1e-9 { "0".to_owned() } else { numbers::number(value) };
     Cell::of(value, write).over(ci95, write)
 }
 
-/// Rows beyond which the page folds the table: each variant meets each other one at each point.
+/// Number of rows above which the page folds the table: one row for each pair of variants at each
+/// point.
 pub const MANY_CROSSINGS: usize = 24;
 
 pub fn crossings(input: &ReportInput) -> Option<Table> {
@@ -226,7 +228,7 @@ fn terms(electricity: bool) -> [(&'static str, &'static str); 4] {
     ]
 }
 
-/// What each profile draws and costs, and who says so.
+/// Returns power and price of each profile, with the source.
 fn profiles(input: &ReportInput) -> Vec<(String, String)> {
     let profiles = input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles);
     let known =
@@ -275,7 +277,7 @@ fn cost_cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bo
     cells
 }
 
-/// `agents 32`.
+/// Returns a text such as `agents 32`.
 fn load(cost: &PointCost) -> String {
     let loads = cost.point.iter().filter(|(path, _)| path.starts_with("load."));
     loads.map(|(path, value)| format!("{} {}", short(path), of_json(value))).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! Table of what the target tells of itself.
+//! Table of the target's own metrics.
 
 use analysis::groups::{Group, groups};
 use record::results::TargetMetric;
@@ -13,7 +13,7 @@ const MANY: usize = 12;
 /// Name of a figure in a metric's path, and the figure.
 type MetricFigure = (&'static str, fn(&TargetMetric) -> Option<f64>);
 
-/// Heading, meaning and figure of each column. Of a counter only its growth tells anything.
+/// Heading, meaning and figure of each column. For a counter, only its growth is meaningful.
 const COLUMNS: [(&str, &str, MetricFigure); 5] = [
     ("mean", "the hosts' means, added up", ("mean", |metric| of_gauge(metric, metric.mean))),
     ("highest", "the highest sum of all hosts in one second", ("max", |metric| of_gauge(metric, metric.max))),

@@ -1,4 +1,4 @@
-//! Tests of what the tables say.
+//! Tests of the tables' content.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn table(of: TableOf, results: &Results, plan: &Plan) -> Option<Table> {
     of(&ReportInput { results, plan, environment, folder: String::new(), trials: Vec::new() })
 }
 
-/// The cells below a heading.
+/// Returns the cells below a heading.
 fn column<'a>(table: &'a Table, head: &str) -> Vec<&'a Cell> {
     let index = table.columns.iter().position(|column| column.head == head).unwrap();
     table.rows.iter().map(|row| &row.cells[index]).collect()
@@ -243,7 +243,7 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
     let failed = column(&comparison, "failed");
     assert_eq!((failed[0].text.as_str(), failed[0].small.as_str(), failed[0].tone), ("149", "99–198", Tone::Bad));
     assert_eq!((failed[3].text.as_str(), failed[3].tone), ("0", Tone::Good));
-    // Row 4 has one void trial of two: no range is left.
+    // Row 4 has one void trial of two, so there is no range.
     assert_eq!(column(&comparison, "variant")[4].small, "1 of 2 void");
     assert_eq!(column(&comparison, "calls/s")[4].small, "");
     let begins: Vec<usize> = (0..18).filter(|&row| comparison.rows[row].begins).collect();

@@ -1,4 +1,5 @@
-//! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
+//! Tables of judgements: consistency checks, claims of the source, requirements, and the verdict of
+//! every trial.
 
 use analysis::answer::steadiness;
 use analysis::groups::{Group, groups, short, trial_name};
@@ -14,11 +15,11 @@ use crate::words::summary::shared_starts;
 use crate::words::usable_figures;
 
 const MANY: usize = 12;
-/// Groups of which examples are shown.
+/// Maximum number of groups with examples.
 const EXEMPLARY: usize = 3;
 const NOT_CHECKED: &str = "not checked";
 
-/// A column, and its cell; it is left out where no group has anything to say in it.
+/// A column and its cell. A column without data in all groups is left out.
 struct VerdictColumn {
     head: &'static str,
     explained: &'static str,
@@ -79,10 +80,10 @@ const FIGURES: &[VerdictColumn] = &[
     },
 ];
 
-/// Examples that a trial has of something.
+/// Returns a trial's examples.
 type ExamplesOf = fn(&Trial) -> &[String];
 
-/// Examples: of what, and where they are. They are too long for a column.
+/// Examples, each with its heading and source. They are too long for a column.
 const EXAMPLES: [(&str, ExamplesOf); 2] = [
     ("Lost keys, for example", |trial| &trial.consistency.lost_examples),
     ("Diverged keys, for example", |trial| &trial.consistency.diverged_examples),
@@ -101,7 +102,7 @@ pub fn consistency(input: &ReportInput) -> Option<Table> {
     Some(table.by_group(&groups, row)?.folded_beyond(MANY).explained())
 }
 
-/// Who could not be asked, and examples of what was lost or differs.
+/// Returns a note with members that could not be asked, and examples of lost and differing keys.
 fn note(results: &Results, groups: &[Group]) -> String {
     let mut sentences = vec![not_asked(results)];
     for (of_what, of) in EXAMPLES {
@@ -112,7 +113,8 @@ fn note(results: &Results, groups: &[Group]) -> String {
     sentences.join(" ")
 }
 
-/// What is in no count must not be taken for agreement.
+/// Names members that could not be asked, so that their absence from the counts is not mistaken for
+/// agreement.
 fn not_asked(results: &Results) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for trial in &results.trials {
@@ -174,10 +176,10 @@ fn diverged(group: &Group) -> Cell {
     }
 }
 
-/// Of the trial in which members differed most.
+/// Returns the table sizes of the trial in which members differed most.
 fn tables(group: &Group) -> Cell {
     let most = group.counting().filter(|trial| !trial.consistency.replicas.is_empty());
-    // Of several the first, which `max_by_key` would not give.
+    // The first of several equal trials, unlike with `max_by_key`.
     let most = most.reduce(
         |best, next| {
             if next.consistency.diverged_keys > best.consistency.diverged_keys { next } else { best }
@@ -201,7 +203,7 @@ fn linearizable(group: &Group) -> Cell {
     }
 }
 
-/// Of the trial that has most.
+/// Returns the examples of the trial that has most.
 fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     let examples = group.counting().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
     let name = group.name();
@@ -213,7 +215,7 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
     let mut columns = ["claim", "metric", "that is", "this run", "holds"].map(Column::text).to_vec();
     columns[1..3].iter_mut().for_each(|column| column.brief = false);
-    // That all are of one source is said once.
+    // A source that all claims share is shown once.
     let source = claims.first().map(|claim| claim.source.as_str());
     let source = source.filter(|source| !source.is_empty() && claims.iter().all(|claim| claim.source == *source));
     let planned = |claim: &Claim, index: usize| {
@@ -226,7 +228,7 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
     let table = Table::new("Claims", says + note, columns).filled(rows.collect())?;
-    // Nothing in it is a finding then.
+    // The table then contains no finding.
     let table = Table { folded: claims.iter().all(|claim| claim.holds == Holds::NotMeasured), ..table };
     let on_void =
         (ON_VOID, "the experiment asks for it: what is claimed is about void trials, which count for nothing else");
@@ -255,7 +257,8 @@ fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, source: Option<&str>,
     ]
 }
 
-/// A figure with its unit; a safe load counts what was raised to find it.
+/// Formats a figure with its unit. The unit of a safe load is that of the value that was raised to
+/// find it.
 pub fn figure(metric: &str, value: f64, results: &Results) -> String {
     let raised = results.safe_loads.first().filter(|_| metric.starts_with("safe_load("));
     match raised.map(|found| short(&found.over)) {
@@ -265,10 +268,10 @@ pub fn figure(metric: &str, value: f64, results: &Results) -> String {
     }
 }
 
-/// What this run says, with its range or why there is none.
+/// Returns this run's value with its range, or the reason why there is none.
 pub fn said(claim: &Claim, results: &Results) -> Cell {
     let write = |value| figure(&claim.metric, value, results);
-    // The edge of a search is not safe: every other trial breaks there.
+    // The edge of a search is not safe, because every other trial breaks there.
     if let Some([low, _]) = claim.range.filter(|_| claim.metric.starts_with("safe_load(")) {
         let edge = claim.value.map(|value| format!("edge near {}", write(value)));
         let small = edge.into_iter().chain(numbers::interval(claim.range, write));
@@ -280,7 +283,7 @@ pub fn said(claim: &Claim, results: &Results) -> Cell {
     Cell::of(claim.value, write).with(small.collect::<Vec<_>>().join("; "))
 }
 
-/// Whether it holds, in a word.
+/// Returns a word for whether the claim holds.
 pub fn held(claim: &Claim) -> Cell {
     let (word, tone) = match claim.holds {
         Holds::Yes if claim.trials == 1 => ("yes, of one trial", Tone::Good),
@@ -293,7 +296,7 @@ pub fn held(claim: &Claim) -> Cell {
     Cell::new(word).toned(tone)
 }
 
-/// `at least 10 ms and at most 20 ms`.
+/// Returns a text such as `at least 10 ms and at most 20 ms`.
 pub fn asked(metric: &str, range: &plan::MetricRange, results: &Results) -> String {
     let short = |word| if word == "equal to" { "exactly" } else { word };
     let words: Vec<String> =
@@ -301,13 +304,14 @@ pub fn asked(metric: &str, range: &plan::MetricRange, results: &Results) -> Stri
     words.join(" and ")
 }
 
-/// `variant is wait, target.with.state is ets`.
+/// Returns a text such as `variant is wait, target.with.state is ets`.
 pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) -> String {
     let parts: Vec<String> = filter.iter().map(|(path, value)| format!("{path} is {}", of_json(value))).collect();
     parts.join(", ")
 }
 
-/// What the requirement at that place asks, with its unit, and of which trials.
+/// Returns the limits of the requirement at this index, with unit, and the trials that it applies
+/// to.
 pub fn requirement_asked(requirement: &Requirement, index: usize, plan: &Plan, results: &Results) -> (String, String) {
     let planned = plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
     planned.map_or_else(
@@ -332,7 +336,8 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
         let worst = match requirement.value {
             Some(value) => {
                 let value = figure(&requirement.metric, value, input.results);
-                // What is in range where it was measured is violated by where it was not.
+                // A trial that did not measure the figure violates the requirement, although the
+                // measured values are in range.
                 match &requirement.unmeasured {
                     Some(why) => Cell::new(format!("{value}, not measured in every trial: {why}")),
                     None => Cell::new(value),
@@ -347,7 +352,7 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
     });
     let columns = ["required", "asked", "worst value", "met"].map(Column::text).to_vec();
     let table = Table::new("Requirements", "A requirement that was not measured is violated.", columns);
-    // The page has them beside its verdict, too.
+    // The page also shows the requirements beside its verdict.
     let folded = input.results.requirements.iter().all(|requirement| requirement.holds);
     Table { folded, ..table }.filled(rows.collect())
 }
@@ -377,14 +382,14 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
     Some(table.filled(input.results.trials.iter().map(row).collect())?.folded_beyond(MANY))
 }
 
-/// The reasons for a verdict, its notes, and which figures can be used where not all can.
+/// Returns the reasons for a verdict, its notes and, if only some figures can be used, which ones.
 fn why(verdict: &Verdict) -> String {
     let notes = verdict.notes.iter().map(|note| format!("note: {note}"));
     let parts = verdict.reasons.iter().cloned().chain(notes).chain([usable_figures(verdict)]);
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// How the end of the warm-up was found, and what came of it.
+/// Returns how the end of the warm-up was found, and the result.
 fn how(steady: &Steady) -> String {
     let how = match (&steady.unsteady, steady.method.as_str()) {
         (Some(what), method) => format!("warm-up by {method}; {what} not steady"),
@@ -445,7 +450,7 @@ mod tests {
         };
         results.consistencies = vec![found];
         assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &Cell::new("10").with("8.5–11.5"));
-        // Where no cycles are counted there is no such column.
+        // Without counted cycles, there is no such column.
         results.trials[0].consistency.cycles = None;
         assert!(table(&results, &plan).columns.iter().all(|column| column.head != "wrong per 1,000"));
     }

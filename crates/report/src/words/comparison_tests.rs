@@ -1,4 +1,4 @@
-//! Tests of the answer where variants or points are compared.
+//! Tests of the answer when variants or points are compared.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -14,12 +14,13 @@ fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
     ReportInput::without_records(results, plan)
 }
 
-/// The answer and the further findings.
+/// Returns the answer and the further findings.
 pub(crate) fn found(results: &Results, plan: &Plan) -> String {
     [vec![answer(results, plan)], further(results, plan)].concat().join(" ")
 }
 
-/// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
+/// Returns four modes at two rates of the link. The asynchronous dirty mode and the transaction
+/// mode give wrong answers in the listed numbers of 1,000 cycles in each of two trials.
 pub(crate) fn modes() -> (Plan, Results) {
     let rates: &[&str] = &["1gbit", "5mbit"];
     let modes = ["sync_dirty", "async_dirty", "transaction", "sync_transaction"];
@@ -51,7 +52,7 @@ fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
     let cells: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
     assert_eq!((cells[6], cells[8]), ("40", "20"));
-    // Without counted cycles the answers are counted.
+    // Without counted cycles, wrong answers are counted instead.
     results.trials.iter_mut().for_each(|trial| (trial.cycles, trial.consistency.cycles) = (None, None));
     let said = answer(&results, &plan);
     assert!(

@@ -1,5 +1,5 @@
-//! One load at a glance, on a terminal of 80 columns: the answer, requests, latencies, outcomes and why, how the latency is
-//! distributed, and whether it can be trusted.
+//! Overview of one load for a terminal of 80 columns: answer, requests, latencies, outcomes, causes
+//! of failures, latency distribution, and verdict.
 
 use analysis::answer::{self, steadiness};
 use analysis::groups::{operations, planned};
@@ -10,19 +10,19 @@ use text::{capital, hanging, numbers, visible};
 
 use super::summary::{self, answered, partial, redirected, verdict};
 
-/// Columns of the terminal that are used.
+/// Width in the terminal, columns.
 const WIDTH: usize = 80;
-/// Most bars of the distribution.
+/// Maximum number of bars in the distribution.
 const BARS: usize = 12;
-/// Columns of what a line is about.
+/// Width of a line's heading, columns.
 const HEAD: usize = 12;
-/// The rule that tells of it where a load did not end as it should.
+/// Rule that reports a load that was cut off.
 const CUT_OFF: &str = "cut_off";
-/// Columns of a quantile.
+/// Width of a quantile, columns.
 const FIGURE: usize = 8;
 
-/// The first trial's results, ending in a newline; with the terminal's colours if `colour`. `latency_ns` are the latencies of its `ok`
-/// operations, if there were any.
+/// Returns the first trial's results, ending in a newline, with the terminal's colours if `colour`.
+/// `latency_ns` contains the latencies of its `ok` operations, if there are any.
 #[must_use]
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
     let answer = answer::beside_the_verdict(results, plan);
@@ -36,7 +36,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
         parts.extend(latency_ns.map(distribution));
     }
     let generator = results.trials.first().and_then(|trial| generator(&trial.generator)).unwrap_or_default();
-    // Of a load that was cut off the verdict has said it, and when that was.
+    // If the load was cut off, the verdict already says so.
     let is_told = results.verdict.rules.iter().any(|rule| rule == CUT_OFF);
     let partial = if is_told { String::new() } else { partial(results, WIDTH) };
     parts.push(verdict(results, colour, WIDTH) + &partial + &generator);
@@ -44,11 +44,12 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
     visible(&parts.join("\n")).into_owned()
 }
 
-/// `  requests    634,567 in all; 63,412/s ok over 10 s (95 % interval 62,900–63,900/s)`
+/// Returns a text such as
+/// `  requests    634,567 in all; 63,412/s ok over 10 s (95 % interval 62,900–63,900/s)`.
 fn requests(trial: &Trial) -> String {
     let all = numbers::count(operations(trial) + trial.outcomes.unfinished);
     let ok = numbers::or_none(trial.throughput.operations_per_s, numbers::rate);
-    // Of few seconds the interval may be wider than the rate.
+    // The interval over a few seconds can be wider than the rate.
     let ends = trial.throughput.operations_per_s_ci95.map(|[low, high]| [low.max(0.0), high]);
     let range =
         numbers::interval(ends, numbers::rate).map_or_else(String::new, |range| format!(" (95 % interval {range})"));
@@ -61,13 +62,15 @@ fn requests(trial: &Trial) -> String {
     line("requests", &format!("{all} in all; {ok} ok{over}{range}"))
 }
 
-/// `  steadiness  whether the load was steady cannot be told: …`; empty if the answer says it, or there is no doubt.
+/// Returns a text such as `  steadiness  whether the load was steady cannot be told: …`. Empty if
+/// the answer says so, or if there is no doubt.
 fn doubt(trial: &Trial) -> String {
     let told = trial.steady.as_ref().and_then(steadiness::beside_the_answer);
     told.map_or_else(String::new, |doubt| line("steadiness", &doubt))
 }
 
-/// `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`; without a word where nobody counted bytes.
+/// Returns a text such as `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`. Empty
+/// if bytes were not counted.
 fn answers(trial: &Trial) -> String {
     let Some(bytes_per_s) = trial.throughput.received_bytes_per_s.filter(|bytes_per_s| *bytes_per_s > 0.0) else {
         return String::new();
@@ -88,7 +91,8 @@ fn answers(trial: &Trial) -> String {
     line("answers", &format!("{told}{}/s received", numbers::bytes(bytes_per_s)))
 }
 
-/// All five of them, also those that are 0: that nothing failed is a result.
+/// Returns all five outcomes, including those that are 0, because the absence of failures is a
+/// result.
 fn outcomes(trial: &Trial) -> String {
     let counts = &trial.outcomes;
     let all = operations(trial) + counts.unfinished;
@@ -106,7 +110,7 @@ fn outcomes(trial: &Trial) -> String {
     line("outcomes", &told.join(", "))
 }
 
-/// Why attempts were not `ok`.
+/// Returns the reasons why attempts were not `ok`.
 fn causes(trial: &Trial) -> String {
     let told = summary::causes(trial.attempt_results.iter());
     if told.is_empty() {
@@ -115,7 +119,7 @@ fn causes(trial: &Trial) -> String {
     line("causes", &told) + &summary::examples(std::iter::once(trial), &format!("  {:HEAD$}", "for example"), WIDTH)
 }
 
-/// Answers that only say where another one is to be had. They count as `ok`.
+/// Returns a note on answers that were only redirects. They count as `ok`.
 fn redirects(trial: &Trial) -> String {
     let told: Vec<String> =
         redirected(trial).map(|(status, count)| format!("{} of status {status}", numbers::count(count))).collect();
@@ -126,7 +130,7 @@ fn redirects(trial: &Trial) -> String {
     line("redirects", &format!("{}, {what}", told.join(", ")))
 }
 
-/// A table of quantiles: of the latency and, where it is something else, of the service time.
+/// Returns a table of quantiles: latency and, if it differs, service time.
 fn latencies(trial: &Trial, at_rate: bool) -> String {
     let heads = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
     let set = |head: &str, cells: &[String]| {
@@ -171,7 +175,9 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     table
 }
 
-/// `~ from few separate moments: p99 from 6, p99.9 from 2; 10 are needed to be sure.`; empty if each quantile is sure.
+/// Returns a text such as
+/// `~ from few separate moments: p99 from 6, p99.9 from 2; 10 are needed to be sure.` Empty if each
+/// quantile is reliable.
 fn few_moments<'a>(trial: &Trial, heads: impl IntoIterator<Item = &'a str>) -> String {
     let few = heads.into_iter().filter_map(|head| Some(format!("{head} from {}", trial.unsure_moments(head)?)));
     let few: Vec<String> = few.collect();
@@ -182,7 +188,7 @@ fn few_moments<'a>(trial: &Trial, heads: impl IntoIterator<Item = &'a str>) -> S
     hanging(&text, "  ", "  ", WIDTH)
 }
 
-/// Latencies of operations that did not end `ok`, by outcome.
+/// Returns latencies of operations that did not end `ok`, by outcome.
 fn of_failures(trial: &Trial) -> impl Iterator<Item = (&str, &Quantiles)> {
     let told = ["failed", "timeout", "wrong"].into_iter();
     told.filter_map(|outcome| Some((outcome, trial.by_outcome.get(outcome).filter(|times| times.count > 0)?)))
@@ -196,7 +202,8 @@ fn figures(times: &Quantiles) -> [String; 7] {
     [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max].map(told)
 }
 
-/// The same where some operations had an error or no answer, which no time can stand for.
+/// Returns the quantiles of all operations, if some had an error or no answer and therefore no
+/// latency.
 fn figures_of_all(times: &Quantiles) -> [String; 7] {
     let told = |(quantile, q): (Option<f64>, f64)| match quantile {
         Some(us) => numbers::micros(us),
@@ -214,7 +221,7 @@ fn distribution(latency_ns: &Histogram<u64>) -> String {
     bars.iter().fold(head, |text, bar| text + &format!("    {bar}\n"))
 }
 
-/// How the generator was, for whoever wants to know why the verdict is what it is.
+/// Returns figures of the generator that help to explain the verdict.
 fn generator(generator: &Generator) -> Option<String> {
     let cpu = generator.cpu_pct.map(|pct| format!("{} of a core in the busiest thread", numbers::percent(pct)));
     let late = generator.late_us_p99.map(|us| format!("timers {} late at p99", numbers::micros(us)));
@@ -230,36 +237,37 @@ fn generator(generator: &Generator) -> Option<String> {
         .then(|| hanging(&format!("{}.", capital(&told.join(", "))), "  generator: ", "             ", WIDTH))
 }
 
-/// What a line is about, and beside it a text of as many lines as it needs.
+/// Returns a heading with a text beside it, wrapped into lines.
 fn line(head: &str, text: &str) -> String {
     hanging(text, &format!("  {head:HEAD$}"), &" ".repeat(HEAD + 2), WIDTH)
 }
 
 const NS_PER_US: f64 = 1e3;
 
-/// Edges in each decade, from the finest grid to the coarsest: round numbers, so that a row means the same in every run.
+/// Edges in each decade, from the finest grid to the coarsest. Round numbers make rows comparable
+/// between runs.
 const GRIDS: [&[f64]; 4] =
     [&[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0], &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0], &[1.0]];
-/// From a nanosecond to over an hour.
+/// Number of decades, from a nanosecond to over an hour.
 const DECADES: i32 = 13;
-/// What the ranges are fitted to; what is faster or slower than these goes into the first and the last row.
+/// Quantiles that the ranges cover. Faster and slower times go into the first and the last row.
 const FITTED: [f64; 2] = [0.01, 0.99];
-/// Columns between a range, its bar, its share and its count.
+/// Space between a range, its bar, its share and its count.
 const GAP: &str = "  ";
-/// Columns of a share: `> 99.9 %`.
+/// Width of a share, columns: `> 99.9 %`.
 const SHARE: usize = 8;
 const SHORTEST: usize = 5;
 
-/// A row: the upper edge of its range, and how many times are in it.
+/// A row of the distribution: upper edge of its range, and number of times in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HistogramRow {
-    /// Nanoseconds; `None`: slower than the row above.
+    /// Upper edge in nanoseconds. `None` for times slower than the row above.
     up_to_ns: Option<u64>,
     count: u64,
 }
 
-/// A line for each range of times, at most `most` lines of at most `width` characters: its upper edge, a bar, its share, its count.
-/// Empty if there are no times. `most` is at least 3.
+/// Returns a line for each range of times: upper edge, bar, share, count. At most `most` lines (at
+/// least 3) of at most `width` characters. Empty if there are no times.
 #[must_use]
 pub fn bars(times_ns: &Histogram<u64>, most: usize, width: usize) -> Vec<String> {
     let rows = rows(times_ns, most.max(3));
@@ -297,7 +305,7 @@ fn rows(times_ns: &Histogram<u64>, most: usize) -> Vec<HistogramRow> {
         edges.iter().map(|edge| HistogramRow { up_to_ns: Some(*edge), count: 0 }).collect();
     rows.push(HistogramRow { up_to_ns: None, count: 0 });
     for bucket in times_ns.iter_recorded() {
-        // A time on an edge belongs below it, though its bucket reaches beyond.
+        // A time on an edge belongs below the edge, although its bucket extends beyond.
         let at_ns = times_ns.lowest_equivalent(bucket.value_iterated_to());
         let place = edges.partition_point(|edge| *edge < at_ns);
         if let Some(row) = rows.get_mut(place) {
@@ -310,7 +318,7 @@ fn rows(times_ns: &Histogram<u64>, most: usize) -> Vec<HistogramRow> {
     rows
 }
 
-/// Upper edges on the finest grid of which so many reach over these times.
+/// Returns the upper edges over these times on the finest grid that needs at most `most` of them.
 fn edges([low_ns, high_ns]: [u64; 2], most: usize) -> Vec<u64> {
     let on = |grid: &[f64]| -> Vec<u64> {
         let points = (0..DECADES).flat_map(|decade| grid.iter().map(move |point| point * 10_f64.powi(decade)));
@@ -325,14 +333,15 @@ fn edges([low_ns, high_ns]: [u64; 2], most: usize) -> Vec<u64> {
     while edges.len() > most {
         match fitting.next() {
             Some(coarser) => edges = coarser,
-            // More decades than rows: the fastest share one.
+            // There are more decades than rows, so the fastest decades share a row.
             None => drop(edges.drain(..edges.len() - most)),
         }
     }
     edges
 }
 
-/// As long as its part of the room, to an eighth of a character; what is there at all is seen.
+/// Returns a bar in proportion to its value, to an eighth of a character. A value above 0 is always
+/// visible.
 fn bar(part: f64, room: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part * room as f64 * 8.0).round() as usize;
@@ -489,7 +498,7 @@ mod tests {
             ..Verdict::default()
         };
         results.partial = Some("the run was interrupted: 0 of 1 trials are complete".to_owned());
-        // As analysis writes it into the results, for whoever reads no more than that.
+        // As the analysis writes the answer into the results, for readers of `analysis.json` alone.
         results.answer = answer::answer(&results, &plan);
         let text = glance(&plan, &results, None);
         assert!(

@@ -1,4 +1,4 @@
-//! Tests of how trials are grouped.
+//! Tests of the grouping of trials.
 #![allow(clippy::unwrap_used)]
 
 use analysis::groups::*;
@@ -26,7 +26,7 @@ fn repeats_fall_into_one_group_and_void_ones_do_not_count() {
 fn groups_stand_by_the_size_of_what_was_swept_and_not_as_they_were_played() {
     let plan = example::plan(&["wait", "fail fast"], &[("load.agents", &["a"]), ("target.with.state", &["ets"])], 4);
     let mut results = example::results(&plan);
-    // The seed has each repeat played in another order.
+    // The seed determines a different order in each repeat.
     let played = [("fail fast", 64), ("wait", 8), ("wait", 64), ("fail fast", 8)];
     for (trial, (variant, agents)) in results.trials.iter_mut().zip(played.iter().cycle()) {
         trial.variant = Some((*variant).to_owned());

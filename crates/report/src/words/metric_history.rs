@@ -1,4 +1,5 @@
-//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
+//! Output of `history`: each figure over the runs, with its changes and the changes of the
+//! environment at the same run.
 
 use record::metric_history::{Changed, CourseRun, FigureChange, FigureSeries, MetricHistory};
 use text::{Tone, listed, numbers, without_controls};
@@ -6,12 +7,12 @@ use text::{Tone, listed, numbers, without_controls};
 use super::summary::set;
 use crate::tables::{Cell, Column, Row, Table};
 
-/// Columns of the terminal that are used at most.
+/// Maximum width in the terminal, columns.
 const WIDTH: usize = 100;
-/// Changes of an environment that are named; of more, how many.
+/// Maximum number of environment changes that are named; further changes are only counted.
 const NAMED: usize = 4;
 
-/// Every series of a course, ending in a newline; with the terminal's colours if `colour`.
+/// Returns every series of a history, ending in a newline, with the terminal's colours if `colour`.
 #[must_use]
 pub fn course(course: &MetricHistory, colour: bool) -> String {
     let mut parts = vec![heading(course)];
@@ -48,7 +49,7 @@ fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> Strin
         let said = change.map_or_else(|| also(run), |change| said(&series.metric, change));
         let parts = [accepted(run), said].into_iter().filter(|part| !part.is_empty());
         let said = parts.collect::<Vec<_>>().join("; ");
-        // Whether more is better, a path does not tell.
+        // A path does not tell whether a higher value is better.
         let tone = if change.is_some() { Tone::Doubtful } else { Tone::Muted };
         Row { cells: vec![Cell::new(name(run)), value, Cell::new(said).toned(tone)], begins: change.is_some() }
     });
@@ -61,12 +62,13 @@ fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> Strin
     format!("{}{}\n{}", without_controls(&series.metric), without_controls(&place), set(&table, WIDTH, colour))
 }
 
-/// The folder's name, without the way to it.
+/// Returns the folder's name without its path.
 fn name(run: &CourseRun) -> String {
     run.folder.trim_end_matches('/').rsplit('/').next().unwrap_or(&run.folder).to_owned()
 }
 
-/// `1,000/s → 900/s (−10 %, p = 0.001); kernel 6.1.0-18 → 6.1.0-19`.
+/// Returns a text such as
+/// `1,000/s → 900/s (−10 %, p = 0.001); changed since the run before: kernel 6.1.0-18 → 6.1.0-19`.
 fn said(metric: &str, change: &FigureChange) -> String {
     let write = |value| numbers::by_metric(metric, value);
     let pct = change.change_pct.map_or_else(String::new, |pct| format!("{}, ", numbers::change(pct)));
@@ -77,7 +79,7 @@ fn said(metric: &str, change: &FigureChange) -> String {
     }
 }
 
-/// That void trials of a run are among those that its median is of.
+/// Returns a note that the run's median includes void trials.
 fn accepted(run: &CourseRun) -> String {
     if run.accepted == 0 {
         return String::new();
@@ -85,7 +87,7 @@ fn accepted(run: &CourseRun) -> String {
     format!("{} of {} trials void, used all the same", run.accepted, run.trials)
 }
 
-/// What else is new in a run whose figure has not changed.
+/// Returns environment changes of a run whose figure has not changed.
 fn also(run: &CourseRun) -> String {
     named(&run.changed).map_or_else(String::new, |changed| format!("changed: {changed}"))
 }

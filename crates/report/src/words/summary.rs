@@ -1,4 +1,5 @@
-//! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal, their columns aligned.
+//! Summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a
+//! terminal, in aligned columns.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,16 @@ use super::meaning;
 use crate::ReportInput;
 use crate::tables::{Cell, Column, Table, TableOf, comparison, demand, operations, outages, steps, sweeps, verdicts};
 
-/// Columns of the terminal that are used at most.
+/// Maximum width in the terminal, columns.
 const WIDTH: usize = 100;
-/// Rows of the tables of outages and differences at most; beyond, they are on the page only.
+/// Maximum rows of long tables, such as outages and differences; longer tables are only on the
+/// page.
 const LONG: usize = 12;
 
-/// A table, how many rows it may have here, and what is said instead of more.
+/// A table, its maximum number of rows here, and the text that replaces a longer table.
 type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
 
-/// The tables below the comparison.
+/// Tables below the comparison.
 const TABLES: &[SummaryTable] = &[
     (sweeps::safe_loads, usize::MAX, rows),
     (sweeps::stops, LONG, rows),
@@ -46,7 +48,8 @@ fn rows(many: usize, _: &Results) -> String {
     format!("{many} rows")
 }
 
-/// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
+/// Returns the summary, at most 100 columns wide, ending in a newline, with the terminal's colours
+/// if `colour`.
 #[must_use]
 pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let verdict = verdict(results, colour, WIDTH) + &partial(results, WIDTH);
@@ -78,7 +81,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     visible(&parts.join("\n")).into_owned()
 }
 
-/// What is known of the clocks of generators, of the worst of all trials.
+/// Returns the start and clock differences of generators, the largest of all trials.
 fn fleets(results: &Results) -> String {
     let all = || results.trials.iter().filter_map(|trial| trial.generator.fleet.as_ref());
     let largest = |of: fn(&FleetFigures) -> Option<f64>| all().filter_map(of).reduce(f64::max);
@@ -91,6 +94,7 @@ fn fleets(results: &Results) -> String {
     hanging(&format!("fleet: {}", fleet(&worst)), "", "  ", WIDTH)
 }
 
+/// Returns a text such as
 /// `3 generators, which began within 420 µs of each other; their times are true to 310 µs`.
 pub fn fleet(figures: &FleetFigures) -> String {
     let generators = match figures.generators {
@@ -121,7 +125,7 @@ pub fn shared_starts(results: &Results) -> Option<String> {
     })
 }
 
-/// `not ok: status 404 (571 attempts), timeout (3)`.
+/// Returns a text such as `attempts that were not ok: status 404 (571), timeout (3)`.
 fn failed_attempts(results: &Results) -> String {
     let told = causes(results.trials.iter().flat_map(|trial| &trial.attempt_results));
     if told.is_empty() {
@@ -131,10 +135,11 @@ fn failed_attempts(results: &Results) -> String {
     }
 }
 
-/// Failures that are shown beside their counts.
+/// Maximum number of failures shown beside their counts.
 const EXAMPLES: usize = 3;
 
-/// One failure of each kind, the first few: `wrong: body = hello did not hold, it was hi (get /x)`.
+/// Returns the first failures, one of each kind:
+/// `wrong: body = hello did not hold, it was hi (get /x)`.
 pub(super) fn examples<'a>(trials: impl Iterator<Item = &'a Trial>, head: &str, width: usize) -> String {
     let mut told: Vec<String> = Vec::new();
     for text in trials.flat_map(|trial| &trial.examples).map(example) {
@@ -158,7 +163,8 @@ fn example(example: &FailureExample) -> String {
     }
 }
 
-/// `parts of ok answers that were not ok: status 429 (571), 400 (3), of 20,000`.
+/// Returns a text such as
+/// `parts of ok answers that were not ok, by status: 429 (571), 400 (3); of 20,000`.
 fn failed_parts(results: &Results) -> String {
     let parts = || results.trials.iter().filter_map(|trial| trial.parts.as_ref());
     let statuses = parts().flat_map(|parts| &parts.by_status);
@@ -172,7 +178,8 @@ fn failed_parts(results: &Results) -> String {
     hanging(&text, "", "  ", WIDTH)
 }
 
-/// Why attempts were not `ok`, what happened most first. An operation that is tried again is several attempts.
+/// Returns the reasons why attempts were not `ok`, by falling count. An operation that is retried
+/// has several attempts.
 pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     results
@@ -185,7 +192,8 @@ pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -
     told.collect::<Vec<String>>().join(", ")
 }
 
-/// Answers that were only redirects, which count as `ok`: nobody should take their speed for that of what they lead to.
+/// Returns a note on answers that were redirects and count as `ok`, because their speed is not that
+/// of the page they lead to.
 fn redirects(results: &Results) -> String {
     let mut told: Vec<&str> = results.trials.iter().flat_map(redirected).map(|(status, _)| status).collect();
     let count: u64 = results.trials.iter().flat_map(redirected).map(|(_, count)| count).sum();
@@ -203,7 +211,7 @@ fn redirects(results: &Results) -> String {
     hanging(&text, "", "      ", WIDTH)
 }
 
-/// Statuses of redirects, and how many there were of each.
+/// Returns the statuses of redirects with their counts.
 pub fn redirected(trial: &Trial) -> impl Iterator<Item = (&str, u64)> {
     let results = trial.attempt_results.iter();
     results.filter_map(|(result, count)| Some((result.strip_prefix("redirect ")?, *count)))
@@ -213,7 +221,7 @@ fn heading(results: &Results) -> String {
     hanging(&results.title, "", "", WIDTH) + &hanging(&results.asks, "", "", WIDTH)
 }
 
-/// The answer and the further findings, wrapped.
+/// Returns the answer and the further findings, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
     // The recorded answer and findings come first, so that terminal, file and page say the same.
     let (answer, findings) = if results.answer.is_empty() {
@@ -230,7 +238,7 @@ pub(super) fn answered(answer: &str, findings: &[String], width: usize) -> Strin
     hanging(answer, "  ", "  ", width) + &findings
 }
 
-/// The verdict with its reasons and what can be done about each.
+/// Returns the verdict with its reasons and their remedies.
 pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     let (word, tone) = super::verdict(results);
     let word = toned(word, if colour { tone } else { Tone::Plain });
@@ -253,7 +261,7 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     text
 }
 
-/// What is missing of the run, if anything.
+/// Returns a note on missing records of the run, if any.
 pub(super) fn partial(results: &Results, width: usize) -> String {
     let partial = results.partial.as_ref();
     partial.map_or_else(String::new, |partial| hanging(&format!("partial: {partial}"), "", "  ", width))
@@ -264,10 +272,11 @@ fn section(title: &str, table: &str) -> String {
 }
 
 const GAP: &str = "  ";
-/// Text columns are not wrapped narrower than this.
+/// Minimum width of wrapped text columns.
 const NARROWEST: usize = 12;
 
-/// The table, each line at most `width` characters wide if its columns can be made so narrow.
+/// Returns the table with lines of at most `width` characters, if its columns can be made narrow
+/// enough.
 pub fn set(table: &Table, width: usize, colour: bool) -> String {
     let with_ranges = SettingColumn::of(table, true);
     let mut setting = if with_ranges.width() <= width { with_ranges } else { SettingColumn::of(table, false) };
@@ -277,7 +286,7 @@ pub fn set(table: &Table, width: usize, colour: bool) -> String {
 
 struct SettingColumn<'a> {
     columns: Vec<&'a Column>,
-    /// Text and tone; begins is whether a group of rows begins.
+    /// Whether a group of rows begins, and text and tone of each cell.
     rows: Vec<(bool, Vec<(String, Tone)>)>,
     widths: Vec<usize>,
 }
@@ -312,7 +321,8 @@ impl<'a> SettingColumn<'a> {
         self.widths.iter().sum::<usize>() + GAP.len() * self.widths.len().saturating_sub(1) + GAP.len()
     }
 
-    /// Takes room from the widest column of text until the table fits; from names and other long words only where nothing else gives way.
+    /// Narrows the widest column of text until the table fits. Breaks names and other long words
+    /// only as a last resort.
     fn narrow(&mut self, width: usize) {
         let word = |text: &String| text.split_whitespace().map(text::width).max().unwrap_or(0);
         let longest = |index: usize| self.rows.iter().map(|(_, cells)| word(&cells[index].0)).max().unwrap_or(0);
@@ -360,7 +370,7 @@ impl<'a> SettingColumn<'a> {
     }
 }
 
-/// With the terminal's own colours, which the user chose.
+/// Returns the text in the terminal's own colours, which the user chose.
 pub fn toned(text: &str, tone: Tone) -> String {
     let code = match tone {
         Tone::Plain => return text.to_owned(),

@@ -1,4 +1,4 @@
-//! Tests of answers and summaries: what they say of results of every shape.
+//! Tests of answers and summaries for results of every shape.
 #![allow(clippy::unwrap_used)]
 
 use analysis::answer::{answer, further, sweeps};
@@ -25,7 +25,7 @@ fn one_crash() -> (Plan, Results) {
     (plan, results)
 }
 
-/// Answer and summary, which nobody should have to read twice.
+/// Returns answer and summary, after checking the width of their lines.
 fn words(plan: &Plan, results: &Results) -> String {
     let summary = summary(results, plan, false);
     for line in summary.lines() {
@@ -292,7 +292,7 @@ fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
     assert!(summary(&results, &plan, true).contains("\u{1b}[32mvalid\u{1b}[0m"));
 }
 
-/// A curve over agents with a knee at 24, or one that still rises.
+/// Returns a curve over agents with a knee, or one that still rises.
 fn curve(variant: &str, knee: Option<f64>) -> Scaling {
     Scaling {
         variant: variant.to_owned(),
@@ -430,7 +430,7 @@ fn what_members_differ_on_is_said() {
     let says = found(&results, &plan);
     assert!(says.contains("Keys differed between members in the end with `wait` (up to 5), none with "), "{says}");
 
-    // A search says so as well, and only then.
+    // A search also reports it, but only then.
     results.safe_loads = vec![SafeLoad::default()];
     let says = found(&results, &plan);
     assert!(says.contains("Keys differed between members in the end with `wait`"), "{says}");
