@@ -1,5 +1,5 @@
-//! Check-ups of a machine: what on it would spoil a measurement, or change its figures, and the
-//! remedy. Each is a pure judgement of text and of figures that [`Measured`] holds.
+//! Check-ups of a machine: settings and states that spoil a measurement or change its figures, with
+//! remedies. Each check-up is a pure function of text files and of the figures in [`Measured`].
 
 mod erlang;
 mod lab;
@@ -15,103 +15,103 @@ use serde::Serialize;
 use crate::demand::TrialDemand;
 use crate::measured::Measured;
 
-/// One thing that is looked at.
+/// A check-up.
 #[derive(Debug)]
 pub struct CheckKind {
-    /// Its name, in a few words.
+    /// Name, in a few words.
     pub name: &'static str,
-    /// What it belongs to.
+    /// Subject that it belongs to.
     pub about: CheckScope,
-    /// What it reads.
+    /// Data that it reads.
     pub reads: &'static str,
-    /// What it spoils, in a sentence.
+    /// Effect on a measurement, in one sentence.
     pub why: &'static str,
-    /// Where that is written.
+    /// Source for the effect.
     pub source: &'static str,
-    /// Rules of the verdict that see it when it happens in a trial.
+    /// Rules of the verdict that detect the effect in a trial.
     pub caught_by: &'static [&'static str],
-    /// Which tunings of the article on the name service vsns it covers, and what they are worth today.
+    /// Tuning from the article on the name service vsns that it covers, with today's assessment.
     pub article: Option<Tuning>,
-    /// Looks.
+    /// Function that makes the check-up.
     pub look: fn(&MachineSnapshot<'_>) -> CheckResult,
 }
 
-/// What a check-up belongs to.
+/// Subject of a check-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckScope {
-    /// What the experiment at hand needs.
+    /// Requirements of the given experiment.
     Experiment,
-    /// What else runs here.
+    /// Other programs on the machine.
     Noise,
-    /// The processors.
+    /// Processors.
     Processor,
-    /// Memory.
     Memory,
     /// Clocks and timers.
     Time,
-    /// The network.
+    /// Network.
     Network,
     /// Limits of processes.
     Limits,
-    /// The disk of the run folder.
+    /// Disk of the run folder.
     Disk,
-    /// What virtual hosts are made of.
+    /// Prerequisites of virtual hosts.
     Lab,
-    /// Energy, persistent memory.
+    /// Energy meters and persistent memory.
     Hardware,
-    /// The runtime of targets in Erlang.
+    /// Runtime of targets in Erlang.
     Erlang,
 }
 
-/// A tuning of the article.
+/// A tuning from the article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tuning {
-    /// Its number in the article's list, 1 to 6.
+    /// Number in the article's list, 1 to 6.
     pub number: u8,
-    /// As the article writes it.
+    /// Text of the article.
     pub says: &'static str,
-    /// What it is worth today.
+    /// Assessment for today's systems.
     pub worth: &'static str,
 }
 
-/// How it is.
+/// Result state of a check-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
-    /// It cannot be found out here.
+    /// The state cannot be determined on this machine.
     Unknown,
-    /// As one would wish.
+    /// The state is good.
     Good,
-    /// It changes figures: the same on both sides of a comparison, or to be said beside it.
+    /// The state changes figures. It must be the same on both sides of a comparison, or be reported
+    /// with the figures.
     Notice,
-    /// It spoils a measurement.
+    /// The state spoils a measurement.
     Bad,
 }
 
-/// What a check-up came to.
+/// Result of a check-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
-    /// How it is.
     pub state: CheckState,
-    /// What was found, in a few words; of [`CheckState::Unknown`] why it cannot be told.
+    /// Finding, in a few words. For [`CheckState::Unknown`], the reason.
     pub found: String,
-    /// What to do about it: a command, or advice.
+    /// Remedy: a command or advice.
     pub remedy: Option<String>,
-    /// What `--fix` would change.
+    /// Changes that `--fix` would make.
     pub fixes: Vec<Fix>,
-    /// Commands that nobody but the user may run, in order; a line that begins with `#` says what those below it do.
+    /// Commands that only the user may run, in order. A line that begins with `#` describes the
+    /// commands below it.
     pub commands: Vec<String>,
 }
 
-/// A value of the running kernel that may be changed and put back.
+/// A change to a value of the running kernel, which can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// The file, below the root.
+    /// Path of the file below the root.
     pub path: String,
-    /// What it says now.
+    /// Current value.
     pub from: String,
-    /// What it would say.
+    /// New value.
     pub to: String,
 }
 
@@ -162,13 +162,13 @@ pub const KINDS: &[&CheckKind] = &[
     &resources::WATCHES,
 ];
 
-/// Nothing is told.
+/// Reason if the kernel does not provide the information.
 const NOT_TOLD: &str = "this kernel does not tell";
 
-/// A virtual lab's networks are new ones.
+/// Reason why a setting does not matter: the networks of a virtual lab are new.
 const OF_LAB: &str = "the lab's own networks have the kernel's defaults";
 
-/// The machine that is looked at.
+/// Data about the examined machine.
 pub struct MachineSnapshot<'a> {
     pub(crate) root: &'a RecordedRoot,
     pub(crate) measured: &'a Measured,
@@ -184,13 +184,13 @@ impl MachineSnapshot<'_> {
         self.root.number(path)
     }
 
-    /// `net.core.somaxconn`, which may be several numbers.
+    /// Returns a kernel setting such as `net.core.somaxconn`. It may consist of several numbers.
     fn sysctl(&self, name: &str) -> Option<Vec<u64>> {
         let text = self.text(&sysctl_path(name))?;
         text.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
     }
 
-    /// The change of a file to another value.
+    /// Returns the change of a file to this value, or `None` if it has the value.
     fn fix(&self, path: &str, to: &str) -> Option<Fix> {
         let from = chosen(&self.text(path)?);
         (from != to).then(|| Fix { path: path.to_owned(), from, to: to.to_owned() })
@@ -204,12 +204,13 @@ impl MachineSnapshot<'_> {
         runner::environment::virtualisation(self.root).is_some_and(|kind| kind != "none")
     }
 
-    /// Whether clients and target are in networks that the lab makes, whose settings are not the machine's (network_namespaces(7)).
+    /// Whether clients and target are in networks that the lab makes. The settings of these
+    /// networks are independent of the machine's (network_namespaces(7)).
     fn is_in_lab(&self) -> bool {
         self.asked.is_some_and(|asked| asked.is_virtual)
     }
 
-    /// Agents of the experiment at hand.
+    /// Returns the number of agents of the given experiment.
     fn agents(&self) -> Option<u64> {
         self.asked.map(|asked| asked.agents)
     }
@@ -243,7 +244,7 @@ impl CheckResult {
 }
 
 impl Fix {
-    /// The command that makes the change.
+    /// Returns the command that makes the change.
     #[must_use]
     pub fn command(&self) -> String {
         match self.path.strip_prefix("proc/sys/") {
@@ -254,7 +255,8 @@ impl Fix {
     }
 }
 
-/// The commands that make these changes; one for all files that differ in a number only, such as one for each CPU.
+/// Returns the commands that make these changes. Files whose paths differ only in numbers, such as
+/// one per CPU, share a command.
 #[must_use]
 pub fn commands(fixes: &[Fix]) -> Vec<String> {
     let without_numbers = |path: &str| path.split(|c: char| c.is_ascii_digit()).collect::<String>();
@@ -290,7 +292,7 @@ fn sysctl_path(name: &str) -> String {
     format!("proc/sys/{}", name.replace('.', "/"))
 }
 
-/// `1 core`, `2 cores`.
+/// Formats a count, such as `1 core` or `2 cores`.
 fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
@@ -307,7 +309,7 @@ pub(crate) mod tests {
     use crate::machine;
     use crate::measured::{CpuNoise, Erlang, MeasuredSpread};
 
-    /// What was measured of a machine on which nothing disturbs.
+    /// Returns measurements of an undisturbed machine.
     pub(crate) fn calm() -> Measured {
         Measured {
             is_root: Some(true),
@@ -480,7 +482,7 @@ pub(crate) mod tests {
             (looks_at(TrialDemand { sources: 2, ..many() }), looks_at(TrialDemand { sources: 3, ..many() })),
             (CheckState::Bad, CheckState::Good)
         );
-        // So many cannot be helped by a wider range.
+        // A wider range does not suffice for this many agents.
         let asked = TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
         let looks = looks(&tree, &calm(), Some(&asked));
         assert!(of(&looks, "local ports").fixes.is_empty());

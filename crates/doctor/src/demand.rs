@@ -1,4 +1,4 @@
-//! What an experiment asks of the machine that it is played on.
+//! Requirements of an experiment for the machine that runs it.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,39 +8,40 @@ use experiment::plan::{Failover, Plan, TargetKind, Trial};
 use experiment::socket_url;
 use lab::{UrlParts, hosts};
 
-/// What the trials of an experiment ask for, each figure of the one that asks for most.
+/// Requirements of an experiment's trials. Each figure is from the trial that requires most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrialDemand {
     /// Connections of the agents.
     pub agents: u64,
     /// Addresses that they connect to.
     pub services: u64,
-    /// Local addresses that they connect from; where they are not named, 1.
+    /// Local addresses from which they connect. 1 if none are named.
     pub sources: u64,
-    /// Whether the services are on the loopback, which has many addresses to connect from.
+    /// Whether the services are on the loopback, which has many source addresses.
     pub is_on_loopback: bool,
     /// Agents that connect in the same second.
     pub at_once: u64,
-    /// The hosts, in words.
+    /// Description of the hosts.
     pub lab: String,
-    /// Why the hosts cannot be made here, and what to do.
+    /// Reason why the hosts cannot be made here, and the remedy.
     pub refused: Option<(String, String)>,
-    /// The target, in words.
+    /// Description of the target.
     pub target: String,
-    /// What the target lacks, a line each.
+    /// Missing parts of the target, one per line.
     pub missing: Vec<String>,
-    /// What the targets need of this machine's settings, by target.
+    /// Settings that the targets need on this machine, by target.
     pub needs: BTreeMap<String, Needs>,
-    /// Whether hosts are virtual: their networks have settings of their own, the kernel's defaults.
+    /// Whether hosts are virtual. Their networks have the kernel's default settings.
     pub is_virtual: bool,
     /// Whether hosts are reached over ssh.
     pub is_remote: bool,
-    /// Whether the target is that of the article whose tunings are looked at.
+    /// Whether a target is the one of the article with the tunings.
     pub is_articles: bool,
 }
 
 impl TrialDemand {
-    /// Of a plan; `missing` is what `install check` says, `needs` what the targets' descriptions do.
+    /// Returns the requirements of a plan. `missing` is the result of `install check`, and `needs`
+    /// comes from the targets' descriptions.
     #[must_use]
     pub fn of(plan: &Plan, missing: Vec<String>, needs: BTreeMap<String, Needs>) -> Self {
         let loads = || plan.trials.iter().filter_map(|trial| Some((connections(trial)?, trial.load.as_ref()?.ramp_s)));
@@ -70,13 +71,14 @@ impl TrialDemand {
     }
 }
 
-/// Connections of the trial's agents.
+/// Returns the number of connections of the trial's agents.
 fn connections(trial: &Trial) -> Option<u32> {
     let load = trial.load.as_ref()?;
     Some(load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX)))
 }
 
-/// Hosts or URLs that clients connect to. Where roles are dealt out, it is not known here which of them serves.
+/// Returns the number of hosts or URLs to which clients connect. If hosts have roles, the number of
+/// serving hosts is unknown here, and the result is 1.
 fn services(trial: &Trial) -> u64 {
     let hosts = &trial.lab.hosts;
     let urls = trial.target.urls().len();
@@ -86,13 +88,15 @@ fn services(trial: &Trial) -> u64 {
     if hosts.iter().any(|host| !host.roles.is_empty()) { 1 } else { hosts.len().max(1) as u64 }
 }
 
-/// Addresses that connections are sure to be dealt out to: with failover all may come to one.
+/// Returns the number of addresses over which connections are certainly distributed. With failover,
+/// all may use one.
 fn addresses(trial: &Trial) -> u64 {
     let failover = trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
     if failover == Failover::None { services(trial) } else { 1 }
 }
 
-/// Of a name only the usual one is known to lead there; a socket in the file system takes no ports at all.
+/// Whether all services are on the loopback. Of names, only `localhost` is known to be there. A
+/// socket in the file system needs no ports.
 fn is_on_loopback(trial: &Trial) -> bool {
     let is_here = |place: UrlParts| {
         let address = place.host.parse::<Ipv4Addr>();

@@ -1,5 +1,5 @@
-//! Changes to the running kernel, made and undone. Each is written down, and that is on the disk, before it is made: so
-//! whatever ends this program, `--undo` finds it.
+//! Changes to the running kernel, and their undoing. Each change is recorded on disk before it is
+//! made, so that `--undo` finds it even after a crash.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkups::Fix;
 
-/// Beside the entries of runs, and not one of them.
+/// Name of the record. It lies beside the entries of runs, but is not one.
 const RECORD: &str = "doctor.undo";
-/// Of a record: some thousand changes.
+/// Maximum length of a record: some thousand changes.
 const RECORD_BYTES: u64 = 1 << 20;
 
 /// A machine whose settings are changed.
 #[derive(Debug, Clone)]
 pub struct FixSession {
     root: PathBuf,
-    /// Where records may be, the first being where new ones go.
+    /// Folders that may contain records. New records go to the first.
     folders: Vec<PathBuf>,
 }
 
-/// A line of the record: a change that was about to be made.
+/// A line of the record: a change that is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ChangeRecord {
-    /// Which boot: nothing of it outlives the next one.
+    /// Id of the boot. Changes do not survive a reboot.
     boot: String,
     root: PathBuf,
     path: String,
@@ -37,32 +37,33 @@ struct ChangeRecord {
     to: String,
 }
 
-/// What came of a change.
+/// Result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// It was made.
+    /// The change was made.
     Done,
-    /// The value is not what it was when it was looked at; nothing was done.
+    /// The value has changed since it was examined. Nothing was done. Contains the current value.
     ChangedSince(String),
-    /// The kernel did not take it, and why.
+    /// The kernel rejected the change. Contains the reason.
     Refused(String),
 }
 
-/// What came of undoing a change.
+/// Result of undoing a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
-    /// The old value is back.
+    /// The old value was restored.
     Done,
-    /// It was back already.
+    /// The file already has the old value.
     Already,
-    /// Somebody else has set another value since, which stays.
+    /// Another program has set another value since. It stays. Contains the current value.
     ChangedSince(String),
-    /// It could not be done, and why; it can be tried again.
+    /// The undoing failed and can be tried again. Contains the reason.
     Failed(String),
 }
 
 impl FixSession {
-    /// For the machine whose files are below `root`; the record is where the registry of runs is.
+    /// Starts a session for the machine whose files are below `root`. The record lies beside the
+    /// registry of runs.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf(), folders: registry::folders() }
@@ -73,10 +74,10 @@ impl FixSession {
         Self { root: root.to_path_buf(), folders: vec![folder.to_path_buf()] }
     }
 
-    /// Makes a change, if the value is still what it was when it was looked at.
+    /// Makes a change if the value has not changed since it was examined.
     ///
     /// # Errors
-    /// If it cannot be written down; then it is not made.
+    /// The change cannot be recorded. Then it is not made.
     pub fn apply(&self, fix: &Fix) -> Result<Applied, Error> {
         if !is_setting(&fix.path) {
             return Ok(Applied::Refused("it is no setting of the kernel".to_owned()));
@@ -95,14 +96,16 @@ impl FixSession {
         })
     }
 
-    /// Puts back what was changed, the last first, and forgets it. `tell` hears of each.
+    /// Undoes the recorded changes, the last first, and removes them from the record. Calls `tell`
+    /// for each.
     ///
     /// # Errors
-    /// If a record cannot be read or forgotten.
+    /// A record cannot be read or removed.
     pub fn undo(&self, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
         let mut failed = None;
         for folder in &self.folders {
-            // What tells root what to write must be root's own. What another wrote keeps nobody from undoing the rest.
+            // Only a record that belongs to root may direct what root writes. An invalid record
+            // does not prevent undoing the others.
             let undone = match PrivateFolder::find(folder) {
                 Ok(Some(folder)) if folder.has(RECORD) => self.undo_in(&folder, tell),
                 Ok(_) => Ok(()),
@@ -117,7 +120,7 @@ impl FixSession {
 
     fn undo_in(&self, folder: &PrivateFolder, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
         let text = folder.read(RECORD, RECORD_BYTES)?;
-        // A torn line is of a change that was not made yet.
+        // A torn line belongs to a change that was not made.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<ChangeRecord>(line).ok());
         let (ours, mut kept): (Vec<ChangeRecord>, Vec<ChangeRecord>) = lines.partition(|line| line.root == self.root);
         for line in ours.into_iter().rev().filter(|line| line.boot == procfs::boot() && is_setting(&line.path)) {
@@ -143,7 +146,7 @@ impl FixSession {
         }
     }
 
-    /// What is still to be undone stays on record, in its order.
+    /// Keeps the changes that could not be undone in the record, in their order.
     fn keep(&self, folder: &PrivateFolder, kept: &[ChangeRecord]) -> Result<(), Error> {
         let record = folder.path(RECORD);
         if kept.is_empty() {
@@ -157,7 +160,7 @@ impl FixSession {
             .map_err(Error::system(format!("write {}", record.display())))
     }
 
-    /// Writes a change down before it is made.
+    /// Records a change before it is made.
     fn note(&self, fix: &Fix) -> Result<(), Error> {
         let line = ChangeRecord {
             boot: procfs::boot(),
@@ -180,7 +183,7 @@ impl FixSession {
         procfs::text(&self.root.join(path)).map(|text| chosen(&text))
     }
 
-    /// In one write, as the kernel wants it; nothing is created.
+    /// Writes a value in one write, as the kernel requires. Makes no files.
     fn put(&self, path: &str, value: &str) -> io::Result<()> {
         let mut file = File::options().write(true).truncate(true).open(self.root.join(path))?;
         file.write_all(format!("{value}\n").as_bytes())
@@ -192,7 +195,7 @@ fn in_json(line: &ChangeRecord) -> Result<String, Error> {
     Ok(text.map_err(Error::system("write a change down"))? + "\n")
 }
 
-/// Whether it is a file of the kernel's settings: a damaged record must not have anything else written.
+/// Whether the path is a kernel setting. A damaged record must not cause writes to other files.
 fn is_setting(path: &str) -> bool {
     (path.starts_with("proc/sys/") || path.starts_with("sys/")) && !path.split('/').any(|part| part == "..")
 }
@@ -222,7 +225,7 @@ mod tests {
         undone
     }
 
-    /// Every fix of a machine is made, and then everything is as it was.
+    /// Makes every fix of a machine, then undoes them all.
     #[test]
     fn what_is_fixed_is_good_and_can_be_undone() {
         let (tree, registry) = (machine("bad"), TestDir::new());
@@ -261,7 +264,7 @@ mod tests {
         assert!(undo(&remedies).is_empty());
     }
 
-    /// Written down and then killed: before the change was made, after it, and in the middle of the line.
+    /// Simulates a kill at three moments: before the change, after it, and within the line.
     #[test]
     fn a_kill_at_any_moment_leaves_what_undo_needs() {
         let (tree, registry) = (machine("bad"), TestDir::new());

@@ -1,5 +1,5 @@
-//! The doctor: has check-ups look at a machine, and makes and undoes the changes they propose. What is good or bad is judged
-//! in [`checkups`].
+//! The doctor: examines a machine with check-ups, and makes and undoes the changes that they
+//! propose. [`checkups`] contains the criteria.
 
 pub mod checkups;
 mod demand;
@@ -19,22 +19,20 @@ pub use measured::{CpuNoise, Erlang, Measured, MeasuredSpread, sync_us};
 
 use checkups::{CheckKind, CheckResult, CheckScope, CheckState, KINDS, MachineSnapshot};
 
-/// What one check-up came to.
+/// A check-up and its result.
 #[derive(Debug)]
 pub struct CheckOutcome {
-    /// Which.
     pub kind: &'static CheckKind,
-    /// What it found.
     pub finding: CheckResult,
 }
 
-/// Looks at a machine whose files are below `root`, with what was measured of it, and with what an experiment asks of it. The
-/// worst comes first; what is alike stays together.
+/// Examines a machine whose files are below `root`, with its measurements and the requirements of
+/// an experiment. The worst results come first. Related ones are adjacent.
 #[must_use]
 pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<CheckOutcome> {
     let root = RecordedRoot::at(root);
     let snapshot = MachineSnapshot { root: &root, measured, asked };
-    // What an experiment needs is no question without one.
+    // Without an experiment, its requirements are not examined.
     let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != CheckScope::Experiment);
     let mut examined: Vec<CheckOutcome> =
         kinds.map(|kind| CheckOutcome { kind, finding: (kind.look)(&snapshot) }).collect();
@@ -42,13 +40,13 @@ pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) ->
     examined
 }
 
-/// The worst state among them.
+/// Returns the worst state.
 #[must_use]
 pub fn worst(examined: &[CheckOutcome]) -> CheckState {
     examined.iter().map(|one| one.finding.state).max().unwrap_or(CheckState::Unknown)
 }
 
-/// As `doctor --json` prints it.
+/// Serialises a result for `doctor --json`.
 impl Serialize for CheckOutcome {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
@@ -70,7 +68,8 @@ impl Serialize for CheckOutcome {
     }
 }
 
-/// A recorded machine of `tests/machines`, as files below a folder: after `== PATH` comes what the file says.
+/// Restores a recorded machine of `tests/machines` as files below a folder. A line `== PATH`
+/// precedes each file's contents.
 #[cfg(test)]
 fn machine(name: &str) -> fixture::TestDir {
     let folder = fixture::TestDir::new();

@@ -1,4 +1,5 @@
-//! What of a machine no file tells: it is measured, in about two seconds. Nothing of it stays behind.
+//! Properties of a machine that no file provides. Measuring them takes about two seconds and leaves
+//! nothing behind.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,59 +18,57 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::persistent_memory::PersistentMemory;
 
-/// What was measured; none where it was not.
+/// Measured properties. `None` if a measurement was not made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
-    /// Whether we are root.
+    /// Whether this process is root.
     pub is_root: Option<bool>,
-    /// CPUs that we may use.
+    /// Number of CPUs that this process may use.
     pub cpus: Option<u64>,
-    /// Who else used the CPU in a second.
+    /// CPU use by other programs in one second.
     pub noise: Option<CpuNoise>,
     /// Smallest step of the monotonic clock's timers.
     pub timer_resolution_ns: Option<u64>,
-    /// How late pauses of a millisecond ended.
+    /// Lateness of pauses of one millisecond.
     pub late_us: Option<MeasuredSpread>,
-    /// Whether the kernel says that its clock is synchronised.
+    /// Whether the kernel reports its clock as synchronised.
     pub is_synchronised: Option<bool>,
-    /// The program that synchronises it.
+    /// Program that synchronises the clock.
     pub time_keeper: Option<String>,
-    /// The folder that runs go to.
+    /// Folder for runs.
     pub folder: String,
-    /// Free there.
+    /// Free space in the folder.
     pub free_bytes: Option<u64>,
-    /// Type of its file system.
+    /// Type of the folder's file system.
     pub file_system: Option<String>,
-    /// How long a write of 4 KiB there takes with its sync.
+    /// Duration of a write of 4 KiB in the folder, including its sync.
     pub sync_us: Option<MeasuredSpread>,
-    /// What links can be made like; none without root.
+    /// Link properties that can be set. `None` without root.
     pub links: Option<LinkSupport>,
-    /// Erlang, if it is installed.
+    /// Erlang runtime, if it is installed.
     pub erlang: Option<Erlang>,
-    /// What `ndctl` and `ipmctl` tell of persistent memory.
+    /// Persistent memory, from `ndctl` and `ipmctl`.
     pub persistent: PersistentMemory,
 }
 
-/// Of repeated measurements, in the unit that the name of the field says.
+/// Spread of repeated measurements, in the unit of the field's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredSpread {
-    /// The median.
     pub p50: f64,
-    /// The largest.
     pub max: f64,
 }
 
 const PAUSES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 const SYNCS: usize = 20;
-/// A disk that needs longer than this for all of them has said enough.
+/// Time after which no further sync is measured.
 const SYNCS_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Measured {
-    /// This machine; `folder` is where runs go, or will.
+    /// Measures this machine. `folder` is the folder for runs, and need not exist.
     #[must_use]
     pub fn here(folder: &Path) -> Self {
-        // Pauses are made in the second in which others are watched: they use no CPU.
+        // The pauses run in the same second as the CPU measurement, because they use no CPU.
         let (noise, late_us) = noise_while(late_us);
         Self {
             noise,
@@ -84,7 +83,7 @@ impl Measured {
         }
     }
 
-    /// What takes no time and is the same whichever files are looked at.
+    /// Measures what takes no time and does not depend on recorded files.
     #[must_use]
     pub fn without_time(folder: &Path) -> Self {
         let disk = environment::disk_of(folder);
@@ -105,9 +104,9 @@ fn resolution_ns() -> Option<u64> {
     u64::try_from(resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec).ok()
 }
 
-/// How late pauses end, microseconds.
+/// Measures the lateness of pauses, microseconds.
 fn late_us() -> Option<MeasuredSpread> {
-    // Nobody ever sends: what ends a pause is its time.
+    // Nothing is ever sent, so each pause ends by timeout.
     let (_sender, silence) = channel::<()>();
     let late = (0..PAUSES).map(|_| {
         let begun = Instant::now();
@@ -117,7 +116,8 @@ fn late_us() -> Option<MeasuredSpread> {
     MeasuredSpread::of(late.collect())
 }
 
-/// How long writes of 4 KiB in this folder take, each with its sync; the file is removed. None where nothing can be written.
+/// Measures the duration of writes of 4 KiB in this folder, including their syncs. Removes the
+/// file. Returns `None` if the folder is not writable.
 #[must_use]
 pub fn sync_us(folder: &Path, times: usize) -> Option<MeasuredSpread> {
     let folder = environment::existing(folder)?;
@@ -144,24 +144,24 @@ impl MeasuredSpread {
     }
 }
 
-// Asks the installed Erlang what it is.
+// Properties of the installed Erlang.
 
-/// What the runtime says of itself without any flags.
+/// Properties that the runtime reports without flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Erlang {
-    /// `25`
+    /// Release number, such as `25`.
     pub release: u32,
-    /// `25.2.3`
+    /// Version, such as `25.2.3`.
     pub version: String,
-    /// Scheduler threads that run.
+    /// Number of running scheduler threads.
     pub schedulers_online: u64,
-    /// Processes at a time.
+    /// Maximum number of processes.
     pub processes: u64,
-    /// Ports at a time.
+    /// Maximum number of ports.
     pub ports: u64,
 }
 
-/// A runtime that needs longer to start is not asked.
+/// Time limit for the programs.
 const WITHIN: Duration = Duration::from_secs(5);
 
 const QUESTION: &str = r#"
@@ -172,7 +172,7 @@ const QUESTION: &str = r#"
         erlang:system_info(schedulers_online), erlang:system_info(process_limit), erlang:system_info(port_limit)]),
     halt()."#;
 
-/// A program in `PATH` with these arguments.
+/// Returns a hook that runs a program in `PATH` with these arguments.
 fn asked(program: &str, arguments: &[&str]) -> Hook {
     Hook {
         name: program.to_owned(),
@@ -186,7 +186,7 @@ fn asked(program: &str, arguments: &[&str]) -> Hook {
     }
 }
 
-/// What a program prints; nothing where there is none, or it fails.
+/// Returns a program's output. Empty if the program does not exist or fails.
 fn says(program: &str, arguments: &[&str]) -> String {
     let mut said = String::new();
     let status = asked(program, arguments).run(&mut |stream, line| {
@@ -198,7 +198,7 @@ fn says(program: &str, arguments: &[&str]) -> String {
     status.ok().filter(std::process::ExitStatus::success).map_or_else(String::new, |_| said)
 }
 
-/// The Erlang in `PATH`.
+/// Returns the properties of the Erlang in `PATH`.
 fn erlang() -> Option<Erlang> {
     let hook = asked("erl", &["-noshell", "-noinput", "-eval", QUESTION]);
     let mut said = None;
@@ -214,7 +214,7 @@ fn parse_erlang(line: &str) -> Option<Erlang> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [release, version, schedulers, processes, ports] = words.as_slice() else { return None };
     Some(Erlang {
-        // Before 17 a release was called R16B03.
+        // Before 17, releases had names such as R16B03.
         release: release.trim_start_matches('R').split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?,
         version: (*version).to_owned(),
         schedulers_online: schedulers.parse().ok()?,
@@ -223,20 +223,20 @@ fn parse_erlang(line: &str) -> Option<Erlang> {
     })
 }
 
-// Who uses the processors, over a second.
+// CPU use over one second.
 
 const SECOND: Duration = Duration::from_secs(1);
-/// So many programs are named.
+/// Maximum number of programs that are named.
 const NAMED: usize = 3;
 
-/// What used the processors, in percent of all of them together.
+/// CPU use by others, in percent of all processors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuNoise {
-    /// Programs other than this one.
+    /// Use by programs other than this one.
     pub others_pct: f64,
-    /// The busiest of them by name, those of one name added up.
+    /// Busiest of them by name. Programs with the same name are added up.
     pub busiest: Vec<(String, f64)>,
-    /// Taken by the hypervisor; none where the kernel does not tell.
+    /// Time taken by the hypervisor. `None` if the kernel does not report it.
     pub steal_pct: Option<f64>,
 }
 
@@ -253,7 +253,7 @@ fn look() -> Option<DoctorMeasurement> {
     Some(DoctorMeasurement { machine, programs: programs.collect() })
 }
 
-/// Watches for a second, in which `meanwhile` is done.
+/// Measures CPU use for one second, and runs `meanwhile` in it.
 fn noise_while<T>(meanwhile: impl FnOnce() -> T) -> (Option<CpuNoise>, T) {
     let (begun, before) = (Instant::now(), look());
     let done = meanwhile();
@@ -275,7 +275,7 @@ fn between(before: &DoctorMeasurement, after: &DoctorMeasurement, ours: u32) -> 
             *by_name.entry(name).or_default() += used;
         }
     }
-    // Programs that ended meanwhile are in the machine's time only.
+    // Programs that ended meanwhile are only part of the machine's time.
     let busy = after.machine.busy().saturating_sub(before.machine.busy()).saturating_sub(own);
     let mut busiest: Vec<(String, f64)> =
         by_name.into_iter().map(|(name, ticks)| (name.to_owned(), ticks as f64 / total * 100.0)).collect();
@@ -331,7 +331,7 @@ mod tests {
         let after =
             look_with("cpu  150 0 110 1130 0 0 0 10", &[(1, "plimsoll", 20), (2, "rustc", 80), (3, "rustc", 15)]);
         let noise = between(&before, &after, 1).unwrap();
-        // 60 of 200 ticks were busy, 10 of them ours.
+        // 60 of 200 ticks were busy, 10 of them by this program.
         assert_eq!((noise.others_pct, noise.steal_pct), (25.0, Some(5.0)));
         assert_eq!(noise.busiest, [("rustc".to_owned(), 20.0)]);
     }

@@ -1,48 +1,47 @@
-//! Persistent memory as `ndctl` and `ipmctl` tell of it, and the commands that make file systems of
-//! it. Pure: somebody else runs the programs.
+//! Persistent memory as listed by `ndctl` and `ipmctl`, and the commands that make file systems on
+//! it. Pure: the caller runs the programs.
 
 use serde_json::{Deserializer, Value};
 
-/// What of it a machine has.
+/// Persistent memory of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PersistentMemory {
-    /// Regions: modules that are interleaved, as one.
+    /// Regions. Interleaved modules form one region.
     pub regions: Vec<NvdimmRegion>,
-    /// Namespaces: what is a device.
+    /// Namespaces, which are devices.
     pub namespaces: Vec<NvdimmNamespace>,
-    /// Modules, by their names.
+    /// Names of the modules.
     pub modules: Vec<String>,
-    /// Whether `ipmctl` manages any.
+    /// Whether `ipmctl` manages any modules.
     pub is_managed: bool,
 }
 
 /// A region.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NvdimmRegion {
-    /// `region0`.
+    /// Name, such as `region0`.
     pub name: String,
-    /// How large it is.
     pub size_bytes: u64,
-    /// How much of it no namespace has.
+    /// Bytes that belong to no namespace.
     pub available_bytes: u64,
 }
 
 /// A namespace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NvdimmNamespace {
-    /// `namespace0.0`.
+    /// Name, such as `namespace0.0`.
     pub name: String,
-    /// `fsdax`, `devdax`, `sector`, `raw`.
+    /// Mode: `fsdax`, `devdax`, `sector`, `raw`.
     pub mode: String,
-    /// How large it is.
     pub size_bytes: u64,
-    /// `pmem0`, if it is a block device.
+    /// Device such as `pmem0`, if it is a block device.
     pub device: Option<String>,
 }
 
 impl PersistentMemory {
-    /// From what `ndctl list -RND` and `ipmctl show -dimm` print. The first changes its shape with what there is: nothing, an
-    /// object, a list, objects one after the other, each level inside the one above or beside it.
+    /// Parses the output of `ndctl list -RND` and `ipmctl show -dimm`. The form of the first
+    /// depends on the hardware: nothing, an object, a list, or several objects, with each level
+    /// inside or beside the one above.
     #[must_use]
     pub fn parse(ndctl: &str, ipmctl: &str) -> Self {
         let mut found = Self { is_managed: has_modules(ipmctl), ..Self::default() };
@@ -52,7 +51,7 @@ impl PersistentMemory {
         found
     }
 
-    /// Whether there is any.
+    /// Whether the machine has persistent memory.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_managed || !self.regions.is_empty() || !self.namespaces.is_empty() || !self.modules.is_empty()
@@ -84,7 +83,8 @@ impl PersistentMemory {
         }
     }
 
-    /// The ways in which it can be set up, each with the commands that do it, in order. Each destroys what is on the modules.
+    /// Returns the possible setups, each with its commands in order. Each setup destroys the data
+    /// on the modules.
     #[must_use]
     pub fn ways(&self) -> Vec<(&'static str, Vec<String>)> {
         let after_restart = || {
@@ -120,8 +120,8 @@ impl PersistentMemory {
         ]
     }
 
-    /// Whether there is a region that nothing has been made of. Of one without labels the kernel makes a raw namespace by itself, on which no
-    /// file system is direct.
+    /// Whether a region has free space. On a region without labels the kernel makes a raw namespace
+    /// itself, which does not support direct access. Such a region counts as free.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let only_raw = !self.namespaces.is_empty() && self.namespaces.iter().all(|namespace| namespace.mode == "raw");
@@ -129,7 +129,7 @@ impl PersistentMemory {
     }
 }
 
-/// A namespace of all of each region, and a file system on each.
+/// Returns the commands for a namespace over each whole region and a file system on each.
 fn file_systems<'a>(regions: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut commands: Vec<String> =
         regions.map(|region| format!("ndctl create-namespace --mode=fsdax --region={region}")).collect();
@@ -141,7 +141,8 @@ fn file_systems<'a>(regions: impl Iterator<Item = &'a str>) -> Vec<String> {
     commands
 }
 
-/// Of whole steps of 16 MiB, which a namespace is made of.
+/// Returns the command for a namespace of half a region. Its size is a multiple of 16 MiB, as
+/// namespaces require.
 fn half(region: &NvdimmRegion) -> String {
     const STEP: u64 = 16 << 20;
     let bytes = (region.size_bytes / 2) / STEP * STEP;
@@ -159,12 +160,12 @@ fn mounts(count: usize) -> Vec<String> {
     (0..count).flat_map(of_one).collect()
 }
 
-/// Whether `ipmctl show -dimm` lists a module: a row of its table begins with a handle in hexadecimal.
+/// Whether `ipmctl show -dimm` lists a module. A row of its table begins with a hexadecimal handle.
 fn has_modules(ipmctl: &str) -> bool {
     ipmctl.lines().any(|line| line.trim_start_matches([' ', '|']).starts_with("0x"))
 }
 
-/// A size: a number, a number in quotes, or for a person: `"254.00 MiB (266.34 MB)"`.
+/// Parses a size: a number, a number in quotes, or a text such as `"254.00 MiB (266.34 MB)"`.
 fn bytes(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);
@@ -240,7 +241,8 @@ mod tests {
         );
     }
 
-    /// Found on an emulated NVDIMM whose labels nobody had written: it was to be mounted as it was.
+    /// Regression test: on an emulated NVDIMM without labels, the doctor proposed to mount the raw
+    /// namespace.
     #[test]
     fn of_a_raw_namespace_that_the_kernel_made_file_systems_can_be_made() {
         let said = r#"{"dimms":[{"dev":"nmem0"}],"regions":[{"dev":"region0","size":1073741824,"available_size":0,"type":"pmem",

@@ -1,17 +1,17 @@
-//! What the doctor found, in words for a terminal of 100 columns: the worst first, what is good in a line each, what cannot
-//! be told in a line for each reason.
+//! Report of the doctor as text for a terminal of 100 columns: problems in full, good results in a
+//! line each, unknown results in a line per reason.
 
 use std::fmt::Write as _;
 
 use crate::CheckOutcome;
 use crate::checkups::{CheckState, commands};
 
-/// Columns.
+/// Width in columns.
 const WIDTH: usize = 100;
-/// Before what was found: two blanks, the name of a check-up, two blanks.
+/// Columns before a finding: two blanks, the name of the check-up, two blanks.
 const INDENT: usize = 27;
 
-/// The whole table. `with_article` adds what the tunings of the article are worth today.
+/// Returns the whole report. `with_article` adds today's assessment of the article's tunings.
 #[must_use]
 pub fn words(examined: &[CheckOutcome], with_article: bool) -> String {
     let mut text = String::new();
@@ -38,7 +38,7 @@ pub fn words(examined: &[CheckOutcome], with_article: bool) -> String {
     text
 }
 
-/// `1 bad, 2 to notice, 30 good, 4 unknown`
+/// Returns the counts, such as `1 bad, 2 to notice, 30 good, 4 unknown`.
 fn sum(examined: &[CheckOutcome]) -> String {
     let states = [
         (CheckState::Bad, "bad"),
@@ -56,7 +56,7 @@ fn sum(examined: &[CheckOutcome]) -> String {
     format!("{}{fixable}", parts.join(", "))
 }
 
-/// What was found, why it matters, what to do, and who would notice.
+/// Formats the finding, its effect, the remedy, and the rules of the verdict that detect it.
 fn in_full(one: &CheckOutcome) -> String {
     let (kind, finding) = (one.kind, &one.finding);
     let mut text = row(kind.name, &finding.found);
@@ -65,7 +65,7 @@ fn in_full(one: &CheckOutcome) -> String {
         text.push_str(&row("", &format!("-> {remedy}")));
     }
     for command in commands(&finding.fixes) {
-        // In one line, however long: it is to be copied.
+        // In one line of any length, so that it can be copied.
         let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
     }
     for command in &finding.commands {
@@ -78,14 +78,15 @@ fn in_full(one: &CheckOutcome) -> String {
     text
 }
 
-/// A name, and beside it a text of as many lines as it needs; what follows an arrow stays below what stood behind it.
+/// Formats a name beside a text of several lines. Lines after an arrow are indented by the arrow's
+/// width.
 fn row(name: &str, text: &str) -> String {
     let (arrow, text) = text.strip_prefix("-> ").map_or(("", text), |text| ("-> ", text));
     let first = format!("  {name:<width$}{arrow}", width = INDENT - 2);
     text::hanging(text, &first, &" ".repeat(INDENT + arrow.len()), WIDTH)
 }
 
-/// One line for each reason.
+/// Formats one line per reason.
 fn unknown<'a>(examined: impl Iterator<Item = &'a CheckOutcome>) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in examined {

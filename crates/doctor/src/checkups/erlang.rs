@@ -1,4 +1,4 @@
-//! The runtime of targets in Erlang, and which of the flags that are handed down for it still do anything.
+//! Erlang runtime of targets, and the effect of traditional tuning flags on it.
 
 use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, Tuning};
 use crate::measured::Erlang;

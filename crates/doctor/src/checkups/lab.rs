@@ -1,5 +1,5 @@
-//! What a lab needs: what the experiment at hand asks of this machine as a whole, control
-//! groups, what virtual hosts and their links are made of, and rights.
+//! Prerequisites of a lab: the experiment's requirements, control groups, namespaces, links and
+//! rights.
 
 use ::lab::needs::{UnmetNeed, unmet};
 use experiment::manifest::Needs;

@@ -1,4 +1,4 @@
-//! The network: ports, queues and buffers of sockets, the table of connections.
+//! Network settings: ports, socket queues and buffers, and connection tracking.
 
 use super::{CheckKind, CheckResult, CheckScope, Fix, MachineSnapshot, NOT_TOLD, OF_LAB, Tuning};
 
@@ -19,11 +19,11 @@ fn look_at_tracked(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     else {
         return CheckResult::good("not loaded");
     };
-    // Nothing is counted where no rule looks at connections: the module alone costs nothing.
+    // Nothing is counted if no rule uses connection tracking. The module alone has no cost.
     if now == 0 {
         return CheckResult::good("loaded, and not on the path: it tracks nothing");
     }
-    // Each connection is tracked for a minute or two after its end, too.
+    // A connection stays tracked for one or two minutes after its end.
     let needed = snapshot.agents().unwrap_or(0).saturating_mul(4).max(65_536);
     let found = format!("on the path: {now} of {most} entries are used");
     if most < needed || now > most / 2 {
@@ -60,9 +60,9 @@ pub static REUSE: CheckKind = CheckKind {
     look: look_at_reuse,
 };
 
-/// Of a new network: 32768 to 60999.
+/// Number of ports in a new network: 32768 to 60999.
 const DEFAULT: u64 = 28_232;
-/// Fewer than this and agents that reconnect run out soon.
+/// Number of ports below which reconnecting agents soon run out.
 const FEW: u64 = 16_000;
 
 fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
@@ -138,7 +138,7 @@ pub static HALF_OPEN: CheckKind = CheckKind {
     look: |snapshot| look_at_queue(snapshot, "net.ipv4.tcp_max_syn_backlog", 4096),
 };
 
-/// A ramp spreads agents; without one they all knock at once.
+/// Queue length that always suffices. A ramp spreads the agents' connection attempts.
 const ENOUGH: u64 = 1024;
 
 fn look_at_queue(snapshot: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckResult {
@@ -156,7 +156,7 @@ fn look_at_queue(snapshot: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckRe
             "lengthen it, or give the load a ramp",
         )
         .fixed_by(snapshot.fix_sysctl(name, &to)),
-        // The low default of a small machine is enough where nothing is known of a crowd.
+        // Without a known number of agents, the low default of a small machine suffices.
         None if length < 128 || (length < ENOUGH && name.ends_with("somaxconn")) => {
             CheckResult::notice(format!("{length}"), "lengthen it").fixed_by(snapshot.fix_sysctl(name, &to))
         }
@@ -190,9 +190,9 @@ pub static TCP: CheckKind = CheckKind {
     look: look_at_tcp,
 };
 
-/// The kernel's own default; less was set by somebody.
+/// Default of the kernel. A lower value was set by an administrator.
 const MAXIMUM: u64 = 212_992;
-/// Of a connection that the kernel tunes: enough for a gigabit over 8 ms.
+/// Buffer limit of a connection that the kernel tunes. Suffices for 1 Gbit/s over 8 ms.
 const TUNED: u64 = 1 << 20;
 
 fn look_at_any(snapshot: &MachineSnapshot<'_>) -> CheckResult {

@@ -1,5 +1,4 @@
-//! The processors: how many and how fast, who else uses them, their clocks and timers, their
-//! energy meter.
+//! Processors: number, speed, other users, clocks, timers and energy meters.
 
 use runner::environment;
 
@@ -41,7 +40,7 @@ pub static TIMERS: CheckKind = CheckKind {
 fn look_at_source(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
     const FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
-    // Those that no program can read without the kernel.
+    // Sources that programs can read only through the kernel.
     const SLOW: [&str; 6] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies", "xen"];
     let current = format!("{FOLDER}/current_clocksource");
     let Some(source) = snapshot.text(&current) else { return CheckResult::unknown(NOT_TOLD) };
@@ -331,11 +330,11 @@ pub static STRANGERS: CheckKind = CheckKind {
     look: look_at_strangers,
 };
 
-/// From these on the verdict calls a trial suspect.
+/// Thresholds of the verdict for a suspect trial.
 const STEAL_PCT: f64 = 2.0;
 const STRANGERS_PCT: f64 = 10.0;
 
-/// There was no second to look at.
+/// Reason if no second could be sampled.
 const NOT_SAMPLED: &str = "/proc/stat did not move";
 
 fn look_at_steal(snapshot: &MachineSnapshot<'_>) -> CheckResult {

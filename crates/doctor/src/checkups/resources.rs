@@ -1,4 +1,4 @@
-//! Memory, the disk that the records go to, and limits of processes.
+//! Memory, the disk for records, and limits of processes.
 
 use experiment::quantity::show_bytes;
 use runner::environment::{self, chosen};
@@ -64,7 +64,7 @@ fn look_at_free(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-/// With one decimal, so that a disk's free space is a short word.
+/// Formats with one decimal, so that a disk's free space is short.
 fn show_gib(bytes: u64) -> String {
     if bytes < GIB { show_bytes(bytes >> 20 << 20) } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) }
 }
@@ -133,7 +133,7 @@ pub static OPEN_FILES: CheckKind = CheckKind {
     look: look_at_open_files,
 };
 
-/// As the load engine counts: threads, streams, records, probes.
+/// Open files for threads, streams, records and probes, as in the load engine.
 const OTHERS: u64 = 192;
 
 fn look_at_open_files(snapshot: &MachineSnapshot<'_>) -> CheckResult {
@@ -144,7 +144,7 @@ fn look_at_open_files(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let needed = agents.unwrap_or(4_000).saturating_add(OTHERS);
     let remedy =
         format!("ulimit -n {0}, and `* hard nofile {0}` in /etc/security/limits.conf", (needed * 2).max(65_536));
-    // setrlimit(2): who is root goes beyond the hard limit, up to this.
+    // setrlimit(2): root may exceed the hard limit, up to this value.
     let ceiling = snapshot.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
     let may_raise = snapshot.measured.is_root == Some(true) && needed <= ceiling;
     match agents {
@@ -204,7 +204,7 @@ pub static SWAP: CheckKind = CheckKind {
 
 const MIB: u64 = 1 << 20;
 
-/// Whole MiB, in the larger unit if that is exact enough.
+/// Formats whole MiB, or GiB if that is exact enough.
 fn show(bytes: u64) -> String {
     match bytes {
         small if small < 10 * 1024 * MIB => show_bytes(small / MIB * MIB),
