@@ -1,53 +1,54 @@
-//! One connection: its socket, what came and is no whole request yet, what was answered and is not sent
-//! yet; and all open ones, by token.
+//! A connection with its socket, incomplete requests and unsent answers, and the table of all open
+//! connections by token.
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-/// Buffers that grew beyond this are given back once they are empty.
+/// Capacity above which an empty buffer is freed.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// How far a connection is.
+/// Phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionPhase {
-    /// Requests are read.
+    /// The server reads requests.
     Open,
-    /// No more is read; closed when the last answer is sent.
+    /// The server reads nothing more, and closes the connection after the last answer.
     Ending {
-        /// Whether the client may still be sending: closing at once would make the system discard the last answer.
+        /// Whether the client may still be sending. An immediate close would then make the system
+        /// discard the last answer.
         linger: bool,
     },
-    /// All is sent, our side is shut; what comes is thrown away until the client closes.
+    /// Everything is sent and the server's side is shut. Input is discarded until the client
+    /// closes.
     Lingering,
 }
 
-/// What a receive brought.
+/// Result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
+    /// Number of bytes received.
     Bytes(usize),
-    /// Nothing now.
+    /// No data at present.
     Nothing,
-    /// Nothing ever again.
+    /// End of input.
     End,
 }
 
-/// An accepted connection. `M` is what its protocol remembers between pieces of a request.
+/// An accepted connection. `M` is the protocol's state between parts of a request.
 #[derive(Debug)]
 pub(crate) struct Connection<M> {
     socket: OwnedFd,
-    /// The protocol's.
+    /// State of the protocol.
     pub memory: M,
-    /// How far it is.
     pub phase: ConnectionPhase,
-    /// The beginning of a request, or requests that wait because too much is unsent.
+    /// Beginning of a request, or requests that wait because too much is unsent.
     pub input: Vec<u8>,
     /// Whether requests wait in `input` or in the socket because too much is unsent.
     pub paused: bool,
-    /// Whether the client has said that it will send no more.
+    /// Whether the client has shut its sending side.
     pub peer_ended: bool,
-    /// Batches of answers that wait for their time, and their size.
+    /// Number of delayed batches of answers, and their size.
     pub held: usize,
     pub held_bytes: usize,
     output: Vec<u8>,
@@ -55,7 +56,6 @@ pub(crate) struct Connection<M> {
 }
 
 impl<M: Default> Connection<M> {
-    /// A fresh one.
     pub fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
@@ -71,22 +71,22 @@ impl<M: Default> Connection<M> {
         }
     }
 
-    /// The socket, to be registered.
+    /// Returns the socket, for registration.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Answers that the client has not taken yet, and those that are not due.
+    /// Returns the size of unsent and delayed answers.
     pub fn unsent_bytes(&self) -> usize {
         self.output.len() - self.sent + self.held_bytes
     }
 
-    /// Whether every answer is on its way.
+    /// Whether all answers are sent.
     pub fn is_done(&self) -> bool {
         self.held == 0 && self.output.is_empty()
     }
 
-    /// Reads once.
+    /// Receives once.
     pub fn receive(&self, buffer: &mut [u8]) -> Result<Received, Errno> {
         loop {
             match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
@@ -99,14 +99,14 @@ impl<M: Default> Connection<M> {
         }
     }
 
-    /// Sends, behind what is unsent; keeps what the socket does not take.
+    /// Sends after the unsent bytes. Keeps the bytes that the socket does not accept.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         let sent = if self.output.is_empty() { push(&self.socket, bytes)? } else { 0 };
         self.output.extend_from_slice(&bytes[sent..]);
         Ok(())
     }
 
-    /// Sends what the socket did not take before.
+    /// Sends the unsent bytes.
     pub fn flush(&mut self) -> Result<(), Errno> {
         self.sent += push(&self.socket, &self.output[self.sent..])?;
         if self.sent == self.output.len() {
@@ -119,14 +119,14 @@ impl<M: Default> Connection<M> {
         Ok(())
     }
 
-    /// Tells the client that nothing more will come.
+    /// Shuts the server's sending side.
     pub fn shut(&self) {
-        // The only error is that the client has gone, which an event says, too.
+        // An error means that the client is gone, which an event also reports.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 }
 
-/// Clears a buffer, and frees it where it has grown large.
+/// Clears a buffer, and frees it if it is large.
 pub(crate) fn empty(buffer: &mut Vec<u8>) {
     if buffer.capacity() > SPARE_BYTES {
         *buffer = Vec::new();
@@ -135,7 +135,8 @@ pub(crate) fn empty(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Sends until the socket takes no more: only then does an edge-triggered epoll say when it does again.
+/// Sends until the socket accepts no more. Only then does an edge-triggered epoll report when it
+/// does again.
 fn push(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     let mut sent = 0;
     while sent < bytes.len() {
@@ -149,10 +150,10 @@ fn push(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     Ok(sent)
 }
 
-/// Names a connection: its slot, and how many had that slot before it.
+/// Identifies a connection by its slot and the number of earlier connections in that slot.
 pub(crate) type ConnectionToken = u64;
 
-/// Slots there may be; tokens above are free for what is no connection.
+/// Maximum number of slots. Tokens above it are free for other uses.
 const MOST: u32 = u32::MAX - 15;
 
 /// All open connections.
@@ -169,12 +170,11 @@ struct ConnectionSlot<M> {
 }
 
 impl<M> Slots<M> {
-    /// None yet.
     pub fn new() -> Self {
         Self { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes a connection in. `None`: there are too many to be told apart.
+    /// Adds a connection. Returns `None` if there are too many.
     pub fn insert(&mut self, connection: Connection<M>) -> Option<ConnectionToken> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -189,7 +189,7 @@ impl<M> Slots<M> {
         Some(u64::from(slot.generation) << 32 | u64::from(index))
     }
 
-    /// The connection, unless it has been closed.
+    /// Returns the connection unless it has been closed.
     pub fn get(&mut self, token: ConnectionToken) -> Option<&mut Connection<M>> {
         let (index, generation) = parts(token);
         let slot = self.slots.get_mut(index as usize)?;
@@ -209,7 +209,7 @@ impl<M> Slots<M> {
     }
 }
 
-/// Index and generation.
+/// Returns the index and the generation.
 fn parts(token: ConnectionToken) -> (u32, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
     let halves = (token as u32, (token >> 32) as u32);

@@ -1,5 +1,5 @@
-//! What happens to a connection between an event and the next: receive, take the requests out, send the
-//! answers or hold them until they are due, as many at a time as there are workers.
+//! Handling of a connection's events: receives data, extracts requests, and sends answers or delays
+//! them. With workers, limits the requests in progress.
 
 use std::collections::VecDeque;
 
@@ -11,27 +11,27 @@ use crate::connection::{Connection, ConnectionPhase, ConnectionToken, Received, 
 use crate::protocols::{Codec, NextAction};
 use crate::server::now_ns;
 
-/// One receive takes so much at most.
+/// Maximum number of bytes per receive.
 const RECEIVE_BYTES: usize = 64 << 10;
-/// Receives from one connection before the others get their turn.
+/// Maximum number of receives from one connection before other connections are handled.
 const ROUNDS: usize = 16;
-/// Buffers kept for the next answers that have to wait.
+/// Maximum number of buffers that are kept for delayed answers.
 const POOL: usize = 1024;
 
-/// Whether a connection goes on.
+/// Whether a connection continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionFate {
-    /// Nothing to do.
+    /// Continues.
     Keep,
-    /// There may be more to read and no event will say so: attend to it again.
+    /// Continues, and must be handled again: no event reports data that is still unread.
     Again,
-    /// It has just been shut: attend to it again, and give it up after a while, should the client not close it.
+    /// Was just shut. Must be handled again, and dropped later if the client does not close it.
     Linger,
-    /// It is to be closed.
+    /// The connection must be closed.
     Gone,
 }
 
-/// Answers that are not due yet.
+/// Delayed answers.
 #[derive(Debug)]
 struct PendingAnswers {
     due_ns: u64,
@@ -47,21 +47,21 @@ pub(crate) struct ConnectionServer<C> {
     work: u64,
     workers: Workers,
     unsent_limit_bytes: usize,
-    /// Whether answers are errors now.
+    /// Whether answers are errors at present.
     pub failing: bool,
-    /// Answers that were.
+    /// Number of answers that were errors.
     pub errors: u64,
     received: Vec<u8>,
     answers: Vec<u8>,
-    /// Requests that `answers` answers.
+    /// Number of requests that `answers` answers.
     answered: u32,
-    /// In the order in which they are due: the delay is the same for all.
+    /// Delayed answers, in order of due time, because the delay is the same for all.
     held: VecDeque<PendingAnswers>,
     pool: Vec<Vec<u8>>,
 }
 
 impl<C: Codec> ConnectionServer<C> {
-    /// Nothing held.
+    /// Makes a server without delayed answers.
     pub fn new(codec: C, delay_ns: u64, options: &Options) -> Self {
         Self {
             codec,
@@ -79,7 +79,7 @@ impl<C: Codec> ConnectionServer<C> {
         }
     }
 
-    /// Does what an event says that can be done.
+    /// Handles an event.
     pub fn attend(
         &mut self,
         token: ConnectionToken,
@@ -97,12 +97,13 @@ impl<C: Codec> ConnectionServer<C> {
         self.go_on(token, connection, readable).unwrap_or(ConnectionFate::Gone)
     }
 
-    /// When the next held answer is due.
+    /// Returns the time at which the next delayed answer is due.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.held.front().map(|held| held.due_ns)
     }
 
-    /// The next answer that is due at `now_ns`: whose it is, and its bytes for [`ConnectionServer::release`].
+    /// Removes the next answer that is due at `now_ns`. Returns its connection and its bytes for
+    /// [`ConnectionServer::release`].
     pub fn pop_due(&mut self, now_ns: u64) -> Option<(ConnectionToken, Vec<u8>)> {
         if self.next_due_ns()? > now_ns {
             return None;
@@ -123,7 +124,7 @@ impl<C: Codec> ConnectionServer<C> {
         sent.and_then(|()| self.go_on(token, connection, false)).unwrap_or(ConnectionFate::Gone)
     }
 
-    /// Takes back a buffer that [`ConnectionServer::pop_due`] gave.
+    /// Takes back a buffer from [`ConnectionServer::pop_due`].
     pub fn recycle(&mut self, mut bytes: Vec<u8>) {
         if self.pool.len() < POOL {
             empty(&mut bytes);
@@ -131,7 +132,7 @@ impl<C: Codec> ConnectionServer<C> {
         }
     }
 
-    /// Reads if there is something to read and room for its answers; closes if all is said.
+    /// Reads if there is input and space for its answers. Closes if everything is sent.
     fn go_on(
         &mut self,
         token: ConnectionToken,
@@ -163,7 +164,7 @@ impl<C: Codec> ConnectionServer<C> {
         }
     }
 
-    /// Reads until there is no more: a short read says so, too.
+    /// Reads until there is no more input. A short read also indicates this.
     fn read(
         &mut self,
         token: ConnectionToken,
@@ -201,7 +202,7 @@ impl<C: Codec> ConnectionServer<C> {
         Ok(ConnectionFate::Again)
     }
 
-    /// Takes requests out of what came, behind what had come before.
+    /// Extracts requests from the new input and the earlier rest.
     fn take(
         &mut self,
         token: ConnectionToken,
@@ -225,7 +226,8 @@ impl<C: Codec> ConnectionServer<C> {
         Ok(())
     }
 
-    /// Takes whole requests off the front of `input` and sends their answers in one go; says how many bytes are done with.
+    /// Extracts whole requests from the front of `input` and sends their answers together. Returns
+    /// the number of bytes used.
     fn digest(
         &mut self,
         token: ConnectionToken,
@@ -254,7 +256,7 @@ impl<C: Codec> ConnectionServer<C> {
             match step.then {
                 NextAction::Next => continue,
                 NextAction::Wait => {}
-                // Behind answers that are held it has to wait with them: order comes first.
+                // Answers must stay in order, so after delayed answers this one waits too.
                 NextAction::Invite => at_once |= first && connection.held == 0,
                 NextAction::Close => connection.phase = ConnectionPhase::Ending { linger: false },
                 NextAction::Refuse => connection.phase = ConnectionPhase::Ending { linger: true },
@@ -286,15 +288,16 @@ impl<C: Codec> ConnectionServer<C> {
         let bytes = std::mem::replace(&mut self.answers, self.pool.pop().unwrap_or_default());
         connection.held += 1;
         connection.held_bytes += bytes.len();
-        // The time is taken after the receive, so that no answer leaves less than the delay after its request was sent.
+        // Take the time after the receive, so that no answer leaves earlier than the delay after
+        // its request was sent.
         let now_ns = now_ns();
-        // Answers of requests that came together leave together, when the last has been served.
+        // Answers of requests that arrived together leave together, when the last has been served.
         let due_ns = (0..answered).map(|_| self.workers.serve(now_ns)).last().unwrap_or(now_ns);
         self.held.push_back(PendingAnswers { due_ns, token, bytes });
         Ok(())
     }
 
-    /// Throws away what a client still sends that has been refused.
+    /// Discards what a refused client still sends.
     fn discard(&mut self, connection: &Connection<C::Memory>) -> Result<ConnectionFate, Errno> {
         for _ in 0..ROUNDS {
             match connection.receive(&mut self.received)? {
@@ -307,7 +310,8 @@ impl<C: Codec> ConnectionServer<C> {
     }
 }
 
-/// So many rounds of arithmetic, each of which needs the one before (G. Marsaglia, "Xorshift RNGs", 2003).
+/// Performs rounds of arithmetic, each dependent on the one before (G. Marsaglia, "Xorshift RNGs",
+/// 2003).
 fn toil(rounds: u64) {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     for _ in 0..rounds {
@@ -318,28 +322,30 @@ fn toil(rounds: u64) {
     std::hint::black_box(state);
 }
 
-/// Workers that each take so long for a request. Those that find none free wait in the order in which they came, so `workers / delay`
-/// requests per second are served, and never more.
+/// Simulated workers that each take `delay` per request. Requests without a free worker wait in
+/// order of arrival, so at most `workers / delay` requests per second are served.
 #[derive(Debug)]
 pub(crate) struct Workers {
     delay_ns: u64,
-    /// When each is done with its last request, soonest first. Empty: there is one for everybody.
+    /// Time at which each worker finishes its last request, earliest first. Empty: no limit on
+    /// workers.
     done_ns: VecDeque<u64>,
 }
 
 impl Workers {
-    /// So many of them, idle; 0: as many as it takes.
+    /// Makes this many idle workers. 0: no limit.
     pub fn new(count: u32, delay_ns: u64) -> Self {
         Self { delay_ns, done_ns: std::iter::repeat_n(0, count as usize).collect() }
     }
 
-    /// When a request that came at `now_ns` has been served. A worker goes on to the next request at the very moment at which it was to be done,
-    /// however late anybody looks: a server that was kept from running loses no capacity.
+    /// Returns the time at which a request that arrived at `now_ns` is served. A worker starts its
+    /// next request exactly when the last one was due, so a late call of this function costs no
+    /// capacity.
     pub fn serve(&mut self, now_ns: u64) -> u64 {
         let free_ns = self.done_ns.pop_front();
         let due_ns = free_ns.unwrap_or(0).max(now_ns).saturating_add(self.delay_ns);
         if free_ns.is_some() {
-            // All take equally long, so whoever begins last is done last.
+            // All requests take equally long, so the worker that starts last finishes last.
             self.done_ns.push_back(due_ns);
         }
         due_ns
@@ -366,7 +372,7 @@ mod tests {
     fn the_capacity_is_workers_by_delay() {
         for (count, delay_ns) in [(1, 1000), (3, 1000), (7, 250)] {
             let mut workers = Workers::new(count, delay_ns);
-            // Twice as many as they carry, all at the beginning of a million nanoseconds.
+            // Twice the capacity, all at the start of one million nanoseconds.
             let offered = 2 * u64::from(count) * 1_000_000 / delay_ns;
             let served = (0..offered).filter(|_| workers.serve(0) <= 1_000_000).count() as u64;
             assert_eq!(served, u64::from(count) * 1_000_000 / delay_ns, "{count} workers of {delay_ns} ns");

@@ -1,8 +1,9 @@
-//! The built-in target: a server that answers at once, late, or not at all, as told.
+//! The built-in target: a server that answers at once, late, or not at all, as configured.
 //!
-//! It exists to measure the bench, so it must cost less per request than any load generator: one thread, edge-triggered
-//! epoll, one receive and one send for a batch of requests, answers made in advance. It must not grow features of a
-//! real server (files, routes, TLS), and it knows nothing of the bench that measures it.
+//! It exists to measure the bench, so it must cost less per request than any load generator. It has
+//! one thread, edge-triggered epoll, one receive and one send per batch of requests, and answers
+//! made in advance. It must not get features of a real server (files, routes, TLS), and it does not
+//! depend on the bench that measures it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +18,8 @@ mod server;
 pub use options::{Options, ServedProtocol};
 pub use server::{Errors, Listener, ServerBook, Stall};
 
-/// Opens the port; clients may connect from now on and are answered once [`Listener::serve`] runs.
+/// Opens the port. Clients can connect from then on, and are answered once [`Listener::serve`]
+/// runs.
 ///
 /// # Errors
 ///
@@ -26,8 +28,8 @@ pub fn bind(options: &Options) -> Result<Listener, Error> {
     Listener::bind(options)
 }
 
-/// Opens the port and answers until `stop` is true, which is noticed within 50 ms. Says when it answered with errors or
-/// not at all, as it was told to.
+/// Opens the port and answers until `stop` is true, which is noticed within 50 ms. Returns the
+/// times of configured errors and stalls.
 ///
 /// # Errors
 ///
@@ -36,43 +38,43 @@ pub fn serve(options: &Options, stop: &AtomicBool) -> Result<ServerBook, Error> 
     bind(options)?.serve(options, stop)
 }
 
-/// Why the server did not start, or could not go on.
+/// Reason why the server did not start or could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option has an impossible value.
     #[error("echo: {name} must be {must_be}")]
     Option {
-        /// The field of [`Options`].
+        /// Field of [`Options`].
         name: &'static str,
-        /// What it must be.
+        /// Allowed values.
         must_be: &'static str,
     },
-    /// Something else listens there.
+    /// Another program listens on the address.
     #[error("echo: {address} is already taken: something else listens there")]
     PortTaken {
-        /// What was asked for.
+        /// Requested address.
         address: SocketAddr,
     },
     /// The port cannot be opened for another reason.
     #[error("echo: cannot listen on {address}: {source}")]
     Listen {
-        /// What was asked for.
+        /// Requested address.
         address: SocketAddr,
-        /// Why.
+        /// System error.
         source: io::Error,
     },
-    /// A system call failed that has no reason to.
+    /// A system call failed unexpectedly.
     #[error("echo: {call}: {source}")]
     System {
-        /// The call.
+        /// Name of the system call.
         call: &'static str,
-        /// Why.
+        /// System error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err` on a system call.
+    /// Makes the error for `map_err` on a system call.
     pub(crate) fn of(call: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
         move |errno| Self::System { call, source: errno.into() }
     }
@@ -87,7 +89,7 @@ mod tests {
 
     use super::{Error, Options, ServerBook, bind, serve};
 
-    /// Sets the flag even when the test fails, so that the server's thread ends.
+    /// Sets the flag even if the test fails, so that the server's thread ends.
     struct Stop<'a>(&'a AtomicBool);
 
     impl Drop for Stop<'_> {
@@ -111,7 +113,7 @@ mod tests {
         })
     }
 
-    /// A connection that gives up after a while instead of hanging the tests.
+    /// Opens a connection with a timeout, so that a failing test does not hang.
     pub(crate) fn connect(address: SocketAddr) -> TcpStream {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -120,14 +122,14 @@ mod tests {
         stream
     }
 
-    /// Exactly so many bytes.
+    /// Reads exactly this many bytes.
     pub(crate) fn read(stream: &mut TcpStream, bytes: usize) -> Vec<u8> {
         let mut buffer = vec![0; bytes];
         stream.read_exact(&mut buffer).unwrap();
         buffer
     }
 
-    /// Everything until the server closes.
+    /// Reads until the server closes.
     pub(crate) fn read_to_end(stream: &mut TcpStream) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -183,7 +185,7 @@ mod tests {
         let mut kept = None;
         with_server(&Options::default(), |address| kept = Some((address, connect(address))));
         let (address, mut stream) = kept.unwrap();
-        // Closed or reset: either way nothing more comes.
+        // Closed or reset: no more data in either case.
         assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
         assert!(TcpStream::connect(address).is_err());
     }

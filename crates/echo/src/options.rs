@@ -1,59 +1,60 @@
-//! What a user may ask of the server, whether it makes sense, and when what recurs is on.
+//! Options of the server, their checks, and the schedules of stalls and errors.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::Error;
 
-/// Bytes of the longest body an answer may have.
+/// Maximum length of an answer's body, bytes.
 const BODY_LIMIT_BYTES: usize = 16 << 20;
 
-/// Most rounds of arithmetic: some seconds for each request.
+/// Maximum number of rounds of arithmetic: some seconds per request.
 const WORK_LIMIT: u64 = 10_000_000_000;
 
-/// Most workers.
+/// Maximum number of workers.
 const WORKERS_LIMIT: u32 = 1_000_000;
 
-/// What the server speaks.
+/// Protocol of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedProtocol {
-    /// HTTP/1.1, and 1.0.
+    /// HTTP/1.1 and 1.0.
     Http,
-    /// The frames of the target `vsns`, without storing anything.
+    /// Frames of the target `vsns`, without storing data.
     Vsns,
 }
 
-/// How the server behaves. The default answers HTTP at once, on a port that the system chooses.
+/// Behaviour of the server. The default answers HTTP at once, on a port that the system chooses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Where to listen; port 0: the system chooses.
+    /// Address to listen on. Port 0: the system chooses.
     pub listen: SocketAddr,
-    /// What to speak.
     pub protocol: ServedProtocol,
-    /// Each answer leaves so many seconds after its request has arrived; 0: at once.
+    /// Delay from the arrival of a request to its answer, seconds. 0: none.
     pub delay_s: f64,
-    /// So many requests are served at a time, each for `delay_s`; others wait for their turn. 0: all at once.
+    /// Number of requests served at a time, each for `delay_s`. Others wait. 0: no limit.
     pub workers: u32,
-    /// Rounds of arithmetic for each request, some nanosecond each: CPU time that the answer costs. 0: none.
+    /// CPU work per request, in rounds of arithmetic of about one nanosecond. 0: none.
     pub work: u64,
-    /// Seconds for which the whole server does nothing; 0: never.
+    /// Duration of a stall, in which the whole server does nothing, seconds. 0: no stalls.
     pub stall_s: f64,
-    /// Seconds from the first accepted connection to the first stall, and from each stall's beginning to the next one's.
+    /// Seconds from the first accepted connection to the first stall, and from the start of each
+    /// stall to the start of the next.
     pub stall_every_s: f64,
-    /// Seconds for which requests are answered with an error; 0: never.
+    /// Duration of a period with error answers, seconds. 0: no errors.
     pub errors_for_s: f64,
-    /// Seconds from the first accepted connection to the first errors, and from one beginning to the next.
+    /// Seconds from the first accepted connection to the first errors, and from the start of each
+    /// period to the start of the next.
     pub errors_every_s: f64,
-    /// The HTTP status of these errors, 400 to 599. Frames have the status `unavailable`.
+    /// HTTP status of error answers, 400 to 599. Frames have the status `unavailable`.
     pub error_status: u16,
-    /// Bytes of the body of an HTTP answer, at most 16 MiB.
+    /// Length of the body of an HTTP answer, at most 16 MiB.
     pub body_bytes: usize,
-    /// Bytes of the longest HTTP request head.
+    /// Maximum length of an HTTP request head, bytes.
     pub head_limit_bytes: usize,
-    /// Bytes of the longest request frame, its length not counted.
+    /// Maximum length of a request frame, bytes, without its length field.
     pub frame_limit_bytes: usize,
-    /// Bytes of answers kept for one connection, whether they wait for their time or for a slow client. Above it
-    /// the connection is not read; the last answer may go beyond.
+    /// Limit of unsent answers per connection, delayed or waiting for a slow client, bytes. Above
+    /// it the connection is not read. The last answer may exceed it.
     pub unsent_limit_bytes: usize,
 }
 
@@ -79,7 +80,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The behaviour in time that these options ask for.
+    /// Returns the delays and schedules of these options.
     pub(crate) fn timing(&self) -> Result<Timing, Error> {
         Ok(Timing {
             delay_ns: nanoseconds("delay_s", self.delay_s)?,
@@ -88,7 +89,7 @@ impl Options {
         })
     }
 
-    /// Whether every option makes sense.
+    /// Checks all options.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let timing = self.timing()?;
         if self.workers > WORKERS_LIMIT || (self.workers > 0 && timing.delay_ns == 0) {
@@ -112,14 +113,14 @@ impl Options {
     }
 }
 
-/// When the server answers late, not at all, or with errors.
+/// Schedules of delays, stalls and errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
-    /// From request to answer.
+    /// Delay from request to answer.
     pub delay_ns: u64,
-    /// When it does nothing.
+    /// Schedule of stalls.
     pub stalls: Option<PeriodicWindow>,
-    /// When it answers with errors.
+    /// Schedule of error answers.
     pub errors: Option<PeriodicWindow>,
 }
 
@@ -139,25 +140,26 @@ fn nanoseconds(name: &'static str, seconds: f64) -> Result<u64, Error> {
     nanoseconds.and_then(|duration| u64::try_from(duration.as_nanos()).ok()).ok_or(wrong)
 }
 
-/// Something that begins after one period, lasts a while, and begins again after each further period.
+/// Recurring period of time. It first begins after one interval, and again after each further
+/// interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeriodicWindow {
-    /// The period, above 0.
+    /// Interval between two beginnings, above 0.
     pub every_ns: u64,
-    /// How long it lasts, from 1 to the period. The whole period: without end, once begun.
+    /// Duration, from 1 to the interval. If it equals the interval, it never ends once begun.
     pub lasts_ns: u64,
 }
 
 impl PeriodicWindow {
-    /// When what goes on at `at_ns` ends; `None` if nothing goes on. It lasts from its beginning, included, to its end,
-    /// excluded.
+    /// Returns the end of the period that is active at `at_ns`, or `None` if none is. The beginning
+    /// is included, the end excluded.
     pub fn end_ns(&self, at_ns: u64) -> Option<u64> {
         let begins_ns = at_ns - at_ns % self.every_ns;
         let on = begins_ns > 0 && at_ns - begins_ns < self.lasts_ns;
         on.then(|| begins_ns.saturating_add(self.lasts_ns))
     }
 
-    /// Whether it goes on at `at_ns`.
+    /// Whether a period is active at `at_ns`.
     pub fn is_on(&self, at_ns: u64) -> bool {
         self.end_ns(at_ns).is_some()
     }

@@ -1,4 +1,5 @@
-//! What the server speaks, one kind per file. Sans-I/O: bytes in, answers out. No socket, clock or delay is known here.
+//! Protocols of the server, one per file. Sans-I/O: bytes in, answers out, without sockets, clocks
+//! or delays.
 
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
@@ -8,10 +9,10 @@ use crate::{Error, Listener, Options, ServedProtocol, ServerBook, server};
 mod http;
 mod vsns;
 
-/// Every protocol, by name.
+/// All protocols, by name.
 const KINDS: &[ServerKind] = &[ServerKind::of::<http::HttpCodec>(), ServerKind::of::<vsns::VsnsCodec>()];
 
-/// The server, compiled for one protocol.
+/// A server compiled for one protocol.
 pub(crate) struct ServerKind {
     protocol: ServedProtocol,
     serve: fn(Listener, &Options, &AtomicBool) -> Result<ServerBook, Error>,
@@ -28,48 +29,48 @@ impl ServerKind {
     }
 }
 
-/// The kind that speaks `protocol`. Each protocol has one: a test holds the table against the enum.
+/// Returns the server for `protocol`. A test checks that each protocol has one.
 pub(crate) fn kind(protocol: ServedProtocol) -> &'static ServerKind {
     KINDS.iter().find(|kind| kind.protocol == protocol).unwrap_or(&KINDS[0])
 }
 
-/// Takes requests out of bytes and appends their answers. One codec serves all connections.
+/// Extracts requests from bytes and appends their answers. One codec serves all connections.
 pub(crate) trait Codec {
-    /// Which it is.
+    /// Protocol of the codec.
     const PROTOCOL: ServedProtocol;
 
-    /// What a connection remembers between pieces of a request.
+    /// State of a connection between parts of a request.
     type Memory: Debug + Default;
 
     /// Prepares the answers.
     fn new(options: &Options) -> Self;
 
-    /// Looks at `input`, which is never empty, and appends at most one answer. `failing`: the answer is the error that
-    /// was asked for.
+    /// Reads `input`, which is never empty, and appends at most one answer. If `failing`, the
+    /// answer is the configured error.
     fn advance(&mut self, memory: &mut Self::Memory, input: &[u8], failing: bool, answers: &mut Vec<u8>) -> CodecStep;
 }
 
-/// What a codec did with its input.
+/// Result of a codec's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodecStep {
-    /// Bytes that need not be shown again.
+    /// Number of bytes that the codec has used.
     pub consumed: usize,
-    /// What to do next.
     pub then: NextAction,
 }
 
-/// What to do next.
+/// Next action on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextAction {
     /// Wait for more bytes.
     Wait,
-    /// An answer was appended; look at the rest.
+    /// An answer was appended. Read the rest.
     Next,
-    /// Not an answer but an invitation to send the body was appended: it is never delayed. Wait for more bytes.
+    /// An invitation to send the body was appended instead of an answer. It is never delayed. Wait
+    /// for more bytes.
     Invite,
-    /// The last answer was appended, as the client wished: close.
+    /// The last answer was appended, as the client requested. Close the connection.
     Close,
-    /// The client is not understood; what it was told, if anything, was appended. Close.
+    /// The client's data is invalid. An error answer may have been appended. Close the connection.
     Refuse,
 }
 

@@ -1,5 +1,5 @@
-//! The open port and the loop that serves it: one thread, one epoll, everything registered once and
-//! edge-triggered; and the clock that it goes by.
+//! Server loop and listening port: one thread and one epoll, with every file registered once and
+//! edge-triggered; and the server's clock.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use crate::options::Timing;
 use crate::protocols::{self, Codec};
 use crate::{Error, Options};
 
-/// Events taken at a time.
+/// Maximum number of events per wait.
 const EVENTS: usize = 512;
-/// As many open files as a process may have where nobody changed `fs.nr_open`.
+/// Default of `fs.nr_open`, which limits the open files of a process.
 const FILES: u64 = 1 << 20;
-/// How long a client that was refused may take to close its side.
+/// Time for a refused client to close its side.
 const LINGER_NS: u64 = 2_000_000_000;
 
-/// Tokens that are no connection's: slots of that number do not exist.
+/// Tokens that belong to no connection, because no slot has these numbers.
 const LISTENER: ConnectionToken = u64::MAX;
 const TIMER: ConnectionToken = u64::MAX - 1;
 
@@ -37,57 +37,57 @@ pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &Atomic
     Server::<C>::new(listener, options)?.run(stop)
 }
 
-/// A time in which requests were answered with errors, as it was told to.
+/// A period in which requests were answered with configured errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
-    /// When the first such request was taken, Unix time in seconds.
+    /// Time of the first such request, Unix time in seconds.
     pub first_unix_s: f64,
-    /// When the last one was.
+    /// Time of the last such request.
     pub last_unix_s: f64,
-    /// How many there were.
+    /// Number of such answers.
     pub answers: u64,
 }
 
-/// A time in which it did nothing, as it was told to.
+/// A configured stall, in which the server did nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stall {
-    /// When it began, Unix time in seconds.
+    /// Start, Unix time in seconds.
     pub first_unix_s: f64,
-    /// When it was over.
+    /// End.
     pub last_unix_s: f64,
 }
 
-/// What a server has noted of its own faults.
+/// Record of the server's configured errors and stalls.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerBook {
-    /// Its spells of errors.
+    /// Periods with errors.
     pub errors: Vec<Errors>,
-    /// Its stalls.
     pub stalls: Vec<Stall>,
 }
 
-/// More spells than this are not kept.
+/// Maximum number of periods that are recorded.
 const SPELLS: usize = 10_000;
 
 struct Server<C: Codec> {
     epoll: OwnedFd,
     listener: OwnedFd,
     timer: OwnedFd,
-    /// When the timer fires next; 0: it was not set yet.
+    /// Time at which the timer fires next. 0: not set yet.
     timer_ns: u64,
     timing: Timing,
-    /// When the first connection was accepted; the schedules count from there.
+    /// Time of the first accepted connection. The schedules start there.
     first_ns: Option<u64>,
     desk: ConnectionServer<C>,
-    /// The spells of errors so far, and whether the last one goes on.
+    /// Recorded errors and stalls. `in_spell` is true while the last period with errors continues.
     book: ServerBook,
     in_spell: bool,
     slots: Slots<C::Memory>,
-    /// Whether connections could not be accepted for want of files or memory: no event says when they can be.
+    /// Whether accepting failed for lack of files or memory. No event reports when it is possible
+    /// again.
     accept_again: bool,
-    /// Connections to attend to although no event says so.
+    /// Connections to handle although no event reports them.
     again: Vec<ConnectionToken>,
-    /// Connections that are given up, and when.
+    /// Connections to be dropped, with the times.
     lingering: VecDeque<(u64, ConnectionToken)>,
 }
 
@@ -146,7 +146,7 @@ impl<C: Codec> Server<C> {
         Ok(self.book)
     }
 
-    /// Does nothing while a stall lasts; sees whether answers are errors now.
+    /// Waits while a stall lasts. Updates whether answers are errors.
     fn keep_schedules(&mut self, stop: &AtomicBool) {
         let Some(first_ns) = self.first_ns else { return };
         if let Some(stalls) = self.timing.stalls {
@@ -165,7 +165,7 @@ impl<C: Codec> Server<C> {
         }
     }
 
-    /// Notes how many requests of this round were answered with errors.
+    /// Records how many requests of this round were answered with errors.
     fn note_errors(&mut self, answers: u64) {
         self.in_spell &= self.desk.failing;
         if answers == 0 {
@@ -191,7 +191,7 @@ impl<C: Codec> Server<C> {
             match rustix::net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.take_in(socket),
                 Err(Errno::WOULDBLOCK) => return,
-                // A signal, or a client that has already gone: the next one.
+                // A signal, or a client that is already gone: continue.
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(_) => {
                     self.accept_again = true;
@@ -244,8 +244,8 @@ impl<C: Codec> Server<C> {
         }
     }
 
-    /// Has the timer fire when the next answer is due. A timer in the epoll, because the timeout of a wait is rounded up to
-    /// whole milliseconds.
+    /// Sets the timer to the next due answer. A timer is needed because the timeout of an epoll
+    /// wait is rounded up to whole milliseconds.
     fn set_timer(&mut self) -> Result<(), Error> {
         let Some(due_ns) = self.desk.next_due_ns().filter(|due_ns| *due_ns != self.timer_ns) else { return Ok(()) };
         let setting = Itimerspec { it_interval: timespec(0), it_value: timespec(due_ns) };
@@ -255,7 +255,7 @@ impl<C: Codec> Server<C> {
         Ok(())
     }
 
-    /// What no event tells.
+    /// Handles work that no event reports.
     fn catch_up(&mut self) {
         if self.accept_again {
             self.accept();
@@ -271,8 +271,8 @@ impl<C: Codec> Server<C> {
     }
 }
 
-/// Raises the limit on open files as far as allowed: root may go beyond the hard limit. If all is refused there are fewer connections,
-/// and the others wait to be accepted.
+/// Raises the limit on open files as far as allowed. Root may exceed the hard limit. If raising
+/// fails, fewer connections are open and the others wait to be accepted.
 fn allow_open_files() {
     let hard = getrlimit(Resource::Nofile).maximum;
     for most in [hard.map(|hard| hard.max(FILES)), hard] {
@@ -282,10 +282,11 @@ fn allow_open_files() {
     }
 }
 
-/// Connections that may wait to be accepted; the system's own limit (`net.core.somaxconn`) may be lower.
+/// Maximum number of connections that wait to be accepted. The system's limit
+/// (`net.core.somaxconn`) may be lower.
 const BACKLOG: i32 = 4096;
 
-/// A port that is open and not yet served.
+/// An open port that is not yet served.
 #[derive(Debug)]
 pub struct Listener {
     pub(crate) socket: OwnedFd,
@@ -303,14 +304,15 @@ impl Listener {
         Ok(Self { socket, address })
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the address, with the port that the system chose.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `stop` is true, which is noticed within 50 ms; then every connection is closed. Raises this
-    /// process's limit on open files as far as it may. Says when it answered with errors or not at all, as it was told to.
+    /// Answers until `stop` is true, which is noticed within 50 ms. Then closes every connection.
+    /// Raises this process's limit on open files as far as allowed. Returns the times of configured
+    /// errors and stalls.
     ///
     /// # Errors
     ///
@@ -325,7 +327,7 @@ fn open(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // Connections of a server that has just ended must not keep its port.
+    // Connections of a server that has just ended must not block its port.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     // Accepted sockets inherit it, which saves a system call for each.
     sockopt::set_tcp_nodelay(&socket, true)?;
@@ -335,34 +337,35 @@ fn open(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
     Ok((socket, bound))
 }
 
-/// The longest time for which `stop` goes unnoticed.
+/// Maximum time until `stop` is noticed.
 pub(crate) const TICK_NS: u64 = 50_000_000;
 
-/// Nanoseconds on a clock that is never set.
+/// Returns the time of the monotonic clock, nanoseconds.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// The Unix time in seconds, to tell others when something was.
+/// Returns the Unix time in seconds, for reports.
 fn unix_s() -> f64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// For system calls.
+/// Converts nanoseconds for system calls.
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() }
 }
 
-/// Returns at `end_ns`, or within a tick after `stop` has become true.
+/// Waits until `end_ns`, or until one tick after `stop` has become true.
 fn wait_until(end_ns: u64, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let left_ns = end_ns.saturating_sub(now_ns());
         if left_ns == 0 {
             return;
         }
-        // A signal ends it early, and then the loop looks at `stop` again; there is no other error.
+        // A signal may end the wait early, and the loop then checks `stop`. There are no other
+        // errors.
         let _ = poll(&mut [], Some(&timespec(left_ns.min(TICK_NS))));
     }
 }

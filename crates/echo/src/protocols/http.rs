@@ -1,17 +1,17 @@
-//! HTTP/1.1 with a body that is always the same, whichever resource is asked for: the head of a request,
-//! and the answers, which are made once.
+//! HTTP/1.1 with the same body for every resource: parsing of request heads, and answers that are
+//! made once.
 
 use super::{Codec, CodecStep, NextAction};
 use crate::{Options, ServedProtocol};
 
-/// The server's side of HTTP.
+/// Server side of HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpCodec {
     heads: Heads,
     answers: Answers,
 }
 
-/// A request whose body has not come whole.
+/// A request whose body is incomplete.
 #[derive(Debug)]
 pub(crate) struct UnfinishedRequest {
     left_bytes: u64,
@@ -68,32 +68,33 @@ impl HttpCodec {
     }
 }
 
-/// Of a body with `left_bytes` to come and `there` bytes at hand: how many of these are its own, and how many are then left.
+/// Returns how many of the `there` available bytes belong to a body with `left_bytes` missing, and
+/// how many are then missing.
 fn take(left_bytes: u64, there: usize) -> (usize, u64) {
     let taken = usize::try_from(left_bytes).map_or(there, |left| left.min(there));
     (taken, left_bytes - taken as u64)
 }
 
-/// Header lines above this are refused.
+/// Maximum number of header lines.
 const HEADERS: usize = 100;
 
-/// A request's head, understood.
+/// A parsed request head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RequestHead {
-    /// Its bytes, the empty line included.
+    /// Length including the empty line.
     pub bytes: usize,
-    /// The answer it gets.
+    /// Answer to the request.
     pub wish: WantedAnswer,
-    /// Bytes of the body that follows.
+    /// Length of the body.
     pub body_bytes: u64,
     /// Whether the client waits for an invitation before it sends the body.
     pub invite: bool,
 }
 
-/// A head that is not served: the status and the reason for the client.
+/// A head that is refused: status, and reason for the client.
 type RejectedHead = (u16, &'static str);
 
-/// What the header lines of a request mean, whatever its first line is.
+/// Meaning of a request's header lines, independent of its first line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct HeaderMeaning {
     close: bool,
@@ -102,12 +103,12 @@ struct HeaderMeaning {
     invite: bool,
 }
 
-/// Reads heads. The header lines of a load generator's requests are mostly the same bytes over and over, so it remembers
-/// the last ones: comparing them is far cheaper than parsing them.
+/// Parser of request heads. The header lines of a load generator's requests are mostly the same
+/// bytes, so it remembers the last ones. Comparing them is far cheaper than parsing them.
 #[derive(Debug)]
 struct Heads {
     limit_bytes: usize,
-    /// Header lines, the empty line included, of an HTTP/1.1 request.
+    /// Header lines of an HTTP/1.1 request, including the empty line.
     known: Vec<u8>,
     meaning: HeaderMeaning,
 }
@@ -117,7 +118,7 @@ impl Heads {
         Self { limit_bytes, known: Vec::new(), meaning: HeaderMeaning::default() }
     }
 
-    /// Reads the head at the start of `input`; `Ok(None)` if its end is not there yet.
+    /// Parses the head at the start of `input`. Returns `Ok(None)` if the head is incomplete.
     pub fn read(&mut self, input: &[u8]) -> Result<Option<RequestHead>, RejectedHead> {
         if let Some((line, head_only)) = plain_first_line(input)
             && !self.known.is_empty()
@@ -165,7 +166,8 @@ fn head(bytes: usize, head_only: bool, minor: u8, meaning: HeaderMeaning) -> Req
     RequestHead { bytes, wish: WantedAnswer { head_only, connection }, body_bytes: meaning.body_bytes, invite }
 }
 
-/// The length of a first line with nothing unusual in it, and whether its method is HEAD.
+/// Returns the length of a plain first line, and whether its method is HEAD. Returns `None` for an
+/// unusual line.
 fn plain_first_line(input: &[u8]) -> Option<(usize, bool)> {
     const REST: &[u8] = b" HTTP/1.1\r\n";
     let method = input.iter().position(|byte| !byte.is_ascii_uppercase())?;
@@ -207,7 +209,7 @@ fn meaning(headers: &[httparse::Header<'_>]) -> Result<HeaderMeaning, RejectedHe
 
 const CHUNKED: RejectedHead = (411, "chunked request bodies are not read here: send a Content-Length");
 
-/// Decimal digits and nothing else.
+/// Parses a number of decimal digits only.
 fn number(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -215,30 +217,30 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The body is this, repeated and cut to its length.
+/// Body of all answers, repeated and cut to its length.
 const BODY: &[u8] = b"Hello, world!\n";
 
-/// What is said about the connection.
+/// Connection header of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionHeader {
-    /// Nothing: it stays open, as is usual in HTTP/1.1.
+    /// No header: the connection stays open by default in HTTP/1.1.
     Kept,
-    /// It stays open, which an HTTP/1.0 client has to be told.
+    /// Keeps the connection open explicitly, as HTTP/1.0 clients require.
     KeptAndSaid,
-    /// It is closed.
+    /// Closes the connection.
     Closed,
 }
 
-/// Which answer a request gets.
+/// Selects the answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WantedAnswer {
-    /// Without its body: the answer to HEAD.
+    /// Whether the body is left out, as for HEAD.
     pub head_only: bool,
-    /// What happens to the connection.
+    /// Connection header.
     pub connection: ConnectionHeader,
 }
 
-/// All answers to proper requests.
+/// All answers to valid requests.
 #[derive(Debug)]
 struct Answers {
     made: [Vec<u8>; 12],
@@ -261,13 +263,13 @@ impl Answers {
         Self { made }
     }
 
-    /// The answer, complete.
+    /// Returns the complete answer.
     pub fn get(&self, wish: WantedAnswer, failing: bool) -> &[u8] {
         &self.made[place(wish, failing)]
     }
 }
 
-/// The answer to what is refused; the connection is closed behind it.
+/// Returns the answer to a refused request. The connection is closed after it.
 fn refusal(status: u16, why: &str) -> Vec<u8> {
     message(
         status,
@@ -303,7 +305,7 @@ fn message(status: u16, body: &[u8], wish: WantedAnswer) -> Vec<u8> {
     message
 }
 
-/// The phrase of RFC 9110 for what is likely to be asked for.
+/// Returns the reason phrase of RFC 9110 for common statuses.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -333,7 +335,7 @@ mod tests {
         HttpCodec::new(&Options::default())
     }
 
-    /// One step on a fresh connection.
+    /// Performs one step on a new connection.
     fn advance(http: &mut HttpCodec, input: &str) -> (CodecStep, String) {
         let mut answers = Vec::new();
         let step = http.advance(&mut None, input.as_bytes(), false, &mut answers);
@@ -411,7 +413,7 @@ mod tests {
             advance(&mut http, head),
             (CodecStep::new(head.len(), NextAction::Invite), "HTTP/1.1 100 Continue\r\n\r\n".into())
         );
-        // Who has sent the body already needs none.
+        // A client that has already sent the body needs no invitation.
         assert_eq!(advance(&mut http, &format!("{head}ab")).0.then, NextAction::Next);
         assert_eq!(
             advance(&mut http, &format!("{head}a")),

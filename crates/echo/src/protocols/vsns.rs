@@ -1,15 +1,16 @@
-//! The frames of the target `vsns` (`targets/vsns/PROTOCOL.md`), answered as a name service that holds no name.
+//! Frames of the target `vsns` (`targets/vsns/PROTOCOL.md`), answered like a name service without
+//! names.
 
 use super::{Codec, CodecStep, NextAction};
 use crate::{Options, ServedProtocol};
 
-/// The server's side of the frames.
+/// Server side of the frames.
 #[derive(Debug)]
 pub(crate) struct VsnsCodec {
     frame_limit_bytes: u32,
 }
 
-/// The statuses that this server uses.
+/// Statuses that this server uses.
 mod status {
     pub const OK: u8 = 0;
     pub const BAD_REQUEST: u8 = 2;
@@ -51,7 +52,7 @@ fn answer(frame: &[u8], failing: bool, answers: &mut Vec<u8>) {
     }
 }
 
-/// The body of the answer `ok`, or why the request is a bad one.
+/// Returns the body of an `ok` answer, or the reason why the request is invalid.
 fn body(request: &[u8]) -> Result<&[u8], &'static str> {
     const UNFIT: &str = "the fields do not fit the opcode";
     let (opcode, fields) = request.split_first().ok_or("no opcode")?;
@@ -97,13 +98,13 @@ fn append(answers: &mut Vec<u8>, id: u32, status: u8, body: &[u8]) {
     answers.extend_from_slice(body);
 }
 
-/// A space, a key: bytes behind their `u16` length.
+/// Splits off a space or a key: bytes after their `u16` length.
 fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
 }
 
-/// A value: bytes behind their `u32` length.
+/// Splits off a value: bytes after their `u32` length.
 fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = u32_at_front(bytes)?;
     rest.split_at_checked(length as usize)
@@ -127,7 +128,7 @@ mod tests {
         (step, answers)
     }
 
-    /// A frame around a body.
+    /// Makes a frame around a body.
     fn frame(parts: &[&[u8]]) -> Vec<u8> {
         let body = parts.concat();
         [&u32::try_from(body.len()).unwrap().to_be_bytes(), &body[..]].concat()

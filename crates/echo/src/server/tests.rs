@@ -1,4 +1,5 @@
-//! The server on real sockets. Nothing here asserts that something is fast; delays are tested for not being shorter.
+//! Tests of the server on real sockets. No test requires speed. Delays are only tested for a
+//! minimum.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +14,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Lengt
 const OK_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\n";
 const CLOSING: &[u8] = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
 
-/// A `load` of the key in the space `s`, and its answer.
+/// Returns a `load` of the key in the space `s`, and its answer.
 fn load(id: u32, key: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let length = |bytes: usize| u32::try_from(bytes).unwrap().to_be_bytes();
     let key_length = u16::try_from(key.len()).unwrap().to_be_bytes();
@@ -132,7 +133,7 @@ fn garbage_costs_its_own_connection_only() {
     with_server(&Options::default(), |address| {
         let mut good = connect(address);
         let mut bad = connect(address);
-        // More than the server reads at once: its answer must not be lost to what it has not read.
+        // More than the server reads at once. The answer must not be lost because of unread input.
         bad.write_all(&[b"\x16\x03\x01 nonsense\r\n\r\n".to_vec(), vec![b'x'; 300_000]].concat()).unwrap();
         assert!(read_to_end(&mut bad).starts_with("HTTP/1.1 400 Bad Request\r\n"));
         let mut long = connect(address);
@@ -154,7 +155,7 @@ fn garbage_costs_its_own_connection_only() {
     });
 }
 
-/// Writes until the server takes no more, and only then reads the answers.
+/// Writes until the server accepts no more, and only then reads the answers.
 fn read_late(mut stream: TcpStream) {
     const MOST: usize = 200_000;
     stream.set_nonblocking(true).unwrap();
@@ -225,7 +226,7 @@ fn no_answer_leaves_before_its_delay() {
 fn an_invitation_is_not_delayed_but_keeps_its_place() {
     let put = b"PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n";
     let invitation = b"HTTP/1.1 100 Continue\r\n\r\n";
-    // Were it delayed, the read would give up first.
+    // If it were delayed, the read would time out.
     with_server(&Options { delay_s: 3600.0, ..Options::default() }, |address| {
         let mut stream = connect(address);
         stream.write_all(put).unwrap();
@@ -280,7 +281,7 @@ fn its_errors_are_counted() {
     });
     let counted = book.errors;
     assert_eq!(book.stalls, []);
-    // A client that is held up may take two spells for one, so it is the sum that has to agree.
+    // A slow client may merge two periods, so only the sums must agree.
     assert_eq!(counted.iter().map(|errors| errors.answers).sum::<u64>(), seen.iter().sum());
     assert!(counted.len() >= seen.len());
     assert!(counted.iter().all(|errors| errors.first_unix_s <= errors.last_unix_s && errors.first_unix_s > 1e9));
@@ -306,7 +307,7 @@ fn its_stalls_are_noted() {
 
 #[test]
 fn in_a_stall_nothing_is_answered_and_stopping_still_works() {
-    // As long as its period: once begun it does not end.
+    // As long as its interval: it never ends.
     let options = Options { stall_s: 0.05, stall_every_s: 0.05, ..Options::default() };
     with_server(&options, |address| {
         let mut stream = connect(address);
