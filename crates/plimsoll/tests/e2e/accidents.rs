@@ -1,4 +1,5 @@
-//! Interruptions: whatever ends a run, its records are kept, its report says how far it got, and nothing is left running.
+//! Interruptions: however a run ends, its records are kept, its report says how far it got, and no
+//! process is left running.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::stage::{Played, Stage, json, marked, number};
 
 const FIRST: &str = "experiments/01-first-run.toml";
 
-/// The run folder says that it was interrupted, and has results up to there.
+/// Checks that the run folder is marked as interrupted and has results up to the interruption.
 pub fn is_partial(played: &Played, run: &Path) {
     let results = json(&run.join("analysis.json"));
     assert!(results["partial"].is_string(), "{}\n{results:#}", played.stderr);
@@ -94,7 +95,7 @@ fn an_interrupted_run_goes_on() {
 fn a_resumed_run_finds_the_files_beside_its_experiment() {
     let stage = Stage::new();
     stage.file("paths.csv", "path\n/a\n/b\n");
-    // The tests' working folder is another one.
+    // The tests run in another working folder.
     let experiment = stage.file(
         "fed.toml",
         r#"
@@ -167,8 +168,9 @@ fn a_folder_that_is_no_run_is_refused() {
     }
 }
 
-/// Plays an experiment for minutes on a disk of this size, in a mount namespace of its own, with this script in the place of the
-/// run: `$1` is the disk, `$2` the program, `$3` the experiment. `None`, and why on standard error, where no disk can be mounted.
+/// Plays a long experiment on a disk of this size, in a separate mount namespace. `script` replaces
+/// the run: its `$1` is the disk, `$2` the program and `$3` the experiment. If no disk can be
+/// mounted, prints the reason and returns `None`.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 pub fn on_a_disk_of(size: &str, stage: &Stage, script: &str, experiment: &str) -> Option<Output> {
     let script = format!("mkdir -p \"$1\" && mount -t tmpfs -o size={size} none \"$1\" || exit 77; {script}");
@@ -201,11 +203,12 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// The disk comes near its end while a load runs: it ends as if it had been interrupted, with a report, before anything is lost.
+/// The disk is almost full while a load runs. The run ends as if interrupted, with a report, before
+/// a record is lost.
 #[test]
 fn a_disk_that_runs_full_ends_the_run_in_good_order() {
     let stage = Stage::new();
-    // An eighth of the disk is kept free; this leaves a little more.
+    // An eighth of the disk is kept free. This leaves slightly more.
     let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept; \
         code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
     let Some(output) = on_a_disk_of("24m", &stage, script, FIRST) else { return };
@@ -215,7 +218,7 @@ fn a_disk_that_runs_full_ends_the_run_in_good_order() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A trial without a load used to wait for ever for the records of the load that it did not have.
+/// Regression: a trial without a load waited forever for the records of a load.
 #[test]
 fn a_trial_without_load_ends() {
     let Some(_turn) = crate::machine::turn() else { return };
@@ -243,7 +246,7 @@ for  = "200ms"
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A container may share the folder of the registry, and has other processes under the same numbers.
+/// A container may share the registry's folder, but its processes with the same numbers are others.
 #[test]
 fn clean_in_a_container_leaves_a_live_run_alone() {
     if !crate::local_attacks::is_root() {
@@ -292,7 +295,7 @@ fn a_resumed_run_stays_within_its_folder() {
         stage.play(&resume).exits(2).says(&["is no name of a trial", id]);
         assert!(victim.join("precious").exists() && run.join("trials/001/events.jsonl").exists());
     }
-    // A plan is code: one that everybody may write is nobody's.
+    // A plan can start programs, so a plan that every user can write is not trusted.
     fs::write(run.join("plan.json"), &plan).unwrap();
     let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
     fs::set_permissions(run.join("plan.json"), mode(0o666)).unwrap();

@@ -1,10 +1,11 @@
-//! Loads of several groups of agents, against the built-in echo server: their records, results, summary and page.
+//! Loads of several groups of agents on the built-in echo server: their records, results, summary
+//! and page.
 
 use std::fs;
 
 use crate::stage::{Stage, number};
 
-/// 20 operations/s for each writer, and 50/s that are asked for by readers.
+/// 20 operations/s for each writer, and 50/s in total scheduled for the readers.
 const GROUPS: &str = r#"
 title = "Writers beside readers"
 
@@ -61,7 +62,7 @@ fn a_sweep_of_one_group_leaves_the_others_as_they_are() {
     for (index, writers) in [(0, 2.0), (1, 4.0)] {
         let of = |path: &str| number(&results, &format!("/trials/{index}/{path}"));
         assert_eq!((of("groups/writers/agents"), of("groups/readers/agents")), (writers, 8.0));
-        // No more than their delay lets them, and all that was asked for.
+        // Writers reach at most the rate that their delay allows; readers reach the scheduled rate.
         assert!(of("groups/writers/throughput_per_s") <= 20.0 * writers + 1.0);
         assert_eq!(of("groups/readers/outcomes/ok"), 75.0, "50/s for 1.5 s");
         let sum: f64 = ["writers", "readers"].map(|name| of(&format!("groups/{name}/outcomes/ok"))).iter().sum();
@@ -70,7 +71,7 @@ fn a_sweep_of_one_group_leaves_the_others_as_they_are() {
         assert_eq!(results["trials"][index]["operations"]["get"]["group"], "readers");
         assert_eq!(of("groups/readers/cycles"), 75.0);
     }
-    // On a busy machine one of the two may be void, and then there is no curve.
+    // On a busy machine one of the two trials may be void. Then there is no curve.
     let curve = results["scaling"].get(0);
     if let Some(scaling) = curve {
         assert_eq!(scaling["over"], "load.group.writers.agents");

@@ -1,8 +1,10 @@
-//! Agents that finish no cycle: counted over the whole load and after the warm-up, for claims and for readers.
+//! Agents that finish no cycle. They are counted over the whole load and after the warm-up, for
+//! claims and in the report.
 
 use crate::stage::{Stage, json};
 
-/// Answers take 2 s. The first agent begins at 0 s and has one in time, the second at 1.5 s and has none.
+/// Answers take 2 s. The first agent begins at 0 s and gets one in time. The second begins at 1.5 s
+/// and gets none.
 const EXPERIMENT: &str = r#"
 title = "A target that is too slow"
 asks  = "Does every agent finish a cycle?"

@@ -1,4 +1,5 @@
-//! Bad experiment files: exit code 2, every mistake named with its place, nothing started, nothing written.
+//! Bad experiment files. The exit code is 2, every mistake is named with its place, nothing is
+//! started or written.
 
 use crate::stage::Stage;
 
@@ -34,7 +35,7 @@ fn each_mistake_is_named() {
     assert!(!stage.path().join("runs").exists(), "a bad file must not leave a run folder");
 }
 
-/// A feed of the file, and a step that uses it.
+/// Returns an experiment with this feed and a step that uses it.
 fn with_feed(file: &str) -> String {
     let feed = format!("[[load.feed]]\nname = \"f\"\nfile = \"{file}\"\n[[load.cycle]]");
     GOOD.replace("[[load.cycle]]", &feed).replace("\"/\"", "\"/{feed.f.q}\"")
@@ -81,7 +82,7 @@ fn requests_and_files_are_checked_before_anything_is_started() {
     }
     assert!(!stage.path().join("runs").exists(), "a bad file must not leave a run folder");
     stage.play(&["check", &stage.file("feed.toml", with_feed("good.csv"))]).exits(0);
-    // The variable may be set where it is played.
+    // The variable may be set where the experiment is played.
     let file = stage.file("env.toml", with("path = \"/\", header.x = \"{env:PLIMSOLL_NO_SUCH}\""));
     stage.play(&["check", &file]).exits(0);
     stage.run(&[&file]).exits(2).says(&["PLIMSOLL_NO_SUCH"]);

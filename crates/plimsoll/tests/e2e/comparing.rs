@@ -1,5 +1,5 @@
-//! `plimsoll compare`, on copies of the golden run in which some figures were changed by hand: what it prints and writes, and
-//! with which code it ends.
+//! `plimsoll compare` on copies of the golden run with some changed figures: its output, files and
+//! exit codes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::stage::{Stage, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
-/// What the machine made of each of four runs, whoever played.
+/// Factors of the machine's drift over four runs, the same for both sides.
 const DRIFT: [f64; 4] = [1.0, 1.2, 0.9, 1.1];
 
 fn copy(from: &Path, to: &Path) {
@@ -29,7 +29,7 @@ fn rewrite(path: &Path, column: &str, value: impl Fn(&str) -> String) {
     let index = text.lines().next().unwrap().split(',').position(|name| name == column).unwrap();
     let row = |(number, line): (usize, &str)| {
         let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
-        // The last line of a trial that was killed ends before.
+        // The last line of a killed trial is incomplete.
         if let Some(cell) = cells.get_mut(index).filter(|cell| number > 0 && !cell.is_empty()) {
             *cell = value(cell);
         }
@@ -38,14 +38,15 @@ fn rewrite(path: &Path, column: &str, value: impl Fn(&str) -> String) {
     fs::write(path, text.lines().enumerate().map(row).collect::<String>()).unwrap();
 }
 
-/// Runs whose generator took so much of the CPU that the golden one did, beginning `offset_s` into every minute.
+/// Makes four runs whose generators use `share` of the golden run's CPU. Each run begins `offset_s`
+/// into a minute.
 fn runs(stage: &Stage, name: &str, share: f64, offset_s: f64) -> PathBuf {
-    // Not quite the same on both sides, or there would be no spread to judge by.
+    // The two sides differ slightly, because tests need a spread.
     let shares = DRIFT.iter().zip([1e-4, -1e-4, 1e-4, -1e-4]).map(|(drift, by)| share * drift * (1.0 + offset_s * by));
     runs_of(stage, name, &shares.collect::<Vec<f64>>(), offset_s)
 }
 
-/// The same, with a share for each.
+/// Makes the same runs with a share for each.
 fn runs_of(stage: &Stage, name: &str, shares: &[f64], offset_s: f64) -> PathBuf {
     let side = stage.path().join(name);
     for (run, share) in shares.iter().enumerate() {
@@ -83,7 +84,8 @@ fn a_regression_ends_the_gate_and_an_equal_passes() {
     assert!(xml.contains("failures=\"1\"") && xml.contains("<failure type=\"regression\" message=\""), "{xml}");
     assert!(fs::read_to_string(&markdown).unwrap().starts_with("### Plimsoll: The gate of 5 % fails"));
 
-    // The other way round it is an improvement, and one of 20 % passes a gate of 25 %.
+    // Compared the other way round, it is an improvement. A regression of 20 % passes a gate of 25
+    // %.
     stage.play(&[&["compare", slower, base], &metric[..]].concat()).exits(0);
     stage.play(&["compare", base, slower, "--metric", "generator.cpu_pct", "--gate", "25"]).exits(0);
     stage.play(&[&["compare", base, same], &metric[..], &files].concat()).exits(0);
@@ -110,7 +112,7 @@ fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
         let played = stage.play(&words).exits(code);
         assert!(played.stdout.contains("3 pairs") && !played.stdout.contains("holds"), "{}", played.stdout);
         if code == 7 {
-            // However it is wrapped.
+            // The text may be wrapped anywhere.
             let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in ["The gate of 5 % is inconclusive", "generator.cpu_pct (", "would decide)"] {
                 assert!(said.contains(words), "no `{words}` in\n{}", played.stdout);
@@ -118,7 +120,7 @@ fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
             stage.play(&[&words[..], &["--allow-inconclusive"]].concat()).exits(0);
         }
     }
-    // One run of one trial each is no test at all.
+    // One run of one trial on each side allows no test.
     let [base, other] = ["base", "other"].map(|name| runs_of(&stage, name, &[1.0], 0.0));
     for side in [&base, &other] {
         fs::remove_dir_all(side.join("run-0/trials/002")).unwrap();
@@ -158,7 +160,7 @@ fn a_void_side_ends_with_its_own_code() {
     let words = ["compare", base, other, "--metric", "generator.cpu_pct", "--gate", "5%"];
     let played = stage.play(&words).exits(6);
     assert!(played.stdout.contains("2 of 8 trials are void and left out"), "{}", played.stdout);
-    // With them, the two are compared by all of their runs, and the output says so.
+    // With --accept, all runs of the two are compared, and the output says so.
     let played = stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
     for words in [
@@ -174,7 +176,8 @@ fn a_void_side_ends_with_its_own_code() {
     assert_eq!(json["sides"][1]["verdict"], "void", "the verdict stays");
 }
 
-/// Found on a busy machine, where all runs of `compare --play` were void: it was told to compare runs of one experiment.
+/// Regression on a busy machine: when all runs of `compare --play` were void, the error asked for
+/// runs of one experiment.
 #[test]
 fn a_side_that_is_void_throughout_is_no_bad_argument() {
     let stage = Stage::new();
@@ -192,13 +195,13 @@ fn a_side_that_is_void_throughout_is_no_bad_argument() {
         let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
         assert!(text.contains(said), "no {said} in\n{}", played.stdout);
     }
-    // Accepted, they are compared: 20 % more, on runs that take turns.
+    // With --accept, the runs are compared in pairs: 20 % more.
     let played = stage.play(&[&words[..], &["--accept"]].concat()).exits(0);
     assert!(played.stdout.contains("20 % higher") && played.stdout.contains("--accept"), "{}", played.stdout);
     stage.play(&[&words[..], &["--accept", "--gate", "5%"]].concat()).exits(5);
 }
 
-/// Two experiments on the echo server, of which one is slower by `delay`, with a step of this name.
+/// Writes an experiment on the echo server with this delay and a step of this name.
 fn experiment(stage: &Stage, name: &str, delay: &str, step: &str) -> String {
     let text = format!(
         "title = \"turns\"\nasks = \"?\"\n[target]\nuse = \"echo\"\nwith = {{ delay = \"{delay}\" }}\n[load]\nagents = 2\n\
@@ -218,7 +221,7 @@ fn turns_are_played_until_the_gate_decides() {
         words.map(str::to_owned).collect()
     };
     let play = |words: Vec<String>| stage.play(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    // Twenty times as slow: three turns are enough.
+    // The slower side takes twenty times as long: three turns are enough.
     let more = ["--turns", "3", "--at-most", "24", "--metric", "latency_us.p50"];
     let played = play(words(&base, &slower, &out, &more)).exits(5);
     assert_eq!(fs::read_dir(out.join("candidate")).unwrap().count(), 3, "{}", played.stderr);
@@ -231,17 +234,17 @@ fn turns_are_played_until_the_gate_decides() {
         json["looks"].as_array().unwrap().iter().map(one).collect()
     };
     assert_eq!(looks(&out), [(3, 0.05 / 64.0)], "what was spent is written down");
-    // A figure that only one of them has is never decided.
+    // A figure that only one side has is never decided.
     let (other, out) = (experiment(&stage, "other", "5ms", "fetch"), stage.path().join("open"));
     let more = ["--turns", "2", "--at-most", "3", "--metric", "operations.get.latency_us.p50"];
     let played = play(words(&base, &other, &out, &more)).exits(7);
     played.says(&["turn 2 of 3: base", "after 2 turns the gate is inconclusive", "going on to 3"]);
-    // What was played counts: nothing is left to play, and the last look is taken again.
+    // Earlier runs count: no turn is left to play, and the last look is repeated.
     let again = play(words(&base, &other, &out, &[&more[..], &["--allow-inconclusive"]].concat())).exits(0);
     assert!(!again.stderr.contains("turn "), "{}", again.stderr);
     let taken = looks(&out);
     assert!(taken.len() == 2 && (taken.iter().map(|look| look.1).sum::<f64>() - 0.05).abs() < 1e-12, "{taken:?}");
-    // With another plan nothing is left for further looks at these runs.
+    // With another plan, nothing of the error rate is left for further looks at these runs.
     let further = ["--turns", "2", "--at-most", "2", "--metric", "latency_us.p50"];
     let played = play(words(&base, &other, &out, &further));
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -255,7 +258,8 @@ fn turns_are_played_until_the_gate_decides() {
 #[test]
 fn a_void_turn_is_played_again_twice_and_kept_aside() {
     let stage = Stage::new();
-    // One agent begins 20 operations of 50 ms in a second, and all others are dropped, which voids the trial.
+    // One agent makes 20 operations of 50 ms in a second, and the others are dropped, which voids
+    // the trial.
     let base = experiment(&stage, "base", "50ms", "get");
     let text = fs::read_to_string(&base).unwrap().replace("agents = 2", "agents = 1\nrate = 1000\nbacklog = 1");
     fs::write(&base, text).unwrap();
@@ -270,7 +274,8 @@ fn a_void_turn_is_played_again_twice_and_kept_aside() {
     assert!(!played.stdout.contains("--play"), "it is what was played: {}", played.stdout);
 }
 
-/// Found in a review: SIGTERM ended the comparison alone, and its run loaded and broke the target on.
+/// Regression from a review: SIGTERM ended only the comparison, while its run went on with load and
+/// faults.
 #[test]
 fn a_comparison_that_is_ended_or_killed_ends_the_run_that_it_plays() {
     let stage = Stage::new();

@@ -1,8 +1,10 @@
-//! How agents are connected, from the experiment file to the records: kept and shared, or made for each operation.
+//! Connections of agents, from the experiment file to the records: kept and shared, or made for
+//! each operation.
 
 use crate::stage::{Stage, number};
 
-/// Operations that were `ok`, and connections that the generator counted, of a load at a rate: all of it is known beforehand.
+/// Returns the `ok` operations, and the connections that the generator counted, of a load at a
+/// rate. Both are known beforehand.
 fn played(load: &str) -> (f64, u64) {
     let stage = Stage::new();
     let file = stage.file(

@@ -1,4 +1,4 @@
-//! `plimsoll contents` over run folders that were made, not played, from the golden run.
+//! `plimsoll contents` on run folders that the test makes from the golden run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::stage::{Stage, root};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
-/// A run folder with what the page needs.
+/// Makes a run folder with the files that the page needs.
 fn made(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     for file in ["plan.json", "analysis.json"] {
@@ -32,7 +32,7 @@ fn one_page_links_the_reports_of_all_runs_in_the_order_given() {
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(text.matches("<section class=\"run\"").count(), 2, "one was given twice");
 
-    // A folder of runs stands for its runs, by name; a page elsewhere finds its way back.
+    // A folder of runs lists its runs, by name. A page elsewhere has links that lead back.
     let elsewhere = stage.path().join("pages");
     fs::create_dir(&elsewhere).unwrap();
     let out = elsewhere.join("all.html");

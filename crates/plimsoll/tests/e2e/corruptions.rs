@@ -1,5 +1,5 @@
-//! Run folders that were damaged at random: whatever stands in one, its readers end, say what is wrong, and never call a trial
-//! better than it was for evidence that is lost.
+//! Run folders with random damage. Readers of a damaged folder end, name the problem, and never
+//! give a trial a better verdict because evidence is lost.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stderr,
@@ -19,11 +19,13 @@ use record::results::Trust;
 use crate::machine;
 use crate::stage::{Stage, json, root};
 
-/// How many, unless `PLIMSOLL_TEST_CORRUPTIONS` says otherwise.
+/// Number of corruptions, unless `PLIMSOLL_TEST_CORRUPTIONS` is set.
 const CORRUPTIONS: u64 = 60;
-/// So many are read by a process each, and of the others every tenth; the rest by the same code in this process.
+/// Number of corruptions that are read by a separate process. After these, every tenth is; the rest
+/// are read by the same code in this process.
 const BY_PROCESS: u64 = 40;
-/// A reader that takes longer hangs. Long, because a busy machine is no bug.
+/// Time limit of a reader, after which it counts as hung. It is long because the machine may be
+/// busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const LAB: &str = "[lab]\nhosts = 2\nmeasure_storage = false\n";
@@ -49,7 +51,7 @@ at   = "2s"
 for  = "500ms"
 "#;
 
-/// What a run folder holds that is read again.
+/// Files of a run folder that are read again.
 const RECORDS: [&str; 13] = [
     "plan.json",
     "environment.json",
@@ -66,11 +68,11 @@ const RECORDS: [&str; 13] = [
     "trials/001/history.jsonl",
 ];
 
-/// Those without which a finished trial cannot be believed, whatever was in them.
+/// Files without which a finished trial cannot be valid.
 const EVIDENCE: [&str; 6] =
     ["load.hlog", "outcomes.csv", "attempts.csv", "samples.csv", "generator.csv", "events.jsonl"];
 
-/// Numbers that no clock shows and no count reaches.
+/// Numbers that no clock shows and no counter reaches.
 const NUMBERS: [&str; 12] = [
     "4294967296",
     "1e15",
@@ -86,7 +88,7 @@ const NUMBERS: [&str; 12] = [
     "0.000000001",
 ];
 
-/// What is done to a record.
+/// Kinds of damage to a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Damage {
     BitFlips,
@@ -113,7 +115,7 @@ const DAMAGES: [Damage; 9] = [
 ];
 
 impl Damage {
-    /// Whether evidence is gone, and none put in its place.
+    /// Whether the damage removes evidence without replacing it.
     fn removes(self) -> bool {
         matches!(self, Self::Cut | Self::Deleted | Self::Emptied)
     }
@@ -157,7 +159,7 @@ impl Damage {
     }
 }
 
-/// One of the numbers in a text replaced.
+/// Replaces a random number in a text.
 fn with_number(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
     let starts: Vec<usize> =
@@ -167,20 +169,20 @@ fn with_number(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     [&bytes[..start], NUMBERS[random.usize(..NUMBERS.len())].as_bytes(), &bytes[end..]].concat()
 }
 
-/// What a reader came to.
+/// Result of a reader.
 #[derive(Debug)]
 enum Came {
-    /// It read the folder, to this verdict if it says one.
+    /// The reader read the folder, and perhaps reached a verdict.
     Read(Option<Trust>),
-    /// It said what is wrong.
+    /// The reader named the problem.
     Named(String),
     Panicked(String),
     Hung,
-    /// Neither of these: no exit code that is documented, or an error without words.
+    /// Another result: an undocumented exit code, or an error without a text.
     Odd(String),
 }
 
-/// Reads a damaged folder by a process of its own.
+/// Reads a damaged folder in a separate process.
 fn by_process(stage: &Stage, command: &str, intact: &Path, damaged: &Path) -> Came {
     let page = damaged.with_file_name("contents.html");
     let (intact, path, page) = (intact.to_str().unwrap(), damaged.to_str().unwrap(), page.to_str().unwrap());
@@ -189,7 +191,7 @@ fn by_process(stage: &Stage, command: &str, intact: &Path, damaged: &Path) -> Ca
         "contents" => vec!["contents", path, "--out", page],
         command => vec![command, path],
     };
-    // Files, so that nobody has to read along.
+    // Output goes to files, so that no reader of a pipe is needed.
     let said = ["stdout", "stderr"].map(|name| stage.path().join(name));
     let to = |index: usize| Stdio::from(fs::File::create(&said[index]).unwrap());
     let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
@@ -222,14 +224,14 @@ fn by_process(stage: &Stage, command: &str, intact: &Path, damaged: &Path) -> Ca
             Ok(Some(results)) => Came::Read(Some(results.verdict.is)),
             other => Came::Odd(format!("exit 0 and no results: {other:?}")),
         },
-        // What is compared or listed is void or violated, and that has been read.
+        // A comparison or list may be void or violated, but it has been read.
         Some(0 | 5 | 6) => Came::Read(None),
         Some(1 | 2) if errors.starts_with("plimsoll: ") => Came::Named(errors),
         _ => Came::Odd(format!("{status}: {errors}")),
     }
 }
 
-/// The same as `analyze`, `compare` and `history`, in this process.
+/// Does the same as `analyze`, `compare` and `history`, in this process.
 fn in_process(command: &str, intact: &Path, damaged: &Path) -> Came {
     let (command, intact, damaged) = (command.to_owned(), intact.to_path_buf(), damaged.to_path_buf());
     let (sender, came) = channel();
@@ -288,7 +290,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A run of one trial, played to its end.
+/// Plays a run of one trial to its end.
 fn recorded(stage: &Stage) -> PathBuf {
     let turn = machine::turn();
     let file = stage.file("damaged.toml", format!("{RUN}{}", if turn.is_some() { LAB } else { "" }));
@@ -299,14 +301,14 @@ fn recorded(stage: &Stage) -> PathBuf {
     stage.run_folder()
 }
 
-/// What came of all corruptions.
+/// Results of all corruptions.
 #[derive(Default)]
 struct Counts {
     panics: u64,
     hangs: u64,
     named: u64,
     read: u64,
-    /// Those that speak against the readers, in words.
+    /// Descriptions of wrong results.
     wrong: Vec<String>,
 }
 
@@ -349,7 +351,7 @@ fn no_damaged_record_hangs_or_breaks_a_reader_or_makes_a_verdict_better() {
     let mut random = fastrand::Rng::with_seed(number);
     let mut counts = Counts::default();
     for index in 0..number {
-        // Each record meets each damage in turn; the reader is drawn.
+        // Records take turns; the damage and the reader are drawn at random.
         let (file, damage) = (RECORDS[index as usize % RECORDS.len()], DAMAGES[random.usize(..DAMAGES.len())]);
         let command = ["analyze", "analyze", "show", "compare", "history", "contents"][random.usize(..6)];
         let damaged = stage.path().join("damaged");
@@ -370,12 +372,13 @@ fn no_damaged_record_hangs_or_breaks_a_reader_or_makes_a_verdict_better() {
         fs::remove_dir_all(&damaged).unwrap();
     }
     let Counts { panics, hangs, named, read, wrong } = counts;
-    // For `make siege`.
+    // `make siege` reads this line.
     println!("campaign: corruptions={number} panics={panics} hangs={hangs} named_errors={named} read={read}");
     assert_eq!(wrong, [""; 0], "seed {number}");
 }
 
-/// The folder of a later version: whoever reads it says so, instead of reading it as if it were of today.
+/// A folder of a later version. Every reader refuses it, instead of reading it as if it were of
+/// this version.
 #[test]
 fn a_later_format_is_refused_by_every_reader() {
     let stage = Stage::new();

@@ -1,4 +1,5 @@
-//! Cost of a real lab: the CPU that its host really used, the cycles that were really completed, and its profile's watts and price.
+//! Cost of a real lab, from measured figures: the CPU that its host used, completed cycles, and the
+//! watts and price of its profile.
 
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ fn a_lab_with_watts_and_a_price_has_a_cost_and_one_without_says_what_it_lacks() 
     let Some(_turn) = machine::turn() else { return };
     let (stage, file) = stage("hosts = 1\nprofile = \"metered\"\nspeed = 0.5", "");
     stage.file("profiles/metered.toml", METERED);
-    // Half the speed: four seconds for each two.
+    // At half the speed, two seconds of work take four.
     let played = stage.run(&[&file, "--set", "load.time=2s", "--set", "load.warmup=500ms"]).exits(0).json();
     let trial = &played["trials"][0];
     let (cost, host) = (&trial["cost"], &trial["hosts"][0]);
@@ -29,7 +30,7 @@ fn a_lab_with_watts_and_a_price_has_a_cost_and_one_without_says_what_it_lacks() 
         |value: f64, known: f64| assert!((value / known - 1.0).abs() < 1e-9, "{value} and not {known}: {cost:#}");
     let cycles_per_s = number(trial, "/throughput/cycles_per_s") / 0.5;
     near(number(cost, "/joules_per_cycle"), watts / cycles_per_s);
-    // CHF 631.152 over two years of 31,557,600 s are a hundred-thousandth a second.
+    // CHF 631.152 over two years of 31,557,600 s each are CHF 0.00001 per second.
     near(number(cost, "/price_per_million_cycles"), 10.0 / cycles_per_s);
     assert_eq!((&cost["currency"], &cost["lacks"]), (&"CHF".into(), &Value::Null));
     let whole = number(trial, "/with_warmup/cycles_per_s") / 0.5;

@@ -1,4 +1,5 @@
-//! The court's case register for real: members on Mnesia on hosts of their own behind a real balancer. Needs root.
+//! The court's case register: members with Mnesia on separate hosts behind a real balancer. Needs
+//! root.
 use std::fs;
 use std::process::Command;
 
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::machine;
 use crate::stage::{Stage, root};
 
-/// Clerks who create, browse, modify and delete; the modes, and whatever else.
+/// Returns an experiment with clerks who create, browse, modify and delete. `with` are the target's
+/// parameters, and `more` is appended.
 fn experiment(with: &str, time: &str, more: &str) -> String {
     let case = "/cases/case-{agent}-{seq}";
     let document = "{{\"party\":\"party-{agent}-{seq}\",\"text\":\"{bytes:50}\"}}";
@@ -65,12 +67,12 @@ fn clerks_read_what_they_wrote_where_writes_wait_for_all_members() {
             "{proxy}: {found}"
         );
         assert_eq!(found["replicas"].as_array().unwrap().len(), 3, "the balancer holds nothing");
-        // Request by request, each member in its turn.
+        // The balancer sends each request to the next member.
         let bytes = |name: &str| {
             let hosts = trial["hosts"].as_array().unwrap();
             hosts.iter().find(|host| host["name"] == name).and_then(|host| host["net_bytes"].as_f64())
         };
-        // A host that had no time for its samples tells nothing.
+        // A host without CPU time for its samples has no figures.
         let (least, most) = ["m1", "m2", "m3"]
             .into_iter()
             .filter_map(bytes)
@@ -100,7 +102,7 @@ fn what_lags_behind_is_a_wrong_answer_and_nothing_else() {
 fn a_split_brain_is_told_in_the_members_own_words() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
-    // Longer than the 10 s after which Erlang gives a silent node up.
+    // Longer than the 10 s after which Erlang declares a silent node down.
     let cut = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"m1\"\nat = \"1s\"\nfor = \"13s\"\n";
     let with = "write = \"transaction\", read = \"async_dirty\", copies = \"ram\"";
     let file = stage.file("court.toml", experiment(with, "19s", cut));
@@ -108,14 +110,14 @@ fn a_split_brain_is_told_in_the_members_own_words() {
     let trial = only_trial(&results);
     let said = trial["said"].as_array().unwrap();
     assert!(said.iter().any(|said| said["text"] == "inconsistent_database" && said["alarming"] == true), "{said:?}");
-    // On a busy machine the trial is void besides.
+    // On a busy machine the trial may also be void.
     assert!(trial["verdict"]["rules"].to_string().contains("alarming_log"), "{}", trial["verdict"]);
     let reasons = trial["verdict"]["reasons"].to_string();
     assert!(reasons.contains("said") && reasons.contains("inconsistent_database"), "{reasons}");
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A stage on which the register has no balancer: clients go to the members themselves.
+/// Returns a stage whose register has no balancer: clients use the members directly.
 fn without_balancer() -> Stage {
     let stage = Stage::new().with_targets("targets");
     let targets = stage.path().join("targets");
@@ -132,7 +134,8 @@ fn without_balancer() -> Stage {
 #[test]
 fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
     let Some(_turn) = machine::turn() else { return };
-    // Those who stay must outlast the member's restart, which takes seconds on a busy machine.
+    // Clerks without failover must outlast the member's restart, which takes seconds on a busy
+    // machine.
     for (failover, time) in [("none", "20s"), ("next", "7s")] {
         let stage = without_balancer();
         let file = stage.file(
@@ -157,7 +160,7 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
         let begun_s = at(|what| matches!(what, What::FaultBegun { .. }));
         let healed_s = at(|what| matches!(what, What::FaultHealed { .. }));
         let history = record::lines::read::<HistoryEntry>(&folder.history()).unwrap().items;
-        // Every third agent goes to the second member.
+        // Every third agent uses the second member.
         let while_dead = |line: &&HistoryEntry| line.at_s > begun_s + 1.0 && line.at_s < healed_s;
         let of_dead = |line: &&HistoryEntry| line.agent.is_some_and(|agent| agent % 3 == 2);
         let (theirs, others): (Vec<_>, Vec<_>) = history.iter().filter(while_dead).partition(of_dead);
@@ -171,7 +174,7 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
             assert!(ok(&theirs) > 10, "{}", trial["outcomes"]);
             assert!(refused <= 2, "each goes on at once: {}", trial["attempt_results"]);
         }
-        // Whoever has stayed is served again.
+        // Agents that stayed are served again.
         let is_served = |line: &HistoryEntry| line.at_s > healed_s && line.outcome == Outcome::Ok;
         assert!(history.iter().filter(of_dead).any(is_served), "{failover}: {}", trial["outcomes"]);
         assert_eq!(stage.leftovers(), [""; 0]);
@@ -192,7 +195,7 @@ fn loads_on_one_start_of_the_register_find_no_case_of_the_load_before() {
     assert_eq!(shared(&trials[0]), None);
     assert_eq!(shared(&trials[1]), Some(serde_json::json!({ "of": "001", "reset": true })));
     for trial in trials {
-        // Each load makes cases of the same names.
+        // Each load makes cases with the same names.
         let (outcomes, found) = (&trial["outcomes"], &trial["consistency"]);
         assert!(outcomes["ok"].as_u64().unwrap() > 0, "{outcomes}");
         assert_eq!((&outcomes["failed"], &outcomes["wrong"]), (&Value::from(0), &Value::from(0)), "{outcomes}");

@@ -1,11 +1,13 @@
-//! The name service's crash, on the real Erlang service, short: what is lost with each place of keeping names.
+//! The name service's crash on the real Erlang service, in a short form: the names lost with each
+//! way of keeping them.
 
 use serde_json::Value;
 
 use crate::stage::{Stage, number};
 
 const CRASH: &str = "experiments/03-name-service-crash.toml";
-/// The server stays away for a while, so that every client notices: on a busy machine none may be waiting for an answer when it dies.
+/// The server stays away for a while, so that every client notices. On a busy machine it may happen
+/// that no client waits for an answer when the server dies.
 const SHORT: [&str; 12] = [
     "--set",
     "target.with.restart_pause_ms=100",

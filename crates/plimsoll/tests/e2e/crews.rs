@@ -1,4 +1,5 @@
-//! A target that is a tree of programs with folders of its own on each host, and whose operations are programs on the members' hosts.
+//! A target with several programs and folders on each host. Its operations are programs on the
+//! members' hosts.
 
 use record::folder::RunFolder;
 use record::rows::{self, ProgramSample};
@@ -43,7 +44,7 @@ fn events(stage: &Stage) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What the hook `inspect` said after the load.
+/// Returns the answer of the hook `inspect` after the load.
 fn inspected(stage: &Stage) -> Value {
     let said = events(stage).into_iter().rfind(|event| event["event"] == "inspected").unwrap();
     said["says"].clone()

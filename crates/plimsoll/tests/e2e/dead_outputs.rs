@@ -1,5 +1,5 @@
-//! Output that nobody reads any more: a closed terminal, a full disk, a reader that has ended. A run ends like an interrupted one, and what
-//! only prints ends quietly.
+//! Lost outputs: a closed terminal, a full disk, a reader that has ended. A run ends like an
+//! interrupted run, and a command that only prints ends quietly.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -20,7 +20,7 @@ fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// A terminal: the end that shows it, and the end that programs write to.
+/// Returns the two ends of a terminal: the end that shows it, and the end to which programs write.
 fn terminal() -> (OwnedFd, File) {
     let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&shown).unwrap();
@@ -31,7 +31,7 @@ fn terminal() -> (OwnedFd, File) {
     (shown, written)
 }
 
-/// The words of a run that nobody would wait for.
+/// Returns the arguments of a run that is too long to wait for.
 fn long_run(stage: &Stage) -> Vec<String> {
     let runs = stage.runs().display().to_string();
     ["run", FIRST, "--set", "load.time=10m", "--out", &runs, "--accept"].map(str::to_owned).to_vec()
@@ -42,7 +42,7 @@ fn begin(stage: &Stage, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> P
     stage.start_with(&words.iter().map(String::as_str).collect::<Vec<_>>(), stdout, stderr)
 }
 
-/// It was interrupted while the load ran, and everything is in order.
+/// Checks that the run was interrupted under load and ended in good order.
 fn ended_in_order(stage: &Stage, playing: Playing) {
     let played = playing.wait().exits(130);
     let run = stage.run_folder();
@@ -91,7 +91,7 @@ fn a_run_whose_both_outputs_go_to_head_is_interrupted() {
     let stage = Stage::new();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut playing = begin(&stage, writer.try_clone().unwrap(), writer);
-    // The path of the run folder.
+    // Read the line with the path of the run folder.
     let mut first = [0; 1];
     while first != *b"\n" {
         reader.read_exact(&mut first).unwrap();
@@ -114,7 +114,7 @@ fn a_run_whose_terminal_is_closed_is_interrupted() {
 #[test]
 fn a_run_that_loses_its_controlling_terminal_is_interrupted() {
     let mut stage = Stage::new();
-    // As a shell has it: the kernel sends SIGHUP when the terminal goes.
+    // As in a shell, the kernel sends SIGHUP when the terminal closes.
     stage.within("exec setsid --ctty --wait \"$@\" <&2", std::path::Path::new("/"));
     let (shown, written) = terminal();
     let mut playing = begin(&stage, written.try_clone().unwrap(), written);
@@ -131,7 +131,7 @@ fn a_run_under_nohup_outlives_a_hangup() {
     playing.wait_for_load(Duration::ZERO);
     playing.signal("HUP");
     playing.signal("INT");
-    // Had the first counted, the second would be the one that ends it at once.
+    // If the hangup counted as a request, the interrupt would end the run at once.
     playing.wait().exits(130).says(&["stopping gracefully"]);
 }
 
@@ -141,7 +141,7 @@ fn a_hit_whose_terminal_is_closed_is_interrupted() {
     let (server, url) = echo(&stage, &[]);
     let (shown, written) = terminal();
     let playing = stage.start_with(&["hit", &url, "-c", "2", "-t", "10m"], written.try_clone().unwrap(), written);
-    // Its view has begun.
+    // The live view has begun.
     let mut shown = File::from(shown);
     let mut seen = Vec::new();
     until("the view is drawn", || {

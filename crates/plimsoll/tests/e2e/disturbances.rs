@@ -1,5 +1,5 @@
-//! Disturbances planted on purpose, each of which must change the verdict, for the reason that it is. What an undisturbed run
-//! comes to on this machine is not for a test to say; that nothing but the machine is blamed, is.
+//! Planted disturbances. Each must change the verdict, for the right reason. An undisturbed run may
+//! get any verdict on this machine, but only for reasons of the machine.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::machine;
 use crate::stage::{KilledAtEnd, Stage, children, json, number, root, until};
 
-/// What any other load of this machine may bring about.
+/// Rules that any other load on this machine may trigger.
 const MACHINES: [&str; 8] = [
     "delayed",
     "few_operations",
@@ -19,11 +19,11 @@ const MACHINES: [&str; 8] = [
     "generator_stall",
     "generator_throttled",
     "littles_law",
-    // Others beside it come and go.
+    // Other loads on the machine come and go.
     "no_steady_state",
 ];
 
-/// A load of `agents` for six seconds on the built-in server.
+/// Returns an experiment with a load of `agents` for six seconds on the built-in server.
 fn experiment(agents: u32, more: &str) -> String {
     format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\nwith = {{ delay = \"1ms\" }}\n[load]\nagents = {agents}\ntime = \"6s\"\n\
@@ -31,14 +31,14 @@ fn experiment(agents: u32, more: &str) -> String {
     )
 }
 
-/// The rules that spoke against the run, and their reasons.
+/// Returns the rules that were triggered, with their reasons.
 fn rules(results: &Value) -> Vec<(String, String)> {
     let texts =
         |key: &str| results["verdict"][key].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
     texts("rules").zip(texts("reasons")).collect()
 }
 
-/// The reason of that rule, which must have spoken.
+/// Returns the reason of a rule, which must have been triggered.
 #[track_caller]
 fn reason(results: &Value, rule: &str) -> String {
     let rules = rules(results);
@@ -46,7 +46,7 @@ fn reason(results: &Value, rule: &str) -> String {
     found.unwrap_or_else(|| panic!("no {rule} in {rules:?}")).1.clone()
 }
 
-/// Busy loops, each on one CPU, until dropped.
+/// Starts a busy loop on each of these CPUs, until dropped.
 fn hogs_on(cpus: &[u32]) -> Vec<KilledAtEnd> {
     let hog = |cpu: &u32| {
         let mut line = Command::new("taskset");
@@ -56,7 +56,7 @@ fn hogs_on(cpus: &[u32]) -> Vec<KilledAtEnd> {
     cpus.iter().map(hog).collect()
 }
 
-/// CPUs that a process's threads of this name may use.
+/// Returns the CPUs that a process's threads of this name may use.
 fn cpus_of(pid: u32, thread: &str) -> Option<Vec<u32>> {
     let mut tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok).map(|task| task.path());
     let task = tasks.find(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread))?;
@@ -101,7 +101,7 @@ fn busy_loops_on_every_cpu_delay_operations_and_are_noted() {
 fn a_hog_on_the_generators_own_cpu_is_found_there() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
-    // Without a delay, and with many agents, the generator wants all of its CPU.
+    // Without a delay and with many agents, the generator needs all of its CPU.
     let text = experiment(64, "").replace("1ms\" }", "0s\" }\n[lab]\nhosts = 1\ngenerator_cpus = 1");
     let file = stage.file("own.toml", text);
     let mut playing = stage.start_run(&[&file]);
@@ -141,7 +141,7 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
             0.0,
             "the answers were there, and nobody had looked"
         );
-        // On a busy machine it lacked CPU time, too.
+        // On a busy machine it may lack CPU time instead.
         let limit = &results["trials"][0]["generator"]["limit"];
         assert!(limit == "lateness" || limit == "cpu", "{limit}");
     }

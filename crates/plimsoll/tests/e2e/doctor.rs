@@ -1,4 +1,4 @@
-//! `plimsoll doctor` from outside. What it would change is only ever changed in a recorded machine, never in this one.
+//! `plimsoll doctor` as a program. The tests change only recorded machines, never this one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::stage::{Played, Stage, root};
 const QUEUE: &str = "proc/sys/net/core/somaxconn";
 const GOVERNOR: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor";
 
-/// The recorded machine `bad`, as files in this folder.
+/// Writes the files of the recorded machine `bad` into this folder.
 fn bad_machine(folder: &Path) -> String {
     let recorded = fs::read_to_string(root().join("crates/doctor/tests/machines/bad.txt")).unwrap();
     for file in recorded.split("\n== ").skip(1) {
@@ -65,7 +65,7 @@ fn an_experiment_is_held_against_the_machine() {
         (one("open files"), one("local ports"))
     };
     assert_eq!(agents("load.agents=200"), ("good".into(), "notice".into()));
-    // On the loopback there are more addresses to connect from than the one.
+    // The loopback network has more than one address to connect from.
     assert_eq!(agents("load.agents=8000"), ("bad".into(), "good".into()));
     stage.play(&["doctor", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
     stage.play(&["doctor", "--set", "load.agents=1"]).exits(2);
@@ -85,7 +85,7 @@ fn fixes_are_shown_made_and_undone() {
     assert!(fixed.contains(&format!("/{QUEUE}: 128 -> 4096 … done")), "{fixed}");
     assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("4096".to_owned(), "performance".to_owned()));
     assert!(stage.path().join("registry/plimsoll/doctor.undo").is_file());
-    // A run that tidies up after others leaves the record alone.
+    // `clean` does not remove the record of the changes.
     stage.play(&["clean"]).exits(0);
     let again = stage.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
     assert!(again.contains("nothing that --fix could change"), "{again}");
@@ -97,7 +97,7 @@ fn fixes_are_shown_made_and_undone() {
     assert_eq!(nothing, "nothing is to be undone\n");
 }
 
-/// A copy of the program where another user can read it. Gone when dropped.
+/// Copy of the program that another user can read. Removed when dropped.
 struct ForNobody(PathBuf);
 
 impl Drop for ForNobody {
@@ -117,7 +117,7 @@ fn who_is_not_root_is_given_the_commands() {
     fs::set_permissions(&nobody.0, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap();
     fixture::copy_program(env!("CARGO_BIN_EXE_plimsoll"), nobody.0.join("plimsoll"));
-    // Even of what anybody may write, nothing is changed.
+    // Nothing is changed, even if all users can write the files.
     let machine = bad_machine(&nobody.0.join("machine"));
     assert!(Command::new("chmod").args(["-R", "a+rwX", &machine]).status().unwrap().success());
     let play = |words: &[&str]| {

@@ -1,5 +1,6 @@
-//! The documents keep their word: every TOML block that looks like an experiment has a plan, the template of a target is a
-//! target that runs, the code that CONTRIBUTING gives calls what there is, and the tutorial can be typed.
+//! Documents that tests can check: every TOML block that looks like an experiment has a plan, the
+//! template of a target runs, the code in CONTRIBUTING calls existing items, and the tutorial's
+//! commands work.
 
 mod tutorial;
 
@@ -9,7 +10,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::stage::{Stage, number, root};
 
-/// The blocks of one language in a Markdown file.
+/// Returns the blocks of one language in a Markdown file.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let begins = format!("```{language}\n");
     text.split(&begins).skip(1).filter_map(|rest| rest.split("```").next()).collect()
@@ -23,11 +24,11 @@ fn experiments_in_the_documents_have_a_plan() {
         ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/protocols.md", "docs/ssh-hosts.md", "docs/ci.md"]
     {
         let text = fs::read_to_string(root().join(document)).unwrap();
-        // An excerpt is read in `crates/experiment/tests/docs.rs`.
-        // `store` stands for any target that has folders on tiers.
+        // `crates/experiment/tests/docs.rs` reads excerpts. `store` is an example of a target with
+        // folders on tiers.
         let is_whole = |block: &&str| block.contains("[target]") && !block.contains("use = \"store\"");
         for block in blocks(&text, "toml").into_iter().filter(is_whole) {
-            // `link_down` is what the reader of CONTRIBUTING is about to write.
+            // The reader of CONTRIBUTING is about to write `link_down`.
             let file = stage.file("block.toml", block.replace("kind = \"link_down\"", "kind = \"link_flap\""));
             stage.play(&["check", &file]).exits(0);
             checked += 1;
@@ -60,14 +61,15 @@ fn the_template_is_a_target_that_runs() {
     assert_eq!(results["trials"][0]["faults"][0]["name"], "killed");
 }
 
-/// All Rust files of a folder, one after the other.
+/// Returns the text of all Rust files of a folder.
 fn code_below(folder: &str) -> String {
     let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     files.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Nothing compiles it: what it imports has to be imported in the same words by a file beside it.
+/// The code in CONTRIBUTING is not compiled. A neighbouring file must import everything that it
+/// imports, in the same words.
 #[test]
 fn the_code_in_contributing_imports_and_calls_what_there_is() {
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
@@ -91,7 +93,7 @@ fn the_code_in_contributing_imports_and_calls_what_there_is() {
     }
 }
 
-/// Every text in a YAML document.
+/// Collects every text in a YAML document.
 fn texts(yaml: &Yaml, found: &mut Vec<String>) {
     match yaml {
         Yaml::String(text) => found.push(text.clone()),
@@ -140,7 +142,7 @@ fn the_action_has_the_inputs_that_the_recipes_give_it() {
     assert!(given >= 6, "{given}");
 }
 
-/// The words of a line as a shell would see them, without what it would do with the output.
+/// Splits a line into words as a shell does, without redirections and comments.
 fn shell_words(line: &str) -> Vec<String> {
     let line = line.split([';', '>', '|', '#']).next().unwrap_or_default();
     let parts = line.split('\'').enumerate();

@@ -1,4 +1,5 @@
-//! `plimsoll export` of the golden run, and of a load on the echo server: what other programs read is what was recorded.
+//! `plimsoll export` of the golden run, and live metrics of a load on the echo server: other
+//! programs get the recorded figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +11,7 @@ use crate::stage::{Stage, json, number, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
-/// Rows of a table without cells in quotes, by column.
+/// Parses a table without quoted cells. Returns its rows by column.
 fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines();
     let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -62,7 +63,8 @@ fn each_trial_has_the_figures_of_its_results() {
     }
 }
 
-/// A parser of the format, as far as it goes here: families in one piece, times that rise, and the end.
+/// Parses the format as far as this test needs: each family in one piece, rising times, and the end
+/// mark.
 #[test]
 fn openmetrics_are_whole_and_count_what_was_done() {
     let stage = Stage::new();
@@ -147,7 +149,7 @@ fn a_page_follows_a_run_and_becomes_its_report() {
     let mut page = String::new();
     ask(&format!("/{path}"), "").read_to_string(&mut page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<h1>First run</h1>"), "{page}");
-    // A reader that stops, and one that reads to the end of the run.
+    // One reader that stops, and one that reads to the end of the run.
     let stopped = ask(&format!("/{path}events"), "");
     let mut bytes = Vec::new();
     ask(&format!("/{path}events"), "Accept-Encoding: gzip\r\n").read_to_end(&mut bytes).unwrap();
@@ -155,7 +157,7 @@ fn a_page_follows_a_run_and_becomes_its_report() {
     drop(stopped);
     let body = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let mut events = String::new();
-    // Streams of events have no end of their own.
+    // The compressed stream of events has no end mark.
     let _ = flate2::read::GzDecoder::new(&bytes[body..]).read_to_string(&mut events);
     let all = |name: &str| -> Vec<serde_json::Value> {
         let mark = format!("event: {name}\ndata: ");
@@ -172,7 +174,7 @@ fn a_page_follows_a_run_and_becomes_its_report() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A panel of a name that nothing writes would stay empty for ever.
+/// A panel for a name that is never written would stay empty.
 #[test]
 fn the_dashboard_shows_what_is_exported() {
     let stage = Stage::new();
@@ -185,7 +187,7 @@ fn the_dashboard_shows_what_is_exported() {
             let (name, rest) = query[query.find("plimsoll_").unwrap()..].split_once('{').unwrap();
             let sample = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
             let sample = sample.unwrap_or_else(|| panic!("no {name}"));
-            // What is asked of a label is asked of one that there is, or of one that may be empty.
+            // A query may use only labels that exist, or labels that may be empty.
             for label in rest.split_once('}').unwrap().0.split(", ").filter(|label| !label.ends_with("=\"\"")) {
                 let label = label.split(['=', '~']).next().unwrap();
                 assert!(sample.contains(&format!("{label}=\"")), "{query}: no {label} in {sample}");
@@ -200,7 +202,8 @@ fn the_dashboard_shows_what_is_exported() {
     assert!(asked > 10, "{asked}");
 }
 
-/// What is in such a file, the tests of its writer read again; here, that it has all columns of the CSV and the figures' bytes.
+/// The writer's own tests check the content of a file. This test checks that it has the columns of
+/// the CSV and the bytes of figures.
 #[test]
 fn parquet_has_the_columns_of_the_csv() {
     let stage = Stage::new();

@@ -1,5 +1,6 @@
-//! Every fault on virtual hosts, as its clients feel it: service breaks off or slows down while it lasts, and is back after it
-//! was healed. Many faults share a lab, one after the other, for a lab each would take long.
+//! Faults on virtual hosts, as clients feel them: service breaks or slows down during the fault,
+//! and is back after healing. Many faults share a lab, one after the other, because a lab for each
+//! would take long.
 
 use std::path::Path;
 
@@ -9,17 +10,18 @@ use record::rows::OutcomeSlot;
 use crate::machine;
 use crate::stage::Stage;
 
-/// What the clients got in a stretch of time: operations per second.
+/// Results of the clients in a period, in operations per second.
 #[derive(Debug)]
 struct Felt {
     ok_per_s: f64,
     not_ok_per_s: f64,
 }
 
-/// Service is back once clients got answers, and nothing else, for so long: twice as long as an attempt may hang.
+/// Service is back after this time with answers only: twice the longest time that an attempt may
+/// hang.
 const CLEAN_S: f64 = 0.5;
 
-/// The records of a trial.
+/// Records of a trial.
 pub struct Seen {
     events: Vec<Event>,
     slots: Vec<OutcomeSlot>,
@@ -42,7 +44,8 @@ impl Seen {
         Felt { ok_per_s: f64::from(ok) / length_s, not_ok_per_s: f64::from(not_ok) / length_s }
     }
 
-    /// When a fault began and was healed; a fault that heals by itself was healed at once.
+    /// Returns the begin and the healing of a fault. A fault that heals by itself is healed at
+    /// once.
     #[track_caller]
     fn stretch(&self, name: &str) -> (f64, f64) {
         let at = |wanted: &dyn Fn(&What) -> bool| self.events.iter().find(|event| wanted(&event.what)).map(|e| e.at_s);
@@ -56,15 +59,15 @@ impl Seen {
         (begun, healed.unwrap_or(begun))
     }
 
-    /// When the next fault began, or the load ended.
+    /// Returns the begin of the next fault, or the end of the load.
     fn next_s(&self, begun_s: f64) -> f64 {
         let begun = self.events.iter().filter(|event| matches!(event.what, What::FaultBegun { .. }));
         let end_s = self.slots.iter().map(|slot| slot.at_s).fold(begun_s, f64::max);
         begun.map(|event| event.at_s).find(|at_s| *at_s > begun_s).unwrap_or(end_s)
     }
 
-    /// Clients get errors or no answers after the fault began, and after its healing, before the next one begins, there is a
-    /// while of nothing but answers.
+    /// Checks that clients get errors or no answers during the fault, and that between its healing
+    /// and the next fault there is a period with answers only.
     fn broke_and_healed(&self, name: &str) -> Result<(), String> {
         let (begun_s, healed_s) = self.stretch(name);
         let next_s = self.next_s(begun_s);
@@ -81,7 +84,7 @@ impl Seen {
         is_healed.then_some(()).ok_or_else(|| format!("{name} was felt after its healing: {ends:?}"))
     }
 
-    /// Clients get less while the fault lasts than in the best of times before it and after it.
+    /// Checks that clients get less during the fault than in the best periods before and after it.
     fn slowed_and_healed(&self, name: &str, to: f64) -> Result<(), String> {
         let (begun_s, healed_s) = self.stretch(name);
         let during = self.felt(begun_s + 0.2, healed_s);
@@ -96,21 +99,21 @@ impl Seen {
     }
 }
 
-/// How a fault shows.
+/// Effect of a fault on clients.
 #[derive(Debug, Clone, Copy)]
 pub enum Shows {
     /// Clients get errors or no answers.
     Broken,
-    /// Clients get less than so much of what they got.
+    /// Clients get less than this share of their former throughput.
     Slower(f64),
 }
 
-/// A fault: its kind, how long it lasts, the rest of it.
+/// Kind of a fault, its length in seconds, and its other keys.
 pub type Wanted = (&'static str, f64, &'static str);
 
-/// Plays these faults, one after the other, on the notebook, and expects that each is felt, and healed before the next begins. What
-/// was not has more time, and lasts longer, in another run: only what is not felt or not healed then, however busy the machine is,
-/// has failed.
+/// Plays these faults on the notebook, one after the other, and expects that each is felt, and
+/// healed before the next begins. Faults that fail are played again, longer and with more time. A
+/// fault fails the test only if it fails again, however busy the machine is.
 #[track_caller]
 pub fn felt_and_healed(stage: impl Fn() -> Stage, lab: &str, page: &str, faults: &[(Wanted, Shows)], every_s: f64) {
     let mut left = faults.to_vec();
@@ -143,10 +146,11 @@ pub fn felt_and_healed(stage: impl Fn() -> Stage, lab: &str, page: &str, faults:
     panic!("{why:#?}");
 }
 
-/// Writes an experiment on the notebook whose faults follow each other: by kind, how long each lasts, and the rest of it.
+/// Writes an experiment on the notebook with consecutive faults: kind, length, and other keys of
+/// each.
 pub fn experiment(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &str)], every_s: f64) -> String {
     let step = format!("[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"{page}\" }}\n");
-    // What takes memory takes its time.
+    // Taking memory takes time.
     let agents = if page == "/grab" { "agents = 1\ntimeout = \"3s\"" } else { "agents = 6\ntimeout = \"250ms\"" };
     let timed = faults.iter().enumerate().map(|(index, (kind, lasts, more))| {
         let at_s = 1.5 + every_s * index as f64;
@@ -162,7 +166,7 @@ pub fn experiment(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &
     stage.file("faults.toml", text)
 }
 
-/// These are all to break the service.
+/// Expects that all of these faults break the service.
 pub fn breaking(faults: &[Wanted]) -> Vec<(Wanted, Shows)> {
     faults.iter().map(|fault| (*fault, Shows::Broken)).collect()
 }
@@ -188,7 +192,7 @@ fn faults_of_hosts_and_processes_are_felt_and_healed() {
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// A stage with a profile.
+/// Returns a stage with a profile.
 fn with_profile(name: &str, text: &str) -> Stage {
     let stage = Stage::new().with_shelves();
     stage.file(&format!("profiles/{name}.toml"), text);

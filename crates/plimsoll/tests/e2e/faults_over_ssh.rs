@@ -1,5 +1,6 @@
-//! Faults on machines that are reached over ssh: clients feel them as on virtual hosts, the way to the machine stays open, and
-//! whatever ends the lab, nothing of a fault is left there. Never `clock_skew`: these machines share the clock of this one.
+//! Faults on machines that are reached over ssh. Clients feel them as on virtual hosts, ssh to the
+//! machine stays open, and no fault is left on it after the lab. The tests never use `clock_skew`:
+//! these machines share this machine's clock.
 
 use crate::faults_felt::{breaking, experiment, felt_and_healed};
 use crate::machine;
@@ -8,7 +9,7 @@ use crate::stage::{Stage, until};
 
 const LAB: &str = "ssh = [\"10.84.0.1\", \"10.84.0.2\"]";
 
-/// Each leaves something in the kernel of the machine, for longer than the test lasts.
+/// Faults that leave something in the machine's kernel, for longer than the test lasts.
 const LASTING: [(&str, &str, &str); 5] = [
     ("partition", "5m", "on = \"n1\"\nwith = { clients = \"majority\" }"),
     ("lossy_link", "5m", "on = \"n1\"\nwith = { loss_pct = 10 }"),
@@ -17,7 +18,7 @@ const LASTING: [(&str, &str, &str); 5] = [
     ("host_freeze", "5m", "on = \"n1\""),
 ];
 
-/// Plays the lasting faults until all are in force.
+/// Plays the lasting faults until all of them act.
 fn broken(stage: &Stage) -> crate::stage::Playing {
     let file = experiment(stage, LAB, "/", &LASTING, 0.1);
     let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
@@ -40,7 +41,8 @@ fn faults_over_ssh_are_felt_and_healed() {
         ("slow_link", 0.8, "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
         ("slow_port", 0.8, "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
         ("kill", 0.5, "on = \"n1\""),
-        // Longer than the pause of a client that finds nobody there: who has nothing in flight just then would notice nothing.
+        // Longer than the pause of a client without a connection. A client with no operation in
+        // flight would notice nothing.
         ("restart", 0.0, "on = \"n1\"\nwith = { wait = \"500ms\" }"),
         ("command", 0.8, "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ]);
@@ -70,7 +72,8 @@ fn the_end_of_one_run_leaves_the_faults_of_another_on_the_same_machine() {
     };
     let mut first = begin(&stage, &[slow]);
     first.wait_for_event("\"fault_begun\"");
-    // The other cannot shape a link that is shaped, and says so; what it drops is its own.
+    // The second run cannot shape a link that is shaped already, and says so. Its packet filter is
+    // separate.
     let mut second = begin(&other, &[slow, cut]);
     second.wait_for_event("\"fault_begun\"");
     second.wait_for_event("another run of Plimsoll");
@@ -80,7 +83,7 @@ fn the_end_of_one_run_leaves_the_faults_of_another_on_the_same_machine() {
     second.wait().exits(130);
     let left = machine.network();
     assert!(left.contains("htb") && left.contains("20Mbit") && !left.contains("table inet"), "{left}");
-    // And its guard, which does what a killed runner cannot.
+    // A killed run cannot undo its faults, but its guard does.
     let mut third = begin(&other, &[cut]);
     third.wait_for_event("\"fault_begun\"");
     third.signal("KILL");
@@ -101,7 +104,7 @@ fn a_killed_lab_heals_machines_over_ssh() {
     let before = machines.of(1).network();
     let playing = broken(&stage);
     assert_ne!(machines.of(1).network(), before, "or else this test shows nothing");
-    // Whoever knocks at ssh is let in, and whoever knocks elsewhere is not even refused.
+    // ssh accepts connections; other ports do not even refuse them.
     machines.on_the_wire(
         "bash -c 'read -r -t 9 banner </dev/tcp/10.84.0.1/22' && \
          { timeout 1 bash -c '</dev/tcp/10.84.0.1/9' 2>/dev/null; [ $? = 124 ]; }",
@@ -124,7 +127,7 @@ fn what_a_killed_runner_left_in_force_is_undone() {
     let machine = machines.of(1);
     let before = machine.network();
     let playing = broken(&stage);
-    // Its guard lives, and does what the runner cannot.
+    // The guard lives, and undoes the faults instead of the runner.
     machine.play("for p in $(grep -lz runner$ /proc/[0-9]*/cmdline | cut -d / -f 3); do kill -9 $p; done; true");
     until("its runner is gone", || !machine.processes().iter().any(|line| line.contains("plimsoll runner")));
     assert_ne!(machine.network(), before, "or else this test shows nothing");
@@ -135,8 +138,9 @@ fn what_a_killed_runner_left_in_force_is_undone() {
     assert_eq!(machine::added_since(&here), [""; 0]);
 }
 
-/// What systemd or somebody else started there, on a machine that is named beside its URL: its network is broken as any host's, and it by
-/// the commands of whoever started it.
+/// A service that another program started, on a machine that is named next to its URL. Its network
+/// breaks like that of any host; the service itself is broken by commands of the program that
+/// started it.
 #[test]
 fn a_target_that_runs_already_is_broken_and_watched_over_ssh() {
     let mut stage = Stage::new();

@@ -1,4 +1,5 @@
-//! Runs against the built-in echo server: what a run leaves, what it prints, and that the records are enough.
+//! Runs against the built-in echo server: their files, their output, and that the records are
+//! sufficient.
 
 use std::fs;
 
@@ -40,7 +41,7 @@ fn the_records_are_enough() {
     assert_eq!(json(&run.join("analysis.json")), before);
     assert!(run.join("report.html").exists());
     let shown = stage.play(&["show", run.to_str().unwrap()]).exits(0);
-    // A terminal is narrow: the same words, in other lines.
+    // A narrow terminal wraps the same words differently.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&shown.stdout).contains(&words(before["answer"].as_str().unwrap())), "{}", shown.stdout);
 }
@@ -62,11 +63,13 @@ fn a_sweep_with_repeats_is_interleaved() {
     let results = stage.run(&[&file, "--set", "load.time=1500ms"]).exits(0).json();
     let trials = results["trials"].as_array().unwrap();
     let points: Vec<_> = trials.iter().map(|trial| trial["point"]["load.agents"].as_u64().unwrap()).collect();
-    // Each repeat in an order that is drawn, and each second one is the one before backwards.
+    // The order of each repeat is drawn, and each second repeat has the order of the one before,
+    // reversed.
     assert!(points == [1, 2, 2, 1] || points == [2, 1, 1, 2], "{points:?}");
 }
 
-/// At most 20 operations/s for each agent of `quick`, and 2.5 of `slow`, which never makes 100 in all.
+/// At most 20 operations/s for each agent of `quick`, and 2.5 for each agent of `slow`, which never
+/// reaches 100 in total.
 const STOPPED: &str = r#"
 repeat = 2
 

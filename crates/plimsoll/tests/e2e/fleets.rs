@@ -1,4 +1,5 @@
-//! Load from several processes: what it comes to together, and that a generator that is lost makes the trial void, wherever its stream leads.
+//! Load from several processes: its results as a whole. A lost generator makes the trial void,
+//! wherever its stream leads.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::stage::{Played, Playing, Stage, json, number, signal};
 
-/// An open loop on the echo target, made by three generators.
+/// Writes an experiment with an open loop on the echo target, made by three generators.
 fn experiment(stage: &Stage, fleet: &str) -> String {
     let text = format!(
         r#"
@@ -36,7 +37,7 @@ generators = 3
     stage.file("fleet.toml", text)
 }
 
-/// Threads that have rows in the records, and the last moment of each.
+/// Returns the threads with rows in the records, and the last time of each.
 fn threads(run: &Path) -> Vec<(String, f64)> {
     let text = std::fs::read_to_string(run.join("trials/001/generator.csv")).unwrap();
     let mut lines = text.lines();
@@ -51,7 +52,8 @@ fn threads(run: &Path) -> Vec<(String, f64)> {
     last.into_iter().collect()
 }
 
-/// Of each generator, how its clock compared each second: all have the clock of this machine, and none is said to be farther off.
+/// Checks the clock comparisons of each generator in each second. All share this machine's clock,
+/// so that each offset is within its bound, and each bound within the reported error.
 fn clocks_are_compared(results: &Value, run: &Path) {
     let text = std::fs::read_to_string(run.join("trials/001/fleet.csv")).unwrap();
     let mut lines = text.lines();
@@ -70,7 +72,7 @@ fn clocks_are_compared(results: &Value, run: &Path) {
     assert!(number(results, "/trials/0/generator/fleet/clock_error_us") > 0.0);
 }
 
-/// All 360 operations that the schedule has came, of three threads.
+/// Checks that all 360 scheduled operations came, from three threads.
 fn is_whole(results: &Value, run: &Path) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
@@ -78,7 +80,7 @@ fn is_whole(results: &Value, run: &Path) {
     assert_eq!(threads(run).into_iter().map(|(thread, _)| thread).collect::<Vec<_>>(), ["0", "1", "2"]);
 }
 
-/// Pids of the processes of this stage that are generators themselves.
+/// Returns the process ids of the generators of this stage.
 fn generators(of: &Playing) -> Vec<u32> {
     let mut all = crate::stage::children(of.pid());
     let mut place = 0;
@@ -94,7 +96,7 @@ fn generators(of: &Playing) -> Vec<u32> {
     all.into_iter().filter(is_one).collect()
 }
 
-/// The trial is void, and says who was lost and how.
+/// Checks that the trial is void, and that the reason names the lost generator.
 fn is_void(stage: &Stage, played: &Played, reason: &str) {
     let run = stage.run_folder();
     let results = json(&run.join("analysis.json"));
@@ -103,7 +105,7 @@ fn is_void(stage: &Stage, played: &Played, reason: &str) {
     assert!(verdict.contains("was lost at") && verdict.contains(reason), "{verdict}");
     let events = std::fs::read_to_string(run.join("trials/001/events.jsonl")).unwrap();
     assert!(events.contains("generator_lost"), "{events}");
-    // The others' records end with the same second.
+    // The other generators' records end with the same second.
     let last: Vec<f64> = threads(&run).into_iter().map(|(_, last_s)| last_s).collect();
     assert!(last.len() == 3 && last.iter().all(|last_s| (last_s - last[0]).abs() < 0.5), "{last:?}");
     assert!(last[0].fract().abs() < 0.01, "{last:?}");
@@ -126,7 +128,8 @@ fn three_generators_make_the_load_of_one() {
     }
 }
 
-/// It was refused, as orders of reads and writes would depend on clocks. They do not: an agent has one.
+/// Audits of a fleet were refused, because the order of reads and writes seemed to depend on
+/// clocks. It does not: an agent has one clock.
 #[test]
 fn audited_keys_of_a_fleet_are_checked() {
     let redis = Command::new("redis-server").arg("--version").status();
@@ -153,12 +156,12 @@ audit = true
     }
 }
 
-/// The records of the conductor do not fit on its disk any more while generators play.
+/// The disk of the conductor becomes too full for its records while generators play.
 #[test]
 fn a_full_disk_at_the_conductor_ends_the_fleet() {
     let stage = Stage::new();
     let file = experiment(&stage, "");
-    // The results and the page want more room than the records had.
+    // The results and the page need more space than the records had.
     let script = "\"$2\" run \"$3\" --set load.time=10m --set load.rate=2000 --out \"$1\" --accept; code=$?; \
         mount -o remount,size=64m \"$1\"; \"$2\" analyze \"$1\"/* --json; exit $code";
     let Some(output) = crate::accidents::on_a_disk_of("256k", &stage, script, &file) else { return };
@@ -166,13 +169,13 @@ fn a_full_disk_at_the_conductor_ends_the_fleet() {
     assert_eq!(output.status.code(), Some(1), "{said}{found}");
     assert!(said.contains("No space left"), "{said}");
     assert!(found.contains("the disk of the run folder was full"), "{found}");
-    // The generators are not called lost: it was the disk.
+    // The generators are not reported as lost, because the disk was the cause.
     assert!(!said.contains("was lost") && !found.contains("generator_lost"), "{said}{found}");
     assert!(found.contains("\"is\":\"void\"") || found.contains("\"is\": \"void\""), "{found}");
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// There is a little room left: the run ends in good order before it is lost.
+/// With some space left, the run ends in good order before the disk is full.
 #[test]
 fn a_disk_that_runs_full_at_the_conductor_ends_the_fleet_in_good_order() {
     let stage = Stage::new();
@@ -230,7 +233,8 @@ fn a_generator_that_stands_still_makes_the_trial_void() {
 #[test]
 fn a_stream_that_is_cut_in_the_middle_of_a_line_makes_the_trial_void() {
     let stage = Stage::new();
-    // So many bytes of the second generator come through: its answers to the setup and to the pings, and some of its intervals.
+    // Only this many bytes of the second generator come through: its answers to the setup and to
+    // the pings, and some intervals.
     let fleet = "by = \"command\"\nstart = [\"sh\", \"-c\", \
                  \"if [ {number} = 2 ]; then {plimsoll} generator | dd bs=1 count=10001 status=none; else exec {plimsoll} generator; fi\"]\n";
     let played = stage.start_run(&[&experiment(&stage, fleet), "--set", "load.time=10m"]).wait();
@@ -247,7 +251,7 @@ fn nothing_of_a_fleet_outlives_its_conductor() {
         playing.wait_for_records();
         let pids = generators(&playing);
         assert_eq!(pids.len(), 3);
-        // Who stands still does not hear that its input ends.
+        // A stopped process does not notice that its input ends.
         if by == "KILL" {
             signal("STOP", pids[0]);
         }

@@ -1,5 +1,6 @@
-//! Fleets on machines of their own: hosts of the lab, and machines behind ssh. What they come to together, and that a generator's host that
-//! stands still, loses its power or its network makes the trial void and leaves nothing.
+//! Fleets on separate machines: hosts of the lab, and machines behind ssh. Checks their results as
+//! a whole. If a generator's host hangs or loses its power or network, the trial is void and no
+//! process is left.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::machine;
 use crate::remote_machines::Machines;
 use crate::stage::{Playing, Stage, json, number};
 
-/// An open loop on the echo target in a lab like this, made by a fleet like that.
+/// Writes an experiment with an open loop on the echo target, in this lab, made by this fleet.
 fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
     let text = format!(
         "title = \"A fleet\"\nasks = \"Does the load come together?\"\n[target]\nuse = \"echo\"\n[lab]\nmeasure_storage = false\n{lab}\n\
@@ -22,7 +23,8 @@ fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
 const VIRTUAL: &str = "generators = 3\nby = \"virtual\"\nprofile = \"far\"";
 const FAR: &str = "what = \"far\"\n[link]\nsource = \"made up\"\nrate = \"100mbit\"\n";
 
-/// All 360 operations of the schedule came, each generator has figures, and each host samples.
+/// Checks that all 360 scheduled operations came, and that each generator has figures and each host
+/// has samples.
 fn is_whole(results: &Value, run: &Path, hosts: &[&str], generators: &[&str]) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
@@ -37,8 +39,9 @@ fn is_whole(results: &Value, run: &Path, hosts: &[&str], generators: &[&str]) {
     }
 }
 
-/// The trial is void for a generator that was lost, and these words are said of it. It was noticed soon: by its silence, of which it is
-/// recorded how long it was, and not by something else that takes longer.
+/// Checks that the trial is void for a lost generator, with this reason. The loss must be noticed
+/// soon, by the generator's silence, whose length is recorded, and not by something that takes
+/// longer.
 fn is_void(stage: &Stage, generator: &str, reason: &str) {
     let run = stage.run_folder();
     let results = json(&run.join("analysis.json"));
@@ -108,7 +111,7 @@ fn nothing_of_a_virtual_fleet_outlives_its_conductor() {
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// Three machines: the target is on the first.
+/// Makes three machines, with the target on the first.
 fn over_ssh() -> Option<(Stage, Machines, String)> {
     let mut stage = Stage::new();
     let machines = Machines::make(&stage, 3)?;
@@ -127,7 +130,8 @@ fn generators_over_ssh_make_the_load_of_one() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// What breaks the target is called by a generator, beside its load, and what is left is read back by it.
+/// A generator plays the operations that break the target, beside its load, and reads the keys
+/// back.
 #[test]
 fn generators_over_ssh_call_the_target_and_read_back() {
     let Some((stage, machines, _)) = over_ssh() else { return };
@@ -148,11 +152,12 @@ fn a_generators_machine_that_is_unplugged_makes_the_trial_void_and_clears_itself
     let Some((stage, machines, file)) = over_ssh() else { return };
     let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
     playing.wait_for_records();
-    // With the second generator; the first and the third have the other machine.
+    // This machine has the second generator; the first and the third are on the other machine.
     machines.unplug(3);
     playing.wait();
     is_void(&stage, "g2", SILENT);
-    // Its sshd has the generator's records to send, and so does not ask whether anybody is there: the generator ends by itself first.
+    // Its sshd still has records of the generator to send, and so does not check its client. The
+    // generator ends by itself before.
     assert_eq!(machines.leftovers(), [""; 0]);
 }
 

@@ -1,5 +1,5 @@
-//! Fleets where a platform gives them places: Slurm and Kubernetes, which stand-ins for their programs play here, and the real ones where
-//! `make test-fleet` brings them up.
+//! Fleets whose places a platform provides: Slurm and Kubernetes. Stand-ins for their programs play
+//! here; `make test-fleet` plays on real ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::hits::echo;
 use crate::stage::{KilledAtEnd, Playing, Stage, json, number, root, signal, until};
 
-/// A stage where the programs of platforms are those of the tests, and their folder.
+/// Returns a stage with the tests' stand-ins for platform programs, and their folder.
 pub fn stage() -> (Stage, PathBuf) {
     let mut stage = Stage::new();
     let programs = root().join("crates/plimsoll/tests/platforms");
@@ -22,7 +22,7 @@ pub fn stage() -> (Stage, PathBuf) {
     (stage, platform)
 }
 
-/// An open loop on a server that runs already.
+/// Writes an experiment with an open loop on a running server.
 fn experiment(stage: &Stage, url: &str, fleet: &str) -> String {
     let text = format!(
         "title = \"A fleet\"\nasks = \"Does the load come together?\"\n[target]\nurl = \"{url}\"\n[load]\nagents = 12\nrate = 90\n\
@@ -35,7 +35,7 @@ fn experiment(stage: &Stage, url: &str, fleet: &str) -> String {
 const SLURM: &str = "by = \"slurm\"\nslurm = { partition = \"load\" }";
 const KUBERNETES: &str = "by = \"kubernetes\"\nkubernetes = { namespace = \"load\", nodes = { pool = \"load\" } }";
 
-/// All 360 operations of the schedule came, of three generators.
+/// Checks that all 360 scheduled operations came, from three generators.
 fn is_whole(results: &Value) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
@@ -64,7 +64,7 @@ fn generators_on_platforms_make_the_load_of_one_and_leave_nothing_there() {
     }
 }
 
-/// Begins a long load, and waits until it runs.
+/// Starts a long load, and waits until it runs.
 fn long_load(stage: &Stage, url: &str, fleet: &str) -> Playing {
     let mut playing = stage.start_run(&[&experiment(stage, url, fleet), "--set", "load.time=10m"]);
     playing.wait_for_records();
@@ -105,7 +105,7 @@ fn what_a_killed_conductor_asked_of_a_platform_is_taken_back_by_clean() {
         let all = stage.processes("generator");
         playing.signal("KILL");
         playing.wait();
-        // With their streams.
+        // Their streams end, too.
         until("the generators end", || all.iter().all(|pid| !Path::new(&format!("/proc/{pid}/exe")).exists()));
         let cleaned = stage.play(&["clean"]).exits(0);
         assert!(cleaned.stdout.contains(removed), "{}{}", cleaned.stdout, cleaned.stderr);
@@ -164,7 +164,7 @@ fn one_line_asks_a_platform_as_a_file_does() {
     assert!(print("slurm").contains("by = \"slurm\"\n"));
 }
 
-/// Of whoever brought one up: `make test-fleet`.
+/// Needs a Slurm, as `make test-fleet` starts it.
 #[test]
 #[ignore = "needs a Slurm that runs; make test-fleet brings one up"]
 fn a_real_slurm_plays_loses_and_cleans() {
@@ -199,7 +199,8 @@ fn a_real_slurm_plays_loses_and_cleans() {
     assert_eq!(stage_of_killed.leftovers(), [""; 0]);
 }
 
-/// Of whoever has a cluster: a server there as URL, a namespace, and an image with a shell and this machine's C library.
+/// Needs a cluster: the URL of a server in it, a namespace, and an image with a shell and this
+/// machine's C library.
 #[test]
 #[ignore = "needs a cluster: PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE; make test-fleet plays it where that is set"]
 fn a_real_kubernetes_plays_loses_and_cleans() {
@@ -242,7 +243,7 @@ fn a_real_kubernetes_plays_loses_and_cleans() {
     until("the Job is gone", || jobs().is_empty());
     assert_eq!(stage.leftovers(), [""; 0]);
 
-    // Without an image, in the cluster's own words.
+    // If the image is missing, the error has the cluster's own words.
     let stage = Stage::new();
     let fleet = fleet.replace(image, "plimsoll.test/there-is-none:1");
     let played = stage.run(&[&experiment(&stage, url, &fleet)]).exits(3);
@@ -266,7 +267,7 @@ fn generators_on_platforms_are_raised_once_for_all_trials() {
     }
 }
 
-/// A service of a cluster has an address that means nothing elsewhere.
+/// The address of a service in a cluster is useless elsewhere.
 #[test]
 fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
     if !rustix::process::geteuid().is_root() {
@@ -291,7 +292,7 @@ fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
     assert_eq!((stage.leftovers(), inside.leftovers()), (vec![], vec![]));
 }
 
-/// A Redis server on a network that nothing else is on.
+/// Starts a Redis server on a network without any other process.
 fn unreachable_redis(stage: &Stage) -> KilledAtEnd {
     let serve = "ip link set lo up && exec redis-server --port 7000 --bind 127.0.0.1 --save '' --dir \"$0\"";
     let mut command = Command::new("unshare");
@@ -307,7 +308,8 @@ fn until_listening(pid: u32) {
     until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
 }
 
-/// Keys were read back from where the conductor is, and of those that it could not reach nothing was known.
+/// Regression: keys were read back from the conductor, and were unknown if only generators could
+/// reach the target.
 #[test]
 fn what_only_generators_reach_is_read_back_by_one_of_them() {
     if !rustix::process::geteuid().is_root() {
@@ -331,7 +333,7 @@ fn what_only_generators_reach_is_read_back_by_one_of_them() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// They had to lie on each generator's machine.
+/// Regression: files of a load had to exist on each generator's machine.
 #[test]
 fn files_of_a_load_reach_generators_that_do_not_see_them() {
     if !rustix::process::geteuid().is_root() {

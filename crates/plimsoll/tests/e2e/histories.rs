@@ -1,4 +1,5 @@
-//! `plimsoll history` over run folders that were made, not played: the golden run, again and again, with other figures.
+//! `plimsoll history` on run folders that the test makes: copies of the golden run with other
+//! figures.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +10,14 @@ use crate::stage::{Stage, json as read, number, root};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
-/// A run folder with what `history` reads: plan, environment, results, and the first trial's events.
+/// Makes a run folder with the files that `history` reads: plan, environment, results, and the
+/// first trial's events.
 fn made(parent: &Path, day: u32, slower: f64, kernel: &str, title: &str) {
     let golden = root().join(GOLDEN);
     let folder = parent.join(format!("2026-12-{day:02}T03-00-00-nightly"));
     fs::create_dir_all(folder.join("trials/001")).unwrap();
     fs::copy(golden.join("plan.json"), folder.join("plan.json")).unwrap();
-    // Another day's clock; the folders' names are not needed to put them in order.
+    // Each run has the clock of another day. The folders' names do not define their order.
     let events = fs::read_to_string(golden.join("trials/001/events.jsonl")).unwrap();
     let (clock, rest) = events.split_once('\n').unwrap();
     let mut clock: Value = serde_json::from_str(clock).unwrap();

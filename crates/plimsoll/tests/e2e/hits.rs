@@ -1,11 +1,12 @@
-//! `plimsoll hit` against the built-in echo server: what it says, what it keeps, and that nothing is left of it.
+//! `plimsoll hit` against the built-in echo server: its output, the files that it keeps, and that
+//! it leaves nothing behind.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 
 use crate::stage::{Playing, Stage, number, until};
 
-/// An echo server, and its URL. It is gone when the first is dropped.
+/// Starts an echo server, and returns it with its URL. It ends when dropped.
 pub fn echo(stage: &Stage, more: &[&str]) -> (Playing, String) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let server = stage.start(&[&["echo", "--listen", &address][..], more].concat());
@@ -13,7 +14,7 @@ pub fn echo(stage: &Stage, more: &[&str]) -> (Playing, String) {
     (server, format!("http://{address}/"))
 }
 
-/// The folders of private files are empty once the server is gone, too.
+/// Checks that the folders of private files are empty after the server ended.
 fn leaves_nothing(stage: &Stage, server: Playing) {
     drop(server);
     assert_eq!(stage.leftovers(), [""; 0]);
@@ -70,7 +71,7 @@ fn so_many_requests_in_a_closed_loop_are_exactly_so_many() {
         let ok = number(&results, "/trials/0/outcomes/ok");
         assert_eq!(ok, if requests == "10k" { 10_000.0 } else { requests.parse().unwrap() });
         assert_eq!(number(&results, "/trials/0/outcomes/unfinished"), 0.0);
-        // All of them, over the time that they took.
+        // All requests count, over the time that they took.
         let took_s = number(&results, "/trials/0/measured_s/1");
         let per_s = number(&results, "/trials/0/throughput/operations_per_s");
         assert!((per_s * took_s - ok).abs() < 1e-6 * ok, "{ok} in {took_s} s are {per_s}/s");
@@ -80,7 +81,7 @@ fn so_many_requests_in_a_closed_loop_are_exactly_so_many() {
         assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
     }
     played.says(&["500 requests, 10m at most"]);
-    // The time still bounds it.
+    // --time still limits the load.
     let (slow, url) = echo(&stage, &["--delay", "0.2"]);
     let results = stage.play(&["hit", &url, "-n", "1M", "-c", "2", "-t", "1s", "--json", "--accept"]).exits(0).json();
     let ok = number(&results, "/trials/0/outcomes/ok");
@@ -153,7 +154,7 @@ fn a_result_without_a_success_is_void_and_shows_what_came_instead() {
     let options = ["hit", &url, "-c", "2", "-n", "20", "-H", "Authorization: Bearer s3cret-t0ken"];
     let expects = ["--expect", "status=200", "--expect", "body=another text"];
     let void = stage.play(&[&options[..], &expects].concat()).exits(6);
-    // However it is wrapped.
+    // The text may be wrapped anywhere.
     let said = void.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["no operation succeeded", "for example", "`body = another text` does not hold", "/items?…"] {
         assert!(said.contains(words), "no `{words}` in:\n{}", void.stdout);
@@ -216,7 +217,7 @@ fn interrupted_it_says_how_far_it_came_and_leaves_nothing() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let mut playing = stage.start(&["hit", &url, "-c", "2", "-t", "600s", "--accept"]);
-    // The first line about the load comes after some seconds of it.
+    // The first line about the load appears after some seconds.
     playing.wait_for_words("/s ok");
     playing.signal("INT");
     let played = playing.wait().exits(130);

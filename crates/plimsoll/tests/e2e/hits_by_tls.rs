@@ -1,5 +1,5 @@
-//! `plimsoll hit` on an https URL: whom it trusts and by which options, and what it says where handshakes fail. What TLS itself does is
-//! tested in the load engine.
+//! `plimsoll hit` on an https URL: the options for trust, and the messages after failed handshakes.
+//! The load engine's tests cover TLS itself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,20 +17,20 @@ use serde_json::Value;
 use crate::hits::echo;
 use crate::stage::{Played, Stage, number};
 
-/// The only name in the server's certificate, beside its address.
+/// Only name in the server's certificate, next to its address.
 const NAME: &str = "shop.example";
 
-/// A server that answers every request by TLS. It ends with the test.
+/// Server that answers every request by TLS. It ends with the test.
 struct Sealed {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
-    /// The certificate of who vouches for it, PEM.
+    /// Certificate of the authority that signed the server's certificate, PEM.
     ca: String,
 }
 
 impl Sealed {
-    /// Made out to these names.
+    /// Starts a server whose certificate has these names.
     fn serve(names: &[&str]) -> Self {
         let (config, ca) = vouched(names);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -43,7 +43,7 @@ impl Sealed {
                     return;
                 }
                 let session = ServerConnection::new(Arc::clone(&config)).unwrap();
-                // It ends with its client.
+                // The thread ends with its client.
                 spawn(move || answer(StreamOwned::new(session, socket)));
             }
         };
@@ -67,7 +67,7 @@ fn spawn(serve: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     Builder::new().name("sealed".to_owned()).spawn(serve).unwrap()
 }
 
-/// A server's side, and the certificate of who vouches for it.
+/// Returns a server's configuration, and the certificate of its authority.
 fn vouched(names: &[&str]) -> (ServerConfig, String) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -86,7 +86,7 @@ fn vouched(names: &[&str]) -> (ServerConfig, String) {
     (config, ca)
 }
 
-/// Requests without a body, one after the other.
+/// Answers requests without a body, one after the other.
 fn answer(stream: StreamOwned<ServerConnection, TcpStream>) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
@@ -103,14 +103,14 @@ fn hit(stage: &Stage, url: &str, more: &[&str]) -> Played {
     stage.play(&[&["hit", url, "-c", "2", "-t", "1s", "--accept"], more].concat()).exits(0)
 }
 
-/// Requests that were `ok` and that failed.
+/// Returns the numbers of `ok` and `failed` requests.
 fn came(results: &Value) -> (f64, f64) {
     (number(results, "/trials/0/outcomes/ok"), number(results, "/trials/0/outcomes/failed"))
 }
 
-/// In options, and in none of a file's keys.
+/// Checks that the advice names options and no keys of a file.
 fn says_what_to_do(played: &Played, words: &[&str]) {
-    // However it is wrapped.
+    // The text may be wrapped anywhere.
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in words {
         assert!(said.contains(words), "no `{words}` in:\n{}", played.stdout);

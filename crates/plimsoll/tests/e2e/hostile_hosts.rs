@@ -1,5 +1,6 @@
-//! Hosts that are broken, hostile or hang: behind a fake `ssh`, which does what its mode says, and virtual ones whose shims are
-//! stopped for ever. Each run ends in bounded time and memory, and names the host.
+//! Hosts that are broken, hostile or hang: hosts behind a fake `ssh` with several modes, and
+//! virtual hosts whose shims are stopped forever. Each run ends in bounded time and memory, and
+//! names the host.
 
 use std::fs;
 use std::sync::Mutex;
@@ -8,12 +9,14 @@ use std::time::{Duration, Instant};
 use crate::machine;
 use crate::stage::{PlayedWithin, Stage, children, signal};
 
-/// Below that of a run that is told nonsense.
+/// Maximum memory of a run that gets nonsense.
 const MOST_KIB: u64 = 200 << 10;
-/// In which every mode has ended: the longest deadline that one runs into is a minute, and this machine may be busy.
+/// Time limit for every mode. The longest deadline in a mode is one minute, and this machine may be
+/// busy.
 const IN_TIME: Duration = Duration::from_secs(400);
 
-/// What is found as `ssh`. It plays honestly what its mode has nothing to say about, and never does what it is asked to.
+/// The fake `ssh`. It answers as a real host does, except where its mode differs, and never runs
+/// the given script.
 const FAKE: &str = r#"#!/bin/sh
 for script; do :; done
 case " $* " in *" -G "*) echo "hostname 127.0.0.1"; exit 0;; esac
@@ -68,13 +71,13 @@ case $MODE.$part in
 esac
 "#;
 
-/// What each mode is called, and what is said of it beside the host's name.
+/// Name of each mode, and the text that the output must contain besides the host's name.
 const MODES: &[(&str, &str)] = &[
     ("a line without an end", "more than 256 KiB"),
     ("lines without an end", "more than 256 KiB"),
     ("notices without an end", "unsolicited messages"),
     ("complaints without an end", "ssh says: complaint"),
-    // As fast as it is read, or until the time is over.
+    // It sends as fast as its output is read, until the deadline.
     ("24 GB of output", "host n1"),
     ("a giant line", "a line of more than 1 MiB"),
     ("a giant array", "a line of more than 1 MiB"),
@@ -88,7 +91,8 @@ const MODES: &[(&str, &str)] = &[
     ("lying numbers", "these are no ports"),
 ];
 
-/// A generator that does what its mode says, and else answers until it is told to end; it never plays.
+/// Generator that misbehaves as its mode says. Otherwise it answers until it is asked to end; it
+/// never plays.
 const GENERATOR: &str = r#"#!/bin/sh
 while read -r order; do case $MODE.$order in
   "a giant interval."*setup*) printf '{"says":"interval","number":0,"of":{"a":[0'; yes ,0 | tr -d '\n' | head -c 300000000; echo ']}}';;
@@ -164,7 +168,7 @@ fn measured(mode: &str) -> (Stage, PlayedWithin) {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     stage.set("PATH", path);
     stage.set("MODE", mode);
-    // Of the time for connecting, sending and starting.
+    // Shortens the time limits for connecting, sending and starting.
     stage.set("PLIMSOLL_SSH_PATIENCE", "0.25");
     let file = stage.file(
         "hostile.toml",
@@ -175,7 +179,7 @@ fn measured(mode: &str) -> (Stage, PlayedWithin) {
     (stage, measured)
 }
 
-/// Why a mode did not end as it should.
+/// Returns an error if a mode does not end as expected.
 fn judged(mode: &str, says: &str) -> Result<(), String> {
     let (stage, PlayedWithin { played, peak_kib }) = measured(mode);
     let Some(played) = played else { return Err(format!("not ended within {} s", IN_TIME.as_secs())) };
@@ -208,16 +212,17 @@ fn whatever_a_host_says_the_run_ends_in_time_and_in_bounded_memory() {
             failed.lock().unwrap().extend(judged.err().map(|why| format!("{mode}: {why}")));
         }
     };
-    // Most of them wait for a deadline.
+    // Most of the modes wait for a deadline.
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
     let failed = failed.into_inner().unwrap();
     let well = MODES.len() - failed.len();
-    // For `make siege`.
+    // `make siege` reads this line.
     println!("campaign: modes={} contained={well}", MODES.len());
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// A lab of virtual hosts in which faults hold for longer than the test lasts, on different hosts.
+/// Writes an experiment whose virtual hosts have faults that last longer than the test, on
+/// different hosts.
 fn broken_lab(stage: &Stage) -> String {
     let fault = |number: u32| {
         format!(
@@ -235,7 +240,8 @@ fn broken_lab(stage: &Stage) -> String {
     stage.file("lab.toml", text)
 }
 
-/// Plays it until all faults are in force, and stops every shim, the switch's among them, for ever.
+/// Plays the broken lab until all faults act, and then stops every shim forever, including the
+/// switch's.
 fn stopped(stage: &Stage) -> crate::stage::Playing {
     let mut playing = stage.start_run(&[&broken_lab(stage)]);
     for number in 1..=4 {
@@ -256,7 +262,8 @@ fn a_run_whose_shims_are_stopped_for_ever_ends_when_it_is_asked_to() {
     let stage = Stage::new().with_shelves();
     let playing = stopped(&stage);
     playing.signal("INT");
-    // One host is waited for, and then all others at the same time: 50 s. One after the other they were minutes.
+    // The run waits for one host, and then for all others at the same time: 50 s. One after the
+    // other took minutes.
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);
     let played = played.expect("it ends by itself").exits(130);
     assert!(played.stderr.contains("does not answer any more: no answer within"), "{}", played.stderr);
@@ -273,7 +280,8 @@ fn a_run_whose_shims_are_stopped_for_ever_ends_at_once_when_it_is_asked_twice() 
     playing.signal("INT");
     playing.wait_for_words("stopping gracefully");
     playing.signal("INT");
-    // It waits for nobody: the first heal alone would be given 30 s, and then it would be said that there was no answer.
+    // The run does not wait for a host: the first heal alone could take 30 s, and then the run
+    // would report that there was no answer.
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);
     let played = played.expect("it ends at once").exits(130);
     assert!(!played.stderr.contains("no answer within"), "{}", played.stderr);

@@ -1,5 +1,5 @@
-//! What is installed before a run: for each set of parameters that an experiment has, and nothing that its targets' hooks do
-//! not name. Nothing is installed into the system here.
+//! Installation before a run: once for each set of parameters in an experiment, and only packages
+//! that the targets' hooks name. The tests do not install anything into the system.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +35,7 @@ install = "hooks/install"
 versions = "hooks/versions"
 "#;
 
-/// Complete once `apply` has been called with the same parameters.
+/// Install hook that is complete after `apply` with the same parameters.
 const INSTALL: &str = r#"#!/bin/sh
 one="$PLIMSOLL_WITH_SIZE-$PLIMSOLL_WITH_COLOUR"
 echo "$1 $one" >>asked
@@ -75,7 +75,7 @@ fn script(path: &Path, text: &str) {
     fixture::program(path, text);
 }
 
-/// A stage with the target `diary`.
+/// Returns a stage with the target `diary`.
 fn diary() -> Stage {
     let stage = Stage::new();
     let folder = stage.path().join("targets/diary");
@@ -85,7 +85,7 @@ fn diary() -> Stage {
     stage.with_targets("targets")
 }
 
-/// What its hook `install` was asked to do, by the first word.
+/// Returns the calls of its hook `install` with this first word.
 fn asked(stage: &Stage, word: &str) -> Vec<String> {
     let all = fs::read_to_string(stage.path().join("targets/diary/asked")).unwrap_or_default();
     let of_word = all.lines().filter_map(|line| line.strip_prefix(word)).map(|rest| rest.trim().to_owned());
@@ -107,12 +107,12 @@ fn each_set_of_parameters_of_an_experiment_is_installed_once_and_no_other() {
     let applied = asked(&stage, "apply");
     assert_eq!(applied.iter().collect::<BTreeSet<_>>().len(), applied.len(), "{applied:?}");
     assert_eq!(applied, ["1-blue", "2-blue", "1-red", "2-red"]);
-    // The versions say which is whose.
+    // The versions name their parameters.
     let installed = &json(&stage.run_folder().join("environment.json"))["installed"]["diary"];
     assert_eq!(installed["kit"], "1.2");
     let sizes = "1 (colour = blue, size = 1); 2 (colour = blue, size = 2); 1 (colour = red, size = 1); 2 (colour = red, size = 2)";
     assert_eq!(installed["size"], sizes);
-    // Nothing is to be done any more.
+    // Now everything is installed.
     stage.run(&[&file, "--install"]).exits(0);
     assert_eq!(asked(&stage, "apply").len(), 4);
 }
@@ -133,7 +133,7 @@ fn a_target_is_installed_with_the_parameters_that_are_named() {
     stage.play(&["install"]).exits(2);
 }
 
-/// The packages that a target of the tree lacks on a machine that has nothing.
+/// Returns the packages that a target lacks on a machine without any programs.
 fn packages(target: &str, with: &[(&str, &str)]) -> BTreeSet<String> {
     let stage = Stage::new();
     let bin = stage.path().join("bin");
@@ -145,7 +145,7 @@ fn packages(target: &str, with: &[(&str, &str)]) -> BTreeSet<String> {
         .args([root().join("targets").join(target).join("hooks/install").to_str().unwrap(), "packages"])
         .env_clear()
         .env("PATH", &bin)
-        // Daemons are looked for in /usr/sbin as well: on this machine nothing is anywhere.
+        // Daemons are also searched in /usr/sbin. On this machine no program is found.
         .env("BASH_FUNC_command%%", "() { return 1; }")
         .envs(with.iter().map(|(name, value)| (format!("PLIMSOLL_WITH_{name}"), value)))
         .output()
@@ -177,7 +177,7 @@ fn packages_of_balancers_and_prolog_are_named_where_parameters_ask_for_them() {
 fn packages_of_search_servers_are_what_fetches_starts_and_reads_them() {
     let search = |target: &str, home: &str| {
         let mut all = packages(target, &[("HOME", home)]);
-        // Perhaps there: it is told by a file.
+        // Optional: a file shows whether it is installed.
         all.remove("ca-certificates");
         all
     };
@@ -186,11 +186,11 @@ fn packages_of_search_servers_are_what_fetches_starts_and_reads_them() {
     assert_eq!(search("elasticsearch", "/opt/elasticsearch"), set(&["jq", "openjdk-17-jre-headless"]));
 }
 
-/// In Debian's erlang-base.
+/// Applications in Debian's erlang-base.
 const BASE: [&str; 4] = ["compiler", "kernel", "sasl", "stdlib"];
 
-/// Whatever the applications of a target name in their `.app` files, and what that names in turn, has its package named: not
-/// each package of Debian asks for all that its application does.
+/// The hook names the package of every application that a target's `.app` files name, directly or
+/// indirectly. Debian's packages do not depend on everything that their applications use.
 #[test]
 fn every_application_that_an_erlang_target_starts_has_its_package_named() {
     for (target, started) in [("vsns", &["mnesia"][..]), ("docket", &["mnesia", "mochiweb"])] {

@@ -1,17 +1,18 @@
-//! SIGKILL at any moment of a large lab: whatever it had made by then, `plimsoll clean` finds it, the machine is as it was,
-//! and the run folder can be analysed.
+//! SIGKILL at a random moment of a large lab. `plimsoll clean` finds everything that the run had
+//! made, restores the machine, and the run folder can be analysed.
 
 use std::time::Duration;
 
 use crate::machine;
 use crate::stage::{Played, Playing, Stage};
 
-/// How often, unless `PLIMSOLL_TEST_KILLS` says otherwise.
+/// Number of kills, unless `PLIMSOLL_TEST_KILLS` is set.
 const KILLS: u64 = 6;
-/// The latest moment of a kill. By then the lab is up and its faults have come and gone.
+/// Latest moment of a kill. By then the lab is up, and its faults have come and gone.
 const LATEST_MS: u64 = 3_000;
 
-/// Sixteen hosts, two of which have slow cores and a disk of their own, with a fault of each sort.
+/// Lab of sixteen hosts, two of which have slow cores and a separate disk, with a fault of each
+/// sort.
 const LAB: &str = r#"
 title = "killed"
 asks  = "Is everything found again?"
@@ -97,7 +98,7 @@ source = "made up"
 size   = "256MiB"
 "#;
 
-/// What is killed. They take turns.
+/// Processes that are killed. They take turns.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     /// The run, while its lab comes up, under load or in the middle of its faults.
@@ -138,7 +139,7 @@ fn after_a_kill_at_any_moment_clean_leaves_the_machine_as_it_was() {
     println!("campaign: kills={kills} cleans_killed={cleans_killed} leaks=0 folders={folders} unreadable=0");
 }
 
-/// Kills a run, and tells when.
+/// Kills a run, and returns a description of the moment.
 fn kill_one(stage: &Stage, file: &str, victim: Victim, moments: &mut fastrand::Rng) -> String {
     let mut playing = stage.start_run(&[file]);
     match victim {
@@ -152,7 +153,7 @@ fn kill_one(stage: &Stage, file: &str, victim: Victim, moments: &mut fastrand::R
             playing.wait_for_event("\"phase\":\"load\"");
             playing.signal("INT");
             let after_ms = moments.u64(0..600);
-            // It may have ended by then, which is as good a moment as any other.
+            // The run may have ended by then, which is also a valid moment.
             kill_after(playing, after_ms);
             format!("{after_ms} ms after its interruption")
         }
@@ -166,7 +167,7 @@ fn kill_after(playing: Playing, after_ms: u64) -> Played {
     playing.wait()
 }
 
-/// Whether there is a run folder; that it can be read is asserted.
+/// Whether there is a run folder. Asserts that it can be read.
 fn folder_can_be_analysed(stage: &Stage) -> bool {
     let Some(folder) = stage.any_run_folder() else { return false };
     let analysed = stage.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);

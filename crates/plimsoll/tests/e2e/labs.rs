@@ -1,5 +1,5 @@
-//! Labs that cannot be made, or not as asked: each says why, what works without, and leaves nothing; and what a user sees of
-//! those that can.
+//! Labs that cannot be made, or not as requested. Each gives the reason, does without what is
+//! optional, and leaves nothing behind. Also the output about labs that can be made.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const CUT: &str = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"one\"
 const SLOW: &str =
     "[[fault]]\nname = \"slow\"\nkind = \"slow_link\"\nat = \"300ms\"\nfor = \"300ms\"\nwith = { delay = \"5ms\" }\n";
 
-/// A stage with an experiment: what follows `[lab]`, and faults.
+/// Returns a stage with an experiment: `lab` follows `[lab]`, then come the faults.
 pub fn stage(lab: &str, faults: &str) -> (Stage, String) {
     let stage = Stage::new().with_shelves();
     stage.file("profiles/small.toml", SMALL);
@@ -30,7 +30,7 @@ pub fn stage(lab: &str, faults: &str) -> (Stage, String) {
     (stage, file)
 }
 
-/// A run that is refused before there is anything of it, not even a folder.
+/// Checks that a run is refused before anything is made, even a folder.
 #[track_caller]
 fn refused(stage: &Stage, played: Played, words: &[&str]) {
     played.exits(3).says(words);
@@ -38,7 +38,8 @@ fn refused(stage: &Stage, played: Played, words: &[&str]) {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A folder of programs as links, without some, outside of what a host has of its own. Gone when dropped.
+/// Folder with links to programs, without some of them, outside of the folders that a host
+/// replaces. Removed when dropped.
 struct Programs(PathBuf);
 
 impl Programs {
@@ -50,7 +51,7 @@ impl Programs {
         for from in ["/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
             for program in fs::read_dir(from).into_iter().flatten().flatten() {
                 if !missing.iter().any(|missing| program.file_name() == *missing) {
-                    // The first of a name counts.
+                    // The first program of a name counts.
                     let _ = symlink(program.path(), folder.join(program.file_name()));
                 }
             }
@@ -112,7 +113,7 @@ fn a_delay_without_netem_is_refused_before_anything_is_made() {
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// In a mount namespace whose /sys/fs/cgroup is empty.
+/// Plays in a mount namespace whose /sys/fs/cgroup is empty.
 #[test]
 fn without_control_groups_an_unlimited_lab_works_and_a_limited_one_is_refused() {
     let Some(_turn) = machine::turn() else { return };
@@ -134,7 +135,7 @@ fn without_control_groups_an_unlimited_lab_works_and_a_limited_one_is_refused() 
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// Plays with the stage's own registry and shelves.
+/// Plays with the stage's own registry and profiles.
 pub fn played(command: &mut Command, stage: &Stage) -> Played {
     let played = command
         .current_dir(root())
@@ -148,7 +149,7 @@ pub fn played(command: &mut Command, stage: &Stage) -> Played {
     Played::from(played)
 }
 
-/// As an update or a build does it.
+/// An update or a build replaces the program in this way.
 #[test]
 fn a_program_that_is_replaced_while_it_runs_goes_on_making_hosts() {
     let Some(_turn) = machine::turn() else { return };
@@ -164,7 +165,7 @@ fn a_program_that_is_replaced_while_it_runs_goes_on_making_hosts() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A copy of the program and what it needs where another user can read it. Gone when dropped.
+/// Copy of the program and its files that another user can read. Removed when dropped.
 struct ForNobody(PathBuf);
 
 impl ForNobody {

@@ -1,4 +1,5 @@
-//! The tutorial keeps its word: what it says to save is saved and what it says to type is typed, in its order, in one shell.
+//! Test of the tutorial: saves the files that it says to save and runs its commands, in order, in
+//! one shell.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,8 +9,8 @@ use serde_json::Value;
 
 use crate::stage::{Stage, json, number, root};
 
-/// Before the page's own lines. What this build on this machine makes of verdicts and latencies does not end the page, and the search
-/// is short; how each command ended is noted.
+/// Script before the page's commands. Verdicts and latencies on this machine do not stop the page,
+/// and the search is short. The exit code of each command is noted.
 const BEFORE: &str = r#"
 real=$1
 trap 'command kill $! 2> /dev/null || true' EXIT
@@ -33,8 +34,8 @@ plimsoll() {
 }
 "#;
 
-/// The page as a script: its blocks of `sh`, and the files that it says to save or to add to. A block belongs to the paragraph above it,
-/// which names the file.
+/// Turns the page into a script: its `sh` blocks, and the files to save or to extend. The paragraph
+/// above a block names its file.
 fn script(page: &str) -> String {
     let mut script = BEFORE.to_owned();
     let mut lines = page.lines();
@@ -49,7 +50,7 @@ fn script(page: &str) -> String {
         let block = block.join("\n") + "\n";
         match language {
             "sh" => script.push_str(&block),
-            // It is read with the other recipes for builds.
+            // Another test reads this with the other recipes for builds.
             "yaml" => {}
             _ => {
                 let mut names = paragraph.split('`').skip(1).step_by(2).filter(|name| name.contains('.'));
@@ -63,7 +64,7 @@ fn script(page: &str) -> String {
     script
 }
 
-/// The results of the only run in a folder whose name ends so.
+/// Returns the results of the only run in a folder whose name ends with `end`.
 fn results(stage: &Stage, runs: &str, end: &str) -> Value {
     let entries = fs::read_dir(stage.path().join(runs)).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<PathBuf> = entries.filter(|path| path.display().to_string().ends_with(end)).collect();
@@ -100,7 +101,7 @@ fn the_tutorial_can_be_typed_from_its_first_line_to_its_last() {
     assert!(number(&fault, "/trials/0/faults/0/outage/failed") > 0.0);
     assert!(played.stdout.contains("the run says 5"), "{codes}");
     assert!(!folder.join("no-database").exists(), "the fault was healed");
-    // Five times as slow is never let pass, however few the turns.
+    // A target that is five times as slow never passes, even with few turns.
     assert!(["the gate says 5", "the gate says 7"].iter().any(|said| played.stdout.contains(said)), "{codes}");
     assert!(fs::read_to_string(folder.join("change.md")).unwrap().contains("slower"));
     assert_eq!(stage.leftovers(), Vec::<String>::new());
