@@ -1,5 +1,5 @@
-//! The reference pages under docs/reference are what the tables and types in the code say. With
-//! `PLIMSOLL_WRITE_REFERENCE=1`, as `make docs` has it, they are written instead.
+//! Test that the pages in docs/reference agree with the tables and types in the code. With
+//! `PLIMSOLL_WRITE_REFERENCE=1`, as `make docs` sets it, the test writes the pages instead.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -12,16 +12,14 @@ use doctor::checkups::{self, CheckKind, CheckScope};
 use experiment::catalog::{Effect, Fault, Heals, Operation, Protocol};
 use serde_json::{Map, Value};
 
-/// A page of the reference.
 #[derive(Debug)]
 struct Page {
-    /// Its file in docs/reference, without `.md`.
+    /// File name in docs/reference, without `.md`.
     name: &'static str,
-    /// Its text.
     text: fn() -> String,
 }
 
-/// Every page, sorted by name.
+/// Pages, sorted by name.
 const KINDS: &[Page] = &[DOCTOR, EXPERIMENT, FAULTS, METRICS, PROFILE, PROTOCOLS, RESULTS, VERDICTS];
 
 const FOLDER: &str = "docs/reference";
@@ -45,13 +43,13 @@ fn text(page: &Page) -> String {
     format!("{made}\n\n{}\n", (page.text)().trim_end())
 }
 
-/// A line of help as a sentence.
+/// Returns a line of help as a sentence.
 fn sentence(help: &str) -> String {
     let mut letters = help.trim_end_matches('.').chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
-/// A text in a cell of a table: one line, and no bar that would end the cell.
+/// Returns a text for a cell of a table: in one line, with escaped bars.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }
@@ -120,7 +118,7 @@ fn add_checkup(page: &mut String, kind: &CheckKind) {
     let _ = writeln!(page, "- Source: {}.", source_of(kind.source));
 }
 
-/// A page of this repository as a link from where the reference is.
+/// Returns a page of this repository as a link relative to the reference.
 fn source_of(source: &str) -> String {
     match source {
         link if link.starts_with("https://") => format!("<{link}>"),
@@ -269,7 +267,7 @@ fn add_type(page: &mut String, name: &str, definition: &Value) {
     }
 }
 
-/// The values of an enumeration, as rows.
+/// Returns the values of an enumeration as rows.
 fn choices(definition: &Value) -> Vec<String> {
     let listed = definition["enum"].as_array().map_or(&[][..], Vec::as_slice);
     let plain = listed.iter().filter_map(Value::as_str).map(|word| format!("| `{word}` | |\n"));
@@ -281,7 +279,7 @@ fn choices(definition: &Value) -> Vec<String> {
     plain.chain(told).collect()
 }
 
-/// A type in words: `number or null`, `list of Trial`.
+/// Describes a type in words: `number or null`, `list of Trial`.
 fn type_in_words(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or(reference);
@@ -329,7 +327,7 @@ fn verdicts_page() -> String {
     page
 }
 
-/// From where on it is suspect, and void.
+/// Returns the thresholds for suspect and void.
 fn bounds(rule: &Rule) -> (String, String) {
     let (word, suspect, void) = match rule.threshold {
         Threshold::From { suspect, void } => ("from", suspect, void),
@@ -370,7 +368,7 @@ fn bars_and_lines_stay_inside_a_cell() {
     assert_eq!(cell("a | b\nc"), "a \\| b c");
 }
 
-/// What the doctor says that a verdict would see, some rule of that name does see.
+/// Rules that the doctor names must exist.
 #[test]
 fn the_doctor_names_rules_that_exist() {
     for rule in checkups::KINDS.iter().flat_map(|kind| kind.caught_by) {

@@ -1,5 +1,6 @@
-//! A local user against root's Plimsoll: attacks by `nobody`, in a temporary folder that all may write, as /tmp is. None may do harm,
-//! and none may keep root from working. /run is a private one, so that no other run of this machine is looked at.
+//! Attacks of the local user `nobody` on root's Plimsoll, in a temporary folder that all users may
+//! write, as /tmp is. No attack may do harm or keep root from working. /run is private, so that
+//! other runs on this machine are not affected.
 #![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
 
 use std::fs;
@@ -13,18 +14,18 @@ use std::time::{Duration, Instant};
 
 use crate::stage::{Played, root};
 
-/// Who attacks.
+/// User id of the attacker.
 const NOBODY: u32 = 65534;
-/// A command that has not ended by then waits for what an attacker holds.
+/// Time limit of a command. A slower command waits for a resource that the attacker holds.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Nothing that is played here needs so much.
+/// Memory limit of a command, which normal work does not reach.
 const MEMORY_KB: u64 = 512 << 10;
-/// Plays a command in a mount namespace with a /run of its own.
+/// Runs a command in a mount namespace with a private /run.
 const PRIVATELY: &str = "mount -t tmpfs none /run && exec \"$@\"";
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-/// A folder of root's with a temporary folder in it that all may write.
+/// Root's folder with a temporary folder in it that all users may write.
 struct Ground(PathBuf);
 
 impl Ground {
@@ -37,17 +38,17 @@ impl Ground {
         ground
     }
 
-    /// All may write here, and remove what is their own.
+    /// Returns the folder that all users may write, but only owners may remove entries.
     fn shared(&self) -> PathBuf {
         self.0.join("shared")
     }
 
-    /// Where root's registry would be, if root had no /run.
+    /// Returns the folder of root's registry on a machine without /run.
     fn registry(&self) -> PathBuf {
         self.shared().join("plimsoll-0")
     }
 
-    /// A folder of root's in the shared one, with an experiment on the built-in target.
+    /// Makes root's folder in the shared one, with an experiment on the built-in target.
     fn experiment(&self, folder: &str) -> PathBuf {
         let text = fs::read_to_string(root().join("experiments/01-first-run.toml")).unwrap();
         let path = self.shared().join(folder).join("first.toml");
@@ -56,7 +57,7 @@ impl Ground {
         path
     }
 
-    /// A shell script of nobody's, in the shared folder, with `input` to read.
+    /// Runs a shell script as nobody in the shared folder, with `input` on its standard input.
     fn nobody(&self, script: &str, input: &str) {
         let mut shell = Command::new("sh")
             .args(["-ec", script])
@@ -70,7 +71,7 @@ impl Ground {
         assert!(shell.wait().unwrap().success(), "the attack itself does not work: {script}");
     }
 
-    /// Has root play `plimsoll WORDS…` in a folder. In words, what would be harm of any kind.
+    /// Runs `plimsoll WORDS…` as root in a folder. Returns an error that describes harm, if any.
     fn root_plays(&self, folder: &Path, words: &[&str]) -> Result<Played, String> {
         let child = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", PRIVATELY, "sh"])
@@ -89,12 +90,13 @@ impl Ground {
         watched(child).map_err(|what| format!("`plimsoll {}` {what}", words.join(" ")))
     }
 
-    /// `clean`, `run` and `hit`, which look for what killed runs left: all go on, and name what is not root's.
+    /// Checks that `clean`, `run` and `hit`, which look for leftovers of killed runs, work and name
+    /// what is not root's.
     fn root_works(&self, names: &str) -> Result<(), String> {
         let file = self.experiment("work");
         let work = self.shared().join("work");
         let run = ["run", file.to_str().unwrap(), "--set", "load.time=300ms", "--set", "load.warmup=0s", "--accept"];
-        // Nothing answers there, which is found out when the place was looked at.
+        // Nothing answers there. The command finds out only after it has looked for leftovers.
         let hit = ["hit", "http://127.0.0.1:9/", "-t", "1s"];
         for (words, code) in [(&["clean"][..], 0), (&run, 0), (&hit, 4)] {
             let played = self.root_plays(&work, words)?;
@@ -115,7 +117,7 @@ impl Drop for Ground {
     }
 }
 
-/// Waits for the end of a command, and ends one that waits for ever or takes memory without end.
+/// Waits for the end of a command. Kills it if it waits forever or takes too much memory.
 fn watched(mut child: Child) -> Result<Played, String> {
     let status = format!("/proc/{}/status", child.id());
     let begun = Instant::now();
@@ -140,7 +142,8 @@ fn watched(mut child: Child) -> Result<Played, String> {
     harm.map_or(Ok(played), |harm| Err(harm.to_owned()))
 }
 
-/// Puts a target `echo` with a hook of nobody's where root's experiments are, and has root play `words` with each.
+/// Plants a target `echo` with nobody's hook near root's experiments, and runs `words` as root with
+/// each.
 fn planted_target(words: &[&str]) -> Result<(), String> {
     let ground = Ground::new();
     let manifest = fs::read_to_string(root().join("targets/echo/target.toml")).unwrap();
@@ -153,7 +156,7 @@ fn planted_target(words: &[&str]) -> Result<(), String> {
         ground.0.display()
     );
     ground.nobody(&trap, &manifest);
-    // Above the working folder, in it, beside the experiment file, and beside the experiments.
+    // Above the working folder, in it, next to the experiment file, and next to the experiments.
     for (folder, working) in [("alice/experiments", "alice"), (".", "."), ("experiments", "."), ("alice", "alice")] {
         let file = ground.experiment(folder);
         let working = ground.shared().join(working);
@@ -173,7 +176,7 @@ fn a_target_above_the_working_folder_is_examined() -> Result<(), String> {
     planted_target(&["doctor"])
 }
 
-/// A registry of nobody's that names a process of root's as left by a run.
+/// Nobody makes a registry with an entry that names root's process as a leftover of a run.
 fn a_forged_entry_kills_a_process_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let mut victim = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
@@ -199,7 +202,8 @@ fn a_forged_entry_kills_a_process_of_root() -> Result<(), String> {
     }
 }
 
-/// A link to a folder of root's in place of the registry: what is in there is no entry, and is not removed.
+/// A link to root's folder replaces the registry. Files in that folder are no entries, and must not
+/// be removed.
 fn a_linked_registry_deletes_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let precious = ground.0.join("records");
@@ -225,7 +229,7 @@ fn an_endless_entry_takes_all_memory() -> Result<(), String> {
     ground.root_works("plimsoll-0")
 }
 
-/// A short run of root's, in this folder of the ground.
+/// Plays a short run as root, in this folder of the ground.
 fn played_run(ground: &Ground, out: &str) -> Result<PathBuf, String> {
     let (file, out) = (ground.experiment("work"), ground.0.join(out));
     let words =
@@ -235,7 +239,7 @@ fn played_run(ground: &Ground, out: &str) -> Result<PathBuf, String> {
     made.ok_or(played.stderr)
 }
 
-/// Links to a file of root's under every name that `analyze` has ever written to, in a folder of nobody's.
+/// Nobody's folder has links to root's file, under every name to which `analyze` has ever written.
 fn links_in_an_analysed_folder_overwrite_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let victim = ground.0.join("victim");
@@ -260,8 +264,8 @@ fn links_in_an_analysed_folder_overwrite_files_of_root() -> Result<(), String> {
     }
 }
 
-/// Results of root's in folders to which all may write: refused in one that is not sticky, and past the links of others in one
-/// that is.
+/// Root writes results into folders that all users may write. A folder that is not sticky is
+/// refused; in a sticky folder, links of other users are replaced.
 fn links_in_the_place_of_results_overwrite_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let victim = ground.0.join("victim");
@@ -289,7 +293,7 @@ fn links_in_the_place_of_results_overwrite_files_of_root() -> Result<(), String>
     if left == 0 { Ok(()) } else { Err("root wrote into a folder of nobody's".to_owned()) }
 }
 
-/// Files of nobody's that are named like a built-in experiment, in the folder where root asks for that.
+/// Nobody's files have the name of a built-in experiment, in the folder in which root runs it.
 fn a_file_stands_in_for_a_built_in_experiment() -> Result<(), String> {
     let ground = Ground::new();
     let trap = ground.0.join("pwned");
@@ -330,7 +334,7 @@ const ATTACKS: [Attack; 9] = [
     ("a file stands in for a built-in experiment", a_file_stands_in_for_a_built_in_experiment),
 ];
 
-/// Past the harness, which would keep it to itself.
+/// Prints a line past the test harness, which hides output of passed tests.
 fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -347,12 +351,12 @@ fn no_attack_of_a_local_user_on_root_succeeds() {
             succeeded.push(format!("{name}: {harm}"));
         }
     }
-    // For `make siege`.
+    // `make siege` reads this line.
     println!("campaign: attacks={} succeeded={}", ATTACKS.len(), succeeded.len());
     assert!(succeeded.is_empty(), "{}", succeeded.join("\n"));
 }
 
-/// Whether we are.
+/// Whether the tests run as root.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)
 }

@@ -1,5 +1,6 @@
-//! Generators that are lost at random moments and in random ways, one after another: the trial is void with the right reason, and nothing is
-//! left. `PLIMSOLL_TEST_LOSSES` says how many; how soon each was noticed is printed, and judged by `scripts/siege.py`.
+//! Generators that are lost at random moments and in different ways, one after another. Each trial
+//! is void with the right reason, and nothing is left behind. `PLIMSOLL_TEST_LOSSES` sets the
+//! number. The tests print the time to notice each loss, which `scripts/siege.py` judges.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,18 +11,18 @@ use crate::machine;
 use crate::remote_machines::Machines;
 use crate::stage::{Playing, Stage, json, signal};
 
-/// How a generator is lost, and what is said of it.
+/// Way in which a generator is lost.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
-    /// It is killed.
+    /// The generator is killed.
     Killed,
-    /// It is stopped, and its stream stays.
+    /// The generator is stopped, and its stream stays open.
     Stopped,
-    /// All of its host stands still.
+    /// The generator's host stops completely.
     Frozen,
-    /// Its host loses its power.
+    /// The generator's host loses its power.
     Powerless,
-    /// The network to its machine is cut.
+    /// The network to the generator's machine is cut.
     Unplugged,
 }
 
@@ -36,7 +37,7 @@ impl Loss {
     }
 }
 
-/// A load of ten minutes in a lab like this, by a fleet like that.
+/// Writes an experiment with a load of ten minutes, in this lab, by this fleet.
 fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
     let text = format!(
         "title = \"A fleet\"\nasks = \"Who is lost?\"\n[target]\nuse = \"echo\"\n[lab]\nmeasure_storage = false\n{lab}\n\
@@ -51,8 +52,8 @@ fn events(run: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Waits for the end of a run after the loss of its second generator, which began then or with its fault; how long it was until that was
-/// noticed.
+/// Waits for the end of a run after the loss of its second generator. Returns the time from the
+/// loss until it was noticed. The loss began at `begun`, or with the run's fault.
 fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instant>) -> Duration {
     playing.wait_for_event("generator_lost");
     let seen = begun.map(|begun| begun.elapsed());
@@ -66,7 +67,7 @@ fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instan
     };
     let lost = of("generator_lost");
     assert!(lost["reason"].as_str().unwrap().contains(loss.reason()), "{loss:?}: {lost}");
-    // Processes have no numbers that tell which generator one is.
+    // A process has no number that identifies its generator.
     if !matches!(loss, Loss::Killed | Loss::Stopped) {
         assert!(lost["generator"].as_str().unwrap().ends_with('2'), "{loss:?}: {lost}");
     }
@@ -75,10 +76,10 @@ fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instan
     seen.unwrap_or_else(|| Duration::from_secs_f64((at_s(lost) - at_s(of("fault_begun"))).max(0.0)))
 }
 
-/// Loses the second of three generators; `None` where this machine cannot make what that takes.
+/// Loses the second of three generators. Returns `None` if this machine cannot do so.
 fn lose(loss: Loss, random: &mut fastrand::Rng) -> Option<Duration> {
     let after = Duration::from_millis(random.u64(200..3000));
-    // Machines over ssh take their turn themselves.
+    // The ssh machines take their own turn.
     let turn = if matches!(loss, Loss::Unplugged) { None } else { Some(machine::turn()?) };
     let before = turn.as_ref().map(|_| machine::inventory());
     let fault = |kind: &str| {

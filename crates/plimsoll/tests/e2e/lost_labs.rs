@@ -1,4 +1,5 @@
-//! Labs that end early: interrupted, a host of theirs lost, their disk full. All is taken down, and what was measured kept.
+//! Labs that end early: interrupted, with a lost host, or with a full disk. Everything is removed,
+//! and measurements are kept.
 #![allow(clippy::disallowed_methods, reason = "the moment of a signal is waited for")]
 
 use std::fs;
@@ -9,7 +10,8 @@ use crate::labs::{played, stage};
 use crate::machine;
 use crate::stage::{Played, signal};
 
-/// Sixteen hosts, two of them with a disk of their own, and faults that nothing but the end of the trial heals.
+/// Sixteen hosts, two of them with a separate disk, and faults that heal only at the end of the
+/// trial.
 const MANY: &str =
     "[[lab.host]]\nname = \"plain\"\ncount = 14\n[[lab.host]]\nname = \"small\"\ncount = 2\nprofile = \"small\"\n";
 const LASTING: &str = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"minority\"\nat = \"100ms\"\n\
@@ -80,7 +82,7 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
         let (stage, file) = stage("hosts = 6", "");
         let mut playing = stage.start_run(&[&file, "--set", "load.time=1m"]);
         playing.wait_for_words("starting 6 hosts");
-        // The first is the switch.
+        // The first shim is the switch.
         let mut runners = Vec::new();
         crate::stage::until("a shim", || {
             runners = shims(playing.pid());
@@ -88,7 +90,7 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
         });
         std::thread::sleep(Duration::from_millis(wait_ms));
         signal("KILL", runners[1]);
-        // Where all were up before the kill, the load goes on without it.
+        // If all hosts were up before the kill, the load goes on without the killed one.
         std::thread::sleep(Duration::from_millis(300));
         playing.signal("INT");
         let done = playing.wait();
@@ -99,7 +101,8 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
     }
 }
 
-/// Kills some of the processes that hold a lab while its load runs, the switch's first; what the run said, and its trial.
+/// Kills some of the processes that hold a lab while its load runs. The first of them is the
+/// switch. Returns the output, after checking that the trial is void.
 fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
     let (stage, file) = stage(&format!("hosts = {hosts}"), "");
     let runs = stage.path().join("runs");
@@ -117,7 +120,7 @@ fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
     played
 }
 
-/// Whether a rule spoke against the trial.
+/// Whether a rule was triggered in the trial.
 fn is_held_against(played: &Played, rule: &str) -> bool {
     played.json()["trials"][0]["verdict"]["rules"].as_array().unwrap().contains(&rule.into())
 }
@@ -149,7 +152,7 @@ fn shims_that_are_all_killed_void_the_trial() {
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// The processes that hold the hosts of a run.
+/// Returns the processes that hold the hosts of a run.
 fn shims(of: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
     let children = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
@@ -161,7 +164,7 @@ fn shims(of: u32) -> Vec<u32> {
     children
 }
 
-/// A disk of some size under TMPDIR, in a mount namespace of its own.
+/// Limits the disk under TMPDIR, in a separate mount namespace.
 #[test]
 fn a_full_disk_under_a_lab_is_named_and_nothing_is_left() {
     let Some(_turn) = machine::turn() else { return };

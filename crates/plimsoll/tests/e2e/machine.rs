@@ -1,6 +1,6 @@
-//! What of this machine a lab could leave behind: network namespaces, links, queues, control groups, mounts, loop devices,
-//! throttles. A test looks at what its own stages have made. What others make meanwhile, another Plimsoll among them, is not looked
-//! at, or waited for where nothing tells whose it is.
+//! Inventory of what a lab could leave behind on this machine: network namespaces, links, queues,
+//! control groups, mounts, loop devices, throttles. A test looks at what its own stages made. Items
+//! of other programs are ignored, or waited for if their owner is unknown.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,10 +10,12 @@ use std::process::Command;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// So many tests make labs at a time: more would be slow enough for the verdicts on them to differ.
+/// Number of tests that make labs at the same time. More would be so slow that their verdicts
+/// change.
 const LABS: usize = 2;
 
-/// Whoever kills runs is alone, and does not say whose groups they leave for a while.
+/// Held for writing by a test that kills runs, because the control groups that it leaves for a
+/// while have no known owner.
 static ALONE: RwLock<()> = RwLock::new(());
 static LABS_NOW: Mutex<usize> = Mutex::new(0);
 static LAB_GONE: Condvar = Condvar::new();
@@ -23,7 +25,7 @@ thread_local! {
     static STAGES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A test's turn to make labs.
+/// Turn of a test to make labs.
 pub struct Turn(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>);
 
 impl Drop for Turn {
@@ -37,7 +39,8 @@ fn labs_now() -> MutexGuard<'static, usize> {
     LABS_NOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for this test's turn to make labs. `None`, and why on standard error, where this user cannot make any.
+/// Waits for this test's turn to make labs. If this user cannot make labs, prints the reason and
+/// returns `None`.
 pub fn turn() -> Option<Turn> {
     can_make_labs().then(|| {
         let shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +53,7 @@ pub fn turn() -> Option<Turn> {
     })
 }
 
-/// The same for a test that kills runs.
+/// Waits for the turn of a test that kills runs, which is alone.
 pub fn turn_alone() -> Option<RwLockWriteGuard<'static, ()>> {
     can_make_labs().then(|| ALONE.write().unwrap_or_else(PoisonError::into_inner))
 }
@@ -65,7 +68,7 @@ fn can_make_labs() -> bool {
     is_root
 }
 
-/// What is there that a lab of this process could have made, a line each.
+/// Returns a line for each item that a lab of this process could have made.
 pub fn inventory() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     all.extend(said("ip", &["netns", "list"]).into_iter().filter(|line| line.contains("plimsoll")));
@@ -86,7 +89,7 @@ pub fn inventory() -> BTreeSet<String> {
     all
 }
 
-/// The folder of a stage of this test, by its number in this process.
+/// Returns the folder of a stage of this test, by its number in this process.
 pub fn stage_folder(number: u32) -> PathBuf {
     let folder = format!("{}/e2e-{}-{number}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     STAGES.with_borrow_mut(|stages| stages.push(folder.clone()));
@@ -98,7 +101,7 @@ fn is_own(text: &str) -> bool {
     STAGES.with_borrow(|stages| stages.iter().any(|stage| text.contains(&format!("{stage}/"))))
 }
 
-/// Whether labs give links such names: `net0`, `h2n0`, `ifb-eth0`.
+/// Whether the name is one that labs give to links: `net0`, `h2n0`, `ifb-eth0`.
 fn is_lab_link(name: &str) -> bool {
     let name = name.split(['@', ':']).next().unwrap_or_default();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -108,14 +111,16 @@ fn is_lab_link(name: &str) -> bool {
         || of_host.is_some_and(|(host, network)| is_number(host) && is_number(network))
 }
 
-/// Loop devices whose files this test has made, a line each, and the numbers of those that somebody else's are behind.
+/// Returns a line for each loop device whose file this test has made, and the numbers of all other
+/// loop devices.
 fn loop_devices() -> (Vec<String>, BTreeSet<String>) {
     let lines = said("losetup", &["--all", "--noheadings", "--output", "MAJ:MIN,NAME,BACK-FILE"]);
     let (ours, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| is_own(line));
     (ours, others.iter().filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect())
 }
 
-/// What is there now and was not before. What the kernel is still clearing away, or another Plimsoll, is waited for.
+/// Returns the items that were not there before. Waits for items that the kernel or another
+/// Plimsoll is about to remove.
 #[expect(clippy::disallowed_methods, reason = "a test waits for the kernel by looking again")]
 pub fn added_since(before: &BTreeSet<String>) -> Vec<String> {
     let begun = Instant::now();
@@ -142,7 +147,8 @@ fn first_words(line: &str, count: usize) -> String {
     line.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// Those that some process of this test is in. Labs of others, which may be made beside the tests, are none of ours.
+/// Returns the network namespaces of this test's processes. Other labs beside the tests do not
+/// count.
 fn network_namespaces() -> BTreeSet<String> {
     let ours = STAGES.with_borrow(Clone::clone);
     let is_ours = |variable: &[u8]| {
@@ -160,7 +166,7 @@ fn network_namespaces() -> BTreeSet<String> {
         .collect()
 }
 
-/// Control groups of runs.
+/// Collects the control groups of runs.
 fn groups(folder: &Path, depth: u32, all: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -176,8 +182,9 @@ fn groups(folder: &Path, depth: u32, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a control group belongs to a run that goes on: the pid of who plays it is the second part of a run's name. Asked only
-/// of what is new: a group of long ago may have the number of a process of now, which ends.
+/// Whether a control group belongs to a live run. The second part of a run's name is the process id
+/// of its player. Only new groups are checked, because an old group may have the number of a
+/// current process.
 fn is_of_a_live_run(line: &str) -> bool {
     let run = line.split("/plimsoll-").nth(1).and_then(|rest| rest.split('/').next());
     let owner = run.and_then(|run| run.split('-').nth(1)?.parse::<u32>().ok());

@@ -1,5 +1,5 @@
-//! The binary from outside: real processes, real files, real signals. One test program for all, so that it links once.
-//! What a library decides is tested in that library.
+//! End-to-end tests of the binary, with real processes, files and signals. They are one test
+//! program, so that it links once. Decisions of a library are tested in that library.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accidents;

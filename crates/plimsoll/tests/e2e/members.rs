@@ -1,4 +1,5 @@
-//! Clients that are spread over several members, one of which dies: what its own clients saw, and what the sum over all hides.
+//! Clients that are spread over several members, one of which dies: the results of that member's
+//! clients, which the total hides.
 
 use record::folder::RunFolder;
 use record::rows::{self, AgentCycles, OutcomeSlot};
@@ -70,7 +71,7 @@ fn the_clients_of_a_dead_member_have_an_outage_of_their_own() {
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("Outages by member") && page.contains("Operations by member"));
 
-    // As an older version left it.
+    // An older version left the folder like this.
     std::fs::remove_dir_all(trial.members()).unwrap();
     std::fs::remove_file(trial.agents()).unwrap();
     stage.play(&["analyze", run.to_str().unwrap()]).exits(0);

@@ -1,10 +1,10 @@
-//! What a target tells of itself: recorded, judged and shown like any other figure.
+//! Metrics that a target reports about itself are recorded, judged and shown like other figures.
 
 use std::fs;
 
 use crate::stage::{Stage, number};
 
-/// An experiment on the target that counts, with these claims.
+/// Returns an experiment on the target that counts, with these claims.
 fn experiment(claims: &str) -> String {
     format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"counted\"\n[load]\nagents = 2\ntime = \"4s\"\nthink = \"10ms\"\n\
@@ -12,7 +12,8 @@ fn experiment(claims: &str) -> String {
     )
 }
 
-/// A claim that is read on void trials as well: the debug build is no healthy generator.
+/// Returns a claim that is also judged on void trials, because the debug build is too slow as a
+/// generator.
 fn claim(metric: &str, holds: &str) -> String {
     format!("[[claim]]\nsays = \"s\"\nsource = \"a\"\nmetric = \"{metric}\"\nholds = {holds}\non_void = true\n")
 }

@@ -1,5 +1,5 @@
-//! Loads at a rate on the built-in echo server: as many operations as were asked for, whatever the target does, and a target that
-//! cannot keep up is not held against the generator.
+//! Loads at a rate on the built-in echo server. As many operations start as scheduled, whatever the
+//! target does. A target that cannot keep up does not make the generator suspect.
 
 use record::rows::GeneratorSecond;
 use serde_json::Value;
@@ -35,37 +35,38 @@ fn every_operation_that_was_asked_for_is_there() {
     let results = at_rate("", "agents = 8\nrate = 400\ntime = \"3s\"\ndrain = \"60s\"");
     assert_eq!(outcomes(&results), (1200.0, 0.0));
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
-    // The machine may be busy; the books have to be right nevertheless.
+    // The machine may be busy, but the counts must be right.
     assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
     assert!(!reasons(&results).contains("books") && !reasons(&results).contains("dropped"));
 }
 
 #[test]
 fn a_target_that_cannot_keep_up_is_not_held_against_the_generator() {
-    // Two workers of 20 ms can do 100 per second; three times that is asked for.
+    // Two workers of 20 ms can do 100 per second. Three times as many are scheduled.
     let load = "agents = 40\nrate = 300\ntime = \"4s\"\ndrain = \"1s\"\ntimeout = \"60s\"";
     let stage = Stage::new();
     let results = played(&stage, "delay = \"20ms\", workers = 2", load);
     let (ok, others) = outcomes(&results);
     assert_eq!(ok + others, 1200.0);
-    // No more than 100 a second can be done; how many seconds there were, with the drain, is in the records.
+    // No more than 100 per second can be done. The records show the number of seconds, including
+    // the drain.
     let ended_s = seconds(&stage).iter().map(|row| row.at_s).fold(0.0, f64::max);
     assert!(ended_s >= 5.0 && ok <= 100.0 * ended_s + 2.0, "{ok} and {others} in {ended_s} s");
     assert_eq!(number(&results, "/trials/0/outcomes/unfinished"), others);
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
     assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
     assert!(!reasons(&results).contains("books") && !reasons(&results).contains("dropped"));
-    // Who was served last had waited for thousands of milliseconds; the service itself is bounded by the queue of 40.
+    // The last operations waited for seconds. The queue of 40 limits only the service time.
     assert!(number(&results, "/trials/0/latency_us/max") > 2_000_000.0);
 }
 
-/// What the generator noted each second.
+/// Returns the generator's records of each second.
 fn seconds(stage: &Stage) -> Vec<GeneratorSecond> {
     let trial = record::folder::RunFolder::at(&stage.run_folder()).trial("001");
     record::rows::read(&trial.generator()).unwrap().items
 }
 
-/// How many operations were to start in each second, as the records say, over all threads of the engine.
+/// Returns the operations that are due in each second, from the records of all threads.
 fn due(stage: &Stage) -> Vec<u64> {
     let mut due = vec![0; 200];
     for row in seconds(stage) {
@@ -80,7 +81,8 @@ fn due(stage: &Stage) -> Vec<u64> {
 #[test]
 fn a_rate_in_stages_has_its_operations_each_second() {
     let stage = Stage::new();
-    // The integral of the rate over each second; the last rate holds. By when they are to start, so that a busy machine changes nothing.
+    // Integral of the rate over each second; the last rate holds. These are due times, so that a
+    // busy machine does not matter.
     let stages = "[{ to = 200, over = \"2s\" }, { at = 50, for = \"1s\" }, { at = 0, for = \"1s\" }, { from = 300, to = 100, over = \"1s\" }]";
     let results = played(&stage, "", &format!("agents = 8\nrate = {stages}\ntime = \"6s\"\ndrain = \"60s\""));
     assert_eq!(due(&stage), [50, 150, 50, 0, 200, 100]);

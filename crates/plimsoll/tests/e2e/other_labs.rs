@@ -1,5 +1,5 @@
-//! What befalls a lab from outside: another one beside it, with the same addresses; and a host that is lost, which is no fault of
-//! the target's.
+//! Events from outside of a lab: another lab beside it with the same addresses, and a lost host,
+//! which is not the target's fault.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use record::rows::OutcomeSlot;
 use crate::machine;
 use crate::stage::{Stage, children, signal};
 
-/// Hosts that serve pages, and clients that give up soon.
+/// Writes an experiment with hosts that serve pages.
 fn experiment(stage: &Stage, hosts: u32, time_s: u32, faults: &str) -> String {
     let text = format!(
         "title = \"lab\"\nasks = \"Is it left alone?\"\n[target]\nuse = \"notebook\"\n\
@@ -21,7 +21,7 @@ fn experiment(stage: &Stage, hosts: u32, time_s: u32, faults: &str) -> String {
     stage.file("lab.toml", text)
 }
 
-/// A fault on two hosts and one that ends another, again and again.
+/// A partition, and a host that crashes again and again.
 const FAULTS: &str = r#"
 [[fault]]
 name = "cut"
@@ -57,7 +57,7 @@ fn two_labs_at_once_do_not_touch_each_other() {
     let before = machine::inventory();
     let (broken, whole) = (Stage::new().with_shelves(), Stage::new().with_shelves());
     let (broken_file, whole_file) = (experiment(&broken, 4, 3, FAULTS), experiment(&whole, 4, 6, ""));
-    // The one without faults is there before the other comes, and after it has gone.
+    // The lab without faults is there before the other one, and after it.
     let mut going_on = whole.start_run(&[&whole_file]);
     going_on.wait_for_load(Duration::ZERO);
     broken.run(&[&broken_file]).exits(0);
@@ -103,7 +103,7 @@ fn a_host_that_is_lost_is_said_and_is_not_the_targets_failure() {
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
-/// The hostname that a process sees.
+/// Returns the hostname that a process sees.
 fn name_of_host(pid: u32) -> String {
     let output = Command::new("nsenter").args(["--target", &pid.to_string(), "--uts", "hostname"]).output().unwrap();
     String::from_utf8_lossy(&output.stdout).trim().to_owned()

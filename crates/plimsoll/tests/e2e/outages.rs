@@ -1,5 +1,5 @@
-//! A scripted outage, on the real engine and the real server: what the analysis says of it, held against what the server itself has
-//! noted.
+//! A scripted outage on the real engine and server. The analysis is compared with the server's own
+//! notes.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ use serde_json::Value;
 
 use crate::stage::{Stage, json, number};
 
-/// The script: errors for so long, once.
+/// Length of the scripted errors, seconds.
 const ERRORS_S: f64 = 2.3;
 
-/// Times from the records may be so far off: a slot of `outcomes.csv` at either end.
+/// Error of times from the records: a slot of `outcomes.csv` at either end.
 const SLOTS_S: f64 = 0.002;
 
-/// What a busy machine may add between what the server did and what its clients saw. How near it comes on a quiet one is the bench's
-/// to say.
+/// Time that a busy machine may add between the server's action and its clients. The benchmark
+/// checks the accuracy on a quiet machine.
 const BUSY_S: f64 = 1.0;
 
-/// The server answers errors from 8.000 s to 10.300 s of its own clock, which begins with the check that it is ready, and again from
-/// 16.000 s: after the load, also where that begins seconds late.
+/// The server answers with errors from 8.000 s to 10.300 s on its own clock, which begins with the
+/// check that it is ready, and again from 16.000 s. That is after the load, even if the load begins
+/// seconds late.
 const EXPERIMENT: &str = r#"
 title = "A scripted outage"
 asks  = "Is it measured as it was?"
@@ -35,7 +36,8 @@ call = "get"
 with = { path = "/" }
 "#;
 
-/// What the server noted: how many errors, and when the first and the last, seconds since load start.
+/// The server's notes: number of errors, and time of the first and the last, in seconds since load
+/// start.
 struct Noted {
     errors: u64,
     first_s: f64,
@@ -58,8 +60,9 @@ impl Noted {
     }
 }
 
-/// When clients saw it, from the records alone, seconds since load start: the first and the last failed operation, and the longest
-/// time in which nothing succeeded. At its two edges a client may still read the one when another has read the other.
+/// Times at clients, from the records alone, in seconds since load start: the first and the last
+/// failed operation, and the longest period without success. At both ends of the period, clients
+/// may still read an earlier answer than others.
 struct Seen {
     first_s: f64,
     last_s: f64,
@@ -102,7 +105,7 @@ fn play_text(text: &str) -> (Value, Noted, Seen) {
     let trial = json(&run.join("analysis.json"))["trials"][0].clone();
     let (noted, seen) = (Noted::of(&run.join("trials/001")), Seen::of(&run.join("trials/001")));
     assert_eq!(trial["outcomes"]["failed"].as_u64(), Some(noted.errors), "all of them are in the trial: {trial:#}");
-    // A client sees it after the server did it.
+    // A client sees a failure after the server caused it.
     later("the first failure", seen.first_s, noted.first_s);
     later("the last failure", seen.last_s, noted.last_s);
     (trial, noted, seen)
@@ -117,22 +120,23 @@ fn same(what: &str, value: f64, truth: f64) {
     assert!((value - truth).abs() <= SLOTS_S, "{what} is {value}, in the records it is {truth}");
 }
 
-/// How the outage of `errors` that began at `at_s` was felt, as the records have it.
+/// Checks that an outage with these errors, which began at `at_s`, agrees with the records.
 fn felt_as_seen(felt: &Value, at_s: f64, noted: &Noted, seen: &Seen) {
     assert_eq!(felt["failed"].as_u64(), Some(noted.errors), "{felt}");
     same("its last failure", at_s + number(felt, "/last_failure_s"), seen.last_s);
-    // All of that silence, and those of a machine that stalls meanwhile.
+    // It contains that whole silence, and perhaps silences of a machine that stalls.
     let total_s = number(felt, "/total_s");
     assert!(total_s > seen.silent_s() - SLOTS_S && total_s < ERRORS_S + BUSY_S, "silent {:?}: {felt}", seen.silence_s);
     assert!((seen.silent_s() - ERRORS_S).abs() < BUSY_S, "silent {:?}", seen.silence_s);
-    // Service is back with the first success or later, or it is said that the machine was slower from then on.
+    // Service is back at the first success or later, or the results say that the machine was slower
+    // from then on.
     match felt["back_to_baseline_s"].as_f64() {
         Some(back_s) => assert!(at_s + back_s > seen.silence_s[1] - SLOTS_S, "{felt}"),
         None => assert!(number(felt, "/degraded_s") > 0.0, "{felt}"),
     }
 }
 
-/// Those with operations that went wrong: a machine that stalls may show a silence as well.
+/// Returns the disturbances with failed operations. A machine that stalls may cause others.
 fn failing(trial: &Value) -> Vec<&Value> {
     let found = trial["disturbances"].as_array().unwrap();
     found.iter().filter(|one| one["outage"]["failed"].as_u64() != Some(0)).collect()
@@ -144,7 +148,7 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
     let found = failing(&trial);
     let [one] = found.as_slice() else { panic!("{} disturbances: {found:?}", found.len()) };
     let at_s = number(one, "/at_s");
-    // With the silence in which the first errors came, or with these.
+    // It begins with the silence before the first errors, or with the errors.
     let [silent_s, ok_s] = seen.silence_s;
     let from_s = silent_s.min(seen.first_s) - SLOTS_S;
     assert!((from_s..=seen.first_s + SLOTS_S).contains(&at_s), "it begins at {at_s}, the errors at {}", seen.first_s);
@@ -152,7 +156,7 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
     felt_as_seen(&one["outage"], at_s, &noted, &seen);
 }
 
-/// At so low a rate two windows are longer than what is left of the load after the errors.
+/// At this low rate, two windows are longer than the rest of the load after the errors.
 #[test]
 fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
     let (trial, noted, seen) = play_text(&EXPERIMENT.replace("think   = \"4ms\"", "rate    = 500"));
@@ -163,7 +167,7 @@ fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
 
 #[test]
 fn the_same_after_a_fault_is_the_faults() {
-    // A fault that does no harm, some time before the errors.
+    // A fault without effect, some time before the errors.
     let fault =
         "[[fault]]\nname = \"nothing\"\nkind = \"call\"\nat = \"2s\"\nwith = { call = \"get\", path = \"/\" }\n";
     let (trial, noted, seen) = play(fault);
@@ -174,7 +178,7 @@ fn the_same_after_a_fault_is_the_faults() {
     felt_as_seen(felt, at_s, &noted, &seen);
 }
 
-/// The server stands still for 1.5 s at 8 s, and forgets nothing.
+/// The server stops for 1.5 s at 8 s, and loses nothing.
 const STANDSTILL: &str = r#"
 title = "A standstill without a failure"
 asks  = "Is it seen?"
@@ -214,7 +218,8 @@ fn a_standstill_in_which_nothing_fails_is_a_disturbance() {
     assert_eq!(longest["outage"]["failed"].as_u64(), Some(0), "{longest}");
 }
 
-/// A server that stands still until an operator lets it go on, and a second step of his that fails.
+/// A server that stops until an operator lets it go on, and a second step of the operator that
+/// fails.
 const REPAIRED: &str = r#"
 title = "A standstill that an operator ends"
 asks  = "Is it one outage?"

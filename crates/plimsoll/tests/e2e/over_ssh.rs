@@ -1,5 +1,5 @@
-//! Hosts over ssh, with real sshds: a run from its start to its end, what a user is told when a machine cannot be reached,
-//! and that nothing is left there, whatever ends the run.
+//! Hosts over ssh, with real sshds: a run from start to end, the message if a machine cannot be
+//! reached, and that nothing is left there after the run.
 
 use std::fs;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::remote_machines::Machines;
 use crate::stage::{Stage, until};
 
-/// An experiment on these hosts, with echo on each.
+/// Writes an experiment on these hosts, with echo on each.
 fn experiment(stage: &Stage, hosts: &[&str]) -> String {
     let list = hosts.iter().map(|host| format!("\"{host}\"")).collect::<Vec<_>>().join(", ");
     let text = format!(
@@ -61,7 +61,7 @@ fn clean_removes_what_a_killed_guard_left_there() {
     let mut playing = stage.start_run(&[&experiment(&stage, &["10.84.0.1"]), "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
     let machine = machines.of(1);
-    // Everything dies there, as at a power cut, and only files are left.
+    // All processes there die, as at a power cut, and only files are left.
     machine.play("for p in $(grep -l plimsoll-ru[n]- /proc/[0-9]*/cmdline | cut -d / -f 3); do kill -9 $p; done; true");
     playing.signal("KILL");
     playing.wait();
@@ -132,7 +132,7 @@ fn a_machine_that_goes_silent_ends_the_trial_and_clears_itself_up() {
     playing.wait_for_event("host_down");
     playing.signal("INT");
     playing.wait();
-    // Its sshd asks whether anybody is there: it need not be on the network again.
+    // Its sshd checks whether its client is alive, so the machine need not be on the network again.
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }

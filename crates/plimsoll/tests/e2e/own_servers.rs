@@ -1,5 +1,6 @@
-//! Servers that run already, hit where they are: their CPU time is the target's, whatever processes they are made of, and a hog
-//! beside them is told. Asserted on to whom time was put down, for what else this machine does is not for a test to say.
+//! Loads on servers that already run. Their CPU time counts as the target's, whatever processes
+//! they consist of, and a busy process beside them is reported. The tests check only to whom time
+//! is attributed, because this machine may do other work.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::stage::{Stage, children, number, until};
 
-/// A server that forks a process for each connection.
+/// Server that forks a process for each connection.
 const FORKING: &str = "import http.server, socketserver, sys
 class Forking(socketserver.ForkingMixIn, http.server.HTTPServer): pass
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -22,7 +23,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
 Forking(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
 ";
 
-/// A server that hands each request to a process which it did not start and which shares no socket with it.
+/// Server that hands each request to a process which it did not start and which shares no socket
+/// with it.
 const HANDING_OVER: &str = "import http.server, os, sys
 pipe = os.open(sys.argv[2], os.O_WRONLY)
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -34,7 +36,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
 ";
 
-/// A server on a socket in the file system, which answers with the name that it was asked for by.
+/// Server on a socket in the file system. It answers with the host name of the request.
 const ON_A_SOCKET: &str = "import http.server, socketserver, sys
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): request_queue_size, daemon_threads = 64, True
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -63,7 +65,7 @@ impl Server {
         Self(command.spawn().unwrap_or_else(|error| panic!("{}: {error}", line[0])))
     }
 
-    /// The same, once it listens there.
+    /// Starts a server, and waits until it listens.
     fn listening(stage: &Stage, line: &[&str], port: u16) -> Self {
         let server = Self::start(stage, line);
         until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -77,7 +79,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Not killed: a master has workers to end.
+        // The process is not killed, because a master must end its workers.
         let _ = Command::new("sh").args(["-c", "kill -s TERM $0", &self.pid().to_string()]).status();
         let _ = self.0.wait();
     }
@@ -91,21 +93,22 @@ fn url(port: u16) -> String {
     format!("http://127.0.0.1:{port}/")
 }
 
-/// Hits it for a few seconds.
+/// Loads the server for a few seconds.
 fn hit(stage: &Stage, port: u16) -> Value {
     let runs = stage.path().join("runs");
     let options = ["-c", "4", "-t", "3s", "--json", "--accept", "--out", runs.to_str().unwrap()];
     stage.play(&[&["hit", &url(port)][..], &options].concat()).exits(0).json()
 }
 
-/// Pids in a list of the machine's figures.
+/// Returns the process ids in a list of the machine's figures.
 fn pids(results: &Value, list: &str) -> Vec<u32> {
     let processes =
         results["trials"][0]["machine"][list].as_array().unwrap_or_else(|| panic!("no {list}: {results:#}"));
     processes.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
 }
 
-/// These processes are the target, it used CPU, and none of what it used is other processes'.
+/// Checks that these processes are the target, and that their CPU time does not count for other
+/// processes.
 #[track_caller]
 fn is_target(stage: &Stage, results: &Value, expected: &[u32]) {
     let (target, others) = (pids(results, "target_processes"), pids(results, "other_processes"));
@@ -119,7 +122,8 @@ fn is_target(stage: &Stage, results: &Value, expected: &[u32]) {
     adds_up(stage);
 }
 
-/// In each second what was busy is the generator's, the target's or other processes', each part once.
+/// Checks that in each second the CPU time is the sum of the generator's, the target's and other
+/// processes' time.
 #[track_caller]
 fn adds_up(stage: &Stage) {
     let text = fs::read_to_string(stage.run_folder().join("trials/001/samples.csv")).unwrap();
@@ -137,7 +141,7 @@ fn adds_up(stage: &Stage) {
         let Some((generator, target)) = of("generator").zip(of("target")) else { continue };
         assert!(cell(target, "threads") >= 1.0 && cell(target, "rss_bytes") > 1e6, "{target:?}");
         let others = cell(host, "cpu_strangers_pct");
-        // Below 0 is cut off.
+        // Values below 0 are cut off.
         if others > 0.0 {
             let sum = used(generator) + used(target) + others;
             assert!((used(host) - sum).abs() < 0.5, "{} of {sum}: {text}", used(host));
@@ -147,7 +151,7 @@ fn adds_up(stage: &Stage) {
     assert!(seconds >= 1, "{text}");
 }
 
-/// nginx that answers by itself.
+/// Starts an nginx that answers by itself.
 fn nginx(stage: &Stage, port: u16) -> Server {
     nginx_with(stage, port, "return 200 ok;")
 }
@@ -259,11 +263,11 @@ fn processes_that_a_server_forks_for_each_connection_are_the_target() {
     assert!(of_server > of_parent.sum::<f64>(), "most is done by those that came and went: {results:#}");
 }
 
-/// A control group, gone when dropped.
+/// Control group that is removed when dropped.
 struct Group(PathBuf);
 
 impl Group {
-    /// Below the group that this process is in.
+    /// Makes a group below this process's group.
     fn make(stage: &Stage) -> Self {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).expect("control groups of version 2");
@@ -297,10 +301,10 @@ fn what_shares_a_servers_own_control_group_is_the_target() {
     let pipe = stage.path().join("work");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let pipe = pipe.to_str().unwrap();
-    // It is dropped last, when nobody is in it any more.
+    // It is dropped last, when no process is in it any more.
     let group = Group::make(&stage);
     let worker = stage.file("worker.py", WORKER);
-    // Read and write: so that opening it waits for nobody.
+    // Opened to read and write, so that opening does not wait.
     let worker = Server::start(&stage, &["sh", "-c", "exec python3 \"$0\" 0<>\"$1\"", &worker, pipe]);
     group.put(&worker);
     let script = stage.file("handing-over.py", HANDING_OVER);
@@ -323,7 +327,7 @@ fn a_hog_beside_a_server_that_runs_already_is_told_by_name() {
     let notes: Vec<String> = serde_json::from_value(verdict["notes"].clone()).unwrap();
     let reason =
         notes.iter().find(|note| note.contains("other processes used ")).unwrap_or_else(|| panic!("{verdict:#}"));
-    // What else this machine does may be busier than some of them.
+    // Other processes on this machine may be busier than some of them.
     let others = pids(&results, "other_processes");
     assert!(hogs.iter().any(|hog| others.contains(&hog.pid())), "{results:#}");
     for process in results["trials"][0]["machine"]["other_processes"].as_array().unwrap().iter().take(3) {
@@ -380,7 +384,8 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
-/// A server that leads from `/old` over `/older` to `/new`, in circles from `/round`, and from `/away` to another host.
+/// Server that redirects from `/old` over `/older` to `/new`, in circles from `/round`, and from
+/// `/away` to another host.
 const REDIRECTING: &str = "import http.server, sys
 PLACES = {'/old': 'older?x=1', '/older?x=1': '/new', '/round': '/round', '/away': 'http://other.invalid/'}
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -416,7 +421,7 @@ fn redirects_are_followed_once_before_the_load_where_that_is_asked() {
     hit("/old", &["-L", "-d", "x"]).exits(2).says(&["--location with the method POST"]);
 }
 
-/// Answers requests that have a whole URL and its host, as forward proxies get them.
+/// Server that answers requests with a whole URL and its host, as forward proxies get them.
 const PROXY: &str = "import http.server, sys
 class Answer(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
@@ -439,7 +444,7 @@ fn a_forward_proxy_is_sent_whole_urls() {
     let results = hit("http://shop.invalid:81/a?b", &["--json"]).exits(0).json();
     assert_eq!(number(&results, "/trials/0/outcomes/ok"), 20.0);
     hit("http://shop.invalid:81/a?b", &[]).exits(0).says(&["GET http://shop.invalid:81/a?b through http://127.0.0.1"]);
-    // To https it is a tunnel, which this proxy does not open.
+    // An https URL needs a tunnel, which this proxy does not open.
     let refused = hit("https://shop.invalid/", &[]).exits(0).stdout;
     assert!(refused.contains("proxy: 501 (20)"), "{refused}");
     let debugged = stage.play(&["hit", "https://shop.invalid/", "--proxy", &proxy, "--debug"]);

@@ -1,5 +1,5 @@
-//! `make dist`: the tarball and the Debian package, made of the program that is tested, and used where there is no checkout; the
-//! action for builds on GitHub.
+//! `make dist`: the tarball and the Debian package with the tested program, used without a
+//! checkout, and the action for builds on GitHub.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What is below a folder, without what packers leave to chance.
+/// Returns the files in a folder, without those that packers leave to chance.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];

@@ -1,4 +1,4 @@
-//! The program away from the checkout that it was built in: the targets and experiments that travel inside it.
+//! The program away from its checkout, with the targets and experiments that are built into it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::stage::{Stage, json};
 
-/// A copy of the program in a folder with nothing else, and what it says there.
+/// A copy of the program in a folder without other files.
 struct Alone {
     stage: Stage,
     program: PathBuf,
@@ -15,7 +15,7 @@ struct Alone {
 impl Alone {
     fn new() -> Self {
         let stage = Stage::new();
-        // Not below the checkout, beside whose programs targets are found.
+        // Not below the checkout, because targets are also searched next to the program.
         let program = stage.path().join("a/b/c/d/bin/plimsoll");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         fs::create_dir_all(stage.path().join("work")).unwrap();
@@ -78,7 +78,7 @@ fn a_target_is_written_out_before_it_is_used() {
     let runs = alone.stage.path().join("runs");
     let shorter = ["--set", "load.time=6s", "--set", "load.ramp=0s", "--set", "fault.oops.at=3s", "--install"];
     let words = ["run", "03-name-service-crash", "--accept", "--json", "--out", runs.to_str().unwrap()];
-    // A requirement on half a minute of load may be violated by six seconds of it.
+    // A requirement for half a minute of load may be violated in six seconds of it.
     let output = alone.play(&[&words[..], &shorter].concat());
     assert!(matches!(output.status.code(), Some(0 | 5)), "{}", String::from_utf8_lossy(&output.stderr));
     let results = json(&alone.stage.run_folder().join("analysis.json"));
@@ -86,7 +86,7 @@ fn a_target_is_written_out_before_it_is_used() {
     assert_eq!(alone.stage.leftovers(), [""; 0]);
 }
 
-/// What another user could have put there is not run.
+/// Files that another user could have written are not run.
 #[test]
 fn a_folder_that_others_can_write_to_is_not_used() {
     use std::os::unix::fs::PermissionsExt as _;

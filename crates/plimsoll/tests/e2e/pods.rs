@@ -1,5 +1,6 @@
-//! Pods that somebody else started: a runner comes into them, one that is deleted is followed by another, and nothing stays. A stand-in for
-//! Kubernetes plays here; the real one where `make test-fleet` is told of a cluster.
+//! Pods that another program started. A runner is brought into them, a deleted pod is replaced by
+//! another, and nothing is left behind. A stand-in for Kubernetes plays here; with a cluster, `make
+//! test-fleet` plays on it.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +52,8 @@ fn a_pod_that_is_deleted_is_followed_by_another_with_a_runner() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// Of whoever has a cluster: a server there with two pods at least, and an image with a shell and this machine's C library.
+/// Needs a cluster: a server with at least two pods, and an image with a shell and this machine's C
+/// library.
 #[test]
 #[ignore = "needs a cluster: PLIMSOLL_TEST_PODS=URL,NAMESPACE,SELECTOR,IMAGE; make test-fleet plays it where that is set"]
 fn real_pods_are_slowed_deleted_and_healed() {
@@ -64,7 +66,7 @@ fn real_pods_are_slowed_deleted_and_healed() {
     assert!(events(&stage.run_folder()).iter().any(|event| event["event"] == "fault_healed"), "another took its place");
     assert_eq!(stage.leftovers(), [""; 0]);
 
-    // So thin that a request and its answer take seconds.
+    // The link is so slow that a request and its answer take seconds.
     let thin = "[[fault]]\nname = \"thin\"\nkind = \"slow_link\"\non = \"all\"\nat = \"3s\"\nfor = \"10m\"\nwith = { rate = \"8kbit\" }";
     let ask = |within_s: u32| {
         let words = ["--silent", "--output", "/dev/null", "--max-time", &within_s.to_string(), url];

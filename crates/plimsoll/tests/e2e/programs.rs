@@ -1,4 +1,5 @@
-//! Programs as operations, through the binary: what comes of them, and that none is left whatever ends the run.
+//! Programs as operations, through the binary: their results, and that no program is left however
+//! the run ends.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! Machines that are reached over ssh, made for a test: each a set of namespaces with Debian's own sshd, its own processes,
-//! temporary folders and address, on a bridge in a namespace where the test plays Plimsoll. They end with the test, whatever
-//! ends it: the kernel kills whoever holds them.
+//! Machines over ssh, made for a test. Each is a set of namespaces with Debian's own sshd, and its
+//! own processes, temporary folders and address. They share a bridge in a namespace in which the
+//! test plays Plimsoll. They end with the test in every case, because the kernel kills the
+//! processes that hold them.
 #![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
 #![allow(clippy::print_stderr, reason = "what was not tested is said where the test is played")]
 
@@ -13,7 +14,8 @@ use std::time::Duration;
 use crate::machine::{self, Turn};
 use crate::stage::{Stage, until};
 
-/// What a machine does first. Arguments: its folder, its address. Its standard input says when its link is there.
+/// First script of a machine. Arguments: its folder and its address. A line on its standard input
+/// means that its link exists.
 const INIT: &str = r#"
 set -e
 folder=$1
@@ -43,11 +45,11 @@ pub struct Machines {
     folder: PathBuf,
     wire: Child,
     machines: Vec<Machine>,
-    /// They are on this machine, too. Goes last.
+    /// Turn of the test, because these machines are on this machine, too. Dropped last.
     _turn: Turn,
 }
 
-/// One of them.
+/// A machine.
 pub struct Machine {
     folder: PathBuf,
     pub address: String,
@@ -56,7 +58,7 @@ pub struct Machine {
 }
 
 impl Machines {
-    /// Makes so many. `None`, with a message, where that cannot be done.
+    /// Makes this number of machines. If that is not possible, prints a message and returns `None`.
     pub fn make(stage: &Stage, count: usize) -> Option<Self> {
         for program in ["/usr/sbin/sshd", "/usr/bin/ssh"] {
             if !Path::new(program).exists() {
@@ -107,7 +109,7 @@ impl Machines {
         machine
     }
 
-    /// Writes ssh's configuration and the host keys it knows.
+    /// Writes ssh's configuration and the known host keys.
     fn write_config(&self) {
         let folder = self.folder.display();
         let config = format!(
@@ -122,45 +124,45 @@ impl Machines {
         fs::write(self.known(), known.collect::<String>()).unwrap();
     }
 
-    /// Puts more into ssh's configuration, before everything else.
+    /// Adds lines at the beginning of ssh's configuration.
     pub fn configure(&self, more: &str) {
         let config = fs::read_to_string(self.config()).unwrap();
         fs::write(self.config(), format!("{more}{config}")).unwrap();
     }
 
-    /// ssh's configuration: `PLIMSOLL_SSH_CONFIG`.
+    /// Returns the path of ssh's configuration, for `PLIMSOLL_SSH_CONFIG`.
     pub fn config(&self) -> PathBuf {
         self.folder.join("config")
     }
 
-    /// The host keys that ssh knows.
+    /// Returns the path of the known host keys.
     pub fn known(&self) -> PathBuf {
         self.folder.join("known")
     }
 
-    /// What a command is played through so that it is on the machines' network.
+    /// Returns the beginning of a command line that runs a command on the machines' network.
     pub fn through(&self) -> Vec<String> {
         vec!["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.wire.id()), "--".to_owned()]
     }
 
-    /// Plays a shell script on the network.
+    /// Runs a shell script on the network.
     pub fn on_the_wire(&self, script: &str) {
         let through = self.through();
         let played = Command::new(&through[0]).args(&through[1..]).args(["sh", "-c", script]).status().unwrap();
         assert!(played.success(), "{script}");
     }
 
-    /// Takes a machine off the network, without a word to anybody.
+    /// Takes a machine off the network without notice.
     pub fn unplug(&self, number: usize) {
         self.on_the_wire(&format!("ip link set m{number} down"));
     }
 
-    /// The machine with this number, from 1.
+    /// Returns the machine with this number, from 1.
     pub fn of(&self, number: usize) -> &Machine {
         &self.machines[number - 1]
     }
 
-    /// What is left on all of them after a while: processes and files.
+    /// Returns the processes and files that are left on all machines after a while.
     pub fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
         for _ in 0..2400 {
@@ -175,12 +177,12 @@ impl Machines {
 }
 
 impl Machine {
-    /// What its sshd said.
+    /// Returns the log of its sshd.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// Command lines of its processes, those of sshd aside.
+    /// Returns the command lines of its processes, except those of sshd.
     pub fn processes(&self) -> Vec<String> {
         let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let own = space(&self.init.to_string());
@@ -193,21 +195,21 @@ impl Machine {
         lines.filter(|line| !line.starts_with("sshd: ") && !line.is_empty()).collect()
     }
 
-    /// What is in its folders for temporary files and in its home folder.
+    /// Returns the files in its temporary folders and in its home folder.
     pub fn files(&self) -> Vec<String> {
         let rooms = ["tmp", "var", "root"].map(|room| self.folder.join(room));
         let entries = rooms.iter().flat_map(|room| fs::read_dir(room).unwrap().flatten());
         entries.map(|entry| entry.path().display().to_string()).collect()
     }
 
-    /// What its kernel is told about its network: dropped packets, queues, segments.
+    /// Returns the network configuration of its kernel: dropped packets, queues, segments.
     pub fn network(&self) -> String {
         let says = "nft list ruleset; tc qdisc; ip -d -o link | sed \"s/.* \\(gso_max_segs [0-9]*\\).*/\\1/\"; ls /sys/class/net";
         let output = self.there(says).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A program that is found there before the system's own.
+    /// Adds a program that is found before the system's own.
     pub fn pretend(&self, name: &str, script: &str) {
         let path = self.folder.join("tmp").join(name);
         fixture::program(&path, &format!("#!/bin/sh\n{script}\n"));
@@ -215,7 +217,7 @@ impl Machine {
         self.play(&into);
     }
 
-    /// Plays a shell script there, by the back door.
+    /// Runs a shell script on the machine, without ssh.
     pub fn play(&self, script: &str) {
         let played = self.there(script).status().unwrap();
         assert!(played.success(), "{script}");
@@ -223,7 +225,8 @@ impl Machine {
 
     fn there(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
-        // Its root as well: whoever enters a mount namespace from a changed root would be outside of both.
+        // Also enter its root: a process that enters a mount namespace from a changed root is
+        // outside of both.
         command.args(["-t", &self.init.to_string(), "-m", "-p", "-n", "-u", "-r", "-w", "sh", "-c", script]);
         command
     }
@@ -248,11 +251,11 @@ impl Drop for Machines {
     }
 }
 
-/// The network: a bridge, on which Plimsoll has the address .254.
+/// Network of the machines: a bridge, on which Plimsoll has the address .254.
 const WIRE: &str = "ip link set lo up && ip link add bridge type bridge && ip addr add 10.84.0.254/24 dev bridge && \
                     ip link set bridge up && echo up && read end";
 
-/// A process that holds namespaces. The kernel kills it when the thread that plays the test ends.
+/// Starts a process that holds namespaces. The kernel kills it when the test's thread ends.
 fn held(program: &str, words: &[&str]) -> Child {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", program]).args(words);

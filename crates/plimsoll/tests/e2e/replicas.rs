@@ -1,5 +1,5 @@
-//! Members behind a proxy on hosts of their own: faults hit them and not the proxy, each is asked after the load what it holds, and no
-//! trial finds what the one before has left. Needs root.
+//! Members behind a proxy on separate hosts. Faults hit members and not the proxy, each member
+//! reports its keys after the load, and no trial finds keys of the trial before. Needs root.
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -18,7 +18,7 @@ fn experiment(members: u32, more: &str) -> String {
     )
 }
 
-/// Lines of a record file.
+/// Returns the lines of a record file.
 fn lines(stage: &Stage, trial: &str, name: &str) -> Vec<Value> {
     let path = stage.run_folder().join("trials").join(trial).join(name);
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -49,7 +49,7 @@ fn members_are_compared_and_each_trial_begins_with_nothing() {
         let diverged = found["diverged_keys"].as_u64().unwrap();
         match trial["variant"].as_str() {
             Some("all") => assert_eq!(diverged, 0, "{found}"),
-            // What a member was given, the other one never saw.
+            // A member never gets the keys that were given to the other.
             _ => assert_eq!(
                 (diverged, &found["diverged_missing"]),
                 (keys.len() as u64, &Value::from(diverged)),
@@ -58,7 +58,7 @@ fn members_are_compared_and_each_trial_begins_with_nothing() {
         }
         assert!(trial["verdict"]["rules"].as_array().unwrap().iter().all(|rule| rule != "unaudited_member"));
     }
-    // On a busy machine a trial may be void, and is then not among them, unless all are.
+    // On a busy machine a trial may be void. It is then left out, unless all are void.
     let is_void = |trial: &Value| trial["verdict"]["is"] == "void";
     let all_void = trials(&results).iter().all(is_void);
     let repeats = |variant: &str| {

@@ -1,5 +1,5 @@
-//! One experiment file on virtual hosts and on machines over ssh: what is recorded and found has the same shape, so that
-//! whoever reads the results need not know where they come from.
+//! One experiment file on virtual hosts and on machines over ssh. Records and results have the same
+//! shape, so that a reader need not know their origin.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,12 +50,13 @@ metric = "outcomes.wrong"
 at_most = 0
 "#;
 
-/// Whose keys are words that clients happened to hear (a connection that is cut at one moment is reset, at another it hangs), or whose
-/// elements are what else happened to run or happened, such as a machine that stood still.
+/// Fields whose content depends on chance. Their keys are errors that clients happened to get (a
+/// connection that is cut at one moment is reset, and at another it hangs), or other events and
+/// processes, such as a machine that stalled.
 const BY_CHANCE: [&str; 3] = ["attempt_results", "disturbances", "other_processes"];
 
-/// Ends of paths that are there only if a trial went a certain way: what could not be told of it, what delayed or disturbed
-/// it, and which operations failed how.
+/// Ends of paths that exist only in some trials: figures that could not be determined, causes of
+/// delay or disturbance, and failed operations.
 const AT_TIMES: [&str; 10] = [
     ".steady",
     ".cannot_tell",
@@ -69,23 +70,24 @@ const AT_TIMES: [&str; 10] = [
     ".verdict.figures",
 ];
 
-/// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
+/// Columns that only a whole machine has: waits for its disk and its hypervisor, and other
+/// processes.
 const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];
-/// What is the control group's: a quota, and sums over processes that are all known.
+/// Columns of a control group: its quota, and sums over processes that are all known.
 const OF_GROUPS: [&str; 5] = ["busiest_thread_pct", "cpu_throttled_pct", "fds", "run_delay_pct", "threads"];
 
-/// What a run's records look like, without what they say.
+/// Shape of a run's records, without values.
 #[derive(Debug, PartialEq)]
 struct Shape {
-    /// Whether the verdict lets the trial count; what is told over all trials leaves out one that is void.
+    /// Whether the verdict lets the trial count. Results over all trials leave out a void trial.
     counts: bool,
     /// Paths of all keys in `analysis.json`.
     keys: BTreeSet<String>,
     /// Columns of `samples.csv`.
     columns: String,
-    /// Whose rows there are: host and process.
+    /// Host and process of all rows.
     rows: BTreeSet<String>,
-    /// What was measured: host, process, column.
+    /// Host, process and column of all measured values.
     measured: BTreeSet<String>,
     /// Kinds of events, each with its fields.
     events: BTreeSet<String>,
@@ -119,7 +121,8 @@ impl Shape {
     }
 }
 
-/// Paths of all keys; elements of a list that have names by their names, all others as one.
+/// Collects the paths of all keys. List elements with names keep them; all other elements share one
+/// path.
 fn gather(value: &Value, path: &str, keys: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -160,12 +163,12 @@ fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
         there.symmetric_difference(here).cloned().collect()
     };
     if !there.counts || !here.counts {
-        // The machine may be too busy for one of the two, but not for the other.
+        // The machine may be too busy for only one of the two runs.
         let is_of_the_trial = |key: &String| !key.starts_with(".outages");
         there.keys.retain(is_of_the_trial);
         here.keys.retain(is_of_the_trial);
     }
-    // The figure is made from the run delay of a control group's processes.
+    // This figure uses the run delay of a control group's processes.
     let of_groups = ["n1", "n2"].map(|host| format!(".trials[].hosts[{host}].load1_own_max"));
     assert_eq!(differ(&there.keys, &here.keys), of_groups, "keys of analysis.json");
     assert_eq!(there.columns, here.columns);
@@ -181,7 +184,8 @@ fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
     if fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|counts| counts.trim() == "1") {
         of_virtual.extend(names(&["io_delay_pct"]));
     }
-    // Beside virtual hosts the clients have CPUs of their own, on which everybody else is a stranger.
+    // With virtual hosts, the clients have separate CPUs, on which all other processes count as
+    // strangers.
     of_virtual.insert("local generator cpu_strangers_pct".to_owned());
     assert_eq!(only(&here, &there), of_virtual, "measured on virtual hosts only");
     assert_eq!(differ(&there.events, &here.events), [""; 0], "events");

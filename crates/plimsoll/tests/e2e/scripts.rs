@@ -11,7 +11,7 @@ fn a_script_that_fails_is_named_every_time() {
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[load]\nagents = 4\ntime = \"20s\"\nscript = \"s.lua\"\n\
          [[load.cycle]]\ncall = \"get\"\nwith = { path = \"/{lua.boom}\" }\n",
     );
-    // Which thread is seen to end first changes from run to run.
+    // It varies from run to run which thread ends first.
     for _ in 0..10 {
         stage.run(&[&file]).exits(2).says(&["s.lua:2: boom"]);
     }

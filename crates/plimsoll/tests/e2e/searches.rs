@@ -1,5 +1,6 @@
-//! `[find]` from outside: its trials are played one after the other by what they said, on disk before they are played, and an
-//! interruption loses nothing. How well it finds an edge is tested where it is worked out: here the machine may be busy.
+//! `[find]` as a user sees it. Trials are played one after the other, each chosen by the results
+//! before it and recorded before it is played, and an interruption loses nothing. Other tests check
+//! how well it finds an edge: this machine may be busy.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::stage::{Stage, json, number};
 
-/// At 20 operations/s for each agent, throughput passes 150/s between 7 and 8 of them.
+/// At 20 operations/s for each agent, throughput passes 150/s between 7 and 8 agents.
 const SEARCH: &str = r#"
 title = "Agents against a bound"
 

@@ -1,4 +1,4 @@
-//! Secrets: whatever a run records or says, they are not in it.
+//! Secrets, which are in no record and no output of a run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::stage::{Played, Stage};
 const PLANTED: [&str; 6] =
     ["pl4nted-bearer", "pl4nted-cookie", "pl4nted-tenant", "pl4nted-body", "pl4nted-login", "pl4nted-variable"];
 
-/// Every file and folder below this one, with itself.
+/// Returns this path, and every file and folder below it.
 fn all_in(path: &Path) -> Vec<PathBuf> {
     let mut found = vec![path.to_path_buf()];
     if path.is_dir() {
@@ -19,7 +19,7 @@ fn all_in(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Nothing of what was planted is in the run folder or was said.
+/// Checks that no planted secret is in the run folder or in the output.
 fn is_clean(run: &Path, played: &[&Played]) {
     for file in all_in(run).into_iter().filter(|path| path.is_file()) {
         let bytes = fs::read(&file).unwrap();
@@ -77,7 +77,7 @@ fn the_target_gets_the_secrets_that_the_records_lack() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let hit =
         stage.start(&["hit", &url, "-c", "1", "-t", "1s", "-H", "Authorization: Bearer pl4nted-bearer", "--accept"]);
-    // The first connection may be one that only looks whether anybody listens.
+    // The first connection may only check whether the server listens.
     let mut request = Vec::new();
     while !String::from_utf8_lossy(&request).contains("\r\n\r\n") {
         let (mut stream, _) = listener.accept().unwrap();
@@ -161,7 +161,7 @@ fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
     let file = stage.file("secrets.toml", experiment(&url) + "[sweep]\n\"load.agents\" = [1, 2]\n");
     let variable = ("PLANTED", "pl4nted-variable");
     let runs = stage.runs().display().to_string();
-    // Without the variable it does not begin.
+    // Without the variable, the run does not begin.
     let words = ["run", &file, "--out", &runs, "--accept"];
     let first = stage.play(&words).exits(2);
     assert!(first.stderr.contains("PLANTED"), "{}", first.stderr);
@@ -172,7 +172,7 @@ fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
     let resume = ["run", "--resume", folder.to_str().unwrap(), "--accept"];
     let resumed = stage.play_with(variable, &resume).exits(0);
     is_clean(&folder, &[&resumed]);
-    // Without the file nobody knows them.
+    // Without the file, the secrets are unknown.
     fs::remove_file(&file).unwrap();
     fs::remove_dir_all(folder.join("trials/002")).unwrap();
     let lost = stage.play_with(variable, &resume).exits(2);

@@ -1,5 +1,5 @@
-//! `plimsoll selfcheck` with short loads: what it says has the shape that it should, counts are exact, and truths that are wrong are noticed. What
-//! a busy machine comes to otherwise is not for a test to say.
+//! `plimsoll selfcheck` with short loads. Its output has the right shape, counts are exact, and
+//! wrong truths are noticed. Other results depend on how busy the machine is, and are not tested.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn came(truths: &[Value], what: &str) -> usize {
     truths.iter().filter(|one| one["came"] == what).count()
 }
 
-/// The exit code that these truths ask for.
+/// Returns the exit code that belongs to these truths.
 fn code(truths: &[Value]) -> i32 {
     match (came(truths, "wrong"), came(truths, "marked")) {
         (0, 0) => 0,
@@ -79,7 +79,7 @@ fn wrong_truths_are_noticed() {
     let code = code(&truths);
     assert!(code == 5 || code == 6, "{truths:#?}");
     assert_eq!(played.code, code, "{}", played.stderr);
-    // A trial that is valid is wrong, one that is not is marked.
+    // A wrong value is `wrong` in a valid trial, and `marked` in any other.
     for one in ["operations that failed", "throughput", "median latency"].map(|one| asked(&truths, one)) {
         let expected = if one["trust"] == "valid" { "wrong" } else { "marked" };
         assert_eq!(one["came"], expected, "{one}");

@@ -1,4 +1,5 @@
-//! A load whose own feed lies on a slow disk: the result is void, and says that it was the disk. And one that counts documents.
+//! A load whose feed is on a slow disk: the result is void, and the reason names the disk. Also a
+//! load that counts documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +9,16 @@ use crate::stage::{Stage, number};
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
 
-/// A file system in a file, of which this machine reads no more than so many bytes per second; gone when dropped.
+/// File system in a file, from which this machine reads at a limited rate. Removed when dropped.
 struct SlowDisk {
     at: PathBuf,
-    /// `7:3`.
+    /// Number of the device, such as `7:3`.
     device: String,
 }
 
 impl SlowDisk {
-    /// With this file on it. `None`, and why on standard error, where this user can make none.
+    /// Makes a disk with this file on it. If this user cannot make one, prints the reason and
+    /// returns `None`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
     fn new(stage: &Stage, name: &str, content: &[u8], bytes_per_s: u32) -> Option<Self> {
         let (image, at) = (stage.path().join("disk.img"), stage.path().join("disk"));
@@ -37,7 +39,7 @@ impl SlowDisk {
             return None;
         }
         fs::write(at.join(name), content).unwrap();
-        // What was written is in memory until the disk is taken away.
+        // Written data is in memory until the disk is unmounted.
         assert!(ran("umount", &[&at]) && mount());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let own = mounts.lines().find(|line| line.split(' ').nth(4) == at.to_str()).unwrap();
@@ -47,7 +49,7 @@ impl SlowDisk {
         Some(disk)
     }
 
-    /// 0: not at all.
+    /// Limits the rate; 0 removes the limit.
     fn limit(&self, bytes_per_s: u32) {
         fs::write(THROTTLE, format!("{} {bytes_per_s}", self.device)).unwrap();
     }
@@ -109,7 +111,7 @@ fn a_load_that_waits_for_the_disk_of_its_feed_is_void() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A feed that is read as slowly as a tier that gives so much.
+/// Returns an experiment with a feed on a tier with this rate.
 fn on_a_slow_tier(read_rate: &str, more: &str) -> String {
     let stream = format!("stream = true\ntier   = \"slow\"\n{more}");
     let tier = format!("\n[lab.tier.slow]\nread_rate = \"{read_rate}\"\n");
@@ -135,7 +137,7 @@ fn a_feed_on_a_slow_tier_voids_the_trial_and_the_tier_is_named() {
 fn a_feed_so_slow_that_no_operation_ended_is_told_as_the_reason() {
     let stage = Stage::new();
     stage.file("docs.json", documents(20_000));
-    // A record of 10 MB takes longer than the load, and so none begins.
+    // A record of 10 MB takes longer than the load, so that no operation begins.
     let file = on_a_slow_tier("200kB/s", "batch  = 10000");
     let file = file.replace("/{feed.docs.id}", "/x\", body = \"{feed.docs.lines}").replace("\"get\"", "\"post\"");
     let file = stage.file("crawl.toml", file.replace("time   = \"8s\"", "time   = \"4s\""));

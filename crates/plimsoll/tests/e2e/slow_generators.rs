@@ -1,4 +1,4 @@
-//! A generator that is kept from doing what it was asked for: the result is void, and says what kept it.
+//! A generator that is kept from doing its work: the result is void, and names the cause.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -12,14 +12,14 @@ use crate::stage::{KilledAtEnd, Stage, until};
 const TREE: &str = "/sys/fs/cgroup";
 const PERIOD_US: u32 = 100_000;
 
-/// A control group whose CPU time can be limited; gone when dropped.
+/// Control group whose CPU time can be limited. Removed when dropped.
 struct Group {
     path: PathBuf,
     is_v1: bool,
 }
 
 impl Group {
-    /// `None`, and why on standard error, where there is no controller for it.
+    /// Makes a group. If there is no controller for it, prints the reason and returns `None`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
     fn new() -> Option<Self> {
         let is_v1 =
@@ -34,7 +34,7 @@ impl Group {
         is_there.then_some(group)
     }
 
-    /// So much of a core, or `max`.
+    /// Limits the group to a share of a core, or removes the limit with `max`.
     fn set(&self, quota: &str) -> std::io::Result<()> {
         if !self.is_v1 {
             return fs::write(self.path.join("cpu.max"), format!("{quota} {PERIOD_US}"));
@@ -46,13 +46,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What was in it may take a moment to go; what stays is found by the machine's owner, by its name.
+        // Its processes may take a moment to end. A group that stays can be found by its name.
         let _ = self.set("max");
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// The built-in server on its own, outside of the group.
+/// Starts the built-in server outside of the group.
 fn echo() -> (KilledAtEnd, u16) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut line = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
@@ -81,7 +81,7 @@ fn a_twentieth_of_a_core_cannot_do_50_000_operations_a_second() {
     playing.wait_for_load(Duration::ZERO);
     group.set(&(PERIOD_US / 20).to_string()).unwrap();
     playing.wait_for_event("\"phase\":\"stopping\"");
-    // The analysis is not what is tested.
+    // The limit must not slow the analysis, which is not tested here.
     group.set("max").unwrap();
     let results = playing.wait().exits(0).json();
     assert_eq!(results["verdict"]["is"], "void", "{:#}", results["verdict"]);

@@ -1,5 +1,5 @@
-//! How the tests play the binary: a folder of their own, the binary in it, and what is left when it has gone.
-//! No test may look at the clock except to give up.
+//! Stage of a test: runs the binary in a separate folder, and finds what it leaves behind. A test
+//! may use the clock only to give up.
 #![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
 
 use std::fs;
@@ -12,39 +12,39 @@ use serde_json::Value;
 
 use crate::remote_machines::Machines;
 
-/// After this long a test gives up. Long, because a busy machine is no bug.
+/// Time after which a test gives up. It is long because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(400);
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-/// A folder for one test, gone when the test is over.
+/// Folder for one test, removed after the test.
 pub struct Stage {
     folder: PathBuf,
-    /// Command through which everything is played.
+    /// Command through which all programs run.
     through: Vec<String>,
     variables: Vec<(&'static str, PathBuf)>,
 }
 
-/// What a command came to.
+/// Result of a command.
 pub struct Played {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// What a command came to that was given a time.
+/// Result of a command with a time limit.
 pub struct PlayedWithin {
-    /// `None`: it had not ended by then, and was killed.
+    /// The result; `None` if the command did not end in time and was killed.
     pub played: Option<Played>,
-    /// The most memory that it had resident at once.
+    /// Peak resident memory, KiB.
     pub peak_kib: u64,
 }
 
-/// A command that still runs. Killed when dropped, so that a failing test leaves nothing.
+/// A command that still runs. Killed when dropped, so that a failing test leaves no process.
 pub struct Playing {
     child: Option<Child>,
     runs: PathBuf,
-    /// What was read of its standard error so far.
+    /// Standard error read so far.
     said: Vec<u8>,
 }
 
@@ -62,74 +62,75 @@ impl Stage {
         &self.folder
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.folder.join(name);
         fs::write(&path, content).unwrap();
         path.display().to_string()
     }
 
-    /// The same of a program.
+    /// Writes a program and returns its path.
     pub fn program(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
         fixture::program(&path, text);
         path.display().to_string()
     }
 
-    /// From now on everything is played on the network of these machines, with their configuration of ssh.
+    /// Makes all later commands run on the network of these machines, with their ssh configuration.
     pub fn beside(&mut self, machines: &Machines) {
         self.through = machines.through();
         self.variables.push(("PLIMSOLL_SSH_CONFIG", machines.config()));
     }
 
-    /// From now on everything is played with this variable in its environment.
+    /// Adds a variable to the environment of all later commands.
     pub fn set(&mut self, name: &'static str, value: impl Into<PathBuf>) {
         self.variables.push((name, value.into()));
     }
 
-    /// From now on everything is played by a shell that does this first, with `$0` for the path and `$@` for what is played.
+    /// Makes a shell run all later commands after this script, in which `$0` is the path and `$@`
+    /// the command.
     pub fn within(&mut self, script: &str, path: &Path) {
         self.through = vec!["sh".into(), "-c".into(), script.into(), path.display().to_string()];
     }
 
-    /// Targets and profiles of the tests are found from now on: the targets in `tests/targets`, the profiles in this stage
-    /// itself.
+    /// Makes the tests' targets and profiles available: targets from `tests/targets`, profiles from
+    /// this stage.
     pub fn with_shelves(mut self) -> Self {
         self.variables.push(("PLIMSOLL_TARGETS", root().join("crates/plimsoll/tests/targets")));
         self.variables.push(("PLIMSOLL_PROFILES", self.folder.join("profiles")));
         self
     }
 
-    /// Targets are found in this folder of the stage from now on.
+    /// Makes targets available from this folder of the stage.
     pub fn with_targets(mut self, folder: &str) -> Self {
         self.variables.push(("PLIMSOLL_TARGETS", self.folder.join(folder)));
         self
     }
 
-    /// Plays `plimsoll WORDS…` to its end, in the workspace's root.
+    /// Runs `plimsoll WORDS…` to its end, in the workspace's root.
     pub fn play(&self, words: &[&str]) -> Played {
         self.start(words).wait()
     }
 
-    /// The same with one more variable in the environment.
+    /// Runs `plimsoll WORDS…` with one more variable in the environment.
     pub fn play_with(&self, variable: (&str, &str), words: &[&str]) -> Played {
         self.spawn(words, Some(variable)).wait()
     }
 
-    /// Plays `plimsoll run WORDS… --json --accept`; run folders go into the stage. The debug build is too slow to be
-    /// a healthy generator, hence `--accept`.
+    /// Runs `plimsoll run WORDS… --json --accept`, with run folders in the stage. `--accept` is
+    /// needed because the debug build is too slow for a valid result.
     pub fn run(&self, words: &[&str]) -> Played {
         let runs = self.runs();
         let runs = runs.to_str().unwrap();
         self.play(&[&["run"], words, &["--out", runs, "--json", "--accept"]].concat())
     }
 
-    /// Begins to play and does not wait.
+    /// Starts a command and does not wait.
     pub fn start(&self, words: &[&str]) -> Playing {
         self.spawn(words, None)
     }
 
-    /// Begins to play with these for standard output and standard error.
+    /// Starts a command with this standard output and standard error.
     pub fn start_with(&self, words: &[&str], stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Playing {
         let child = self.command(words).stdout(stdout).stderr(stderr).spawn().unwrap();
         Playing { child: Some(child), runs: self.runs(), said: Vec::new() }
@@ -152,7 +153,8 @@ impl Stage {
             .args(words)
             .current_dir(root())
             .env(name, value)
-            // A registry and scratch folders of its own: what the test finds there, this command has left there.
+            // A separate registry and scratch folder: all entries in them are leftovers of this
+            // command.
             .env("XDG_RUNTIME_DIR", self.folder.join("registry"))
             .env("TMPDIR", self.folder.join("scratch"))
             .env("PLIMSOLL_DATA", self.folder.join("data"))
@@ -161,25 +163,25 @@ impl Stage {
         command
     }
 
-    /// Begins to play an experiment.
+    /// Starts to run an experiment.
     pub fn start_run(&self, words: &[&str]) -> Playing {
         let runs = self.runs();
         let runs = runs.to_str().unwrap();
         self.start(&[&["run"], words, &["--out", runs, "--json", "--accept"]].concat())
     }
 
-    /// Every process, file and folder that is left of what was played, run folders aside.
+    /// Returns every process, file and folder that was left behind, except run folders.
     pub fn leftovers(&self) -> Vec<String> {
         let survivors = survivors(&self.mark());
         self.left(survivors)
     }
 
-    /// The same while something may still be played.
+    /// Returns the same while commands may still run.
     pub fn leftovers_now(&self) -> Vec<String> {
         self.left(marked(&self.mark()))
     }
 
-    /// Pids of the processes of this stage with this first argument, sorted.
+    /// Returns the process ids of this stage with this first argument, sorted.
     pub fn processes(&self, argument: &str) -> Vec<u32> {
         let mark = self.mark();
         let read = |pid: &u32, name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -204,22 +206,22 @@ impl Stage {
         left
     }
 
-    /// In the environment of everything that is played here.
+    /// Returns the variable that all commands of this stage have in their environment.
     pub fn mark(&self) -> String {
         format!("PLIMSOLL_TEST_STAGE={}", self.folder.display())
     }
 
-    /// Where its run folders go.
+    /// Returns the directory for run folders.
     pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
     }
 
-    /// The run folder, if one was made and came as far as its plan.
+    /// Returns the run folder, if a run was made and has a plan.
     pub fn any_run_folder(&self) -> Option<PathBuf> {
         only_folder(&self.runs()).filter(|folder| folder.join("plan.json").exists())
     }
 
-    /// The one run folder that was made.
+    /// Returns the only run folder.
     pub fn run_folder(&self) -> PathBuf {
         only_folder(&self.runs()).unwrap_or_else(|| panic!("not one run folder in {}", self.runs().display()))
     }
@@ -227,13 +229,13 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A failure to tidy up is not what the test is about.
+        // A failure to clean up does not fail the test.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Playing {
-    /// Waits until the events of the first trial say that the load has begun, then `more`.
+    /// Waits until the events of the first trial say that the load has begun, and then for `more`.
     pub fn wait_for_load(&mut self, more: Duration) {
         self.wait_for_event("\"phase\":\"load\"");
         std::thread::sleep(more);
@@ -244,12 +246,12 @@ impl Playing {
         self.wait_for(text, "events.jsonl", |events| events.contains(text));
     }
 
-    /// Waits until the records of the first trial tell of operations that were `ok`.
+    /// Waits until the records of the first trial have an `ok` operation.
     pub fn wait_for_records(&mut self) {
         self.wait_for("record of an operation", "attempts.csv", |rows| rows.lines().any(|row| row.contains(",ok,")));
     }
 
-    /// Waits until a record file of the first trial is so.
+    /// Waits until a record file of the first trial satisfies a condition.
     fn wait_for(&mut self, what: &str, file: &str, holds: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
@@ -268,12 +270,12 @@ impl Playing {
         }
     }
 
-    /// Waits until it has said `text` on standard error.
+    /// Waits until `text` is in its standard error.
     pub fn wait_for_words(&mut self, text: &str) {
         self.wait_for_said(text, |said| said.contains(text).then_some(()));
     }
 
-    /// Waits until something holds of what it has said on standard error.
+    /// Waits until its standard error satisfies a condition.
     fn wait_for_said<T>(&mut self, what: &str, holds: impl Fn(&str) -> Option<T>) -> T {
         let errors = self.child.as_mut().unwrap().stderr.as_mut().unwrap();
         loop {
@@ -288,23 +290,22 @@ impl Playing {
         }
     }
 
-    /// Waits until it has said a line with `mark`. Returns the rest of that line.
+    /// Waits for a line with `mark` in its standard error. Returns the rest of that line.
     pub fn wait_for_line(&mut self, mark: &str) -> String {
         let rest = |said: &str| Some(said.split_once(mark)?.1.split_once('\n')?.0.to_owned());
         self.wait_for_said(mark, rest)
     }
 
-    /// What it writes on standard error has no reader from now on.
+    /// Closes the reading end of its standard error.
     pub fn close_stderr(&mut self) {
         drop(self.child.as_mut().unwrap().stderr.take());
     }
 
-    /// What it writes on standard output has no reader from now on.
+    /// Closes the reading end of its standard output.
     pub fn close_stdout(&mut self) {
         drop(self.child.as_mut().unwrap().stdout.take());
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
@@ -314,7 +315,7 @@ impl Playing {
         signal(name, self.pid());
     }
 
-    /// Waits for the end, for so long, and watches its memory meanwhile.
+    /// Waits for the end until a time limit, and watches its memory.
     pub fn wait_within(mut self, within: Duration) -> PlayedWithin {
         let mut child = self.child.take().unwrap();
         let pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -347,7 +348,7 @@ impl Playing {
 
 /// Sends a process a signal: `INT`, `KILL`, …
 pub fn signal(name: &str, pid: u32) {
-    // The shell's own: /bin/kill is not everywhere.
+    // The shell's own `kill`, because /bin/kill is not on every machine.
     let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status().unwrap();
     assert!(sent.success());
 }
@@ -382,7 +383,7 @@ impl From<Output> for Played {
 }
 
 impl Played {
-    /// Checks the exit code; shows what was said if it is another one.
+    /// Checks the exit code. Shows the output if it differs.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -395,7 +396,7 @@ impl Played {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// Checks that standard error says all of this.
+    /// Checks that standard error contains all of these.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -405,7 +406,7 @@ impl Played {
     }
 }
 
-/// Waits for what another process does; fails the test if it never does.
+/// Waits until a condition holds; fails the test if it never does.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -415,24 +416,24 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The workspace's root.
+/// Returns the workspace's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A JSON file.
+/// Reads a JSON file.
 pub fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The number at a JSON pointer.
+/// Returns the number at a JSON pointer.
 #[track_caller]
 pub fn number(value: &Value, pointer: &str) -> f64 {
     value.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer} in {value:#}"))
 }
 
-/// Command lines of the processes that carry the mark. Looks twice: what is being torn down may take a moment to go.
+/// Returns the command lines of processes with the mark. Waits for processes that are about to end.
 fn survivors(mark: &str) -> Vec<String> {
     let begun = Instant::now();
     loop {
@@ -444,7 +445,7 @@ fn survivors(mark: &str) -> Vec<String> {
     }
 }
 
-/// Command lines of the processes that carry the mark now.
+/// Returns the command lines of processes that have the mark now.
 pub fn marked(mark: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
     processes
@@ -459,7 +460,7 @@ pub fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// The processes that a process has started and that run.
+/// Returns the running child processes of a process.
 pub fn children(of: u32) -> Vec<u32> {
     let numbers = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let is_child = |pid: &u32| {
@@ -469,14 +470,14 @@ pub fn children(of: u32) -> Vec<u32> {
     numbers.filter(is_child).collect()
 }
 
-/// The most memory that a process has had resident at once, KiB; 0 if it has ended.
+/// Returns the peak resident memory of a process, KiB; 0 if it has ended.
 fn peak_of(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     peak.and_then(|peak| peak.parse().ok()).unwrap_or(0)
 }
 
-/// All that comes from a pipe, to its end.
+/// Reads a pipe to its end, on another thread.
 fn gathered(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
     let read = move || {
         let mut bytes = Vec::new();

@@ -1,11 +1,12 @@
-//! Targets that do not come up: exit code 4, the reason, the last lines of their log, and nothing left.
+//! Targets that do not start: exit code 4, the reason, the last lines of their log, and no
+//! leftovers.
 
 use std::fs;
 use std::net::TcpListener;
 
 use crate::stage::Stage;
 
-/// An experiment whose target is started by `command` and expected at `port`.
+/// Returns an experiment whose target is started by `command` and expected at `port`.
 fn experiment(command: &str, port: u16, more: &str) -> String {
     format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nstart = '''{command}'''\nurl = \"http://127.0.0.1:{port}/\"\n{more}\n\
@@ -13,7 +14,7 @@ fn experiment(command: &str, port: u16, more: &str) -> String {
     )
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -48,7 +49,7 @@ fn a_target_that_never_gets_ready_exits_4() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A server that does not start at these starts, counted from 1.
+/// Returns a server that fails at these starts, counted from 1.
 fn failing_at(stage: &Stage, starts: &str, port: u16) -> String {
     let count = stage.path().join("starts");
     let (count, echo) = (count.display(), echo(port));
@@ -61,7 +62,8 @@ fn with_search(text: &str) -> String {
     format!("{text}{find}")
 }
 
-/// Found on a server that needed ten seconds until it could be started again: the search ended with its first trial.
+/// Regression: a server needed ten seconds until it could start again, and the search ended after
+/// its first trial.
 #[test]
 fn a_search_starts_a_target_again_and_says_so() {
     let stage = Stage::new();

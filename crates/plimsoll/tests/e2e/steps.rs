@@ -1,4 +1,4 @@
-//! Exercises: steps that are good, that time out, whose condition fails, whose audit does; and what is left of them.
+//! Exercises: steps that succeed, time out, or fail by their condition or audit; and their records.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::stage::{Stage, json as read_json, marked, number, until};
 
 const HEAD: &str = "title = \"Steps\"\nasks = \"What comes of each?\"\n[target]\nuse = \"files\"\n";
 
-/// Every kind of end, each on a target that is as new.
+/// Steps with every kind of end, each on a fresh target.
 const STEPS: &str = r#"
 [[step]]
 name   = "write"

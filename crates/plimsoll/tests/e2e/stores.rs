@@ -1,5 +1,5 @@
-//! A real Redis server, spoken to in `redis` and as a server of lines: what is kept, what is refused, and what a killed one has
-//! forgotten.
+//! A real Redis server, used through `redis` and as a server of lines: kept and refused keys, and
+//! keys that are lost when it is killed.
 
 use serde_json::Value;
 
@@ -92,7 +92,7 @@ fn the_example_of_new_is_right() {
     assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
 }
 
-/// Redis takes commands as lines, too, and answers a simple one with a line.
+/// Redis also takes commands as lines, and answers a simple command with a line.
 #[test]
 fn the_same_server_is_one_of_lines() {
     let stage = Stage::new();

@@ -1,5 +1,5 @@
-//! `scripts/study.sh` with a stand-in for Plimsoll, which ends as it is told: what is played, what is not any more, and what it
-//! exits with. The page is the real command's, over runs that were made.
+//! `scripts/study.sh` with a stand-in for Plimsoll that ends as its files say: the experiments that
+//! are played or skipped, and the exit code. The real command makes the page, over prepared runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use crate::stage::{Stage, root, signal, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
-/// Notes its words. `check` fails for a file called `bad`; `run` leaves a run folder and exits with what the file's name ends in, or
-/// waits for SIGINT if that is `waits`. Everything else is the real program's.
+/// Stand-in for Plimsoll, which notes its arguments. `check` fails for a file `bad`. `run` leaves a
+/// run folder and exits with the number at the end of the file's name, or waits for SIGINT if that
+/// is `waits`. All other commands run the real program.
 const STAND_IN: &str = r#"#!/bin/bash
 echo "$*" >>"$NOTES"
 case $1 in
@@ -56,14 +57,14 @@ impl StagedStudy {
         command
     }
 
-    /// Exit code, standard output and error.
+    /// Returns the exit code, standard output and standard error.
     fn plays(&self, experiments: &[PathBuf]) -> (i32, String, String) {
         let played = self.script(experiments).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (played.status.code().unwrap(), text(played.stdout), text(played.stderr))
     }
 
-    /// What was played, as the stand-in was told.
+    /// Returns the experiments that the stand-in played.
     fn played(&self) -> Vec<String> {
         let notes = fs::read_to_string(self.stage.path().join("notes")).unwrap();
         notes.lines().filter(|line| line.starts_with("run ")).map(str::to_owned).collect()
@@ -120,7 +121,8 @@ fn a_signal_ends_the_run_and_starts_no_other() {
     let script = study.script(&experiments).spawn().unwrap();
     let notes = study.stage.path().join("notes");
     until("the second run waits", || fs::read_to_string(&notes).unwrap().contains("waiting"));
-    // Only to the script, as from a supervisor: a terminal would send it to the whole group.
+    // Only the script gets the signal, as from a supervisor. A terminal would signal the whole
+    // group.
     signal("INT", script.id());
     let ended = script.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));

@@ -1,5 +1,5 @@
-//! Folders of a process on tiers of storage, and processes that run as another user: on this machine and on virtual hosts, and
-//! nothing of them is left.
+//! Folders of a process on tiers of storage, and processes that run as another user, on this
+//! machine and on virtual hosts. Nothing of them is left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ fn events(run: &Path) -> String {
     fs::read_to_string(RunFolder::at(run).trial("001").events()).unwrap()
 }
 
-/// What the hook `inspect` said, before the load and after it.
+/// Returns the answers of the hook `inspect` before and after the load.
 fn inspected(run: &Path) -> Vec<Value> {
     let events = events(run);
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     events.filter(|event| event["event"] == "inspected").map(|event| event["says"].clone()).collect()
 }
 
-/// The tests' target in a folder that every user may enter, gone when dropped.
+/// The tests' target in a folder that every user may enter. Removed when dropped.
 struct OpenFolder(PathBuf);
 
 impl OpenFolder {
@@ -194,7 +194,7 @@ fn after_a_kill_clean_removes_what_was_on_tiers() {
         let cleaned = stage.play(&["clean"]).exits(0);
         until("the folder is gone", || fs::read_dir(&pmem).unwrap().next().is_none());
         assert_eq!(stage.leftovers(), [""; 0], "{}", cleaned.stdout);
-        // Other tests may have runs there meanwhile.
+        // Other tests may have runs there now.
         let mut left = of_runs("/dev/shm");
         left.retain(|name| name.contains(&of_this_run));
         assert_eq!(left, [""; 0]);

@@ -1,4 +1,4 @@
-//! What the binary says without playing anything: lists, schemas, plans, usage.
+//! Output of the binary that needs no load: lists, schemas, plans, usage.
 
 use serde_json::Value;
 
