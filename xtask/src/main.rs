@@ -1,6 +1,6 @@
-//! The workspace's own chores: `tidy` checks the house rules, `studies` and `keep` write the
-//! evidence of the studies. Of the workspace's crates it uses only `text`, so that it builds
-//! quickly. Nothing that a user of Plimsoll needs may live here.
+//! Commands for work on the workspace: `tidy` checks the house rules, `studies` and `keep` write
+//! the results of the studies. Of the workspace's crates it uses only `text`, so that it builds
+//! quickly. A user of Plimsoll never needs it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command of the workspace prints")]
 
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace, whatever folder the command was given in.
+/// Returns the workspace's folder, independent of the current folder.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
@@ -89,7 +89,7 @@ fn print_study(root: &Path, name: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Prints every offence with the reason of its rule; true if there is none.
+/// Prints every offence with the reason of its rule. Returns whether there is none.
 fn tidy(root: &Path) -> Result<bool, String> {
     let tree = Tree::read(root)?;
     let mut offences = 0;

@@ -1,26 +1,27 @@
-//! The list of old offenders against the rules of length. An entry may shrink or go; it may not grow, and no new one
-//! is made by the tool: whoever adds a line to the list does it in sight of a reviewer.
+//! List of old offences against the rules of length. An entry may shrink or be removed, but must
+//! not grow. No tool adds an entry, so that a reviewer sees each new one.
 
 use crate::rules::Violation;
 
-/// Where the list lies.
+/// Path of the list.
 pub const PATH: &str = "xtask/ratchet.txt";
 
-/// What one entry allows.
+/// An entry of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Allowance<'a> {
     /// `file` or `function`.
     pub what: &'a str,
-    /// A path, or a path and a function's name after `#`.
+    /// Path, or path and name of a function after `#`.
     pub which: &'a str,
-    /// Lines.
+    /// Allowed number of lines.
     pub lines: usize,
-    /// Where in the list it stands, from 1.
+    /// Line of the entry in the list, from 1.
     pub at: usize,
 }
 
-/// The entries of the list: `file 512 crates/a/src/b.rs` or `function 90 crates/a/src/b.rs#name`; `#` at the start of
-/// a line opens a comment. A line of any other form is given back as an offence.
+/// Parses the list. An entry is `file 512 crates/a/src/b.rs` or `function 90
+/// crates/a/src/b.rs#name`. A line that begins with `#` is a comment. Any other line is returned as
+/// an offence.
 pub fn parse(text: &str) -> (Vec<Allowance<'_>>, Vec<Violation>) {
     let mut allowances = Vec::new();
     let mut offences = Vec::new();
@@ -40,7 +41,7 @@ pub fn parse(text: &str) -> (Vec<Allowance<'_>>, Vec<Violation>) {
     (allowances, offences)
 }
 
-/// Holds `measured` (name, line, length) against the limit and the list.
+/// Compares `measured` (name, line, length) with the limit and the list.
 pub fn judge(what: &str, limit: usize, measured: &[(String, usize, usize)], list: &str) -> Vec<Violation> {
     let (allowances, mut offences) = parse(list);
     let mine: Vec<_> = allowances.iter().filter(|allowance| allowance.what == what).collect();

@@ -1,18 +1,18 @@
-//! As much of Rust's grammar as the rules need: what is code and what is not, and where functions end.
-//! It is no parser: it knows comments, literals and brackets.
+//! Rust's grammar as far as the rules need it: code without comments and literals, and the ends of
+//! functions. It is not a parser: it knows only comments, literals and brackets.
 
 /// A function found in a source file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceFunction {
-    /// Its name.
     pub name: String,
     /// Line of `fn`, from 1.
     pub line: usize,
-    /// Lines from `fn` to its last brace, both included.
+    /// Number of lines from `fn` to the closing brace, both included.
     pub length: usize,
 }
 
-/// The source with every comment and every literal's content blanked out; lines and columns stay where they are.
+/// Returns the source with every comment and every literal's content blanked out. Lines and columns
+/// do not change.
 pub fn code_only(source: &str) -> String {
     let chars: Vec<char> = source.chars().collect();
     let mut kept = String::with_capacity(source.len());
@@ -30,7 +30,7 @@ pub fn code_only(source: &str) -> String {
     kept
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself if none begins there.
+/// Returns the end of the comment or literal that begins at `at`; `at` itself if none begins there.
 fn end_of_blank(chars: &[char], at: usize) -> usize {
     let next = chars.get(at + 1).copied();
     let in_word = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
@@ -64,7 +64,7 @@ fn end_of_block_comment(chars: &[char], at: usize) -> usize {
     chars.len()
 }
 
-/// `i` is just after the opening quote.
+/// Returns the end of a string. `i` is just after the opening quote.
 fn end_of_string(chars: &[char], mut i: usize) -> usize {
     while i < chars.len() {
         match chars[i] {
@@ -76,7 +76,8 @@ fn end_of_string(chars: &[char], mut i: usize) -> usize {
     chars.len()
 }
 
-/// `r"…"`, `r#"…"#`, `b"…"`, `br"…"`, `c"…"`; `at` itself if it is a name such as `row`.
+/// Returns the end of `r"…"`, `r#"…"#`, `b"…"`, `br"…"` or `c"…"`; `at` itself if it is a name such
+/// as `row`.
 fn end_of_prefixed(chars: &[char], at: usize) -> usize {
     let mut i = at;
     let mut raw = false;
@@ -97,7 +98,7 @@ fn end_of_prefixed(chars: &[char], at: usize) -> usize {
         .map_or(chars.len(), |j| j + 1 + hashes)
 }
 
-/// A character literal; `at` itself if the quote opens a lifetime.
+/// Returns the end of a character literal; `at` itself if the quote begins a lifetime.
 fn end_of_char(chars: &[char], at: usize) -> usize {
     if chars.get(at + 1) == Some(&'\\') {
         // The character after the backslash may itself be a quote.
@@ -106,7 +107,7 @@ fn end_of_char(chars: &[char], at: usize) -> usize {
     if chars.get(at + 2) == Some(&'\'') { at + 3 } else { at }
 }
 
-/// The functions with a body in `code`, which is what [`code_only`] returns.
+/// Returns the functions with a body in `code`, which is the result of [`code_only`].
 pub fn functions(code: &str) -> Vec<SourceFunction> {
     let bytes = code.as_bytes();
     let mut found = Vec::new();
@@ -126,7 +127,7 @@ pub fn functions(code: &str) -> Vec<SourceFunction> {
     found
 }
 
-/// Where the body of the function at `at` opens; `None` for a declaration without one.
+/// Returns the opening brace of the function at `at`; `None` for a declaration without a body.
 fn body(bytes: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0_i32;
     for (i, byte) in bytes.iter().enumerate().skip(at) {
@@ -141,7 +142,7 @@ fn body(bytes: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// The brace that closes the one at `open`; the end if there is none.
+/// Returns the brace that closes the one at `open`, or the end of the code.
 fn closing(bytes: &[u8], open: usize) -> usize {
     let mut depth = 0_i32;
     for (i, byte) in bytes.iter().enumerate().skip(open) {
@@ -157,7 +158,7 @@ fn closing(bytes: &[u8], open: usize) -> usize {
     bytes.len().saturating_sub(1)
 }
 
-/// Code without its inline modules of tests, line by line where it was.
+/// Returns code without its inline test modules. Lines keep their numbers.
 pub fn without_inline_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(code.len());
@@ -175,7 +176,7 @@ pub fn without_inline_tests(code: &str) -> String {
     kept + rest
 }
 
-/// Where `word` stands in `code` by itself, not as part of a longer name: byte offset and line.
+/// Finds `word` in `code` where it is not part of a longer name. Returns byte offsets and lines.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).filter_map(move |(at, _)| {
@@ -185,7 +186,7 @@ pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = (usize, u
     })
 }
 
-/// The line that byte offset `at` is on, from 1.
+/// Returns the line of byte offset `at`, from 1.
 pub fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count()
 }

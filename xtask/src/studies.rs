@@ -214,12 +214,12 @@ impl StudyFile {
     }
 }
 
-/// Name of a `.toml` file that lies directly in `folder`.
+/// Returns the name of a `.toml` file directly in `folder`.
 fn toml_below<'a>(file: &'a File, folder: &str) -> Option<&'a str> {
     file.path.strip_prefix(folder)?.strip_suffix(".toml").filter(|name| !name.contains('/'))
 }
 
-/// `says` of each claim of an experiment.
+/// Returns the text of each claim of an experiment.
 fn claims(experiment: &toml::Table) -> impl Iterator<Item = &str> {
     let claims = experiment.get("claim").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
     claims.iter().filter_map(|claim| claim.get("says")?.as_str())

@@ -1,5 +1,5 @@
-//! Rules: which crate may depend on which, and that every crate has its place there. The table below is the flow of the pipeline,
-//! held against `cargo metadata`.
+//! Rules about dependencies between crates: the allowed ones, and that every crate is in the table
+//! below. The table is the flow of the pipeline, and is compared with `cargo metadata`.
 
 use crate::rules::{HouseRule, Violation};
 use crate::tree::{Edge, Tree};
@@ -9,11 +9,12 @@ pub const KIND: HouseRule = HouseRule {
     reason: "the run folder is the only way from the live half (load, linux, runner, lab, conduct) to the cold half (analysis, report), and \
              one careless edge ends that",
     check,
-    // The canary is made of edges, not of files: see the tests.
+    // The canary consists of edges and not of files: see the tests.
     canary: &[],
 };
 
-/// Crate to the crates it may depend on. `echo` is a target: it must know nothing of the bench that measures it.
+/// Allowed dependencies of each crate. `echo` is a target: it must not depend on the bench that
+/// measures it.
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("analysis", &["experiment", "record", "text"]),
     ("conduct", &["analysis", "experiment", "fleet", "lab", "linux", "load", "record"]),
@@ -51,7 +52,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["text"]),
 ];
 
-/// Tests may also play against the echo server, and use what they share.
+/// Tests may also use the echo server, and their shared helpers.
 const ALLOWED_IN_TESTS: &[&str] = &["echo", "fixture"];
 
 fn check(tree: &Tree) -> Vec<Violation> {
@@ -73,7 +74,7 @@ pub const CRATE_TABLE: HouseRule = HouseRule {
     name: "crate_table",
     reason: "a crate that the table of import directions does not know is a crate whose place nobody has thought about",
     check: crate_table,
-    // The canary is a crate, not a file: see the tests.
+    // The canary is a crate and not a file: see the tests.
     canary: &[],
 };
 

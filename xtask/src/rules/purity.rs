@@ -1,4 +1,5 @@
-//! Rule: which rooms may touch files, the network, processes, threads, the environment and clocks.
+//! Rule: only some modules may use files, the network, processes, threads, the environment and
+//! clocks.
 
 use super::{HouseRule, Violation};
 use crate::source::{code_only, without_inline_tests};
@@ -12,11 +13,12 @@ pub const KIND: HouseRule = HouseRule {
     canary: &[("crates/analysis/src/lib.rs", "//! x\nfn f() { std::fs::read(\"x\"); }\n")],
 };
 
-/// Crates whose work is the machine: they may have all of it.
+/// Crates that work on the machine. They may use everything.
 const OF_THE_MACHINE: [&str; 5] =
     ["crates/doctor/", "crates/lab/", "crates/linux/", "crates/plimsoll/", "crates/runner/"];
 
-/// What is rationed, how it looks in code, and the other rooms that may have it (prefixes of paths).
+/// Restricted items: name, code that uses them, and the other modules that may use them (prefixes
+/// of paths).
 const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "files",
@@ -85,7 +87,7 @@ fn judge(file: &File) -> Vec<Violation> {
     offences
 }
 
-/// Whether `look` is in `line` and not the tail of a longer name (`Offs::` is not `fs::`).
+/// Whether `look` is in `line` and not the end of a longer name (`Offs::` is not `fs::`).
 fn stands_alone(line: &str, look: &str) -> bool {
     line.match_indices(look)
         .any(|(at, _)| !line[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_'))

@@ -1,4 +1,5 @@
-//! Rule: the `KINDS` table of a shelf names every kind that stands on it, in order.
+//! Rule: the `KINDS` table of a shelf, which is a module with one file for each kind, names every
+//! kind in order.
 
 use super::{HouseRule, Violation};
 use crate::source::{code_only, line_of};
@@ -23,7 +24,7 @@ fn check(tree: &Tree) -> Vec<Violation> {
         .collect()
 }
 
-/// The line and the names of the `KINDS` table: the first part of every path in it.
+/// Returns the line and the names of the `KINDS` table. A name is the first part of a path in it.
 fn table(shelf: &File) -> Option<(usize, Vec<String>)> {
     let code = code_only(&shelf.text);
     let at = code.find(" KINDS:")?;
@@ -40,7 +41,7 @@ fn table(shelf: &File) -> Option<(usize, Vec<String>)> {
     Some((line_of(&code, at), names))
 }
 
-/// Whether the shelf's own file declares it.
+/// Whether the shelf's file declares this module.
 fn stands_on(name: &str, shelf: &File) -> bool {
     !name.is_empty() && shelf.text.contains(&format!("mod {name};"))
 }
@@ -62,7 +63,7 @@ fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<
     offences
 }
 
-/// The files and folders in the shelf's folder, without the tests.
+/// Returns the files and folders in the shelf's folder, without tests.
 fn kinds(shelf: &File, tree: &Tree) -> Vec<String> {
     let folder = shelf.rooms();
     let mut kinds: Vec<String> = tree

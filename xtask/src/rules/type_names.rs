@@ -1,4 +1,5 @@
-//! Rule: a type's name occurs once in the workspace, so that whoever greps for it finds it. A list of exceptions may only shrink.
+//! Rule: a type's name is unique in the workspace, so that a search finds one type. The list of
+//! exceptions may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ pub const KIND: HouseRule = HouseRule {
     ],
 };
 
-/// Names that several types have: what each protocol has, what the plan asks for and the results answer, and what takes another's
-/// place when a feature is off.
+/// Names of several types: items that each protocol has, items of the plan and of the results, and
+/// substitutes for types of a disabled feature.
 const SHARED: &[&str] = &[
     "Claim",
     "Command",
@@ -58,7 +59,7 @@ fn check(tree: &Tree) -> Vec<Violation> {
             violations.push(Violation::at(path, *line, format!("`{name}` is also a type in {first}:{at}")));
         }
     }
-    // A tree of a canary has none of them.
+    // The tree of a canary has none of these names.
     if tree.files.iter().any(|file| file.path == LIST) {
         let alone = SHARED.iter().filter(|name| places.get(**name).is_none_or(|places| places.len() < 2));
         violations.extend(alone.map(|name| Violation::of(LIST, format!("`{name}` is not shared any more: remove it"))));
@@ -66,7 +67,7 @@ fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The type that a line declares, at the outermost level or in a `section!`.
+/// Returns the type that a line declares, at the outermost level or in a `section!`.
 fn declared(line: &str) -> Option<&str> {
     let is_in_section = line.starts_with("    pub struct ") && line.contains(" = ");
     if line.starts_with(char::is_whitespace) && !is_in_section {

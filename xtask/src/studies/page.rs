@@ -90,14 +90,14 @@ fn add_sentence(sentence: &Sentence, all: &Studies, page: &mut String) {
     }
 }
 
-/// The result of a sentence: the worst of its claims.
+/// Returns the result of a sentence: the worst result of its claims.
 fn result_of<'a>(sentence: &Sentence, all: &'a Studies) -> &'a str {
     const WORST_FIRST: [&str; 5] = [NOT_RUN, "no", "not shown", "not measured", "yes"];
     let results: Vec<&str> = sentence.claims.iter().map(|claim| answer(claim, all).1).collect();
     WORST_FIRST.into_iter().find(|word| results.contains(word)).unwrap_or("not asked")
 }
 
-/// A claim's figure in the kept run, and whether it holds.
+/// Returns a claim's figure in the kept run, and whether it holds.
 fn answer<'a>(name: &ClaimName, all: &'a Studies) -> (String, &'a str) {
     let found = all.kept.get(&name.experiment).and_then(|run| {
         let claims = run.results["claims"].as_array()?;
@@ -107,7 +107,7 @@ fn answer<'a>(name: &ClaimName, all: &'a Studies) -> (String, &'a str) {
     (here(claim, results), claim["holds"].as_str().unwrap_or("not measured"))
 }
 
-/// Value, range and note of a claim.
+/// Formats value, range and note of a claim.
 fn here(claim: &Value, results: &Value) -> String {
     let metric = claim["metric"].as_str().unwrap_or_default();
     let raised = results["safe_loads"][0]["over"].as_str().filter(|_| metric.starts_with("safe_load("));
@@ -126,7 +126,7 @@ fn here(claim: &Value, results: &Value) -> String {
     parts.join("; ")
 }
 
-/// The figure that proves a reason, in brackets; `None` without a kept run or a value.
+/// Formats the figure that proves a reason, in brackets; `None` without a kept run or a value.
 fn proof(figure: &ProvingFigure, all: &Studies) -> Option<String> {
     let trials = all.kept.get(&figure.experiment)?.results["trials"].as_array()?;
     let is_meant = |trial: &&Value| {
@@ -151,7 +151,7 @@ fn proof(figure: &ProvingFigure, all: &Studies) -> Option<String> {
     Some(format!(" (`{}`{wheres}: {})", figure.metric, numbers::by_metric(&figure.metric, median)))
 }
 
-/// The numbers that a metric path names, as `analysis::metric` finds them.
+/// Collects the numbers at a metric path, as `analysis::metric` finds them.
 fn collect(value: &Value, steps: &[&str], values: &mut Vec<f64>) {
     match (value, steps) {
         (Value::Number(number), []) => values.extend(number.as_f64()),
@@ -171,7 +171,7 @@ fn collect(value: &Value, steps: &[&str], values: &mut Vec<f64>) {
     }
 }
 
-/// An experiment's number, as a link to its charts if a run is kept.
+/// Returns an experiment's number, as a link to its charts if a run is kept.
 fn link(experiment: &str, all: &Studies) -> String {
     let number = experiment.split('-').next().unwrap_or(experiment);
     if all.kept.contains_key(experiment) { format!("[{number}](#{})", anchor(experiment)) } else { number.to_owned() }

@@ -281,7 +281,7 @@ impl Serving {
         let asked = one.step(ready, self.patience);
         if let Some(asked) = asked {
             self.answer(index, &asked);
-            // The socket mostly has room, so that no further poll is needed.
+            // The socket can usually take the answer now, so that no further poll is needed.
             self.connections[index].step(PollFlags::OUT, self.patience);
         }
     }

@@ -68,8 +68,8 @@ fn a_sweep_with_repeats_is_interleaved() {
     assert!(points == [1, 2, 2, 1] || points == [2, 1, 1, 2], "{points:?}");
 }
 
-/// At most 20 operations/s for each agent of `quick`, and 2.5 for each agent of `slow`, which never
-/// reaches 100 in total.
+/// Rates of at most 20 operations/s for each agent of `quick`, and 2.5 for each agent of `slow`,
+/// which never reaches 100 in total.
 const STOPPED: &str = r#"
 repeat = 2
 

@@ -175,7 +175,7 @@ fn a_full_disk_at_the_conductor_ends_the_fleet() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// With some space left, the run ends in good order before the disk is full.
+/// The run ends in good order before the disk is full, with some space left.
 #[test]
 fn a_disk_that_runs_full_at_the_conductor_ends_the_fleet_in_good_order() {
     let stage = Stage::new();

@@ -302,7 +302,7 @@ fn unreachable_redis(stage: &Stage) -> KilledAtEnd {
     server
 }
 
-/// Waits until this process listens at port 7000 of its own network.
+/// Waits until this process listens at port 7000 of its network.
 fn until_listening(pid: u32) {
     let sockets = format!("/proc/{pid}/net/tcp");
     until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::hits::echo;
 use crate::stage::{Played, Stage, number};
 
-/// Only name in the server's certificate, next to its address.
+/// The single name in the server's certificate, next to its address.
 const NAME: &str = "shop.example";
 
 /// Server that answers every request by TLS. It ends with the test.

@@ -57,7 +57,7 @@ impl Ground {
         path
     }
 
-    /// Runs a shell script as nobody in the shared folder, with `input` on its standard input.
+    /// Runs a shell script as `nobody` in the shared folder, with `input` on its standard input.
     fn nobody(&self, script: &str, input: &str) {
         let mut shell = Command::new("sh")
             .args(["-ec", script])
@@ -142,8 +142,8 @@ fn watched(mut child: Child) -> Result<Played, String> {
     harm.map_or(Ok(played), |harm| Err(harm.to_owned()))
 }
 
-/// Plants a target `echo` with nobody's hook near root's experiments, and runs `words` as root with
-/// each.
+/// Plants a target `echo` with a hook of `nobody` near root's experiments, and runs `words` as root
+/// with each.
 fn planted_target(words: &[&str]) -> Result<(), String> {
     let ground = Ground::new();
     let manifest = fs::read_to_string(root().join("targets/echo/target.toml")).unwrap();
@@ -176,7 +176,7 @@ fn a_target_above_the_working_folder_is_examined() -> Result<(), String> {
     planted_target(&["doctor"])
 }
 
-/// Nobody makes a registry with an entry that names root's process as a leftover of a run.
+/// Attack: a registry of `nobody` has an entry that names root's process as a leftover of a run.
 fn a_forged_entry_kills_a_process_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let mut victim = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
@@ -202,8 +202,8 @@ fn a_forged_entry_kills_a_process_of_root() -> Result<(), String> {
     }
 }
 
-/// A link to root's folder replaces the registry. Files in that folder are no entries, and must not
-/// be removed.
+/// Attack: a link to root's folder replaces the registry. Files in that folder are no entries, and
+/// must not be removed.
 fn a_linked_registry_deletes_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let precious = ground.0.join("records");
@@ -239,7 +239,8 @@ fn played_run(ground: &Ground, out: &str) -> Result<PathBuf, String> {
     made.ok_or(played.stderr)
 }
 
-/// Nobody's folder has links to root's file, under every name to which `analyze` has ever written.
+/// Attack: a folder of `nobody` has links to root's file, under every name to which `analyze` has
+/// ever written.
 fn links_in_an_analysed_folder_overwrite_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
     let victim = ground.0.join("victim");
@@ -264,7 +265,7 @@ fn links_in_an_analysed_folder_overwrite_files_of_root() -> Result<(), String> {
     }
 }
 
-/// Root writes results into folders that all users may write. A folder that is not sticky is
+/// Attack on root's results in folders that all users may write. A folder that is not sticky is
 /// refused; in a sticky folder, links of other users are replaced.
 fn links_in_the_place_of_results_overwrite_files_of_root() -> Result<(), String> {
     let ground = Ground::new();
@@ -293,7 +294,8 @@ fn links_in_the_place_of_results_overwrite_files_of_root() -> Result<(), String>
     if left == 0 { Ok(()) } else { Err("root wrote into a folder of nobody's".to_owned()) }
 }
 
-/// Nobody's files have the name of a built-in experiment, in the folder in which root runs it.
+/// Attack: files of `nobody` have the name of a built-in experiment, in the folder in which root
+/// runs it.
 fn a_file_stands_in_for_a_built_in_experiment() -> Result<(), String> {
     let ground = Ground::new();
     let trap = ground.0.join("pwned");

@@ -1,5 +1,5 @@
-//! Loads at a rate on the built-in echo server. As many operations start as scheduled, whatever the
-//! target does. A target that cannot keep up does not make the generator suspect.
+//! Loads at a rate on the built-in echo server. As many operations start as scheduled, even if the
+//! target is slow. A target that cannot keep up does not make the generator suspect.
 
 use record::rows::GeneratorSecond;
 use serde_json::Value;

@@ -156,7 +156,7 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
     felt_as_seen(&one["outage"], at_s, &noted, &seen);
 }
 
-/// At this low rate, two windows are longer than the rest of the load after the errors.
+/// Low rate, at which two windows are longer than the rest of the load after the errors.
 #[test]
 fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
     let (trial, noted, seen) = play_text(&EXPERIMENT.replace("think   = \"4ms\"", "rate    = 500"));

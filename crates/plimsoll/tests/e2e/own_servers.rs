@@ -1,6 +1,6 @@
-//! Loads on servers that already run. Their CPU time counts as the target's, whatever processes
-//! they consist of, and a busy process beside them is reported. The tests check only to whom time
-//! is attributed, because this machine may do other work.
+//! Loads on servers that already run. Their CPU time counts as the target's, also with several
+//! processes, and a busy process beside them is reported. The tests check only to whom time is
+//! attributed, because this machine may do other work.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

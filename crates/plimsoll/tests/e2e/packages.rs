@@ -13,7 +13,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns the files in a folder, without those that packers leave to chance.
+/// Returns the files below a folder, as sorted relative paths.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::stage::{Stage, json, number};
 
-/// At 20 operations/s for each agent, throughput passes 150/s between 7 and 8 agents.
+/// Search for a bound of 150/s. With 20 operations/s for each agent, throughput passes it between 7
+/// and 8 agents.
 const SEARCH: &str = r#"
 title = "Agents against a bound"
 

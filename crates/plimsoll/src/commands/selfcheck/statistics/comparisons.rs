@@ -171,7 +171,7 @@ impl ComparisonSetting {
         Ok(vec![held, shown, undone])
     }
 
-    /// Looks several times, until the throughput is said to differ.
+    /// Looks several times, until a look finds a difference in throughput.
     fn until_shown(&self, bench: &Bench<'_>, goal: [Option<f64>; 2]) -> Rows {
         let slower = 100.0 * (1.0 - self.last);
         let setting = format!("{slower:.2} % slower, looks after 5, 10, 20 and 40 pairs");
