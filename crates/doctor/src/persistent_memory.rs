@@ -16,7 +16,6 @@ pub struct PersistentMemory {
     pub is_managed: bool,
 }
 
-/// A region.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NvdimmRegion {
     /// Name, such as `region0`.
@@ -26,7 +25,6 @@ pub struct NvdimmRegion {
     pub available_bytes: u64,
 }
 
-/// A namespace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NvdimmNamespace {
     /// Name, such as `namespace0.0`.

@@ -334,7 +334,7 @@ impl Groups {
 
 impl MadeGroups {
     /// Returns bytes read and written per device: by the group, or, with version 1 and volumes, by
-    /// everybody on the host's volumes.
+    /// all processes on the host's volumes.
     fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
         let volumes: Vec<Device> = self.device.into_iter().chain(self.tiers.values().copied()).collect();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Environment variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
-/// Environment variable with the host's name. Every process of a host has it beside the run's mark.
+/// Environment variable with the host's name. Every process of a host also has the run's mark.
 pub const HOST_MARK: &str = "PLIMSOLL_HOST";
 /// Version of the protocol: the program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

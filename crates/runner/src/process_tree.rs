@@ -138,8 +138,8 @@ impl ProcessForest {
             if !pids.is_empty() {
                 let mut sample = row(&name.0, &name.1);
                 tree.read(&mut scan, &pids, scale, &mut sample);
-                // Other processes join and leave the target together with these, so they are not
-                // restarts.
+                // The rest joins and leaves the target together with the family. It is neither
+                // remembered as part of the tree nor counted as a restart.
                 tree.seen.retain(|pid, _| family.contains(pid));
                 pids.retain(|pid| family.contains(pid));
                 tree.restarts.read(&pids, &all, &mut sample);
@@ -589,7 +589,7 @@ impl RunShare {
 type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
 impl CpuShares {
-    /// Makes an empty account, beside a lab whose processes are in this control group.
+    /// Starts the attribution. `lab` is the control group of the lab's processes, if there is a lab.
     pub fn beside(lab: Option<String>) -> Self {
         Self { lab, ..Self::default() }
     }

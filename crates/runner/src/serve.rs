@@ -764,7 +764,7 @@ impl HostDirs {
         let made = DirBuilder::new().mode(0o700).create(&folder).or_else(|error| {
             let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
             let there = error.kind() == ErrorKind::AlreadyExists;
-            // Everybody may write to the parent folder, so another user may have made this one.
+            // Any user may write to the parent folder, so another user may have made this one.
             if there && folder.symlink_metadata().is_ok_and(is_ours) { Ok(()) } else { Err(error) }
         });
         made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
