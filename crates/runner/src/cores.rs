@@ -309,8 +309,8 @@ impl TrackedThreads {
 }
 
 impl Demands {
-    /// Reads the threads in `lists`. Returns whether there are enough recent readings; otherwise the
-    /// demands are not yet meaningful.
+    /// Reads the threads in `lists`. Returns whether there are enough recent readings; otherwise
+    /// the demands are not yet meaningful.
     pub fn read(&mut self, lists: &[Vec<u32>], now: Instant) -> bool {
         let has_base = self.at.replace(now).is_some_and(|before| now.duration_since(before) < AWAKE);
         self.readings = if has_base { self.readings.saturating_add(1) } else { 0 };

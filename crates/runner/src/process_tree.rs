@@ -589,7 +589,7 @@ impl RunShare {
 type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
 impl CpuShares {
-    /// Starts the attribution. `lab` is the control group of the lab's processes, if there is a lab.
+    /// Starts the attribution. `lab` is the control group of the lab's processes, if any.
     pub fn beside(lab: Option<String>) -> Self {
         Self { lab, ..Self::default() }
     }

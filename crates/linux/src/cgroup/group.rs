@@ -127,8 +127,8 @@ impl Cgroup {
         for part in self.name.split('/') {
             let group = above.join(part);
             let is_threaded = self.only.is_some() && group == folder && hierarchy.version == Version::V2;
-            // A parent with processes can pass on only threaded controllers. A slot therefore becomes
-            // threaded first, and gets its controller below.
+            // A parent with processes can pass on only threaded controllers. A slot therefore
+            // becomes threaded first, and gets its controller below.
             if hierarchy.version == Version::V2 && !is_threaded {
                 hand_down(&above, hierarchy.handed_down());
             }
