@@ -19,7 +19,7 @@ pub enum LossCause {
     Silent,
     /// The generator answered pings but sent no interval for too long.
     Stalled,
-    /// The generator does not read its commands.
+    /// The generator does not read its orders.
     Deaf,
     /// The generator's data is inconsistent or incomplete.
     Incoherent,
