@@ -105,7 +105,7 @@ fn writer(path: &Path) -> Option<String> {
 /// Size at which buffered bytes are written without a flush.
 const BUFFER: usize = 64 * 1024;
 
-/// Error when a record is read.
+/// Error from reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file exists and cannot be read.

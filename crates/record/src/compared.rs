@@ -21,7 +21,7 @@ pub struct Compared {
     pub surroundings: Vec<Surrounding>,
     /// Warnings that a reader must know before reading the comparisons.
     pub warnings: Vec<String>,
-    /// Limit of the gate, percent: a side that is worse by more fails. Null without a gate.
+    /// Limit of the gate: smallest change for the worse that fails, percent. Null without a gate.
     pub gate_pct: Option<f64>,
     /// Whether the gate fails only if the whole interval is beyond the limit (`--sure`).
     pub gate_is_sure: bool,

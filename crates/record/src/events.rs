@@ -491,7 +491,7 @@ pub struct SweepStop {
 pub struct HistoryEntry {
     /// Time at which the operation ended or the key was read back, seconds since load start.
     pub at_s: f64,
-    /// Phase or agent kind that did the operation.
+    /// Origin of the operation.
     pub by: By,
     /// Number of the agent. Null for prepare and audit.
     pub agent: Option<u32>,

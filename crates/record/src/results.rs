@@ -581,7 +581,8 @@ pub struct Machine {
     pub strangers_cpu_pct: Option<f64>,
     /// CPU time of each of these processes while the machine was sampled, the busiest first.
     pub other_processes: Vec<ProcessShare>,
-    /// The same for the processes on this machine of a target that Plimsoll did not start.
+    /// CPU time of each of the target's processes on this machine, likewise, if Plimsoll did not
+    /// start the target.
     pub target_processes: Vec<ProcessShare>,
     /// Reason why the target's processes cannot be identified.
     pub not_judged: Option<String>,
@@ -690,7 +691,7 @@ pub struct HostProgram {
     pub cpu_pct: Option<f64>,
     /// Largest resident memory of the program's processes together.
     pub rss_max_bytes: Option<u64>,
-    /// Largest proportional set size. It counts a page that several processes share in equal parts.
+    /// Largest proportional set size: a page shared by n processes counts 1/n for each.
     pub pss_max_bytes: Option<u64>,
     /// Lowest number of the program's processes in any second.
     pub processes_min: Option<u64>,
@@ -755,8 +756,8 @@ pub struct Generator {
     /// Percentage of the load's time in which late starts came in bunches: at least two operations
     /// became due while the generator did not run. Null in a closed loop.
     pub bunched_pct: Option<f64>,
-    /// `failed_pct` without the time of `bunched_pct`: the generator causes failures that follow
-    /// late starts. Null in a closed loop, or if less than half of the time remains.
+    /// `failed_pct` without the time of `bunched_pct`, because the generator causes failures that
+    /// follow late starts. Null in a closed loop, or if less than half of the time remains.
     pub punctual_failed_pct: Option<f64>,
     /// Error of Little's law, percent: `|agents × share busy − rate × latency| / in flight`.
     pub littles_law_error_pct: Option<f64>,

@@ -122,7 +122,8 @@ pub struct ProgramSample {
     pub cpu_system_pct: Option<f64>,
     /// Resident set size.
     pub rss_bytes: Option<u64>,
-    /// Proportional set size, which counts a shared page in equal parts. Read every few seconds.
+    /// Proportional set size: a page shared by n processes counts 1/n for each. Read every few
+    /// seconds.
     pub pss_bytes: Option<u64>,
     /// Number of threads.
     pub threads: Option<u64>,

@@ -23,7 +23,7 @@ pub struct SelfCheck {
     pub unix_s: f64,
     /// Duration, seconds.
     pub took_s: f64,
-    /// Seed of the faults' times and durations.
+    /// Seed that determines the planted faults and their durations.
     pub seed: u64,
     /// Number of times that each part was played.
     pub rounds: u32,
@@ -58,8 +58,9 @@ pub struct HeldTruth {
     pub right: u32,
     /// Number of wrong measurements in trials whose verdict had raised doubts.
     pub marked: u32,
-    /// Whether even a correct method errs in one of ten cases, because the planted effect is the
-    /// smallest that the method can detect, or because its level is a share.
+    /// Whether even a correct method can err by chance in one of ten cases: the planted effect is
+    /// the smallest detectable one, or the method has an error rate by design, such as a 95 %
+    /// interval.
     pub by_chance: bool,
     /// Worst verdict of the trials.
     pub trust: Trust,

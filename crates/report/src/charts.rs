@@ -62,7 +62,8 @@ pub const CHARTS: [&[TrialChart]; 3] = [
     &[generator::draw, hosts::folded],
 ];
 
-/// Returns the charts of a trial, in the order of the list. Ids are unique within one list.
+/// Returns the charts of a trial, in the order of the list. Ids are unique on the page if each kind
+/// is in only one list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
     let charts = kinds.iter().flat_map(|draw| draw(view)).collect();
     numbered(&format!("t{}-", view.trial.id), charts)

@@ -82,9 +82,9 @@ pub struct MemberFigures {
     pub disturbances: Vec<Disturbance>,
 }
 
-/// Effect of a fault or a disturbance on clients. Times are seconds after its start, to the slot of
-/// `outcomes.csv`. With several members, the figures cover all of them, except in a
-/// [`MemberOutage`]. `docs/outages.md` draws each figure.
+/// Effect of a fault or a disturbance on clients. Times are seconds after its start, with the
+/// resolution of the slots in `outcomes.csv`. With several members, the figures cover all of them,
+/// except in a [`MemberOutage`]. `docs/outages.md` draws each figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Outage {
@@ -145,9 +145,8 @@ pub struct Outage {
     /// 95 % interval of the operations that the fault cost, from the spread of the baseline over
     /// periods of the same length. Null if the baseline is shorter than 8 s.
     pub lost_operations_ci95: Option<[f64; 2]>,
-    /// Time in which nothing failed, but throughput was below the bound or latency was high.
-    /// Latency is high if it is for seconds at least 1.5 times that of the slowest second of the
-    /// baseline.
+    /// Time in which nothing failed, but throughput was below the bound or latency was high. High
+    /// latency is at least 1.5 times that of the baseline's slowest second, for seconds.
     pub degraded_s: Option<f64>,
     /// Highest throughput over 100 ms (longer for a slow target) after service was back, as a share
     /// of the baseline. The cause is the drained backlog. Null if throughput did not exceed the

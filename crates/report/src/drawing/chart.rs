@@ -54,10 +54,10 @@ pub struct Panel {
     pub spacing: Spacing,
     /// Height of the drawing.
     pub height: f64,
-    /// Minimum value at the end of the axis, such as 100 %.
+    /// Value that the axis includes at least, such as 100 %.
     pub at_least_to: Option<f64>,
-    /// Maximum value at the end of the axis, because larger values are impossible, such as 100 % of
-    /// a whole. A larger value from an inexact sample is drawn at the end.
+    /// Value at which the axis ends at the latest, because larger values are impossible, such as
+    /// 100 % of a whole. A larger value from an inexact sample is drawn at the end.
     pub at_most_to: Option<f64>,
     pub lines: Vec<ChartLine>,
     /// Reference values: name and value.

@@ -25,8 +25,8 @@ const OF_TRIAL: &[Part] = &[
 /// Parts of the report that are drawn for the trials that have ended.
 const OF_ENDED: &[Part] = &[Part::Sweep(sweep_charts::CHARTS)];
 
-/// Maximum number of trials listed before the first open trial, and from it on. Also the maximum
-/// number of findings listed.
+/// Maximum number of trials listed before the first open trial, and of trials listed from it on.
+/// Also the maximum number of findings listed.
 const LISTED: usize = 8;
 
 /// State of a run.
@@ -124,17 +124,11 @@ pub struct LivePage(Templates);
 
 impl LivePage {
     /// Prepares the templates.
-    ///
-    /// # Errors
-    /// If a template is broken.
     pub fn new() -> Result<Self, Error> {
         Templates::new().map(Self)
     }
 
     /// Returns the page without its parts.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn shell(&self, plan: &Plan) -> Result<String, Error> {
         let (title, asks) = (&plan.title, &plan.asks);
         self.0.fill(
@@ -173,17 +167,11 @@ impl LivePage {
     }
 
     /// Returns the key figures.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn figures(&self, figures: &[HeadlineFigure]) -> Result<String, Error> {
         self.0.fill("live_figures.html", &json!({ "figures": figures }))
     }
 
     /// Returns the faults of the current trial; empty without any.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn faults(&self, faults: &[LiveFault]) -> Result<String, Error> {
         let faults: Vec<FaultRow<'_>> = faults.iter().map(row_of_fault).collect();
         self.0.fill("live_faults.html", &json!({ "faults": faults }))
@@ -191,9 +179,6 @@ impl LivePage {
 
     /// Returns the plan around the current trial: the last trials that have ended, and the next
     /// ones.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn plan(&self, trials: &[LiveTrial], judged: &[Trial]) -> Result<String, Error> {
         let first_open = trials.iter().position(|trial| trial.state.is_empty()).unwrap_or(trials.len());
         let from = first_open.saturating_sub(LISTED);
@@ -220,17 +205,11 @@ impl LivePage {
     }
 
     /// Returns the report's charts and tables of the current trial.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn trial(&self, input: &ReportInput) -> Result<String, Error> {
         self.parts(OF_TRIAL, input)
     }
 
     /// Returns the report's charts over the swept paths, of trials that have ended.
-    ///
-    /// # Errors
-    /// If a template cannot be filled.
     pub fn sweep(&self, results: &Results, plan: &Plan) -> Result<String, Error> {
         self.parts(OF_ENDED, &ReportInput::without_records(results, plan))
     }

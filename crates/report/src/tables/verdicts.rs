@@ -203,7 +203,7 @@ fn linearizable(group: &Group) -> Cell {
     }
 }
 
-/// Returns the examples of the trial that has most.
+/// Returns the examples of the trial that has the most of them.
 fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     let examples = group.counting().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
     let name = group.name();
