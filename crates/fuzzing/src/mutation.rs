@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_begin_with_is_enough() {
+    fn an_empty_corpus_gives_inputs() {
         let mut mutator = Mutator::new(1);
         assert!((0..100).any(|_| !mutator.input(&[]).is_empty()));
     }

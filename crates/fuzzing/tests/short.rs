@@ -131,7 +131,7 @@ fn service() {
 
 /// Each target has a source file, an entry in the manifest and a corpus, and there are no others.
 #[test]
-fn the_table_is_what_is_fuzzed() {
+fn targets_match_sources_manifest_and_corpora() {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert!(names.is_sorted());
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
@@ -153,7 +153,7 @@ fn the_table_is_what_is_fuzzed() {
 /// A finding fails the test and prints the input.
 #[test]
 #[should_panic(expected = "canary found something with b\"a needle\\x00\"")]
-fn what_is_found_is_told() {
+fn a_finding_prints_its_input() {
     let body = |input: &[u8]| assert!(!input.starts_with(b"a needle"));
     give(&FuzzTarget { name: "canary", body, mutants: 0 }, b"a needle\0");
 }

@@ -361,7 +361,7 @@ mod tests {
     use crate::tests::Scratch;
 
     #[test]
-    fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
+    fn records_that_are_not_regular_files_are_refused() {
         let scratch = Scratch::new("no-regular-file");
         let fifo = scratch.path("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_of_a_later_version_is_refused_and_says_who_wrote_it() {
+    fn a_later_format_is_refused_with_its_version() {
         let scratch = Scratch::new("later-format");
         let folder = RunFolder::at(scratch.path("").as_path());
         fs::write(folder.environment(), r#"{"plimsoll": "9.8.7"}"#).unwrap();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_known_or_not_said_is_read() {
+    fn known_and_missing_formats_are_read() {
         let scratch = Scratch::new("known-format");
         let path = scratch.path("file.json");
         for (text, is_read) in [
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_whole() {
+    fn whole_lines_are_read_and_torn_ends_marked() {
         let table: [(&[u8], &[&str], bool); 8] = [
             (b"", &[], false),
             (b"a\nb\n", &["a", "b"], false),
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_elsewhere_is_an_error_with_file_and_line() {
+    fn a_broken_inner_line_is_an_error_with_its_position() {
         for content in [&b"a\nbad one\nc\n"[..], b"a\nbad one\nc", b"a\nbad one\nx\ny\n"] {
             let message = reading(content).unwrap_err().to_string();
             assert!(message.ends_with("words:2: bad word"), "{message}");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_an_empty_one_and_a_folder_is_an_error() {
+    fn a_missing_file_is_empty_and_a_folder_is_an_error() {
         let scratch = Scratch::new("whole-lines");
         assert_eq!(read_lines(&scratch.path("none"), word).unwrap(), Records::default());
         assert!(matches!(read_lines(&scratch.path(""), word), Err(ReadError::NotRegular { .. })));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calendar_that_was_set_shows() {
+    fn a_changed_system_clock_is_detected() {
         let now = Instant::now();
         let unix_s = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         // As if the calendar had been an hour behind when the clock was created.

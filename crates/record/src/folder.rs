@@ -340,7 +340,7 @@ mod tests {
     use crate::tests::Scratch;
 
     #[test]
-    fn titles_become_names() {
+    fn titles_become_folder_names() {
         let table = [
             ("A name server crashes at full load", "a-name-server-crashes-at-full-load"),
             ("  What? -- a/b\\c \"d\" ..", "what-a-b-c-d"),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_of_one_second_get_two_folders() {
+    fn runs_in_the_same_second_get_different_folders() {
         let scratch = Scratch::new("folder");
         let now = UNIX_EPOCH + Duration::from_secs(1_795_170_665);
         let parent = scratch.path("runs/deep");
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_files_are_replaced_and_leave_nothing_beside_them() {
+    fn replacing_a_file_leaves_no_temporary_file() {
         let scratch = Scratch::new("folder");
         let path = scratch.path("report.html");
         write_whole(&path, b"one").unwrap();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_never_outside_of_its_run() {
+    fn trial_ids_cannot_leave_the_run_folder() {
         let scratch = Scratch::new("outside");
         let folder = RunFolder::create(&scratch.path("runs"), "run", UNIX_EPOCH).unwrap();
         let victim = scratch.path("victim");

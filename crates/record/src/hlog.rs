@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_with_exact_counts() {
+    fn logs_are_read_back_with_exact_counts() {
         let scratch = Scratch::new("hlog");
         let log = read(&written(&scratch)).unwrap();
         assert_eq!(log.start_unix_s, Some(1_795_170_665.25));
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_that_of_the_standard_log_writer() {
+    fn the_text_matches_the_standard_log_writer() {
         let scratch = Scratch::new("hlog");
         let text = std::fs::read_to_string(written(&scratch)).unwrap();
         let lines: Vec<_> = text.lines().collect();
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_log_line_cannot_hold_is_refused() {
+    fn invalid_tags_and_start_times_are_refused() {
         let scratch = Scratch::new("hlog");
         let mut writer = HlogWriter::create(&scratch.path("load.hlog"), 0.0).unwrap();
         let empty = histogram(&[]);
@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_histogram_whatever_its_bounds() {
+    fn counts_match_the_histogram_for_any_bounds() {
         for (low, high, digits) in
             [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 3), (1, 1 << 43, 1)]
         {
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn payloads_are_read_back() {
         let mut written = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
         for value in [1, 1000, 1_000_000_000] {
             written.record(value).unwrap();
@@ -723,7 +723,7 @@ mod tests {
     /// The `hdrhistogram` decoder allocates the length in the header, up to 4 GB, before it looks
     /// for the bytes.
     #[test]
-    fn a_length_is_not_taken_on_trust() {
+    fn an_excessive_length_is_an_error() {
         let mut long = plain(&[1, 4]);
         long[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
         assert_eq!(read_payload(&payload(&long)), Err("a damaged histogram".to_owned()));
@@ -731,12 +731,12 @@ mod tests {
 
     /// The `hdrhistogram` decoder negates the lowest number, which overflows.
     #[test]
-    fn a_count_that_cannot_be_is_an_error() {
+    fn an_impossible_count_is_an_error() {
         assert!(read_payload(&payload(&plain(&[0xff; 9]))).unwrap_err().contains("cannot be"));
     }
 
     #[test]
-    fn bounds_are_not_taken_on_trust() {
+    fn impossible_bounds_are_an_error() {
         let mut far = plain(&[1, 4]);
         far[24..32].copy_from_slice(&u64::MAX.to_be_bytes());
         assert!(read_payload(&payload(&far)).is_err());
@@ -748,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn small_lines_do_not_ask_for_much_memory() {
+    fn small_lines_cannot_demand_much_memory() {
         let mut wide = plain(&[1, 4]);
         wide[12..16].copy_from_slice(&5_u32.to_be_bytes());
         assert!(read_payload(&payload(&wide)).is_err(), "five digits");
@@ -769,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_unfolds_without_end_is_cut_off() {
+    fn a_decompression_bomb_is_refused() {
         let bomb = payload(&plain(&vec![0; LONGEST + 1_000_000]));
         assert!(bomb.len() < 1024 * 1024 && read_payload(&bomb).is_err());
     }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn events_are_read_back() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("events.jsonl");
         let mut writer = JsonLinesWriter::create(&path).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_kind_without_its_fields_is_broken() {
+    fn a_known_kind_without_its_fields_is_an_error() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("events.jsonl");
         let content = "{\"at_s\":0,\"event\":\"clock\"}\n{\"at_s\":2,\"event\":\"notice\",\"text\":\"on\"}\n";
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_was_cut_off_says_no_format() {
+    fn the_format_of_a_torn_first_line_is_ignored() {
         let scratch = Scratch::new("cut-off-format");
         let path = scratch.path("events.jsonl");
         fs::write(&path, r#"{"format":"f"}"#).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_keeps_what_nobody_knows_apart_from_what_did_not_happen() {
+    fn history_distinguishes_unknown_from_not_applied() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("history.jsonl");
         let line = |applied, outcome| HistoryEntry {

@@ -78,7 +78,7 @@ mod tests {
     use crate::tests::Scratch;
 
     #[test]
-    fn a_look_keeps_what_it_has_and_takes_nothing_of_the_others() {
+    fn a_repeated_look_keeps_its_error_probability() {
         let look = |turns: u32| LookTaken { turns, ..LookTaken::default() };
         let mut taken = LooksTaken::default();
         let rest = |all: f64| move |spent: f64| (all - spent).max(0.0);

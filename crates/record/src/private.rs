@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_planted_under_a_records_name_is_not_followed() {
+    fn links_in_place_of_records_are_not_followed() {
         let scratch = shared("planted");
         let (victim, planted) = (scratch.path("victim"), scratch.path("events.jsonl"));
         symlink(&victim, &planted).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_whole_file_is_replaced_and_no_name_beside_it_is_known() {
+    fn a_link_in_place_of_a_whole_file_is_replaced() {
         let scratch = shared("whole");
         let (victim, page) = (scratch.path("victim"), scratch.path("report.html"));
         symlink(&victim, &page).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_leaves_nothing() {
+    fn an_unfinished_file_leaves_nothing_behind() {
         let scratch = Scratch::new("unfinished");
         NewFile::shown(&scratch.path("page")).unwrap().write_all(b"half").unwrap();
         assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 0);

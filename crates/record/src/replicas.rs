@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn replicas_are_read_back() {
         let folder = Scratch::new("replicas");
         let path = folder.path("replicas.jsonl");
         write(&path, &replicas()).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_it_was_cut_off_nobody_seems_to_hold_less() {
+    fn a_truncated_file_never_shows_fewer_records() {
         let folder = Scratch::new("replicas");
         let path = folder.path("replicas.jsonl");
         write(&path, &replicas()).unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_in_the_middle_is_an_error() {
+    fn a_broken_line_in_the_middle_is_an_error() {
         let folder = Scratch::new("replicas");
         let path = folder.path("replicas.jsonl");
         std::fs::write(

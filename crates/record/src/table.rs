@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_not_measured_stays_apart_from_zero() {
+    fn missing_values_stay_distinct_from_zero() {
         let scratch = Scratch::new("table");
         let path = written(&scratch, &samples());
         assert_eq!(read::<Sample>(&path).unwrap(), Records { items: samples(), torn: false });
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_came_later_is_empty_in_older_rows() {
+    fn columns_missing_in_older_files_are_read_as_empty() {
         let scratch = Scratch::new("table");
         let path = scratch.path("samples.csv");
         // A header from before `cpu_throttled_pct` and `oom_kills`, which are between these
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_found_by_name_and_unknown_ones_ignored() {
+    fn columns_are_found_by_name_and_unknown_columns_ignored() {
         let scratch = Scratch::new("table");
         let path = scratch.path("rows.csv");
         std::fs::write(&path, "moon,host,at_s\nfull,n1,2.5\nnew,n2,3\n").unwrap();

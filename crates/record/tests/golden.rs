@@ -40,13 +40,13 @@ fn read(trial: &TrialFolder) -> [(usize, bool); 7] {
 }
 
 #[test]
-fn a_whole_trial_is_read_whole() {
+fn a_complete_trial_is_read_completely() {
     let whole = read(&folder().trial("001"));
     assert!(whole.iter().all(|(items, torn)| *items > 0 && !torn), "{whole:?}");
 }
 
 #[test]
-fn a_trial_that_was_cut_off_is_read_up_to_there() {
+fn a_truncated_trial_is_read_up_to_the_cut() {
     let trial = folder().trial("002");
     let cut = read(&trial);
     assert!(cut.iter().all(|(items, torn)| *items > 0 && *torn), "{cut:?}");
@@ -55,7 +55,7 @@ fn a_trial_that_was_cut_off_is_read_up_to_there() {
 }
 
 #[test]
-fn what_describes_the_run_is_read() {
+fn files_about_the_run_are_read() {
     let folder = folder();
     assert_eq!(folder.trial_ids().unwrap(), ["001", "002"]);
     assert_eq!(folder.read_ending().unwrap(), None, "it was killed");

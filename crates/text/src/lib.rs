@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_hold_any_text() {
+    fn label_values_are_escaped() {
         assert_eq!(metric_label("a.b", "\"1\\2\"\n"), r#"a_b="\"1\\2\"\n","#);
     }
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_wrapped_and_only_long_ones_cut() {
+    fn text_is_wrapped_and_only_long_words_are_cut() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("a abcdefgh i", 3), ["a", "abc", "def", "gh", "i"]);
         assert_eq!(wrapped("", 7), [""]);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_empty_ones_left_out() {
+    fn columns_are_aligned_and_empty_columns_left_out() {
         let rows = [owned(&["n1", "", "1 core"]), owned(&["n10", "", "2"])];
         assert_eq!(aligned(&rows), ["n1   1 core", "n10  2"]);
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_letters_round_is_shown() {
+    fn text_direction_characters_are_made_visible() {
         assert_eq!(visible("ok\u{202e}drow\u{2066}"), "ok[U+202E]drow[U+2066]");
         assert_eq!(visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"), "\u{5e9}\u{5dc}\u{5d5}\u{5dd}", "letters are letters");
     }

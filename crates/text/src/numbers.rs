@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_brings_its_unit() {
+    fn metrics_are_shown_with_their_unit() {
         assert_eq!(by_metric("throughput.operations_per_s", 13_000.0), "13,000/s");
         assert_eq!(by_metric("latency_us.p99", 15_000.0), "15 ms");
         assert_eq!(by_metric("faults.oops.outage.memory_released_bytes", 5e6), "5 MB");
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn known_moments() {
+    fn known_utc_times() {
         assert_eq!(utc(0.0), "1970-01-01 00:00:00 UTC");
         assert_eq!(utc(951_782_400.9), "2000-02-29 00:00:00 UTC");
         assert_eq!(utc(1_795_170_665.0), "2026-11-20 10:31:05 UTC");
