@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_hold_together_is_bounded_and_given_back() {
+    fn shares_are_bounded_together_and_given_back() {
         static BUDGET: Budget = Budget::of(4 * STEP_BYTES);
         let (mut one, mut other) = (BudgetShare::of(&BUDGET), BudgetShare::of(&BUDGET));
         assert!(one.grow_to(FREE_BYTES));

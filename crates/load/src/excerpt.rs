@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_short_and_has_no_control_characters() {
+    fn excerpts_are_short_without_control_characters() {
         assert_eq!(last_line(b"+OK\r\n-ERR \x1b]0;x\x07 no\r\n"), "-ERR \\u{1b}]0;x\\u{7} no");
         assert_eq!(last_line(b""), "");
         assert_eq!(beginning(b"abc", 2), "ab…");

@@ -384,7 +384,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_file_is_read_to_its_end_or_again() {
+    fn a_file_is_read_once_or_repeatedly() {
         let scratch = Scratch::new("ahead");
         let rows: String = (0..5_000).map(|row| format!("{row},{:x<200}\n", row)).collect();
         fs::write(scratch.0.join("r.csv"), format!("a,b\n{rows}")).unwrap();
@@ -404,7 +404,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_read_ahead_is_bounded_and_a_reader_ends_with_its_load() {
+    fn read_ahead_is_bounded_and_dropped_readers_end() {
         let scratch = Scratch::new("bounded");
         fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(10_000)).unwrap();
         let queue = queue(&scratch, feed("d.json"));
@@ -421,7 +421,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_fault_comes_after_what_was_sound() {
+    fn an_error_follows_the_valid_records() {
         let scratch = Scratch::new("fault");
         fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n{\"a\": 2}\n{\"a\": ").unwrap();
         let queue = queue(&scratch, feed("d.json"));
@@ -432,7 +432,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_feed_on_a_slow_tier_is_read_no_faster_than_that_and_the_wait_is_told() {
+    fn a_read_limit_slows_the_feed_and_counts_waits() {
         let scratch = Scratch::new("tier");
         fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(40_000)).unwrap();
         let limits = plan::FeedLimits { read_bytes_per_s: Some(1e6), read_iops: None };
@@ -446,7 +446,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_device_takes_is_the_longer_of_its_rate_and_its_reads() {
+    fn read_time_is_the_longer_of_rate_and_iops() {
         let limits = |read_bytes_per_s, read_iops| plan::FeedLimits { read_bytes_per_s, read_iops };
         assert_eq!(limits(None, None).time_s(1 << 20), 0.0);
         assert_eq!(limits(Some(1_048_576.0), Some(100.0)).time_s(1 << 20), 1.0);

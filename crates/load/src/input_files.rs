@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_handed_over_stands_before_the_folder() {
+    fn received_files_take_precedence_over_the_folder() {
         let folder = TestDir::new();
         folder.write("feeds/a.csv", "here");
         folder.write("b.csv", "here, too");

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_keeps_its_number_and_a_million_words_take_no_more_room_than_64() {
+    fn words_keep_their_numbers_and_are_limited_to_64() {
         let words = OpenWords::new();
         assert_eq!(words.number(b"WRONGTYPE"), Some(0));
         assert_eq!(words.number(b"BusyKey"), Some(1));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_word() {
+    fn invalid_text_gets_no_number() {
         let words = OpenWords::new();
         for text in [&b""[..], b"a\x1b[31m", "\u{e9}".as_bytes(), &[b'x'; 25]] {
             assert_eq!(words.number(text), None);

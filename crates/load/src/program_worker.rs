@@ -384,7 +384,7 @@ mod tests {
             self.socket.as_mut().unwrap().write_all(&frame).unwrap();
         }
 
-        fn hear(&mut self) -> Told {
+        fn read_outcome(&mut self) -> Told {
             let socket = self.socket.as_mut().unwrap();
             let mut length = [0; 4];
             socket.read_exact(&mut length).unwrap();
@@ -396,7 +396,7 @@ mod tests {
 
         fn run(&mut self, words: &[&str], stdin: Option<&[u8]>) -> Told {
             self.order(words, stdin);
-            self.hear()
+            self.read_outcome()
         }
 
         /// Closes the socket and waits for the worker.
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_each_kind() {
+    fn exits_of_each_kind() {
         let told =
             |how, stdout: &str, stderr: &str| (how, false, stdout.as_bytes().to_vec(), stderr.as_bytes().to_vec());
         assert_eq!(sh("echo out; echo err >&2"), told(ProgramExit::Exited(0), "out\n", "err\n"));
@@ -424,13 +424,13 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_they_are() {
+    fn arguments_are_passed_without_expansion() {
         let (.., stdout, _) = Agent::of("").run(&["printf", "%s|", "a b", "", "$HOME", "*"], None);
         assert_eq!(stdout, b"a b||$HOME|*|");
     }
 
     #[test]
-    fn one_after_the_other() {
+    fn programs_run_one_after_the_other() {
         let mut agent = Agent::of("");
         for number in 0..20 {
             let (how, _, stdout, _) = agent.run(&["echo", &number.to_string()], None);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_read_or_left() {
+    fn input_may_be_read_or_ignored() {
         let long = vec![b'x'; 3_000_000];
         assert_eq!(Agent::of("").run(&["wc", "-c"], Some(&long)).2, b"3000000\n");
         assert_eq!(Agent::of("").run(&["cat"], Some(b"")).2, b"");
@@ -453,16 +453,16 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_has_ended_is_not_waited_for_because_of_what_it_left() {
+    fn background_children_are_not_waited_for() {
         let begun = Instant::now();
         let (how, _, stdout, _) = sh("sleep 600 & echo $!");
         assert_eq!(how, ProgramExit::Exited(0));
         assert!(begun.elapsed() < Duration::from_secs(500));
-        goes(&String::from_utf8(stdout).unwrap());
+        wait_until_gone(&String::from_utf8(stdout).unwrap());
     }
 
     #[test]
-    fn nothing_is_left_when_the_agent_hangs_up() {
+    fn closing_the_socket_kills_the_program_and_its_children() {
         let mut agent = Agent::of("");
         // The shell waits for its child; both must end.
         let note = std::env::temp_dir().join(format!("plimsoll-program-worker-{}", std::process::id()));
@@ -472,17 +472,17 @@ mod tests {
         fixture::until("it starts", || std::fs::read_to_string(&note).map(|text| pids = text).is_ok());
         agent.hang_up();
         std::fs::remove_file(&note).unwrap();
-        pids.split_whitespace().for_each(goes);
+        pids.split_whitespace().for_each(wait_until_gone);
     }
 
     /// Waits until the process with this number has ended. A killed process needs a moment to end.
-    fn goes(pid: &str) {
+    fn wait_until_gone(pid: &str) {
         let pid = pid.trim().parse().unwrap();
         fixture::until("it goes", || !fixture::is_alive(pid));
     }
 
     #[test]
-    fn programs_are_told_where_the_service_is() {
+    fn programs_get_the_service_address_as_variables() {
         let script = "echo $PLIMSOLL_SERVICE $PLIMSOLL_HOST $PLIMSOLL_PORT";
         for (service, expected) in [
             ("", ""),

@@ -592,7 +592,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn causes_have_words() {
+    fn causes_have_descriptions() {
         let refusals = vsns::Vsns::REFUSALS;
         for (cause, text) in [
             (AttemptCause::Ok, "ok"),

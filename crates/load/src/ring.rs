@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_out_and_come_in() {
+    fn bytes_are_sent_and_received() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let token = RingToken::new(7, 3);
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_socket_does_not_take_is_told() {
+    fn unsent_bytes_of_a_full_socket_are_reported() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let token = RingToken::new(1, 1 << 29);
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_socket_is_mute_and_ended() {
+    fn a_closed_peer_ends_sending_and_receiving() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let token = RingToken::new(2, 0);
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_soon_is_gathered_and_what_does_not_is_not_waited_for() {
+    fn waiting_gathers_arrivals_only_within_its_time_limit() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
         for (number, (ours, _)) in pairs.iter().enumerate() {
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watched_is_told_of() {
+    fn events_of_the_watched_epoll_are_reported() {
         let Some((mut ring, epoll)) = ring() else { return };
         let mut arrivals = Vec::new();
         ring.wait(0, WakePolicy::NONE, &mut arrivals).unwrap();

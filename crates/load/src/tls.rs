@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn each_service_is_asked_by_its_name() {
+    fn each_handshake_names_its_service() {
         let peers = insecure().for_a_thread();
         assert!(peers.session(0).is_none(), "in the clear");
         assert!(peers.session(3).is_none());
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_for_certificates_where_nothing_is_encrypted() {
+    fn certificate_files_are_read_only_for_tls_services() {
         let trust = TlsTrust {
             tls: plan::Tls { ca: Some("no-such-file.pem".into()), ..plan::Tls::default() },
             ..TlsTrust::default()
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_names_that_make_no_sense() {
+    fn invalid_certificate_files_and_names_are_refused() {
         let file = std::env::temp_dir().join(format!("plimsoll-tls-{}.pem", std::process::id()));
         let tls = plan::Tls { ca: Some(file.display().to_string()), ..plan::Tls::default() };
         let trust = TlsTrust { tls, files: InputFiles::default() };
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_why_a_certificate_is_refused() {
+    fn certificate_errors_state_the_reason() {
         use CertificateError as C;
         let at = |days: u64| UnixTime::since_unix_epoch(std::time::Duration::from_secs(days * 86_400));
         let name = ServerName::try_from("shop.example").unwrap();
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_about_the_clients_certificate_refuses_the_handshake_until_something_was_answered() {
+    fn certificate_alerts_before_any_answer_refuse_the_handshake() {
         let told = |alert: u8, is_handshaking, is_answered| {
             cause(&Error::AlertReceived(alert.into()), is_handshaking, is_answered).text(&[])
         };
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tls_is_refused() {
+    fn peers_that_do_not_speak_tls_are_refused() {
         let peers = insecure();
         for bytes in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"SSH-2.0-OpenSSH_9.2\r\n", &[0; 100], &[0xff; 20_000]]
         {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_asked_for_the_services_host_and_port() {
+    fn the_proxy_request_names_the_service_host_and_port() {
         let asked = TunnelRequest::of("http://proxy.example:3128", "shop.example:443").unwrap();
         assert_eq!(asked.proxy, "proxy.example:3128");
         assert_eq!(asked.bytes, b"CONNECT shop.example:443 HTTP/1.1\r\nHost: shop.example:443\r\n\r\n");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_2xx_and_nothing_behind_its_head_opens_a_tunnel() {
+    fn only_a_bare_2xx_head_opens_a_tunnel() {
         let head = b"HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\n";
         for length in 0..head.len() {
             assert_eq!(TunnelAnswer::of(&head[..length]), TunnelAnswer::More, "{length}");

@@ -576,7 +576,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn random_values_differ_by_operation_and_argument_but_not_by_writing() {
+    fn random_values_depend_only_on_operation_and_argument() {
         let first = CompiledTemplate::compile("{bytes:20} {uniform:1..1000000}", 0, &names()).unwrap();
         let second = CompiledTemplate::compile("{bytes:20} {uniform:1..1000000}", 1, &names()).unwrap();
         let (now, later) = (source(1, 1), ValueSource { draw: 100, ..source(1, 1) });

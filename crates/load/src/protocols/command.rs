@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_the_target_names() {
+    fn programs_named_by_the_target() {
         let names = crate::values::tests::names;
         let argument = |(name, text): (&str, &str)| crate::values::Argument {
             name: name.to_owned(),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_make_no_sense() {
+    fn invalid_orders_are_refused() {
         for with in [
             &[][..],
             &[("command", "")],

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_make_no_sense() {
+    fn invalid_requests_are_refused() {
         for with in [
             &[][..],
             &[("line", "x"), ("path", "/")],
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_answer_is_left() {
+    fn bytes_after_an_answer_are_left() {
         let one = compiled(&[("line", "x")]);
         let Seen::Answer { surplus, .. } = is_the_same_in_pieces(&one, 1, b"a\nb\n", false) else {
             panic!("no answer")
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_too_long() {
+    fn endless_answers_are_too_long() {
         let many = compiled(&[("line", "x"), ("until", "END")]);
         let line = vec![b'x'; LINE_LIMIT];
         assert_eq!(feed(&many, &mut (), 1, &[&line], false), Seen::Bad(AttemptCause::TooLong));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_cut_off() {
+    fn truncated_answers_are_incomplete() {
         let many = compiled(&[("line", "x"), ("until", "END")]);
         for bytes in ["", "a", "a\n", "a\r\nEND", "a\r\nEND\r"] {
             assert_eq!(is_the_same_in_pieces(&many, 1, bytes.as_bytes(), true), Seen::More, "{bytes:?}");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_banner_has_so_many_lines() {
+    fn a_banner_has_a_fixed_number_of_lines() {
         let greeting = Greeting { bytes: Vec::new(), answers: 2 };
         let greeted = |input: &[u8]| Lines::greeted(&greeting, input);
         for not_whole in [&b""[..], b"220-a\r\n", b"220-a\r\n220 b\r"] {
@@ -445,7 +445,7 @@ mod tests {
         }
 
         #[test]
-        fn lines_come_back(texts in prop::collection::vec("[a-z]{0,10}", 1..20)) {
+        fn lines_are_decoded_unchanged(texts in prop::collection::vec("[a-z]{0,10}", 1..20)) {
             let many = compiled(&[("line", "x"), ("until", "END")]);
             let text = texts.join("\r\n");
             let expected = seen(&texts[0], "END", &format!("{text}\r\nEND"));

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_make_no_sense() {
+    fn invalid_requests_are_refused() {
         for (operation, with, wants) in [
             ("save", &[("key", "k")][..], &[][..]),
             ("load", &[("key", "k"), ("colour", "red")], &[]),
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_answer_is_left() {
+    fn bytes_after_an_answer_are_left() {
         let ping = compiled("ping", &[], &[]);
         let mut bytes = answer(ID, 0, b"");
         bytes.extend_from_slice(b"more");
@@ -533,7 +533,7 @@ mod tests {
         }
 
         #[test]
-        fn bodies_of_any_shape_never_panic(status in 0_u8..8, body in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn random_bodies_never_panic(status in 0_u8..8, body in prop::collection::vec(any::<u8>(), 0..40)) {
             let page = compiled("load_all", &[], &["count", "more", "text"]);
             feed(&page, &mut (), ID, &[&answer(ID, status, &body)], false);
         }
@@ -547,7 +547,7 @@ mod tests {
         }
 
         #[test]
-        fn values_come_back(value in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn values_are_decoded_unchanged(value in prop::collection::vec(any::<u8>(), 0..200)) {
             let load = compiled("load", &[("key", "k")], &["value"]);
             let text = String::from_utf8_lossy(&value).into_owned();
             prop_assert_eq!(

@@ -102,7 +102,7 @@ fn threads_are_merged_by_second() {
 }
 
 #[test]
-fn records_of_a_lost_load_end_with_the_last_second_that_all_handed_over() {
+fn a_lost_load_is_recorded_until_its_last_complete_second() {
     let played = |name: &str, whole: bool| {
         let scratch = Scratch::new(name);
         let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
@@ -124,7 +124,7 @@ fn records_of_a_lost_load_end_with_the_last_second_that_all_handed_over() {
 }
 
 #[test]
-fn what_ends_at_each_of_several_members_is_recorded_apart() {
+fn outcomes_are_recorded_per_member() {
     let count = |ok, failed| SlotCounts { ok, failed, ..SlotCounts::default() };
     let played = |members: &[&str]| {
         let scratch = Scratch::new(&format!("members-{}", members.len()));
@@ -153,7 +153,7 @@ fn what_ends_at_each_of_several_members_is_recorded_apart() {
 }
 
 #[test]
-fn what_agents_did_is_written_when_every_thread_has_ended() {
+fn agent_cycles_are_written_after_every_thread_ends() {
     let scratch = Scratch::new("agents");
     let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
     let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
@@ -177,7 +177,7 @@ fn what_agents_did_is_written_when_every_thread_has_ended() {
 }
 
 #[test]
-fn a_sheet_goes_home_empty() {
+fn a_dropped_histogram_set_is_returned_empty() {
     let names: Arc<[String]> = vec!["save".to_owned()].into();
     let (home, back) = std::sync::mpsc::sync_channel(1);
     let mut sheet = HistogramSet::new(&names, Some(home));
@@ -189,7 +189,7 @@ fn a_sheet_goes_home_empty() {
 }
 
 #[test]
-fn history_of_another_clock_is_brought_to_this_one() {
+fn history_times_are_converted_to_the_recorder_clock() {
     let scratch = Scratch::new("clock");
     let folder = scratch.folder();
     let origin = Instant::now();
@@ -245,7 +245,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_missing_folder_is_an_error() {
     let clock = Clock::new(Instant::now(), 0.0);
     let error = Recorder::create(&TrialFolder::at(Path::new("/nonexistent/trial")), clock, 10.0).unwrap_err();
     assert!(matches!(error, Error::Disk { .. }));
@@ -253,7 +253,7 @@ fn a_folder_that_is_not_there_is_an_error() {
 
 /// All history entries of a long load would fill the disk, and the check of them the memory.
 #[test]
-fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
+fn sampled_keys_are_recorded_with_all_their_operations() {
     let scratch = Scratch::new("keys");
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let line = |key: u32, effect: &str| HistoryEntry {
@@ -333,14 +333,14 @@ mod outcomes {
     }
 
     #[test]
-    fn a_short_load_is_in_narrow_slots_throughout_and_in_one_file() {
+    fn a_short_load_uses_narrow_slots_in_one_file() {
         let [wide, fine] = played(200, 200, |_| CALM, |_| Some(7.0));
         assert_eq!((wide.len(), fine.len()), (200_000, 0));
         assert_eq!((wide[3].at_s, wide[3].slot_s), (0.003, 0.001));
     }
 
     #[test]
-    fn nothing_is_missing_from_the_wide_slots_and_calm_seconds_have_no_others() {
+    fn calm_seconds_are_complete_in_wide_slots_only() {
         let [wide, fine] = played(300, 300, |_| CALM, |_| None);
         assert_eq!((wide.len(), fine.len()), (30_000, 0));
         assert_eq!(wide.iter().map(|row| u64::from(row.ok)).sum::<u64>(), 1_500_000);
@@ -349,7 +349,7 @@ mod outcomes {
 
     /// The silence is not announced: the seconds before it must be written in narrow slots too.
     #[test]
-    fn a_silence_of_a_quarter_of_a_second_is_there_to_the_millisecond() {
+    fn a_short_silence_is_recorded_to_the_millisecond() {
         let silent = 250_100..250_350;
         let [wide, fine] =
             played(400, 400, |slot| if silent.contains(&slot) { SlotCounts::default() } else { CALM }, |_| None);
@@ -361,7 +361,7 @@ mod outcomes {
     }
 
     #[test]
-    fn a_failure_a_dip_and_a_fault_are_looked_at_closely() {
+    fn failures_dips_and_faults_get_narrow_slots() {
         let failed = SlotCounts { failed: 1, ..CALM };
         let [_, fine] = played(300, 300, |slot| if slot == 100_500 { failed } else { CALM }, |_| None);
         assert_eq!(span(&fine), (89.0, 111.999));

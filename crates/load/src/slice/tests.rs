@@ -84,7 +84,7 @@ fn played(orders: &LoadOrder) -> BTreeMap<u32, Part> {
 
 proptest! {
     #[test]
-    fn the_union_of_the_slices_is_the_schedule_of_one(
+    fn the_union_of_equal_slices_is_the_whole_schedule(
         agents in 1_u32..120,
         pipeline in prop_oneof![Just(1_u32), 2_u32..20],
         services in 1_u32..4,
@@ -130,7 +130,7 @@ fn divided(counts: &[u32]) -> Vec<LoadSlice> {
 proptest! {
     /// Also holds if the processes have different numbers of threads, which no caller needs yet.
     #[test]
-    fn the_union_of_any_division_is_the_schedule_of_one(
+    fn the_union_of_any_slices_is_the_whole_schedule(
         agents in 30_u32..120,
         services in 1_u32..4,
         counts in prop::collection::vec(1_u32..6, 1..7),
@@ -152,12 +152,12 @@ proptest! {
 }
 
 #[test]
-fn equal_parts_are_dealt_one_after_the_other() {
+fn equal_slices_are_consecutive() {
     assert_eq!(LoadSlice::deal(3, 2).collect::<Vec<_>>(), divided(&[2, 2, 2]));
 }
 
 #[test]
-fn what_cannot_be_divided_is_refused_with_the_remedy() {
+fn indivisible_loads_and_invalid_slices_are_refused() {
     let slice = LoadSlice { threads: 4, first: 0, count: 2 };
     let refused = |orders: LoadOrder| Script::<Lines>::compile(&orders).err().map(|error| error.to_string());
     let good = orders(load(8, 1, None), 1, 1, Some(slice));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_are_never_closed_are_found_with_their_line() {
+    fn unclosed_quotes_are_reported_with_their_line() {
         for (text, line) in [
             ("id,name\n1,\"a\n2,b\n", 2),
             ("\"id", 1),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_inside_quotes_exactly_where_the_reader_takes_it_so() {
+    fn unclosed_quotes_match_the_csv_reader() {
         // A line end after the text belongs to the last cell only inside quotes.
         for number in 0..4_u32.pow(7) {
             let text: String =

@@ -403,7 +403,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_packing_gives_the_same_and_says_where_it_was_cut() {
+    fn compressed_files_give_the_same_records() {
         let lines: String = (0..2_000).map(|number| format!("{{\"id\": {number}}}\n")).collect();
         let plain = records(&feed("d.json"), lines.as_bytes()).unwrap();
         assert_eq!((plain.len(), plain[7].as_str()), (2_000, "{\"id\": 7}\n"));
@@ -424,7 +424,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_in_mid_line_is_told() {
+    fn malformed_files_are_reported_with_their_line() {
         for (file, text, told) in [
             ("d.json", "{\"a\": 1}\n{\"a\": ", "it ends in mid-line: line 2"),
             ("d.json", "{\"a\": 1}\n\n {\"a\": 2}\r\n{\"a\": 3}x", "it ends in mid-line: line 4"),
@@ -444,7 +444,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn records_are_taken_together_with_a_line_before_each() {
+    fn batched_records_have_a_line_before_each() {
         let feed = plan::Feed { batch: 2, before: Some("{\"index\":{}}".into()), ..feed("d.json") };
         let records = records(&feed, b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n").unwrap();
         let line = |number| format!("{{\"index\":{{}}}}\n{{\"a\":{number}}}\n");

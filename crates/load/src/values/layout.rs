@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_for_its_length() {
+    fn a_value_too_long_for_its_length_is_refused() {
         let arguments = arguments(&["{bytes:70000}"]);
         let mut builder = LayoutBuilder::default();
         let key = builder.length(LengthWidth::U16);

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_functions_give() {
+    fn function_results_become_text() {
         for (body, expected) in [
             ("return 'a' .. t.agent .. '-' .. t.seq", "a3-12"),
             ("return t.seq * 2", "24"),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_this_cycle_are_told() {
+    fn functions_see_the_slots_of_this_cycle() {
         let program = read("function f(t) return (t.kept.a or '-') .. (t.kept.b or '-') end", &["a", "b"]).unwrap();
         let kept = [b"x\xff".to_vec(), b"y".to_vec()];
         for (bits, expected) in
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_follows_from_the_operation() {
+    fn random_numbers_depend_only_on_the_operation() {
         let body = "return math.random() .. ' ' .. t.random(10) .. ' ' .. math.random(5, 6) .. ' ' .. t.random(1, 1)";
         let program = read(&format!("function f(t) {body} end"), &[]).unwrap();
         let now = source(1, 1);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_judged() {
+    fn functions_accept_or_reject_text() {
         let text = "function even(s) return tonumber(s) % 2 == 0 end function found(s, t) return s:find(t.agent) end";
         let program = read(text, &[]).unwrap();
         let accepts = |name: &str, text: &str| {
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_reached() {
+    fn scripts_are_sandboxed() {
         for name in ["io", "os", "debug", "require", "loadstring", "print", "collectgarbage", "math.randomseed"] {
             assert_eq!(of(&format!("return tostring({name})")).as_deref(), Ok("nil"), "{name}");
         }
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_are_not_right() {
+    fn invalid_scripts_are_refused() {
         let wrong = |text: &str| read(text, &[]).unwrap_err();
         for (text, about) in [
             ("\n\nfunction f( return 1 end", "x.lua:3:"),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_go_wrong() {
+    fn failed_calls_state_the_reason() {
         for (body, about) in [
             ("return nil", "gave nil"),
             ("return {}", "gave table"),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_nothing_is_called_until_it_is_told() {
+    fn after_a_failure_no_call_runs_until_reported() {
         let program = read("function bad() error('x') end function good() return 1 end", &[]).unwrap();
         let mut out = Vec::new();
         template(&program, "{lua.bad}{lua.good}").write(&source(1, 1), &mut out);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_at_blanks() {
+    fn text_is_split_at_blanks() {
         for (text, expected) in [
             ("", &[][..]),
             (" \t\n ", &[]),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_not_cut() {
+    fn values_are_not_split() {
         assert_eq!(said("SET k{agent} {seq}{seq}"), ["SET", "k3", "1212"]);
         assert_eq!(said("'{agent} {seq}'x {{}}"), ["3 12x", "{}"]);
         // Values of the environment may contain blanks and quotes.
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_is_refused() {
+    fn text_that_cannot_be_split_is_refused() {
         for (text, why) in
             [("'a", "quote '"), ("a \"b", "quote \""), ("a\\", "at the end"), ("a\\{seq}", "placeholder")]
         {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_draw_the_same() {
+    fn words_and_whole_text_draw_the_same_values() {
         let text = "a {uniform:1..1000000} {bytes:20} x{uniform:1..1000000}";
         let mut whole = Vec::new();
         compile(text).write(&source(3, 12), &mut whole);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_never_change_are_known() {
+    fn constant_words_are_recognised() {
         let constant = |text: &str| TemplateWords::cut(&compile(text)).unwrap().as_constant();
         assert_eq!(constant("a 'b c' {env:PATH}").unwrap()[1], b"b c");
         assert_eq!(constant("a {seq}"), None);

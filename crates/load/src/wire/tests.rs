@@ -216,7 +216,7 @@ fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u6
 }
 
 #[test]
-fn what_a_fleet_hands_over_is_bit_for_bit_what_one_would_record() {
+fn a_fleet_records_exactly_what_one_generator_would() {
     for generators in [1, 2, 3, 7] {
         merged_equals_all_raw_values(&format!("some-{generators}"), generators, 6_000);
     }
@@ -234,7 +234,7 @@ fn ten_million_operations_of_four_generators_are_merged_bit_for_bit() {
 }
 
 #[test]
-fn an_interval_is_carried_whole() {
+fn an_interval_is_transmitted_unchanged() {
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let mut sent = interval(clock, (3, 6), 7, true);
     count(&mut sent, &RawOperation::random(&mut fastrand::Rng::with_seed(1)));
@@ -262,7 +262,7 @@ fn an_interval_is_carried_whole() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_intervals_are_refused() {
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let mut sent = interval(clock, (0, 1), 0, false);
     count(&mut sent, &RawOperation::random(&mut fastrand::Rng::with_seed(1)));

@@ -92,14 +92,14 @@ fn requests_byte_for_byte() {
 }
 
 #[test]
-fn a_connection_that_is_not_kept_is_said_to_end() {
+fn a_closing_request_sends_connection_close() {
     let closing = compile_for(&http(), "post", &[("path", "/"), ("body", "x")], &[], true).unwrap();
     let expected = "POST /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
     assert_eq!(String::from_utf8(encode(&closing, 1)).unwrap(), expected);
 }
 
 #[test]
-fn requests_that_make_no_sense() {
+fn invalid_requests_are_refused() {
     for with in [
         &[][..],
         &[("path", "x")],
@@ -200,7 +200,7 @@ fn an_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn unwanted_bodies_are_counted_and_let_go() {
+fn unwanted_bodies_are_discarded() {
     let plain = compiled("get", &[("path", "/")], &[]);
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -252,7 +252,7 @@ fn hostile_answers() {
 }
 
 #[test]
-fn what_is_passed_over_has_a_limit() {
+fn skipped_bytes_have_a_limit() {
     let interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(HEAD_LIMIT / 30);
     assert_eq!(
         feed(&get(), &mut HttpScratch::default(), 1, &[interim.as_bytes()], false),
@@ -267,7 +267,7 @@ fn what_is_passed_over_has_a_limit() {
 
 /// Bytes after the longest allowed header block must not change the result.
 #[test]
-fn a_head_that_is_too_long_is_so_however_it_is_cut() {
+fn a_head_over_the_limit_fails_in_any_pieces() {
     let head = format!("HTTP/1.1 200 OK\r\nX: {}\0\r\n\r\n", "y".repeat(HEAD_LIMIT));
     for pieces in [&[head.as_bytes()][..], &[&head.as_bytes()[..100], &head.as_bytes()[100..]]] {
         let long = Seen::Bad(AttemptCause::Malformed(Malformation::LongHead));
@@ -276,7 +276,7 @@ fn a_head_that_is_too_long_is_so_however_it_is_cut() {
 }
 
 #[test]
-fn an_end_in_the_middle_is_no_answer() {
+fn a_truncated_answer_is_no_answer() {
     for bytes in [
         "HTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
@@ -288,14 +288,14 @@ fn an_end_in_the_middle_is_no_answer() {
 }
 
 #[test]
-fn what_follows_an_answer_is_left() {
+fn bytes_after_an_answer_are_left() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1";
     let Seen::Answer { surplus, .. } = is_the_same_in_pieces(&get(), 1, bytes, false) else { panic!("no answer") };
     assert_eq!(surplus, b"HTTP/1.1");
 }
 
 #[test]
-fn a_remembered_head_is_only_taken_when_it_is_the_same() {
+fn a_cached_head_is_used_only_if_identical() {
     let mut memory = HttpScratch::default();
     for (bytes, body) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "a"),
@@ -324,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn bodies_come_back_however_they_are_chunked(body in "[ -~]{0,200}", sizes in prop::collection::vec(1_usize..40, 1..8)) {
+    fn chunked_bodies_are_decoded_unchanged(body in "[ -~]{0,200}", sizes in prop::collection::vec(1_usize..40, 1..8)) {
         let mut chunked = String::from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         let mut rest = body.as_str();
         for size in sizes.iter().cycle() {
@@ -359,7 +359,7 @@ proptest! {
 }
 
 #[test]
-fn a_wanted_body_beyond_the_budget_of_all_answers_is_too_large() {
+fn a_wanted_body_beyond_the_answer_budget_is_too_large() {
     use crate::answer_budget::Budget;
     static SMALL: Budget = Budget::of(2 * 1024 * 1024);
     let (wanting, letting_go) = (compiled("get", &[("path", "/")], &["body"]), compiled("get", &[("path", "/")], &[]));

@@ -65,7 +65,7 @@ fn services() {
 }
 
 #[test]
-fn who_we_are_is_told_from_the_environment() {
+fn credentials_come_from_the_environment() {
     let path = std::env::var("PATH").unwrap();
     let auth = |user: &str| {
         let (count, user) =
@@ -124,7 +124,7 @@ fn commands_byte_for_byte() {
 }
 
 #[test]
-fn commands_that_make_no_sense() {
+fn invalid_commands_are_refused() {
     for (operation, with, wants) in [
         ("get", &[][..], &[][..]),
         ("set", &[("key", "k")], &[]),
@@ -253,7 +253,7 @@ fn hostile_answers() {
 }
 
 #[test]
-fn what_follows_an_answer_is_left() {
+fn bytes_after_an_answer_are_left() {
     let Seen::Answer { surplus, .. } = is_the_same_in_pieces(&get(), 1, b"$2\r\nhi\r\n$1\r\nx\r\n", false) else {
         panic!("no answer")
     };
@@ -261,7 +261,7 @@ fn what_follows_an_answer_is_left() {
 }
 
 #[test]
-fn an_error_is_told_by_its_first_word_and_has_no_effect_only_where_that_is_certain() {
+fn errors_are_classified_by_their_first_word() {
     let told = |reply: &str| {
         let cause = AttemptCause::Answer(refused(Reply(reply.as_bytes())));
         (cause.text(REFUSALS), cause.is_harmless(REFUSALS))
@@ -280,7 +280,7 @@ fn an_error_is_told_by_its_first_word_and_has_no_effect_only_where_that_is_certa
 }
 
 #[test]
-fn a_redirect_is_told_to_be_a_clusters() {
+fn cluster_redirects_come_with_advice() {
     let advice = |word: &str| Redis::advice(error(word));
     assert!(advice("moved").is_some_and(|text| text.contains("Redis Cluster")) && advice("crossslot").is_some());
     assert_eq!(advice("wrongtype"), None);
@@ -303,7 +303,7 @@ fn greetings_are_answered_one_by_one() {
 }
 
 #[test]
-fn only_what_reads_changes_nothing() {
+fn only_reading_operations_change_nothing() {
     let changes = |operation, with: &[(&str, &str)]| Redis::may_change(&compiled(operation, with, &[]).request);
     assert!(!changes("get", &[("key", "k")]) && !changes("ping", &[]));
     assert!(changes("set", &[("key", "k"), ("value", "v")]) && changes("command", &[("arguments", "GET k")]));
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn what_looks_like_a_reply_never_panics(text in "([-+:$*_#,(!=%~>|][-0-9t]{0,3}\r\n){0,12}", ends: bool) {
+    fn reply_like_bytes_never_panic(text in "([-+:$*_#,(!=%~>|][-0-9t]{0,3}\r\n){0,12}", ends: bool) {
         is_the_same_in_pieces(&command(), 1, text.as_bytes(), ends);
     }
 
@@ -339,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn values_come_back(value in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn values_are_decoded_unchanged(value in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut reply = format!("${}\r\n", value.len()).into_bytes();
         reply.extend_from_slice(&value);
         reply.extend_from_slice(b"\r\n");
@@ -349,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_of_any_shape_come_back(texts in prop::collection::vec("[a-z]{0,10}", 0..20)) {
+    fn lists_are_decoded_unchanged(texts in prop::collection::vec("[a-z]{0,10}", 0..20)) {
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
         let count = texts.len().to_string();
         let expected = seen(AttemptCause::Ok, true, "ok", &[Some(&texts.join("\n")), Some(&count), Some("ok"), None]);
