@@ -1,5 +1,6 @@
-//! From records to results: quantiles, outages, checks, verdicts. It reads a run folder through `record` and returns
-//! values; it must not write, print, or ask the machine it runs on for anything.
+//! Analysis of records: quantiles, outages, checks and verdicts. This crate reads a run folder
+//! through `record` and returns values. It must not write, print, or query the machine on which it
+//! runs.
 
 pub mod answer;
 mod audit;
@@ -56,7 +57,7 @@ pub use sweep_stops::stops_sweep;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};
 
-/// Why records cannot be turned into results.
+/// An error that prevents the analysis of records.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder has no plan, so it is not a run folder.
@@ -65,15 +66,15 @@ pub enum Error {
     /// The folder cannot be listed.
     #[error("cannot list the trials: {0}")]
     List(std::io::Error),
-    /// What cannot be compared.
+    /// The runs cannot be compared.
     #[error("{what}\n  {hint}")]
     Incomparable {
-        /// Why not.
+        /// Reason.
         what: String,
-        /// What to do.
+        /// Suggested remedy.
         hint: String,
     },
-    /// A record cannot be read, or is broken elsewhere than at its end.
+    /// A record cannot be read, or is damaged elsewhere than at its end.
     #[error(transparent)]
     Read(#[from] record::ReadError),
 }

@@ -1,4 +1,5 @@
-//! Numbers from numbers: a method to a file, or a few of one subject, each with its source. Nothing here knows a file, an experiment or a verdict.
+//! Statistical methods: one method per file, or a few on one subject, each with its source. Modules
+//! in this folder must not know files, experiments or verdicts.
 
 pub(crate) mod baseline;
 pub(crate) mod blocks;

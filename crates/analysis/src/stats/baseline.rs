@@ -1,22 +1,27 @@
-//! Service before a fault: its level, how exactly that is known, and how far throughput varies without a fault.
+//! Service before a fault: its level, the precision of that level, and the variation of throughput
+//! without a fault.
 //!
-//! **Baseline**: the mean `ok` rate of up to 10 s before the fault, or of another part of the load where these hold too little that was
-//! undisturbed.
+//! **Baseline**: the mean `ok` rate of up to 10 s before the fault. If these seconds hold too
+//! little undisturbed load, another part of the load is used.
 //!
-//! **Bounds**: throughput of a window is low if it is below the level by more than an allowance, the largest of three: 5 %; 4.5
-//! standard deviations of what a Poisson stream adds (so many, because a second holds many overlapping windows, and each could raise a
-//! false alarm); and the variation without a fault. That is what the lowest window of that length lacks in up to 60 s of undisturbed
-//! load before the fault, as far as a Poisson stream does not explain it, times a factor. The lowest of `n` normal numbers is about
-//! `√(2 ln n)` standard deviations below their mean (H. Cramér, "Mathematical Methods of Statistics", 1946, section 28.6), and the
-//! factor makes 5.5 of them; it is at least 2, because pauses are not normal: two of them may fall into one window. A drop that the system
-//! shows without a fault is no sign of a fault.
+//! **Bounds**: throughput of a window is low if it is below the level by more than an allowance.
+//! The allowance is the largest of three values: 5 %; 4.5 standard deviations of a Poisson stream
+//! (a second holds many overlapping windows, each of which could raise a false alarm); and the
+//! variation without a fault. The last is based on the lowest window of that length in up to 60 s
+//! of undisturbed load before the fault: its deficit, less the deficit that a Poisson stream
+//! explains, times a factor. The lowest of `n` normal numbers is about `√(2 ln n)` standard
+//! deviations below their mean (H. Cramér, "Mathematical Methods of Statistics", 1946, section
+//! 28.6), and the factor raises this to 5.5. The factor is at least 2, because pauses are not
+//! normal: two may fall into one window. A drop that the system also shows without a fault is no
+//! sign of a fault.
 //!
-//! There is a bound for each length of window, doubled up to 4 s: the longer the window, the smaller the drop that it shows.
+//! Each length of window has a bound; lengths double up to 4 s. The longer the window, the smaller
+//! the drop that it shows.
 //!
-//! **What can be told**: the bound that the results report is that of the shortest window whose allowance is at most a quarter of
-//! the level. If there is none, recovery of throughput cannot be told.
+//! **Reported bound**: the bound of the shortest window whose allowance is at most a quarter of the
+//! level. If no window has such a bound, recovery of throughput cannot be determined.
 //!
-//! **Intervals** are those of [`super::sectioning`].
+//! **Intervals** are computed as in [`super::sectioning`].
 
 use super::outage::{CHANCE, FaultTimes};
 use super::quantiles::{interquartile_range, mean};
@@ -25,49 +30,50 @@ use super::significance::moments;
 use super::timeline::{CumulativeCounts, Timeline};
 use super::usual_failures::excess;
 
-/// The baseline is taken from this long before the fault, at most.
+/// Longest time before the fault from which the baseline is taken.
 pub(crate) const BASELINE_S: f64 = 10.0;
 
-/// Less than this is no baseline.
+/// Shortest baseline.
 pub(crate) const SHORTEST_BASELINE_S: f64 = 0.5;
 
-/// The variation of throughput is taken from this long before the fault, at most.
+/// Longest time before the fault from which the variation of throughput is taken.
 const VARIATION_S: f64 = 60.0;
 
-/// The spread of the baseline is that of windows this long.
+/// Window length for the spread of the baseline.
 const SPREAD_WINDOW_S: f64 = 0.1;
 
-/// Throughput this much below the baseline (as a share) counts as back.
+/// Smallest allowance below the baseline, as a share of it.
 pub(super) const WITHIN: f64 = 0.05;
 
-/// … or this many standard deviations.
+/// Smallest allowance below the baseline, in standard deviations of a Poisson stream.
 pub(super) const DEVIATIONS: f64 = 4.5;
 
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
 
-/// Shortest window over which throughput is compared with the baseline, by the rate.
+/// Range of the usual window over which throughput is compared with the baseline. The rate decides.
 const WINDOW_S: [f64; 2] = [0.25, 2.0];
 
-/// Operations that such a window should hold; its Poisson noise is then 2.2 %.
+/// Operations that the usual window should hold; its Poisson noise is then 2.2 %.
 const WINDOW_OPERATIONS: f64 = 2_000.0;
 
 /// Operations that the shortest window should hold; its Poisson noise is then 10 %.
 const FEWEST_OPERATIONS: f64 = 100.0;
 
-/// Times by which a window may be lower than the lowest one without a fault, at least.
+/// Smallest factor by which a window may be lower than the lowest window without a fault.
 const LOWER: f64 = 2.0;
 
-/// Standard deviations that those times stand for if throughput is distributed normally.
+/// Standard deviations to which that factor corresponds if throughput is normally distributed.
 const LOWEST_DEVIATIONS: f64 = 5.5;
 
-/// A bound is of at least so many windows without a fault.
+/// Fewest windows without a fault on which a bound is based.
 const FEWEST_WINDOWS: usize = 4;
 
 /// Longest window over which throughput is compared with the baseline.
 const LONGEST_WINDOW_S: f64 = 4.0;
 
-/// Largest allowance with which the recovery of throughput can be told, as a share of the level.
+/// Largest allowance with which the recovery of throughput can be determined, as a share of the
+/// level.
 const CEILING: f64 = 0.25;
 
 /// Shortest batch of a baseline that has an interval, seconds.
@@ -79,32 +85,33 @@ const DEVIATIONS_95: f64 = 2.262_157;
 /// Service before a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Baseline {
-    /// Slots of the baseline.
+    /// Slots of the baseline: first, and end (exclusive).
     pub slots: [usize; 2],
-    /// Undisturbed slots that show how throughput varies: the baseline and up to 50 s before it.
+    /// Undisturbed slots that show the variation of throughput: the baseline and up to 50 s before
+    /// it.
     varied: [usize; 2],
     /// Level.
     pub ok_per_s: f64,
     /// Half the interquartile range of windows of [`SPREAD_WINDOW_S`].
     pub spread_per_s: Option<f64>,
-    /// Slots of the usual window.
+    /// Length of the usual window, slots.
     pub window: usize,
     /// Bounds, from the shortest window to the longest; at least one.
     pub bounds: Vec<Bound>,
-    /// Operations that go wrong in a slot when nothing is the matter, …
+    /// Mean operations per slot that fail or answer wrongly without a fault.
     pub bad_per_slot: f64,
-    /// … and those of them that fail.
+    /// Mean operations per slot that fail without a fault.
     pub failed_per_slot: f64,
     /// Slots without success that chance does not explain.
     pub gap: usize,
-    /// The longest stretch of slots without success.
+    /// Longest stretch of slots without success.
     pub longest: usize,
 }
 
-/// The throughput of a window below which it is low.
+/// Throughput below which a window is low.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bound {
-    /// Slots of the window.
+    /// Length of the window, slots.
     pub window: usize,
     /// `ok` per second.
     pub per_s: f64,
@@ -119,7 +126,7 @@ impl Bound {
 }
 
 impl Baseline {
-    /// The baseline of a fault; `None` if there is too little of it.
+    /// Returns the baseline of a fault, or `None` if there is too little of it.
     pub fn of(
         timeline: &Timeline,
         from_s: f64,
@@ -140,7 +147,7 @@ impl Baseline {
         let ok_per_s = ok as f64 / length_s;
         let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
         let per_slot = |counts: &CumulativeCounts| counts.between(from, until) as f64 / (until - from) as f64;
-        // Of few failures a short baseline may have none by chance.
+        // A short baseline with rare failures may have none by chance.
         let failed_per_slot = per_slot(timeline.failed()).max(usual_failures_per_s * slot_s);
         let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
         let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
@@ -161,7 +168,8 @@ impl Baseline {
         Some(baseline.in_windows_of(timeline, slots(window_s)))
     }
 
-    /// The same with a usual window of this many slots, and bounds for shorter and longer ones.
+    /// Returns the baseline with a usual window of this many slots, and with bounds for shorter and
+    /// longer windows.
     pub fn in_windows_of(self, timeline: &Timeline, window: usize) -> Self {
         let slots = |long_s: f64| (long_s / timeline.slot_s()).round() as usize;
         let varied = self.varied[1] - self.varied[0];
@@ -175,23 +183,25 @@ impl Baseline {
         Self { window, bounds, ..self }
     }
 
-    /// The bound of the shortest window with which recovery can be told, or else of the longest.
+    /// Returns the bound of the shortest window with which recovery can be determined, or else the
+    /// bound of the longest window.
     pub fn told(&self) -> Bound {
         let told = self.bounds.iter().find(|bound| self.allowance(bound) <= CEILING).or(self.bounds.last());
         told.copied().unwrap_or(Bound { window: 1, per_s: 0.0 })
     }
 
-    /// Share of the level by which throughput varies without a fault, if that is too much to tell whether it recovered.
+    /// Returns the share of the level by which throughput varies without a fault, if this is too
+    /// much to determine recovery.
     pub fn too_varied(&self) -> Option<f64> {
         Some(self.allowance(&self.told())).filter(|allowance| *allowance > CEILING)
     }
 
-    /// Share of the level that a window may lack.
+    /// Share of the level by which a window may be lower.
     fn allowance(&self, bound: &Bound) -> f64 {
         1.0 - bound.per_s / self.ok_per_s
     }
 
-    /// The bound of throughput over so many slots.
+    /// Returns the bound of throughput over a window of this many slots.
     pub fn bound_over(&self, timeline: &Timeline, window: usize) -> Bound {
         let window_s = window as f64 * timeline.slot_s();
         let level = self.ok_per_s;
@@ -201,14 +211,14 @@ impl Baseline {
         let reach = (2.0 * windows.ln()).sqrt();
         let times = (LOWEST_DEVIATIONS / reach).max(LOWER);
         let lacking = level - self.lowest_per_s(timeline, window).unwrap_or(level);
-        // More than a Poisson stream lacks in its lowest window.
+        // The deficit beyond that of the lowest window of a Poisson stream.
         let by_itself = (lacking.max(0.0).powi(2) - (reach * chance).powi(2)).max(0.0).sqrt();
         let lower = by_itself * times + 2.0 * chance;
         let allowance = lower.max(WITHIN * level).max(DEVIATIONS * chance);
         Bound { window, per_s: level - allowance - beside(timeline, level, window_s) }
     }
 
-    /// Throughput of the lowest window of so many slots; `None` if none fits.
+    /// Returns the throughput of the lowest window of this many slots, or `None` if no window fits.
     fn lowest_per_s(&self, timeline: &Timeline, window: usize) -> Option<f64> {
         let [from, until] = self.varied;
         let begins = (from..=until.checked_sub(window)?).step_by((window / 50).max(1));
@@ -216,7 +226,7 @@ impl Baseline {
         Some(fewest as f64 / (window as f64 * timeline.slot_s()))
     }
 
-    /// Failures in these slots that would not have been without the outage.
+    /// Returns the failures in these slots beyond those that are usual without the outage.
     pub fn excess(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> f64 {
         let failed = timeline.failed().between(begin, end);
         let ended = timeline.ok().between(begin, end) + timeline.wrong().between(begin, end) + failed;
@@ -224,13 +234,14 @@ impl Baseline {
         excess(failed, ended, self.failed_per_slot / (self.failed_per_slot + ok_per_slot))
     }
 
-    /// How many operations may go wrong in so many slots.
+    /// Returns the largest number of operations that may go wrong in this many slots.
     pub fn tolerated(&self, slots: usize) -> u64 {
         tolerated(self.bad_per_slot * slots as f64)
     }
 
-    /// Standard deviation of windows of so many seconds: of their interquartile range, so that a single stall does not widen it, and at
-    /// least that of a Poisson stream.
+    /// Returns the standard deviation of windows of this many seconds. It is derived from their
+    /// interquartile range, so that a single stall does not widen it, and is at least that of a
+    /// Poisson stream.
     pub fn deviation_per_s(&self, timeline: &Timeline, window_s: f64) -> f64 {
         let [from_s, until_s] = self.slots.map(|slot| timeline.at_s(slot));
         let rates = timeline.ok_rates(from_s, until_s, window_s);
@@ -239,16 +250,19 @@ impl Baseline {
         seen.max((level / window_s).sqrt())
     }
 
-    /// The 95 % interval of the level; `None` if the baseline is too short for one.
+    /// Returns the 95 % interval of the level, or `None` if the baseline is too short for an
+    /// interval.
     pub fn ci95(&self, timeline: &Timeline) -> Option<[f64; 2]> {
         let half = self.half_width(timeline)? / timeline.slot_s();
         Some([(self.ok_per_s - half).max(0.0), self.ok_per_s + half])
     }
 
-    /// How far (95 %) the `ok` operations of so many slots without a fault may be from the baseline's level: the spread of such
-    /// stretches within the baseline, and that its level is not known exactly. `None` if the baseline is too short to tell.
+    /// Returns how far (95 %) the `ok` operations in this many slots without a fault may be from
+    /// the baseline's level. Combines the spread of such stretches within the baseline and the
+    /// uncertainty of its level. Returns `None` if the baseline is too short.
     ///
-    /// The variance of stretches longer than a batch grows with their length, as that of the mean falls with it.
+    /// The variance of stretches longer than a batch grows with their length, as that of the mean
+    /// falls with it.
     pub fn expected_off(&self, timeline: &Timeline, slots: usize) -> Option<f64> {
         if slots == 0 {
             return Some(0.0);
@@ -263,7 +277,7 @@ impl Baseline {
         Some((of_mean * slots).hypot(of_stretch))
     }
 
-    /// Half of the 95 % interval of the mean of a slot (see [`super::sectioning`]).
+    /// Returns half of the 95 % interval of the mean of a slot (see [`super::sectioning`]).
     fn half_width(&self, timeline: &Timeline) -> Option<f64> {
         let all = self.slots[1] - self.slots[0];
         let batch = all / BATCHES;
@@ -278,7 +292,8 @@ impl Baseline {
         half_width(&off(batch), &off(2 * batch))
     }
 
-    /// `ok` operations in consecutive stretches of so many slots; what is left over is the oldest.
+    /// Returns the `ok` operations in consecutive stretches of this many slots. Slots that do not
+    /// fill a stretch are the oldest and are left out.
     fn counts(&self, timeline: &Timeline, stretch: usize) -> Vec<f64> {
         let [from, until] = self.slots;
         let ends = (from..=until).rev().step_by(stretch);
@@ -287,12 +302,12 @@ impl Baseline {
     }
 }
 
-/// Throughput of a window that clocks may have put into its neighbours.
+/// Returns the throughput of a window that clock errors may have moved into its neighbours.
 fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
     ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
 }
 
-/// How many operations may go wrong where this many do on average.
+/// Returns the largest number of operations that may go wrong if the average is `mean`.
 fn tolerated(mean: f64) -> u64 {
     if mean > 0.0 { (mean + DEVIATIONS * mean.sqrt()).ceil() as u64 } else { 0 }
 }

@@ -1,69 +1,79 @@
-//! Several things measured in turn, again and again: how much each differs from the first, by one linear model of all of them.
+//! Differences between groups that are measured in turn, round after round. One linear model of all
+//! values gives the difference of each group from the first.
 //!
-//! A value is what its round and its group contribute, and what the machine was like beside it, plus chance: ordinary least squares
-//! with the rounds as blocks (R. A. Fisher, "The Design of Experiments", 1935; with covariates: W. G. Cochran, "Analysis of
-//! covariance: its nature and uses", Biometrics 13, 1957). Chance is estimated from all groups together: with four groups and five
-//! rounds that are 12 degrees of freedom instead of the 4 of two groups' pairs. What a neighbour took of the CPU explains much of how trials
-//! differ on a shared machine, and what is explained is no chance.
+//! A value is the sum of the effects of its round and its group, of the state of the machine at
+//! that time, and of chance. The model is ordinary least squares with the rounds as blocks (R. A.
+//! Fisher, "The Design of Experiments", 1935; with covariates: W. G. Cochran, "Analysis of
+//! covariance: its nature and uses", Biometrics 13, 1957). Chance is estimated from all groups
+//! together: four groups and five rounds give 12 degrees of freedom, where the pairs of two groups
+//! give 4. CPU time that is lost to neighbours explains much of the differences between trials on a
+//! shared machine, and explained differences are not chance.
 //!
-//! A covariate that the groups explain is not used: a group may be its cause, and adjusting for a consequence removes the effect itself
-//! (P. R. Rosenbaum, "The consequences of adjustment for a concomitant variable that has been affected by the treatment", Journal of the
-//! Royal Statistical Society A 147, 1984; Cochran asks for the same). That a covariate differs between the groups is what an F test within
-//! the rounds decides.
+//! A covariate that the groups explain is not used. A group may be its cause, and adjusting for a
+//! consequence removes the effect itself (P. R. Rosenbaum, "The consequences of adjustment for a
+//! concomitant variable that has been affected by the treatment", Journal of the Royal Statistical
+//! Society A 147, 1984; Cochran asks for the same). An F test within the rounds decides whether a
+//! covariate differs between the groups.
 //!
-//! Where the differences of two groups spread more from round to round than the rest of the table does, they are judged by a model of these two
-//! alone: one group that spreads more than the others must not borrow their small spread. That the two spreads are of one kind is what a
-//! preliminary F test at the level of a quarter decides (A. E. Paull, "On a preliminary test for pooling mean squares in the analysis of
-//! variance", Annals of Mathematical Statistics 21, 1950; the level: T. A. Bancroft, "Analysis and inference for incompletely specified models
-//! involving the use of preliminary test(s) of significance", Biometrics 20, 1964). At that level the two together keep theirs where all spread
-//! alike, and nearly so where one does not: the tests below say by how much.
+//! If the differences of two groups spread more from round to round than the rest of the table, the
+//! two groups are judged by a model of their own values: a group with a large spread must not
+//! borrow the small spread of the others. A preliminary F test at the level of 0.25 decides whether
+//! the two spreads are equal (A. E. Paull, "On a preliminary test for pooling mean squares in the
+//! analysis of variance", Annals of Mathematical Statistics 21, 1950; the level: T. A. Bancroft,
+//! "Analysis and inference for incompletely specified models involving the use of preliminary
+//! test(s) of significance", Biometrics 20, 1964). At that level the combined procedure keeps its
+//! own level if all groups spread alike, and nearly so if one does not. The tests below show by how
+//! much.
 //!
-//! What drifts steadily falls out by the order, not by the model: each second round is played backwards, so that a trend adds to the
-//! spread of the differences and not to their mean (D. R. Cox, "Some systematic experimental designs", Biometrika 38, 1951).
+//! Steady drift is removed by the order, not by the model. Every second round runs backwards, so
+//! that a trend adds to the spread of the differences and not to their mean (D. R. Cox, "Some
+//! systematic experimental designs", Biometrika 38, 1951).
 
 use super::significance::{Difference, StandardError, of_error, paired};
 use super::student::chance_of_f;
 
-/// What the machine was like: each of these may explain a part of a value.
+/// Number of covariates. Each describes the state of the machine and may explain a part of a value.
 pub(crate) const COVARIATES: usize = 2;
 
-/// One value.
+/// A measured value with its round, its group and its covariates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Observed {
-    /// Its round.
     pub round: usize,
-    /// Its group, from 0; the others are held against that.
+    /// Group number, from 0. The other groups are compared with group 0.
     pub group: usize,
-    /// The value.
     pub value: f64,
-    /// What the machine was like; `None`: not measured.
+    /// Covariates: the state of the machine, or `None` if not measured.
     pub beside: [Option<f64>; COVARIATES],
 }
 
-/// Fewest degrees of freedom that covariates must leave: they cost one each, and with fewer than this that is more than they explain.
+/// Fewest degrees of freedom that covariates must leave. Each covariate costs one, and with fewer
+/// than this it costs more than it explains.
 const FREEDOM: usize = 4;
 
-/// A covariate that spreads by less, in its unit (percent of the machine), explains nothing.
+/// Smallest spread of a covariate, in its unit (percent of the machine), with which it can explain
+/// anything.
 const SPREAD: f64 = 0.5;
 
-/// The level of the preliminary test.
+/// Level of the preliminary test.
 const PRELIMINARY: f64 = 0.25;
 
-/// Chance below which a difference of a covariate between the groups is no chance. Leaving a covariate out by chance costs the level: where it
-/// explains nearly all of the spread, a test at 0.1 makes 9 % of false alarms out of 5 %, this one 5.8 %.
+/// Largest p-value at which a difference of a covariate between the groups counts as real. A
+/// covariate that is left out by chance costs the level: if it explains nearly all of the spread, a
+/// test at 0.1 gives 9 % false alarms instead of 5 %; this level gives 5.8 %.
 const IMBALANCE: f64 = 0.01;
 
-/// Covariates of the values.
+/// The covariates, sorted by whether the model may use them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Covariates {
     /// Covariates that are adjusted for.
     pub used: Vec<usize>,
-    /// Covariates that differ between the groups by more than chance, each with the chance of so large a difference.
+    /// Covariates that differ between the groups by more than chance, each with its p-value.
     pub unbalanced: Vec<(usize, f64)>,
 }
 
-/// Returns the covariates that explain the values: those that were measured everywhere, differ, but not between the groups, and leave enough
-/// to judge by. Values are not looked at, so that this choice is no search for a result.
+/// Returns the covariates that explain the values. Such a covariate was measured everywhere,
+/// varies, does not differ between the groups, and leaves enough degrees of freedom. The values
+/// themselves are not used, so that this choice is no search for a result.
 pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     let (rounds, groups) = (count(observed, |one| one.round), count(observed, |one| one.group));
     let left = (observed.len() + 1).saturating_sub(rounds + groups);
@@ -78,18 +88,19 @@ pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     known.sort_by(|one, other| other.1.total_cmp(&one.1));
     let chances = known.into_iter().map(|(index, _)| (index, imbalance(observed, index)));
     let (unbalanced, balanced): (Vec<_>, Vec<_>) = chances.partition(|(_, chance)| *chance < IMBALANCE);
-    // The model of two groups needs a degree of freedom of its own.
+    // The model of two groups needs one degree of freedom too.
     let most = left.saturating_sub(FREEDOM).min(rounds.saturating_sub(2));
     Covariates { used: balanced.into_iter().take(most).map(|(index, _)| index).collect(), unbalanced }
 }
 
-/// The chance that a covariate differs so much between the groups if none of them is its cause.
+/// Returns the chance of so large a difference of a covariate between the groups if no group causes
+/// it.
 fn imbalance(observed: &[Observed], covariate: usize) -> f64 {
     fit(&as_values(observed, covariate), 1, &[])
         .map_or(1.0, |fit| chance_of_f(fit.explained / fit.groups / fit.variance, fit.groups, fit.freedom))
 }
 
-/// How much more of a covariate a group has than group 0.
+/// Returns the mean of a covariate in a group minus its mean in group 0.
 pub(crate) fn covariate_difference(observed: &[Observed], group: usize, covariate: usize) -> Option<f64> {
     Some(fit(&as_values(observed, covariate), group, &[])?.estimate)
 }
@@ -105,7 +116,8 @@ fn count(observed: &[Observed], of: impl Fn(&Observed) -> usize) -> usize {
     all.len()
 }
 
-/// How much the group differs from group 0, with these covariates; `None` where there are too few values to tell.
+/// Returns the difference of the group from group 0, adjusted for these covariates. Returns `None`
+/// if there are too few values.
 pub(crate) fn difference(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Difference> {
     let by_pairs = paired(&pairs(observed, group))?;
     let both = observed.iter().filter(|one| [0, group].contains(&one.group));
@@ -118,25 +130,25 @@ pub(crate) fn difference(observed: &[Observed], group: usize, covariates: &[usiz
     Some(of_error(fit.estimate, StandardError { of_mean: fit.error, freedom: fit.freedom, resolution: 0.0 }))
 }
 
-/// Whether the values of two groups spread more than what is left of all values, of which they are a part.
+/// Whether two groups spread more than the rest of all values. `all` includes the two groups.
 fn spreads_more(own: &Fitted, all: &Fitted) -> bool {
     let left = all.freedom - own.freedom;
     let rest = (all.variance * all.freedom - own.variance * own.freedom) / left;
     left > 0.0 && rest.is_finite() && (rest <= 0.0 || chance_of_f(own.variance / rest, own.freedom, left) < PRELIMINARY)
 }
 
-/// Values of group 0 and of another one, of the rounds that have both.
+/// Returns the values of group 0 and of another group, for the rounds that have both.
 fn pairs(observed: &[Observed], group: usize) -> Vec<(f64, f64)> {
     let of = |wanted: usize| observed.iter().filter(move |one| one.group == wanted);
     of(0).filter_map(|a| Some((a.value, of(group).find(|b| b.round == a.round)?.value))).collect()
 }
 
-/// What the model says of one group.
+/// Result of the model for one group.
 struct Fitted {
     estimate: f64,
     error: f64,
     freedom: f64,
-    /// Of a single value.
+    /// Variance of a single value.
     variance: f64,
     /// Groups besides group 0.
     groups: f64,
@@ -144,7 +156,8 @@ struct Fitted {
     explained: f64,
 }
 
-/// Least squares. Rounds fall out where each value is taken as its difference from the mean of its round.
+/// Fits the model by least squares. Each value is taken as its difference from the mean of its
+/// round, which removes the effects of rounds.
 fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitted> {
     let groups = 1 + observed.iter().map(|one| one.group).max()?;
     let columns = groups - 1 + covariates.len();
@@ -182,10 +195,11 @@ fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitt
     Some(Fitted { estimate: estimates[at], error, freedom, variance, groups: (groups - 1) as f64, explained })
 }
 
-/// A pivot that is smaller than this share of the largest is none: the columns say the same.
+/// Smallest pivot, as a share of its first value. Below it, the columns are linearly dependent.
 const SINGULAR: f64 = 1e-10;
 
-/// The inverse of a symmetric matrix, by Gauss and Jordan; `None` where it has none.
+/// Returns the inverse of a symmetric matrix (Gauss-Jordan elimination), or `None` if the matrix is
+/// singular.
 fn inverted(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let scale: Vec<f64> = (0..size).map(|at| matrix[at][at]).collect();
@@ -209,30 +223,31 @@ fn inverted(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
 
 #[cfg(test)]
 mod tests {
-    //! By simulation: how often intervals hold the truth and nothing is called something, with and without a memory of the machine, with
-    //! trends, with a neighbour who comes and goes; and that a planted difference is found.
+    //! Simulations. They check how often intervals contain the truth and how often equal groups are
+    //! flagged: with and without a memory of the machine, with trends, and with a neighbour that
+    //! comes and goes. They also check that a planted difference is found.
 
     use fastrand::Rng;
 
     use super::*;
     use crate::synthetic::normal;
 
-    /// How trials of a simulated machine come out.
+    /// A simulated machine on which trials run.
     #[derive(Clone, Copy)]
     struct Machine {
         groups: usize,
         rounds: usize,
-        /// Standard deviation of a trial by itself, as a share.
+        /// Standard deviation of a single trial, as a share.
         noise: f64,
-        /// How much of the last trial's error the next one has.
+        /// Share of the previous trial's error that the next trial has too.
         memory: f64,
-        /// By how much each trial is better than the one before, in units of the noise.
+        /// Improvement from each trial to the next, in units of the noise.
         trend: f64,
-        /// What a percent of steal costs, as a share.
+        /// Cost of one percent of steal, as a share.
         steal: f64,
-        /// Whether each second round is played backwards.
+        /// Whether every second round runs backwards.
         is_mirrored: bool,
-        /// How much more the last group spreads, in units of the noise.
+        /// Additional spread of the last group, in units of the noise.
         wilder: f64,
     }
 
@@ -248,7 +263,8 @@ mod tests {
     };
 
     impl Machine {
-        /// Values of groups that differ by so much each, played as a plan has it: in an order that is shuffled, and each second round backwards.
+        /// Returns values of groups that differ by `by` each. The order is that of a plan:
+        /// shuffled, and every second round backwards.
         fn played(&self, by: f64, random: &mut Rng) -> Vec<Observed> {
             let (mut state, mut number) = (normal(random), 0.0);
             let mut observed = Vec::new();
@@ -273,7 +289,8 @@ mod tests {
             observed
         }
 
-        /// Share of so many plays in which the interval of the last group holds the truth, and in which it is flagged.
+        /// Returns the share of plays in which the interval of the last group contains the truth,
+        /// and the share in which that group is flagged.
         fn shares(&self, by: f64, plays: u32, seed: u64) -> (f64, f64) {
             let mut random = Rng::with_seed(seed);
             let (mut holds, mut flagged) = (0, 0);
@@ -296,15 +313,16 @@ mod tests {
                 let machine = Machine { groups, rounds, noise, memory, steal, ..QUIET };
                 let seed = (groups * 1_000 + rounds * 10) as u64;
                 let (holds, _) = machine.shares(0.1, 250, seed);
-                // Three standard errors of a share of 95 % of 250 are 4.1 points. Where a neighbour comes and goes and too few trials are left
-                // to adjust for him, what he takes is noise of a long tail, and intervals are wider than they need be.
+                // Three standard errors of a share of 95 % of 250 are 4.1 points. If a neighbour
+                // comes and goes and too few trials are left to adjust for it, its effect is noise
+                // with a long tail, and intervals are wider than necessary.
                 let what = format!("{groups} groups, {rounds} rounds, noise {noise}, memory {memory}, steal {steal}");
                 assert!((0.909..=1.0).contains(&holds), "{what}: {holds}");
             }
         }
     }
 
-    /// Three standard errors of a share of 5 % of so many.
+    /// Returns three standard errors of a share of 5 %.
     fn by_chance(plays: u32) -> f64 {
         3.0 * (0.05 * 0.95 / f64::from(plays)).sqrt()
     }
@@ -316,7 +334,8 @@ mod tests {
             for trend in [0.0, 1.0, 3.0] {
                 let machine = Machine { groups, rounds, trend, ..QUIET };
                 let (_, flagged) = machine.shares(0.0, PLAYS, 7);
-                // With a trend it is less, since the trend spreads the differences, and the order keeps it out of their mean.
+                // A trend lowers the share: it spreads the differences, and the order keeps it out
+                // of their mean.
                 assert!(
                     flagged <= 0.05 + by_chance(PLAYS),
                     "{groups} groups, {rounds} rounds, trend {trend}: {flagged}"
@@ -325,7 +344,8 @@ mod tests {
         }
     }
 
-    /// As runs are that somebody shuffles by hand: trends that are no larger than the noise do no harm then, either.
+    /// Runs that are shuffled by hand: trends that are no larger than the noise do no harm there
+    /// either.
     #[test]
     fn shuffled_rounds_keep_the_level_where_the_trend_is_no_larger_than_the_noise() {
         const PLAYS: u32 = 300;
@@ -341,7 +361,8 @@ mod tests {
         }
     }
 
-    /// The canary: that order is what trends fall out by. What is always played behind another is worse by the trend.
+    /// A counter-example: only the order removes trends. A group that always runs after another is
+    /// worse by the trend.
     #[test]
     fn without_a_changing_order_a_trend_is_taken_for_a_difference() {
         let mut random = Rng::with_seed(4);
@@ -361,7 +382,7 @@ mod tests {
         assert!(flagged > 200, "{flagged} of 500");
     }
 
-    /// A difference of 10 % amid noise of 3 %, at the level that six comparisons leave each.
+    /// A difference of 10 % in noise of 3 %, at the level that six comparisons leave to each.
     #[test]
     fn ten_percent_are_found_by_all_groups_together_more_often_than_by_pairs() {
         let machine = Machine { groups: 4, noise: 0.028, ..QUIET };
@@ -375,7 +396,8 @@ mod tests {
         assert!(together >= 150 && together > by_pairs + 10, "{together} and {by_pairs} of 200");
     }
 
-    /// As on the machine on which it was tried: steal of some percent that comes and goes costs twice its share.
+    /// Conditions of the machine on which the method was developed: a few percent of steal that
+    /// comes and goes costs twice its share.
     #[test]
     fn ten_percent_are_found_amid_neighbours_who_come_and_go() {
         let machine = Machine { groups: 4, noise: 0.02, steal: 0.02, ..QUIET };
@@ -401,13 +423,14 @@ mod tests {
         }
     }
 
-    /// What the preliminary test does not see is borrowed: the level is 5 % for one that spreads as all do, and at most 8 % for one that spreads
-    /// thrice or six times as much, where the common spread alone would flag 11 to 18 %.
+    /// A spread that the preliminary test misses is borrowed: the level is 5 % for a group that
+    /// spreads like all others, and at most 8 % for a group that spreads three or six times as
+    /// much. The common spread alone would flag 11 to 18 %.
     #[test]
     fn a_group_that_spreads_more_does_not_borrow_the_others_spread() {
         const PLAYS: u32 = 600;
         for (groups, rounds) in [(4, 5), (3, 5)] {
-            // Also beside a covariate that explains nothing.
+            // Also with a covariate that explains nothing.
             for steal in [0.0, 1e-9] {
                 let machine = Machine { groups, rounds, wilder: 5.0, steal, ..QUIET };
                 let (_, flagged) = machine.shares(0.0, PLAYS, 3);
@@ -416,7 +439,7 @@ mod tests {
         }
     }
 
-    /// A covariate that group 1 raises by 5 points, each of which costs a percent.
+    /// A covariate that group 1 raises by 5 points, each of which costs one percent.
     #[test]
     fn a_covariate_that_a_group_causes_is_not_adjusted_for() {
         let mut random = Rng::with_seed(6);
@@ -439,7 +462,7 @@ mod tests {
                 let covariates = explaining(&observed);
                 let adjusted = difference(&observed, 1, &covariates.used).unwrap();
                 sum += adjusted.estimate / 200.0;
-                // As a gate fails, by either.
+                // A gate fails by either value.
                 shown += usize::from(adjusted.p < 0.05 || raw.p < 0.05);
                 assert!(covariates.unbalanced.is_empty() || adjusted == raw);
             }

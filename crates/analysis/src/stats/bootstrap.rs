@@ -1,19 +1,20 @@
-//! Bootstrap intervals, for statistics that have no theory of their own (a fitted curve, a crossing). What is drawn again is
-//! whole trials, within each stratum; it must not be given single operations, which are not independent of each other.
+//! Bootstrap intervals, for statistics without a theory (a fitted curve, a crossing). Whole trials
+//! are resampled within each stratum. The input must not be single operations, which are not
+//! independent.
 //!
-//! B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993: percentile intervals in chapter 13.
-//! With few trials they are too narrow: of intervals of 95 % from 3, 5, 7 and 10 trials some 75, 83, 87 and 89 %
-//! hold the truth, by the simulation in the tests beside this file. Where a t interval can be had, it is the better one.
-//! The same seed and data give the same interval.
+//! B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993: percentile intervals in
+//! chapter 13. They are too narrow with few trials: about 75, 83, 87 and 89 % of 95 % intervals
+//! from 3, 5, 7 and 10 trials contain the truth, by the simulation in the tests of this file. A t
+//! interval is better where it is possible. The same seed and data give the same interval.
 
 use fastrand::Rng;
 
-/// Resamples, enough for the ends of a 95 % interval (Efron and Tibshirani, section 14.3). Unit tests, which are built without
-/// optimization, draw fewer.
+/// Number of resamples, enough for the ends of a 95 % interval (Efron and Tibshirani, section
+/// 14.3). Unit tests, which are built without optimization, draw fewer.
 pub(crate) const RESAMPLES: usize = if cfg!(test) { 400 } else { 2_000 };
 
-/// The statistic of [`RESAMPLES`] resamples: of each stratum (a variant at a load) as many items are drawn, with replacement, as
-/// it has. Resamples for which there is no statistic are left out.
+/// Returns the statistic of [`RESAMPLES`] resamples. Each stratum (a variant at a load) is drawn
+/// with replacement, as many items as it has. Resamples without a statistic are left out.
 pub(crate) fn replicates<T: Clone, S>(
     strata: &[Vec<T>],
     seed: u64,
@@ -31,8 +32,9 @@ pub(crate) fn replicates<T: Clone, S>(
     replicates
 }
 
-/// What all but the lowest and the highest `tail` (0.025 for 95 %) of the replicates lie in, interpolated linearly (Hyndman and Fan
-/// 1996, type 7). Replicates may be infinite. `None` without any.
+/// Returns the range of the replicates without the lowest and the highest `tail` (0.025 for 95 %),
+/// interpolated linearly (Hyndman and Fan 1996, type 7). Replicates may be infinite. Returns `None`
+/// without replicates.
 pub(crate) fn percentile(replicates: &[f64], tail: f64) -> Option<[f64; 2]> {
     let mut sorted: Vec<f64> = replicates.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -41,7 +43,7 @@ pub(crate) fn percentile(replicates: &[f64], tail: f64) -> Option<[f64; 2]> {
         let place = share.clamp(0.0, 1.0) * last as f64;
         let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
         let between = below + (above - below) * place.fract();
-        // There is no way between a number and an infinity: the nearer of them counts.
+        // Interpolation towards infinity is impossible, so the nearer value counts.
         let nearer = if place.fract() < 0.5 { below } else { above };
         if below == above || !between.is_finite() { nearer } else { between }
     };
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
     use crate::stats::quantiles::mean;
 
-    /// Of 95 %.
+    /// Tail of a 95 % interval.
     const TAIL: f64 = 0.025;
 
     fn golden() -> Value {
@@ -91,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Our own resamples spread as SciPy's do.
+    /// The resamples of this file spread as SciPy's do.
     #[test]
     fn resampling_is_that_of_scipy() {
         for case in golden()["cases"].as_array().unwrap() {
@@ -141,7 +143,7 @@ mod tests {
         (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
     }
 
-    /// Shares of 300 intervals that hold the truth, 0.
+    /// Shares of 300 intervals that contain the truth, 0.
     fn coverage(n: usize) -> (f64, f64) {
         let mut random = Rng::with_seed(n as u64);
         let quantile = StudentsT::new(0.0, 1.0, n as f64 - 1.0).unwrap().inverse_cdf(0.975);
@@ -157,7 +159,8 @@ mod tests {
         (f64::from(by_t) / 300.0, f64::from(by_bootstrap) / 300.0)
     }
 
-    /// Why comparisons use the t interval: of a bootstrap over as few trials as people play, every fourth to tenth misses.
+    /// The reason for t intervals in comparisons: a bootstrap over as few trials as users run
+    /// misses every fourth to tenth time.
     #[test]
     fn few_trials_are_too_few_for_a_bootstrap_and_not_for_t() {
         let found: Vec<(f64, f64)> = [3, 5, 7, 10].into_iter().map(coverage).collect();

@@ -1,44 +1,48 @@
-//! Where the level or the spread of a short series changes: E-Divisive with means.
+//! Changes in the level or the spread of a short series: E-Divisive with means.
 //!
-//! D. S. Matteson, N. A. James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of the
-//! American Statistical Association 109, 2014: the series is split where the energy distance between its two sides is largest, then
-//! each side again, as long as the best of these splits is larger than chance makes it, which a permutation test tells. As
-//! D. Daly and others use it on benchmarks ("The use of change point detection to identify software performance regressions in a
-//! continuous integration system", ICPE 2020), both sides of a split reach to the ends of their stretch.
+//! D. S. Matteson, N. A. James, "A nonparametric approach for multiple change point analysis of
+//! multivariate data", Journal of the American Statistical Association 109, 2014: the series is
+//! split where the energy distance between its two sides is largest. Each side is then split again,
+//! as long as a permutation test shows that the best split is larger than chance. As in D. Daly and
+//! others, who use it on benchmarks ("The use of change point detection to identify software
+//! performance regressions in a continuous integration system", ICPE 2020), both sides of a split
+//! reach to the ends of their stretch.
 //!
-//! A permutation test takes the values for exchangeable, and neighbours that resemble each other, such as runs of one machine in one week, for
-//! steps. So the changes are searched for twice: the second time each split has to be larger by as much as resemblance inflates the variance of
-//! a mean, `(1 + ρ) / (1 − ρ)` of an autoregression, with ρ estimated about the levels that the first time has found. Of 400 series of 20 values
-//! that are alike with ρ 0, 0.3, 0.5, 0.7 that finds a change in 5, 8, 13, 20 of 100, where once does in 5, 18, 32, 54; of 40 values in 4, 5,
-//! 8, 13 and 5, 22, 41, 70. A step of three or five standard deviations is found after the same two or three values in half of all series, after
-//! six instead of four in 90 of 100.
+//! A permutation test assumes that values are exchangeable. It takes neighbours that resemble each
+//! other, such as runs of one machine in one week, for steps. So changes are searched for twice.
+//! The second time each split must be larger by the factor by which resemblance inflates the
+//! variance of a mean: `(1 + ρ) / (1 − ρ)` for an autoregression, with ρ estimated about the levels
+//! of the first search. In simulations of 400 series of 20 values with ρ of 0, 0.3, 0.5 and 0.7,
+//! two searches find a change in 5, 8, 13 and 20 of 100 series, and a single search in 5, 18, 32
+//! and 54. With 40 values the figures are 4, 5, 8 and 13, and 5, 22, 41 and 70. A step of three or
+//! five standard deviations is found after the same two or three values in half of all series, and
+//! after six values instead of four in 90 of 100.
 //!
-//! A permutation test cannot be surer than there are orders to compare with: of seven values `2 · 4! · 3!` of `7!`, more than one in
-//! twenty, show as clear a step as the clearest.
+//! The number of possible orders limits the p-value of a permutation test: for seven values, `2 ·
+//! 4! · 3!` of `7!` orders, more than one in twenty, show as clear a step as the clearest.
 
-/// Fewest values on either side: a single one has no spread to be told from.
+/// Fewest values on either side: a single value has no spread to compare with.
 const SIDE: usize = 2;
 
-/// With fewer values no step is clear enough.
+/// Fewest values of a series: with fewer, no step is clear enough.
 const FEWEST: usize = 8;
 
-/// Permutations at least, unless enough of them are as clear as the series.
+/// Fewest permutations, unless enough of them are as clear as the series.
 const PERMUTATIONS: usize = 999;
 
-/// Permutations that are as clear as the series after which no more are made: their number is decided then (J. Besag, P. Clifford, "Sequential
-/// Monte Carlo p-values", Biometrika 78, 1991).
+/// Number of permutations as clear as the series after which no more are made, because the decision
+/// is certain (J. Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991).
 const AS_CLEAR: u32 = 10;
 
-/// ρ is not taken to be higher.
+/// Largest ρ that is assumed.
 const RESEMBLANCE: f64 = 0.8;
 
-/// Chance from which on a split is not one.
+/// Smallest p-value at which a split does not count.
 const CHANCE: f64 = 0.05;
 
-/// A change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ChangePoint {
-    /// The first value after it.
+    /// Index of the first value after the change.
     pub at: usize,
     /// Chance of so large a split in a series without any.
     pub p: f64,
@@ -51,10 +55,10 @@ struct BestSplit {
     energy: f64,
 }
 
-/// All changes of a series, in its order. The same seed gives the same chances. They are corrected for so many series together, so there are
-/// as many permutations as it takes to decide then.
+/// Returns all changes of a series, in its order. The same seed gives the same p-values. The
+/// p-values are corrected for `together` series, so the number of permutations grows with it.
 pub(crate) fn change_points(series: &[f64], seed: u64, together: usize) -> Vec<ChangePoint> {
-    // The smallest chance is a quarter of what the first step of Holm's procedure asks for.
+    // The smallest p-value is a quarter of the level of the first step of Holm's procedure.
     let most = PERMUTATIONS.max((4.0 * together as f64 / CHANCE) as usize);
     let found = divided(series, 1.0, seed, most);
     match inflation(series, &found) {
@@ -63,7 +67,8 @@ pub(crate) fn change_points(series: &[f64], seed: u64, together: usize) -> Vec<C
     }
 }
 
-/// The same for values whose means vary by so much more than those of independent ones, by at most so many permutations for each change.
+/// Searches once, for values whose means vary more than those of independent values by the factor
+/// `inflation`. Makes at most `most` permutations for each change.
 fn divided(series: &[f64], inflation: f64, seed: u64, most: usize) -> Vec<ChangePoint> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut found: Vec<ChangePoint> = Vec::new();
@@ -80,14 +85,14 @@ fn divided(series: &[f64], inflation: f64, seed: u64, most: usize) -> Vec<Change
         let mut shuffled = series.to_vec();
         let (mut as_large, mut made) = (0, 0);
         while made < most && as_large < AS_CLEAR {
-            // Each stretch by itself: the changes that were found stay.
+            // Each stretch is shuffled by itself, so that the changes found so far stay.
             ends.windows(2).for_each(|ends| random.shuffle(&mut shuffled[ends[0]..ends[1]]));
             // Sums in another order differ in their last digits.
             let largest = best(&shuffled).map_or(0.0, |split| split.energy);
             as_large += u32::from(largest * inflation >= candidate.energy * (1.0 - 1e-9));
             made += 1;
         }
-        // The series is one of its orders, unless the last of them ended the count.
+        // The series itself counts as one order, unless the last permutation ended the count.
         let own = if as_large < AS_CLEAR { 1.0 } else { 0.0 };
         let p = (f64::from(as_large) + own) / (made as f64 + own);
         if p >= CHANCE {
@@ -99,14 +104,15 @@ fn divided(series: &[f64], inflation: f64, seed: u64, most: usize) -> Vec<Change
     found
 }
 
-/// Ends of the stretches between the changes.
+/// Returns the ends of the stretches between the changes.
 fn ends(series: &[f64], found: &[ChangePoint]) -> Vec<usize> {
     let mut ends: Vec<usize> = found.iter().map(|change| change.at).chain([0, series.len()]).collect();
     ends.sort_unstable();
     ends
 }
 
-/// Factor by which the resemblance of neighbours inflates the variance of a mean, about the levels between these changes.
+/// Returns the factor by which the resemblance of neighbours inflates the variance of a mean, about
+/// the levels between these changes.
 fn inflation(series: &[f64], found: &[ChangePoint]) -> f64 {
     let ends = ends(series, found);
     let off = |ends: &[usize]| {
@@ -120,7 +126,7 @@ fn inflation(series: &[f64], found: &[ChangePoint]) -> f64 {
         return 1.0;
     }
     let products: f64 = off.windows(2).map(|two| two[0] * two[1]).sum();
-    // Each level that is taken out lowers the estimate by about 1/n.
+    // Each level that is subtracted lowers the estimate by about 1/n.
     let levels = (ends.len() - 1) as f64;
     let resemblance = (products / squares + levels / series.len() as f64).clamp(0.0, RESEMBLANCE);
     (1.0 + resemblance) / (1.0 - resemblance)
@@ -133,8 +139,8 @@ fn best_split(values: &[f64]) -> Option<BestSplit> {
     splits.max_by(|a, b| a.energy.total_cmp(&b.energy).then(b.at.cmp(&a.at)))
 }
 
-/// For each split into `n` and `m` values, `nm/(n+m)` times their energy distance: twice the mean distance between the sides less
-/// the mean distances within them.
+/// Returns, for each split into `n` and `m` values, `nm/(n+m)` times their energy distance: twice
+/// the mean distance between the sides minus the mean distances within them.
 fn energies(values: &[f64]) -> Vec<f64> {
     let count = values.len();
     let distances = |at: usize, others: &[f64]| {
@@ -153,7 +159,7 @@ fn energies(values: &[f64]) -> Vec<f64> {
             let energy = 2.0 * between / (n * m) - 2.0 * left / (n * n) - 2.0 * right / (m * m);
             energies[at] = energy * n * m / (n + m);
         }
-        // The value at the split goes over to the left.
+        // The value at the split moves to the left.
         let (to_left, to_right) = (distances(at, &values[..at]), distances(at, &values[at..]));
         between += to_right - to_left;
         left += to_left;
@@ -198,7 +204,7 @@ mod tests {
             let found = change_points(&series, 1, 1);
             assert_eq!(places(&found), indices(&case["e_divisive"]), "{}: {found:?}", case["name"]);
             assert!(found.iter().all(|change| change.p < 0.05));
-            // Of noise that looks like a step by chance least squares, told how many there are, know nothing.
+            // Least squares with a given number of steps also report steps in noise.
             for step in indices(&case["least_squares"]) {
                 assert!(places(&found).contains(&step), "{}: {step} is not in {found:?}", case["name"]);
             }
@@ -214,7 +220,8 @@ mod tests {
         assert!(alarms <= 7, "3 of 60 are meant, 7 are rare: {alarms}");
     }
 
-    /// Runs that are alike from day to day were taken for changes in a quarter to a half of all series.
+    /// Series of similar runs from day to day were taken for changes in a quarter to a half of all
+    /// cases.
     #[test]
     fn runs_that_resemble_their_neighbours_seldom_change() {
         let mut random = fastrand::Rng::with_seed(10);
@@ -223,7 +230,8 @@ mod tests {
         assert!(alarms <= 12, "about 7 of 60 are meant, 19 without allowing for it: {alarms}");
     }
 
-    /// None of 5,000 orders is rare enough for the first step of Holm's procedure over 250 series.
+    /// A regression test: none of 5,000 orders is rare enough for the first step of Holm's
+    /// procedure over 250 series.
     #[test]
     fn a_clear_step_is_found_among_300_series() {
         let mut random = fastrand::Rng::with_seed(2);

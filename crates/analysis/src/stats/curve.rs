@@ -1,27 +1,31 @@
-//! A curve of throughput over load, with repeats: how much they differ, and how far a figure of the curve would differ if all
-//! were measured again.
+//! Throughput over load, with repeats: the spread of repeats, and intervals of figures that are
+//! read off the curve.
 //!
-//! Repeats are few (two or three of a load is usual), and too few to tell the spread at each load. So it is taken from all
-//! loads together, as a share of the mean there. If thirds of the loads show that it is not the same share everywhere, by Levene's
-//! test (H. Levene, "Robust tests for equality of variances", Contributions to Probability and Statistics, 1960), each third has
-//! its own, but none less than that of all: a saturated system varies more than an idle one. What is drawn again are these residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n −
-//! 1))`, because residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What
-//! Teachers Should Know About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t
-//! makes up for.
+//! Repeats are few (usually two or three per load), too few to show the spread at each load. So the
+//! spread is taken from all loads together, as a share of the mean of each. If thirds of the loads
+//! do not have the same spread, by Levene's test (H. Levene, "Robust tests for equality of
+//! variances", Contributions to Probability and Statistics, 1960), each third has its own spread,
+//! but at least that of all loads: a saturated system varies more than an idle one. These residuals
+//! are resampled (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2),
+//! enlarged by `√(n / (n − 1))`, because residuals about a mean of n are smaller than errors. The
+//! percentiles are Hesterberg's expanded ones (What Teachers Should Know About the Bootstrap, 2015,
+//! section 5.3): plain percentiles of few repeats are too narrow by the factor for which Student's
+//! t corrects.
 //!
-//! **Crossing**: Where one curve overtakes another for good.
+//! **Crossing**: the load from which one curve stays above another.
 //!
-//! Between measured loads the lead is taken to change evenly with the logarithm of the load, because loads are usually doubled.
-//! No curve is fitted: the law that fits one system need not fit the other, and where two lie close, a crossing of fitted
-//! curves is one of their misfits.
+//! Between measured loads the lead is taken to change evenly with the logarithm of the load,
+//! because loads are usually doubled. No curve is fitted: the law that fits one system need not fit
+//! the other, and a crossing of two close fitted curves is an artefact of their misfits.
 //!
-//! **Flat**: Up to which load each unit of it gets as much done as at the lightest: where throughput per agent, or per host,
-//! begins to fall.
+//! **Flat**: the load up to which each unit of load achieves as much as at the lightest load.
+//! Beyond it, throughput per agent or per host falls.
 //!
-//! Between measured loads the logarithm of throughput per unit is taken to change evenly with that of the load: exact on the
-//! two asymptotes of a closed system, where it is constant, and where it falls as one over the load (Lazowska, Zahorjan, Graham
-//! and Sevcik, Quantitative System Performance, 1984, chapter 5). A sharp corner between two loads is cut: with doubled loads
-//! it comes out up to an eighth too early.
+//! Between measured loads the logarithm of throughput per unit is taken to change evenly with that
+//! of the load. This is exact on the two asymptotes of a closed system: first it is constant, then
+//! it falls as one over the load (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System
+//! Performance, 1984, chapter 5). A sharp corner between two loads is cut: with doubled loads the
+//! result is up to an eighth too low.
 
 use std::ops::Range;
 
@@ -31,46 +35,44 @@ use super::bootstrap::{RESAMPLES, percentile, replicates};
 use super::quantiles::mean;
 use super::student::{chance_of_f, quantile_of_t};
 
-/// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
+/// Repeats beyond the first of each load that an interval needs. With fewer, Student's t is too
+/// wide to be useful.
 const LEAST_DEGREES: usize = 3;
 
-/// The same of a third of the loads.
+/// Repeats beyond the first of each load that a third of the loads needs.
 const LEAST_OF_THIRD: usize = 2;
 
-/// Chance of deviations that are so unequal from which on they are not equal. It is high, because wrong equality is worse.
+/// Chance of such unequal deviations below which they count as unequal. It is high, because a wrong
+/// assumption of equality is worse.
 const UNEQUAL: f64 = 0.2;
 
-/// Always the same: the same records give the same interval.
+/// Fixed seed, so that the same records give the same interval.
 const SEED: u64 = 1;
 
 /// A load and the throughput of each repeat.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoadPoint {
-    /// The load.
     pub load: f64,
-    /// Per second; at least one.
+    /// Operations per second; at least one value.
     pub rates: Vec<f64>,
 }
 
-/// By rising load, each load once.
+/// Points by rising load, each load once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LoadCurve {
-    /// Its points.
     pub points: Vec<LoadPoint>,
 }
 
 /// The mean of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadMean {
-    /// The load.
     pub load: f64,
     /// Mean throughput of its repeats.
     pub rate: f64,
-    /// How many there were.
     pub repeats: usize,
 }
 
-/// How much repeats differ.
+/// Spread of repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RepeatSpread {
     /// Standard deviation as a share of the mean, over all loads.
@@ -82,16 +84,16 @@ pub(crate) struct RepeatSpread {
 /// A third of the loads with its spread.
 #[derive(Debug, Clone)]
 struct SpreadThird {
-    /// Places of its loads.
+    /// Indices of its loads.
     places: Range<usize>,
-    /// How much repeats differ there, at least as much as everywhere.
+    /// Spread of the repeats in this third, at least that of all loads.
     spread: RepeatSpread,
     /// An error for each of its trials, with that spread.
     errors: Vec<f64>,
 }
 
 impl LoadCurve {
-    /// Of loads and throughputs in any order.
+    /// Builds a curve from loads and throughputs in any order.
     pub(crate) fn of(measured: &[(f64, f64)]) -> Self {
         let mut points: Vec<LoadPoint> = Vec::new();
         for &(load, rate) in measured {
@@ -104,7 +106,7 @@ impl LoadCurve {
         Self { points }
     }
 
-    /// The mean of each load.
+    /// Returns the mean of each load.
     pub(crate) fn means(&self) -> Vec<LoadMean> {
         let means = self.points.iter().filter_map(|point| {
             Some(LoadMean { load: point.load, rate: mean(&point.rates)?, repeats: point.rates.len() })
@@ -112,18 +114,19 @@ impl LoadCurve {
         means.collect()
     }
 
-    /// How much repeats differ; `None` with too few to tell.
+    /// Returns the spread of repeats, or `None` with too few repeats.
     pub(crate) fn spread(&self) -> Option<RepeatSpread> {
         self.squares().filter(|spread| spread.degrees >= LEAST_DEGREES)
     }
 
-    /// How much repeats differ at the load in this place: as at all loads, or more if it does not spread as they do.
+    /// Returns the spread of repeats at the load with this index: that of all loads, or that of its
+    /// third if the thirds spread unequally.
     pub(crate) fn spread_at(&self, place: usize) -> Option<RepeatSpread> {
         let own = self.thirds().into_iter().flatten().find(|third| third.places.contains(&place));
         own.map_or_else(|| self.spread(), |third| Some(third.spread))
     }
 
-    /// The thirds of the loads, if they do not spread by the same share.
+    /// Returns the thirds of the loads, if they do not spread by the same share.
     fn thirds(&self) -> Option<Vec<SpreadThird>> {
         let (all, count) = (self.spread()?, self.points.len());
         let third = |index: usize| {
@@ -140,7 +143,7 @@ impl LoadCurve {
         };
         let deviations = |third: &SpreadThird| -> Vec<f64> {
             let curve = |point: &LoadPoint| Self { points: vec![point.clone()] };
-            // As many as there are degrees of freedom: two repeats deviate by the same.
+            // As many values as degrees of freedom: two repeats deviate by the same amount.
             let of = |point: &LoadPoint| curve(point).residuals().into_iter().skip(1).map(f64::abs).collect::<Vec<_>>();
             self.points[third.places.clone()].iter().flat_map(of).collect()
         };
@@ -149,15 +152,16 @@ impl LoadCurve {
         (levene(&groups)? < UNEQUAL).then_some(thirds)
     }
 
-    /// The variance of the residuals, however few.
+    /// Returns the spread of the residuals, with at least [`LEAST_OF_THIRD`] degrees of freedom.
     fn squares(&self) -> Option<RepeatSpread> {
         let squares: Vec<f64> = self.residuals().iter().map(|residual| residual * residual).collect();
         let degrees: usize = self.points.iter().map(|point| point.rates.len().saturating_sub(1)).sum();
-        // Each residual is enlarged so that the mean of the squares of a load's is their variance.
+        // Residuals are enlarged so that the mean of a load's squares is their variance.
         (degrees >= LEAST_OF_THIRD).then_some(RepeatSpread { relative: mean(&squares)?.sqrt(), degrees })
     }
 
-    /// What differs from the mean of its load, as a share of it, enlarged to the size of an error.
+    /// Returns the deviations from the mean of each load, as a share of the mean, enlarged to the
+    /// size of an error.
     fn residuals(&self) -> Vec<f64> {
         let of_point = |point: &LoadPoint| -> Vec<f64> {
             let (count, mean) = (point.rates.len() as f64, mean(&point.rates).unwrap_or(0.0));
@@ -168,14 +172,16 @@ impl LoadCurve {
         self.points.iter().flat_map(of_point).collect()
     }
 
-    /// As many residuals as there are trials; those of loads with one trial, which have none, are made up for by the others'.
+    /// Returns one residual per trial. Loads with a single trial have none, so residuals of the
+    /// others are repeated.
     fn errors(&self) -> Vec<f64> {
         let trials = self.points.iter().map(|point| point.rates.len()).sum();
         self.residuals().into_iter().cycle().take(trials).collect()
     }
 }
 
-/// The chance of such deviations if all groups spread by the same; `None` with fewer than two in any.
+/// Returns the chance of such deviations if all groups spread equally (Levene's test). Returns
+/// `None` if a group has fewer than two.
 fn levene(groups: &[Vec<f64>]) -> Option<f64> {
     let all = groups.concat();
     let middle = mean(&all)?;
@@ -190,20 +196,21 @@ fn levene(groups: &[Vec<f64>]) -> Option<f64> {
     ratio.is_finite().then(|| chance_of_f(ratio, above, below))
 }
 
-/// The 95 % interval of a figure of one curve or several: what it would be if every trial were repeated. The figure may be infinite.
-/// `None` with too few repeats, or if it could not be worked out for most of the curves drawn.
+/// Returns the 95 % interval of a figure of one or more curves over repetitions of every trial. The
+/// figure may be infinite. Returns `None` with too few repeats, or if the figure is undefined for
+/// most of the resampled curves.
 pub(crate) fn interval(curves: &[&LoadCurve], figure: impl Fn(&[Vec<LoadMean>]) -> Option<f64>) -> Option<[f64; 2]> {
     intervals(curves, |means| figure(means).map(|value| [value])).map(|[interval]| interval)
 }
 
-/// The same for several figures at once.
+/// Returns the intervals of several figures at once, as [`interval`] does.
 pub(crate) fn intervals<const N: usize>(
     curves: &[&LoadCurve],
     figures: impl Fn(&[Vec<LoadMean>]) -> Option<[f64; N]>,
 ) -> Option<[[f64; 2]; N]> {
     let spreads: Option<Vec<RepeatSpread>> = curves.iter().map(|curve| curve.spread()).collect();
     let thirds: Vec<Option<Vec<SpreadThird>>> = curves.iter().map(|curve| curve.thirds()).collect();
-    // Of several curves, or thirds of them, the one with least to go by counts.
+    // The curve or third with the fewest degrees of freedom decides.
     let of_thirds = thirds.iter().flatten().flatten().map(|third| third.spread);
     let degrees = spreads?.into_iter().chain(of_thirds).map(|spread| spread.degrees).min()?;
     let means: Vec<Vec<LoadMean>> = curves.iter().map(|curve| curve.means()).collect();
@@ -226,7 +233,7 @@ pub(crate) fn intervals<const N: usize>(
     Some(ends)
 }
 
-/// The curve as it might have been measured, with an error for each of its trials.
+/// Returns a curve as it might have been measured, with an error for each of its trials.
 fn redrawn<'a>(means: &[LoadMean], errors: &mut impl Iterator<Item = &'a f64>) -> Vec<LoadMean> {
     let mut redraw = |mean: &LoadMean| {
         let sum: f64 = errors.by_ref().take(mean.repeats).sum();
@@ -235,8 +242,9 @@ fn redrawn<'a>(means: &[LoadMean], errors: &mut impl Iterator<Item = &'a f64>) -
     means.iter().map(&mut redraw).collect()
 }
 
-/// The load from which `a` is ahead of `b` for good. Minus infinity: `a` is ahead at every load that both have. Infinity: at the
-/// highest of them, `a` is not ahead. `None` with fewer than two such loads.
+/// Returns the load from which `a` stays ahead of `b`. Minus infinity: `a` is ahead at every load
+/// that both have. Infinity: `a` is not ahead at the highest such load. `None`: fewer than two such
+/// loads.
 pub(crate) fn crossing(a: &[LoadMean], b: &[LoadMean]) -> Option<f64> {
     let leads = leads(a, b);
     let (&(_, last), _) = leads.split_last().filter(|(_, before)| !before.is_empty())?;
@@ -249,7 +257,8 @@ pub(crate) fn crossing(a: &[LoadMean], b: &[LoadMean]) -> Option<f64> {
     Some((from.ln() + share * (to / from).ln()).exp())
 }
 
-/// By load, how far `a` is ahead, as a share of the sum, so that it does not matter how high both are.
+/// Returns the lead of `a` at each load, as a share of the sum of both, so that the height of both
+/// does not matter.
 fn leads(a: &[LoadMean], b: &[LoadMean]) -> Vec<(f64, f64)> {
     let lead = |a: &LoadMean| {
         let b = b.iter().find(|b| b.load == a.load)?;
@@ -259,18 +268,19 @@ fn leads(a: &[LoadMean], b: &[LoadMean]) -> Vec<(f64, f64)> {
     a.iter().filter_map(lead).collect()
 }
 
-/// Throughput per unit that is at least this share of that at the lightest load is as much.
+/// Smallest share of the throughput per unit at the lightest load that counts as unchanged.
 const AS_MUCH: f64 = 0.8;
 
-/// The highest load at which throughput per unit of load is at least [`AS_MUCH`] of that at the lightest; infinite if it is at the highest
-/// measured load. `None` with fewer than two loads, or without throughput at the lightest.
+/// Returns the highest load at which throughput per unit of load is at least [`AS_MUCH`] of that at
+/// the lightest. Infinite if this holds at the highest measured load. Returns `None` with fewer
+/// than two loads, or without throughput at the lightest.
 pub(crate) fn flat_until(means: &[LoadMean]) -> Option<f64> {
     let (first, _) = means.split_first().filter(|(first, rest)| first.rate > 0.0 && !rest.is_empty())?;
     let share = |mean: &LoadMean| mean.rate / mean.load / (first.rate / first.load);
     let last = means.iter().rposition(|mean| share(mean) >= AS_MUCH)?;
     let Some(next) = means.get(last + 1) else { return Some(f64::INFINITY) };
     let (here, there) = (share(&means[last]), share(next));
-    // Where nothing gets through any more, its logarithm is minus infinity, and the way there is 0.
+    // If the next load has no throughput, its logarithm is minus infinity and `way` is 0.
     let way = (here / AS_MUCH).ln() / (here / there).ln();
     Some((means[last].load.ln() + way * (next.load / means[last].load).ln()).exp())
 }
@@ -285,7 +295,7 @@ mod tests {
 
     const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-    /// A curve with noise; twelve uniform numbers make one that is close to normal.
+    /// A curve with noise. The sum of twelve uniform numbers is close to normal.
     fn noisy(rate: impl Fn(f64) -> f64, noise: f64, repeats: usize, random: &mut Rng) -> LoadCurve {
         let mut measured = Vec::new();
         for load in DOUBLING {
@@ -330,7 +340,8 @@ mod tests {
         assert_eq!(interval(&[&curve], |_| None), None);
     }
 
-    /// Of so many intervals that hold 95 % each, fewer than the least hold the truth once in a thousand times.
+    /// Number of 95 % intervals tried. Fewer than `LEAST` of them contain the truth once in a
+    /// thousand times.
     const TRIED: usize = 30;
     const LEAST: usize = 23;
 
@@ -376,7 +387,8 @@ mod tests {
         LoadCurve::of(&measured)
     }
 
-    /// The peak of a plateau was too high by 5 %, and its interval held the truth in 80 of 100 curves.
+    /// The peak of a plateau was too high by 5 %, and its interval contained the truth in 80 of 100
+    /// curves, before thirds of the loads had their own spread.
     #[test]
     fn a_saturated_system_that_varies_more_has_a_wider_peak() {
         let mut random = Rng::with_seed(44);
@@ -431,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_sharp_corner_between_two_loads_is_found_an_eighth_too_early_at_most() {
-        // Four fifths are reached at 1.25 times the corner.
+        // Throughput per unit falls to four fifths at 1.25 times the corner.
         for corner in [4.5, 5.0, 6.0, 7.0, 7.9] {
             let found = flat_until(&means(|load| load.min(corner), &DOUBLED)).unwrap_or(0.0) / (1.25 * corner);
             assert!((0.875..1.0001).contains(&found), "{corner}: {found}");
@@ -470,7 +482,7 @@ mod tests {
 
         #[test]
         fn a_slow_starter_overtakes_where_the_curves_meet() {
-            // 12 slow cores against 2 fast ones: they meet where 10 per agent make 200.
+            // 12 slow cores against 2 fast ones: the curves meet where 10 per agent make 200.
             let (pi, xeon) = (of(&DOUBLING, |n| 10.0 * n.min(40.0)), of(&DOUBLING, |n| 100.0 * n.min(2.0)));
             let found = crossing(&pi, &xeon).unwrap();
             assert!((found - 20.0).abs() < 1.0, "{found}");
@@ -483,7 +495,7 @@ mod tests {
         fn curves_of_powers_cross_between_loads_where_they_do() {
             let (a, b) = (of(&[1.0, 64.0], |n| n), of(&[1.0, 64.0], |n| 4.0 * n.sqrt()));
             let found = crossing(&a, &b).unwrap();
-            // Only two loads, the lead far from even: between them all the same.
+            // Only two loads with a very uneven lead: the crossing is still between them.
             assert!((1.0..64.0).contains(&found), "{found}");
             let (a, b) = (of(&[1.0, 4.0], |n| n), of(&[1.0, 4.0], |n| n.powf(-1.0) * 4.0));
             assert!((crossing(&a, &b).unwrap() - 2.0).abs() < 1e-9, "evenly on both sides");

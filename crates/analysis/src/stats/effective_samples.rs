@@ -1,35 +1,42 @@
-//! How many independent observations a series is worth whose neighbours resemble each other. It must not know what the series is of.
+//! Number of independent observations to which a series with correlated neighbours is equivalent.
+//! This module must not know what the series measures.
 //!
-//! The variance of the mean of `n` observations is `σ²·τ/n` with `τ = 1 + 2·Σ ρ(lag)`; they are worth `n/τ`. The estimated
-//! autocorrelations are noise from some lag on, so the sum must end: Geyer's initial monotone sequence adds them in pairs
-//! `ρ(2k) + ρ(2k+1)`, which for a reversible chain are positive and fall, and ends where the estimates no longer do
-//! (C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992, section 3.3). `τ` is not taken below 1: an
-//! alternating series may be worth more than its length, but short ones look so by chance, too. In a series that is not many times as
-//! long as its memory `τ` comes out too low, so intervals of a mean are those of [`super::sectioning`].
+//! The variance of the mean of `n` observations is `σ²·τ/n` with `τ = 1 + 2·Σ ρ(lag)`; they are
+//! worth `n/τ`. The estimated autocorrelations are noise from some lag on, so the sum must end.
+//! Geyer's initial monotone sequence adds them in pairs `ρ(2k) + ρ(2k+1)`, which for a reversible
+//! chain are positive and fall, and ends where the estimates no longer do (C. J. Geyer, "Practical
+//! Markov chain Monte Carlo", Statistical Science 7, 1992, section 3.3). `τ` is at least 1: an
+//! alternating series may be worth more than its length, but short ones look like this by chance,
+//! too. If a series is not many times as long as its correlation time, `τ` is too low, so intervals
+//! of a mean are computed as in [`super::sectioning`].
 
 use super::quantiles::mean;
 
-/// Fewest observations whose resemblance can be estimated.
+/// Fewest observations whose correlation can be estimated.
 const FEWEST: usize = 10;
 
-/// More than this are gathered first: half an hour in bins of 100 ms. Resemblance is looked for at every distance, which would take hours
-/// of a week; means of neighbours say as much of the mean of all.
+/// Most observations that are analyzed singly: half an hour in bins of 100 ms. Longer series are
+/// first reduced to means of neighbours. Correlation is computed at every distance, which would
+/// take hours for a week; means of neighbours say as much about the mean of all.
 pub(crate) const MOST: usize = 20_000;
 
-/// Means of so many neighbours each that no more than `most` are left; `None` if there are no more. A rest is left out.
+/// Returns means of neighbours, so that no more than `most` are left. Returns `None` if there are
+/// no more. An incomplete last group is left out.
 pub(crate) fn gathered(series: &[f64], most: usize) -> Option<Vec<f64>> {
     let of_each = series.len().div_ceil(most);
     (of_each > 1).then(|| series.chunks_exact(of_each).filter_map(mean).collect())
 }
 
-/// Number of independent observations that would tell as much of the mean; `None` if the series is too short to tell.
+/// Returns the number of independent observations that would determine the mean as well. Returns
+/// `None` if the series is too short to tell.
 pub(crate) fn effective_samples(series: &[f64]) -> Option<f64> {
     let gathered = gathered(series, MOST);
     let series = gathered.as_deref().unwrap_or(series);
     (series.len() >= FEWEST).then(|| series.len() as f64 / inflation(series))
 }
 
-/// `τ`, by how much resemblance inflates the variance of the mean: from 1 to the length of the series.
+/// Returns `τ`, the factor by which correlation inflates the variance of the mean: from 1 to the
+/// length of the series.
 pub(crate) fn inflation(series: &[f64]) -> f64 {
     let Some(mean) = mean(series) else { return 1.0 };
     let off: Vec<f64> = series.iter().map(|value| value - mean).collect();

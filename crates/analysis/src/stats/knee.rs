@@ -1,34 +1,37 @@
-//! The knee of a curve: the load from which more load stops paying. It is Kleinrock's saturation point (Queueing Systems II,
-//! 1976, section 4.12), where the two asymptotic bounds of throughput meet (Lazowska, Zahorjan, Graham and Sevcik, Quantitative
-//! System Performance, 1984, chapter 5): the line of light load, on which nobody waits for anybody, and the plateau, on which the
+//! The knee of a curve: the load from which more load no longer pays. It is Kleinrock's saturation
+//! point (Queueing Systems II, 1976, section 4.12), where the two asymptotic bounds of throughput
+//! meet (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, chapter 5):
+//! the line of light load, on which no operation waits for another, and the plateau, on which the
 //! busiest part never rests.
 
 use super::curve::{LoadMean, RepeatSpread};
 
-/// A line and a plateau need at least so many loads.
+/// Fewest loads that can show a line and a plateau.
 pub(crate) const LEAST_LOADS: usize = 3;
 
-/// What is within this of a line or a plateau is on it; repeats that differ by more widen it, but only so far: beyond, a curve that
-/// still rises would pass for level.
+/// Largest distance, as a share, at which a load counts as on the line or on the plateau. Repeats
+/// that differ by more widen it up to `WIDEST`; beyond, a curve that still rises would pass for
+/// level.
 const TOLERANCE: f64 = 0.05;
 const WIDEST: f64 = 0.15;
 
-/// The highest of some five equal means is above the others by less than so many of their standard errors, in 19 of 20 cases: Tukey's
-/// studentized range.
+/// Standard errors by which the highest of about five equal means exceeds the others at most, in 19
+/// of 20 cases: Tukey's studentized range.
 const RANGE: f64 = 3.7;
 
-/// Which loads make the line and which the plateau.
+/// Division of the loads into line and plateau.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KneeSplit {
-    /// So many of the lowest loads are on the line.
+    /// Number of lowest loads that are on the line.
     light: usize,
-    /// Places of the loads on the plateau.
+    /// Indices of the loads on the plateau.
     plateau: Vec<usize>,
 }
 
 impl KneeSplit {
-    /// Finds both. `None` with fewer than [`LEAST_LOADS`] loads, or where the curve does not bend within them: throughput still
-    /// rises at the highest load, or is on the line there.
+    /// Finds line and plateau. Returns `None` with fewer than [`LEAST_LOADS`] loads, or if the
+    /// curve does not bend within them: throughput still rises at the highest load, or is still on
+    /// the line there.
     pub(crate) fn of(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<Self> {
         let best = peak(means).filter(|_| means.len() >= LEAST_LOADS)?;
         let tolerance = |mean: &LoadMean| by_chance(mean, spread).clamp(TOLERANCE, WIDEST);
@@ -48,10 +51,10 @@ impl KneeSplit {
         (!rises && within).then_some(bend)
     }
 
-    /// Where line and plateau meet.
+    /// Returns the load at which line and plateau meet.
     pub(crate) fn knee(&self, means: &[LoadMean]) -> Option<f64> {
         let light = means.get(..self.light)?;
-        // Least squares through the origin, because no load has no throughput.
+        // Least squares through the origin, because a load of zero has no throughput.
         let rates: f64 = light.iter().map(|mean| mean.rate * mean.load).sum();
         let loads: f64 = light.iter().map(|mean| mean.load * mean.load).sum();
         let plateau: f64 = self.plateau.iter().filter_map(|&index| means.get(index)).map(|mean| mean.rate).sum();
@@ -60,8 +63,9 @@ impl KneeSplit {
     }
 }
 
-/// The mean of the loads that cannot be told from the best: the highest of several equal ones is too high by chance. They are not
-/// told apart below the same range as on a plateau; without a spread the best is alone.
+/// Returns the mean of the loads that cannot be told from the best, because the highest of several
+/// equal loads is too high by chance. The limit is the same as on a plateau. Without a spread only
+/// the best load counts.
 pub(crate) fn peak_rate(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<f64> {
     let best = means[peak(means)?];
     let apart = |mean: &LoadMean| by_chance(mean, spread).min(WIDEST);
@@ -70,12 +74,13 @@ pub(crate) fn peak_rate(means: &[LoadMean], spread: Option<RepeatSpread>) -> Opt
     Some(sum / count)
 }
 
-/// How far the highest of some equal means is above this one by chance, as a share.
+/// Returns how far the highest of a few equal means may exceed this one by chance, as a share.
 fn by_chance(mean: &LoadMean, spread: Option<RepeatSpread>) -> f64 {
     spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt())
 }
 
-/// The place of the highest mean, the lowest load of equal ones; `None` where nothing got through.
+/// Returns the index of the highest mean (the lowest load, if equal), or `None` if no load has
+/// throughput.
 pub(crate) fn peak(means: &[LoadMean]) -> Option<usize> {
     let mut best: Option<usize> = None;
     for (index, mean) in means.iter().enumerate() {
@@ -100,8 +105,9 @@ mod tests {
         KneeSplit::of(means, spread)?.knee(means)
     }
 
-    /// Throughput of N agents that think for `think_s` and are served by one of so many servers in `service_s`, both exponential: the
-    /// repairman, solved by its balance equations (Lazowska et al., 1984, section 8; Kleinrock I, 1975, section 3.8).
+    /// Throughput of N agents that think for `think_s` and are served by one of several servers in
+    /// `service_s`, both exponential: the machine repairman model, solved by its balance equations
+    /// (Lazowska et al., 1984, section 8; Kleinrock I, 1975, section 3.8).
     fn repairman(agents: f64, servers: f64, think_s: f64, service_s: f64) -> f64 {
         let (mut weight, mut all, mut served) = (1.0, 1.0, 0.0);
         for here in 1..=agents as u32 {
@@ -172,7 +178,8 @@ mod tests {
         assert_eq!(knee(&curve(&DOUBLING, |_| 0.0), None), None, "nothing gets through");
     }
 
-    /// The plateau is the mean of what cannot be told from the peak: the highest of many noisy loads alone would be too high.
+    /// The plateau is the mean of the loads that cannot be told from the peak. The highest of many
+    /// noisy loads alone would be too high.
     #[test]
     fn a_noisy_plateau_does_not_push_the_knee_up() {
         let mut random = fastrand::Rng::with_seed(7);

@@ -1,10 +1,13 @@
-//! Latency of `ok` operations second by second, as coarse histograms: enough to see when clients waited far longer than before. It
-//! must not be used for a latency that is shown: its steps are 4.4 % wide.
+//! Latency of `ok` operations per second, as coarse histograms: enough to see when clients waited
+//! far longer than before. It must not be used for a latency that is shown to users: its steps are
+//! 4.4 % wide.
 //!
-//! A second is **slow** when its median, p90 or p99 is more than half again as high as in the slowest second before the fault. One slow
-//! second says nothing, since a stall of the machine makes one now and then: the median and p90, which a stall shorter than a tenth of
-//! a second hardly moves, must be high in two seconds in a row, p99 in three. Where such a spell begins and ends within a second
-//! follows from the share of that second's operations that were slow.
+//! A second is **slow** if its median, p90 or p99 is more than 1.5 times as high as in the slowest
+//! second before the fault. A single slow second proves nothing, since a stall of the machine
+//! occasionally causes one. So the median and p90, which a stall shorter than a tenth of a second
+//! hardly moves, must be high in two consecutive seconds, and p99 in three. The share of slow
+//! operations in the first and the last second of such a spell shows where in that second it begins
+//! or ends.
 
 use std::borrow::Cow;
 
@@ -16,19 +19,20 @@ use super::quantiles::{largest, mean};
 /// Steps for each doubling.
 const STEPS: f64 = 16.0;
 
-/// So many times the slowest second before.
+/// Factor over the slowest second before the fault.
 const FAR: f64 = 1.5;
 
-/// Times that differ by less are the same.
+/// Smallest difference between two times.
 const EDGE_S: f64 = 1e-6;
 
-/// Fewest seconds before the fault that say what is usual.
+/// Fewest seconds before the fault that show the usual latency.
 const FEWEST: usize = 3;
 
-/// Fewest windows whose counts show bunches that are longer than a second.
+/// Fewest windows whose counts show bunches longer than a second.
 const WINDOWS: usize = 8;
 
-/// What is looked at, and in how many seconds in a row it must be high.
+/// Quantiles that are checked, each with the number of consecutive seconds in which it must be
+/// high.
 const QUANTILES: [(f64, usize); 3] = [(0.5, 2), (0.9, 2), (0.99, 3)];
 
 /// Seconds in time order.
@@ -41,12 +45,13 @@ pub(crate) struct LatencySeconds {
 struct SecondLatency {
     from_s: f64,
     until_s: f64,
-    /// Steps in which operations are, and how many; in order.
+    /// Steps that contain operations, with their counts; in order.
     counts: Vec<(u16, u64)>,
 }
 
 impl LatencySeconds {
-    /// Takes in the `ok` latencies, in nanoseconds, of an operation's interval; those of other operations in the same one are added.
+    /// Adds the `ok` latencies of an operation in one interval, nanoseconds. Latencies of other
+    /// operations in the same interval are merged.
     pub fn add(&mut self, from_s: f64, length_s: f64, counts: &HistogramCounts) {
         let index = match self.seconds.binary_search_by(|second| second.from_s.total_cmp(&from_s)) {
             Ok(index) => index,
@@ -77,23 +82,29 @@ impl LatencySeconds {
         *known = merged;
     }
 
-    /// About the quantile of those seconds between two times that `belong`, nanoseconds; `None` if too few operations support it.
+    /// Returns the approximate quantile over the seconds between two times for which `belongs` is
+    /// true, nanoseconds. Returns `None` if too few operations support it.
     pub fn quantile_of(&self, quantile: f64, between_s: [f64; 2], belongs: impl Fn(f64) -> bool) -> Option<f64> {
         self.together(between_s, belongs).quantile(quantile)
     }
 
-    /// About the share of operations that take longer than a limit, of those seconds between two times that `belong`; `None` without any.
+    /// Returns the approximate share of operations that take longer than a limit, over the seconds
+    /// between two times for which `belongs` is true. Returns `None` without operations.
     pub fn share_over(&self, limit_ns: f64, between_s: [f64; 2], belongs: impl Fn(f64) -> bool) -> Option<f64> {
         self.together(between_s, belongs).share_above(step_of(limit_ns))
     }
 
-    /// Number of separate moments between two times that operations come from which take as long as this, or longer; `None` if there are none.
+    /// Returns the number of separate moments between two times that caused operations of at least
+    /// this latency. Returns `None` if there are no such operations.
     ///
-    /// Operations that wait for the same cause come together, so each such bunch is one observation, and their number is that of the
-    /// operations divided by the mean size of a bunch. For bunches at random times that is the index of dispersion: the variance of the counts
-    /// by second, as a multiple of what independent operations would have (D. R. Cox and P. A. W. Lewis, "The Statistical Analysis of Series of
-    /// Events", 1966, section 4.5; its inverse estimates the extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of extreme
-    /// values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for seconds show in the counts by 2, 4, … seconds.
+    /// Operations that wait for the same cause come together, so each bunch is one observation. The
+    /// number of bunches is the number of operations divided by their mean size. For bunches at
+    /// random times, this size is the index of dispersion: the variance of the counts per second,
+    /// as a multiple of that of independent operations (D. R. Cox and P. A. W. Lewis, "The
+    /// Statistical Analysis of Series of Events", 1966, section 4.5; its inverse estimates the
+    /// extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of extreme
+    /// values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for seconds
+    /// show in the counts per 2, 4, … seconds.
     pub fn moments(&self, at_least_ns: f64, [from_s, until_s]: [f64; 2]) -> Option<u64> {
         let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
         let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
@@ -108,7 +119,7 @@ impl LatencySeconds {
         }
         let squared_off = |window: &[[u64; 2]]| {
             let expected = share * sum(window, 1);
-            // A second may have none.
+            // A second may be empty.
             if expected > 0.0 { (sum(window, 0) - expected).powi(2) / expected } else { 0.0 }
         };
         let dispersion = |length: usize| {
@@ -117,12 +128,12 @@ impl LatencySeconds {
         };
         let lengths = (0..).map(|doublings| 1_usize << doublings);
         let lengths = lengths.take_while(|length| *length == 1 || counts.len() / length >= WINDOWS);
-        // All in one second may be one moment.
+        // If all are in one second, they may be one moment.
         let worst = lengths.map(dispersion).reduce(f64::max).filter(|worst| worst.is_finite());
         Some((sum(&counts, 0) / worst.unwrap_or(f64::INFINITY).max(1.0)).max(1.0) as u64)
     }
 
-    /// The operations of those seconds between two times that `belong`.
+    /// Merges the seconds between two times for which `belongs` is true.
     fn together(&self, [from_s, until_s]: [f64; 2], belongs: impl Fn(f64) -> bool) -> Cow<'_, SecondLatency> {
         let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
         let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
@@ -142,8 +153,8 @@ impl LatencySeconds {
         Cow::Owned(SecondLatency { from_s, until_s, counts })
     }
 
-    /// Where a spell of whole seconds in which latencies beyond the limit are usual begins and ends within its first and last second, or their
-    /// neighbours.
+    /// Refines begin and end of a spell of whole seconds in which latencies beyond the limit are
+    /// usual. Each edge may lie within the first or last second, or its neighbour.
     pub fn edges(&self, [from_s, until_s]: [f64; 2], limit_ns: f64) -> [f64; 2] {
         const BEFORE_S: f64 = 10.0;
         let seconds: Vec<&SecondLatency> = self.seconds.iter().collect();
@@ -156,7 +167,7 @@ impl LatencySeconds {
         limit.over(&seconds[begin..first.saturating_sub(1).max(begin)]).edges(&seconds, [first, end])
     }
 
-    /// Seconds that lie wholly between two times.
+    /// Returns the seconds that lie wholly between two times.
     fn whole_seconds(&self, [from_s, until_s]: [f64; 2]) -> Vec<&SecondLatency> {
         let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
         self.seconds[near..]
@@ -166,13 +177,14 @@ impl LatencySeconds {
             .collect()
     }
 
-    /// Whether the seconds of a baseline are enough to tell slow ones from.
+    /// Whether a baseline has enough seconds to detect slow ones.
     pub fn is_known(&self, baseline_s: [f64; 2]) -> bool {
         let median = |second: &&&SecondLatency| second.quantile(QUANTILES[0].0).is_some();
         self.whole_seconds(baseline_s).iter().filter(median).count() >= FEWEST
     }
 
-    /// Spells of `[at_s, until_s]` that are slow beside the seconds of the baseline, seconds since load start.
+    /// Returns the spells within `[at_s, until_s]` that are slow relative to the seconds of the
+    /// baseline, seconds since load start.
     pub fn slow(&self, [from_s, baseline_until_s]: [f64; 2], [at_s, until_s]: [f64; 2]) -> Vec<[f64; 2]> {
         let before = self.whole_seconds([from_s, baseline_until_s]);
         let begun = self.seconds.partition_point(|second| second.until_s <= at_s);
@@ -195,7 +207,7 @@ impl LatencySeconds {
     }
 }
 
-/// What a second is held against.
+/// Limit that a second is compared with.
 struct LatencyBound {
     quantile: f64,
     /// Operations in later steps are slow.
@@ -230,7 +242,8 @@ impl LatencyBound {
         spells
     }
 
-    /// Where a spell of the seconds `first..end` begins and ends. The seconds at its edges, and their neighbours, may be slow in part.
+    /// Returns begin and end of a spell of the seconds `first..end`. The seconds at its edges, and
+    /// their neighbours, may be slow in part.
     fn edges(&self, seconds: &[&SecondLatency], [first, end]: [usize; 2]) -> [f64; 2] {
         let share = |index: usize| seconds[index].share_above(self.step).unwrap_or(0.0) - self.usual;
         let inner = (first + 1..end - 1).map(share).collect::<Vec<_>>();
@@ -242,7 +255,7 @@ impl LatencyBound {
     }
 }
 
-/// Whether a second begins where the one before it ends.
+/// Whether a second begins where the previous one ends.
 fn follows(seconds: &[&SecondLatency], index: usize) -> bool {
     let gap_s = seconds[index].from_s - seconds[index - 1].until_s;
     gap_s.abs() < seconds[index].length_s() / 2.0
@@ -257,7 +270,8 @@ impl SecondLatency {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// About the middle of the step in which the quantile lies, nanoseconds; `None` if too few operations support it.
+    /// Returns the approximate middle of the step that contains the quantile, nanoseconds. Returns
+    /// `None` if too few operations support it.
     fn quantile(&self, quantile: f64) -> Option<f64> {
         let count = self.count();
         if count < samples_for(quantile) {
@@ -336,14 +350,14 @@ mod tests {
 
     #[test]
     fn chance_makes_no_spell() {
-        // 30 loads of 50 operations a second, whose quantiles are noisy.
+        // 30 loads of 50 operations per second, whose quantiles are noisy.
         for seed in 0..30 {
             let made = SyntheticLoad::random(seed, 30.0, |_| 50.0).taking(seed, |_| 1_000.0);
             assert_eq!(made.latency.slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0], "{seed}");
         }
     }
 
-    /// 2,000 operations a second for so long: 1 ms, but as long as the server stalls, up to its end.
+    /// 2,000 operations per second. Each takes 1 ms, or until the end of a stall of the server.
     fn stalling(length_s: f64, stalls_s: &[[f64; 2]]) -> LatencySeconds {
         let stalls: Vec<[f64; 2]> = stalls_s.to_vec();
         let made = SyntheticLoad::even(length_s, |_| 2_000.0);
@@ -356,7 +370,8 @@ mod tests {
 
     #[test]
     fn a_bunch_of_slow_operations_is_one_moment() {
-        // Two stalls of 200 ms are 800 of 20,000 operations, and p99.9 is the slowest of one of them.
+        // Two stalls of 200 ms are 800 of 20,000 operations, and p99.9 is the slowest operation of
+        // one stall.
         let two = stalling(10.0, &[[2.1, 2.3], [6.4, 6.6]]);
         assert!(two.moments(150e6, [0.0, 10.0]).unwrap() <= 3, "{:?}", two.moments(150e6, [0.0, 10.0]));
         let slow = stalling(20.0, &[[8.0, 12.0]]);

@@ -1,40 +1,45 @@
-//! Whether the level of a series has shifted: the split at which its two sides differ most, whether that is more than chance, and
-//! by how much. It must not judge whether so much matters.
+//! A shift in the level of a series: the split at which the two sides differ most, whether the
+//! difference is more than chance, and its size. This module must not judge whether the size
+//! matters.
 //!
-//! The statistic is that of A. N. Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28,
-//! 1979): the ranks of the observations, summed up to each split. Ranks, so that a stall, however long, weighs as one observation.
-//! Neighbours resemble each other, so the sum is scaled by the long-run variance of the ranks about the two levels (H. Dehling,
-//! R. Fried, "Asymptotic distribution of two-sample empirical U-quantiles with applications to robust tests for shifts in
-//! location", Journal of Multivariate Analysis 105, 2012), estimated as in [`super::effective_samples`]. What remains is the largest
-//! of many correlated χ²; its critical values are those of D. W. K. Andrews ("Tests for parameter instability and structural
-//! change with unknown change point", Econometrica 61, 1993). The shift is that of the medians.
+//! The statistic is that of A. N. Pettitt ("A non-parametric approach to the change-point problem",
+//! Applied Statistics 28, 1979): the ranks of the observations, summed up to each split. With
+//! ranks, a long stall weighs no more than any other observation. Neighbours resemble each other,
+//! so the sum is scaled by the long-run variance of the ranks about the two levels (H. Dehling, R.
+//! Fried, "Asymptotic distribution of two-sample empirical U-quantiles with applications to robust
+//! tests for shifts in location", Journal of Multivariate Analysis 105, 2012), estimated as in
+//! [`super::effective_samples`]. The result is the largest of many correlated χ²; its critical
+//! values are those of D. W. K. Andrews ("Tests for parameter instability and structural change
+//! with unknown change point", Econometrica 61, 1993). The size of the shift is that of the
+//! medians.
 
 use super::effective_samples::inflation;
 use super::quantiles::median;
 
-/// Each side of a split has at least this share of the observations.
+/// Smallest share of the observations on each side of a split.
 const SIDE: f64 = 0.1;
 
-/// … and at least so many, that medians shrug off a stall.
+/// Fewest observations on each side of a split, so that a stall does not move the median.
 const FEWEST: usize = 5;
 
-/// One parameter, 10 % on each side, one of a hundred. (The golden script simulates it: 12.55 for series of 1,000, and rising.)
+/// Critical value for one parameter, 10 % on each side, and a level of 1 %. (The golden script
+/// simulates it: 12.55 for series of 1,000, and rising.)
 const CRITICAL: f64 = 12.69;
 
 /// The split at which the levels differ most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelShift {
-    /// Observations before it.
+    /// Observations before the split.
     pub split: usize,
-    /// Median before it.
+    /// Median before the split.
     pub before: f64,
-    /// Median after it.
+    /// Median after the split.
     pub after: f64,
-    /// Whether chance would show so much in less than one of a hundred series.
+    /// Whether chance shows so large a shift in less than one of a hundred series.
     pub significant: bool,
 }
 
-/// The largest shift of a series; `None` if it is too short to have one.
+/// Returns the largest shift of a series, or `None` if the series is too short.
 pub(crate) fn level_shift(series: &[f64]) -> Option<LevelShift> {
     let count = series.len();
     let side = ((count as f64 * SIDE).ceil() as usize).max(FEWEST);
@@ -54,7 +59,7 @@ pub(crate) fn level_shift(series: &[f64]) -> Option<LevelShift> {
         }
     }
     let (split, weighed, sum) = best;
-    // What is left of the ranks beside the two levels tells how much they wander of their own accord.
+    // The residuals about the two levels show how much the ranks wander without a shift.
     let levels = [sum / split as f64, -sum / (count - split) as f64];
     let residuals: Vec<f64> =
         ranks.iter().enumerate().map(|(at, rank)| rank - middle - levels[usize::from(at >= split)]).collect();
@@ -67,7 +72,7 @@ pub(crate) fn level_shift(series: &[f64]) -> Option<LevelShift> {
     })
 }
 
-/// Ranks from 1; equal values share theirs.
+/// Returns ranks from 1. Equal values share their rank.
 fn ranks(series: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..series.len()).collect();
     order.sort_by(|&a, &b| series[a].total_cmp(&series[b]));
@@ -93,7 +98,8 @@ mod tests {
 
     #[test]
     fn noise_is_seldom_a_shift() {
-        // The limit is one of a hundred; what resembles its neighbours is judged a little too boldly.
+        // The limit is one of a hundred. Series whose neighbours resemble each other are flagged a
+        // little too often.
         let mut random = fastrand::Rng::with_seed(11);
         for (phi, most) in [(0.0, 0.03), (0.5, 0.04), (0.9, 0.12)] {
             let found =

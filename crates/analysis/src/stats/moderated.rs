@@ -1,23 +1,24 @@
-//! Variances of several cells of a study, each estimated with the help of the others: a cell with
-//! two repeats has one degree of freedom, and a study with seven such cells has seven.
+//! Variances of several cells of a study, each estimated with the help of the others. A cell with
+//! two repeats has one degree of freedom; a study with seven such cells has seven.
 //!
 //! A cell's variance is moderated by the empirical Bayes method (G. K. Smyth, "Linear models and
 //! empirical Bayes methods for assessing differential expression in microarray experiments",
 //! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of
-//! its own and a prior one. The more alike the variances of the cells are, the more degrees of
-//! freedom the prior counts for, but never for more than the other cells have. Three things differ
-//! from the source, because a study has few cells. The prior is the mean of the cells' variances
-//! and not their typical one, which is too small where some cells spread more. It is at most the
-//! upper 99 % limit of the cell's own variance, so that a quiet cell with many repeats is not
-//! judged by loud ones. And no cell gets less than its own variance, because a loud cell must not
-//! borrow the quiet of the others.
+//! its own and a prior variance. The more alike the variances of the cells are, the more degrees of
+//! freedom the prior counts for, but never more than the other cells have. Three things differ from
+//! the source, because a study has few cells. The prior is the mean of the cells' variances and not
+//! their typical one, which is too small if some cells spread more. It is at most the upper 99 %
+//! limit of the cell's own variance, so that a quiet cell with many repeats is not judged by noisy
+//! cells. And no cell gets less than its own variance, because a noisy cell must not borrow the
+//! quiet of the others.
 //!
 //! In simulations with 3, 7 and 14 cells and 2 to 10 repeats, the intervals of all cells together
-//! hold the truth in 95 to 97 % where the standard deviations are equal, in 94 to 97 % where they
-//! rise threefold, or are three times as large in one cell or in half of them, and in 95 to 99 %
-//! where they are twenty times as large in half of them. Those of the single loud cell hold it in
-//! 81 to 86 % with two repeats, and in 94 % with ten. With equal cells, the chance that any of them
-//! is wrongly said to differ (Holm) is 3 to 5 %, with loud ones at most 8 %.
+//! contain the truth in 95 to 97 % if the standard deviations are equal. They contain it in 94 to
+//! 97 % if the standard deviations rise threefold, or are three times as large in one cell or in
+//! half of them, and in 95 to 99 % if they are twenty times as large in half of the cells. The
+//! intervals of a single noisy cell contain it in 81 to 86 % with two repeats, and in 94 % with
+//! ten. With equal cells, the chance that any of them is wrongly found to differ (Holm) is 3 to 5
+//! %, with noisy cells at most 8 %.
 
 use statrs::function::gamma::digamma;
 
@@ -27,7 +28,7 @@ use super::student::{chi_squared_quantile, root};
 /// Chance that a cell's own variance is above its limit.
 const BEYOND_LIMIT: f64 = 0.01;
 
-/// A variance and the degrees of freedom that it rests on.
+/// A variance and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Variance {
     /// The estimate.
@@ -37,7 +38,7 @@ pub(crate) struct Variance {
 }
 
 /// Returns the moderated variance of each cell, or `None` with fewer than two cells that spread. A
-/// cell with repeats that do not spread at all keeps its variance of 0.
+/// cell whose repeats are all equal keeps its variance of 0.
 pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
     let spread = |cell: &&Variance| cell.freedom > 0.0 && cell.value > 0.0;
     let spreading: Vec<Variance> = cells.iter().filter(spread).copied().collect();
@@ -64,8 +65,8 @@ pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
 }
 
 /// Returns the degrees of freedom of the prior (Smyth, section 6.2). They depend on how much more
-/// the logarithms of the variances spread than those of equal variances would; infinite if they do
-/// not.
+/// the logarithms of the variances spread than those of equal variances would; infinite if there is
+/// no excess.
 fn prior_freedom(cells: &[Variance]) -> Option<f64> {
     let centred = |cell: &Variance| cell.value.ln() - digamma(cell.freedom / 2.0) + (cell.freedom / 2.0).ln();
     let logs: Vec<f64> = cells.iter().map(centred).collect();
@@ -133,7 +134,7 @@ mod tests {
         assert!(found[0].0 < 1.5 && found[1].0 > 300.0, "{found:?}");
     }
 
-    /// Share of 95 % intervals that hold 0, over cells whose standard deviations are these.
+    /// Share of 95 % intervals that contain 0, over cells with these standard deviations.
     fn coverage(deviations: &[f64], repeats: usize, seed: u64) -> f64 {
         let mut random = Rng::with_seed(seed);
         let (mut held, mut all) = (0.0, 0.0);

@@ -1,42 +1,52 @@
-//! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses.
+//! Effects of a fault on clients, from counts per slot: baseline, affected window, gaps and losses.
 //!
-//! **Baseline** and the bounds of throughput are those of [`super::baseline`]. More than the baseline is no outage.
+//! **Baseline** and the bounds of throughput are defined in [`super::baseline`]. Throughput above
+//! the baseline is no outage.
 //!
-//! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
-//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and one of
-//! the rate just before and after it: where most operations fail, the others are far apart, and that is no total outage. A real
-//! system also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the
-//! baseline if it begins just after the fault. If it begins later it must be three times as long and as long as a window: of
-//! two equally long times, either has the longer stall every other time, and what a stall costs shows in its window's
-//! throughput anyway.
+//! **Gap**: a time without any success that chance does not explain. A Poisson stream of the
+//! baseline's rate must show such a time in less than one of a hundred such windows (of `n` waiting
+//! times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and so must
+//! a stream of the rate just before and after the gap: if most operations fail, successes are far
+//! apart, which is no total outage. A real system also stalls without a fault. So if nothing failed
+//! near a gap that begins just after the fault, it must be longer than the longest gap of the
+//! baseline. If it begins later, it must be three times as long and as long as a window: of two
+//! equally long times, each has the longer stall in half of all cases, and the cost of a stall
+//! shows in the throughput of its window anyway.
 //!
-//! **Clocks**: operations that several processes timed may each be off by the bound of their clocks. What begins so long before a fault may
-//! be its own; a gap counts as shorter by twice the bound, and throughput of a window as higher by what may have ended just beside it: then
-//! no clock makes an outage.
+//! **Clocks**: if several processes timed the operations, each time may be off by the bound of
+//! their clocks. An effect that begins up to this long before a fault may belong to the fault. A
+//! gap counts as shorter by twice the bound, and throughput of a window as higher by the operations
+//! that may have ended just outside the window. So clock errors cannot cause an outage.
 //!
-//! **Back to baseline**: the first moment after which, for a second and for two windows, no window of any length is below its bound,
-//! no gap begins, no more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`). It is found to the
-//! slot by maximum likelihood; bins of operations have a bounded influence, so that a stall near the edge does not move it (P. J.
-//! Huber, "A robust version of the probability ratio test", Annals of Mathematical Statistics 36, 1965). If the load or the next fault
-//! leaves less than two windows after it, windows are halved until two of them fit, at the price of a wider bound. If service breaks
-//! down again while the fault still acts or its last timeouts come in, that was not it, unless it is one brief moment. What happens long
-//! after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the overshoot's, and only what
-//! is slow after it counts.
+//! **Back to baseline**: the first moment after which, for a second and for two windows, no window
+//! of any length is below its bound, no gap begins, no more operations go wrong than before the
+//! fault, and no second is slow (see `latency_seconds`). Maximum likelihood locates it to the slot.
+//! Bins of operations have a bounded influence, so that a stall near the edge does not move it (P.
+//! J. Huber, "A robust version of the probability ratio test", Annals of Mathematical Statistics
+//! 36, 1965). If the load or the next fault leaves less than two windows after it, windows are
+//! halved until two fit, which widens the bound. If service breaks down again while the fault still
+//! acts or its last timeouts arrive, service was not back, unless the breakdown is one brief
+//! moment. Later breakdowns do not belong to the fault. While a backlog drains, latency is high
+//! although throughput is back. This latency belongs to the overshoot; only slow seconds after it
+//! count.
 //!
-//! **Three answers**: service recovered, or it is still bad at the end, or neither can be told: the baseline varies too much for a bound,
-//! or too little of the load is left.
+//! **Three answers**: service recovered; or it is still bad at the end; or neither can be
+//! determined, because the baseline varies too much for a bound or too little of the load is left.
 //!
-//! What fails usually is no sign of an outage: as many failures as the baseline or the whole load has in a stretch of the same length, and what
-//! chance adds to them. The last of them is told from those that follow as usual by maximum likelihood, too.
+//! Usual failures are no sign of an outage: as many as the baseline or the whole load has in a
+//! stretch of the same length, plus those that chance adds. The last failure of the outage is
+//! separated from later usual failures by maximum likelihood, too.
 //!
-//! **Lost operations** are those missing until then, or until the overshoot is over: what the backlog made up for is not lost.
+//! **Lost operations** are those missing until service is back, or until the overshoot is over:
+//! operations that the backlog makes up for are not lost.
 //!
-//! **Overshoot**: What comes after an outage when a backlog drains: throughput beyond the baseline.
+//! **Overshoot**: throughput above the baseline when a backlog drains after an outage.
 //!
-//! It is looked for in the first second after service was back, in windows of 100 ms (longer, up to 2 s, where 100 ms hold
-//! fewer than 100 operations), and counts when a window holds more than any of the baseline did, and more than the baseline's
-//! own spread explains: 5 %, or 4.5 standard deviations of such windows where that is more. It is over at the first window that
-//! the spread does explain, found to the slot by maximum likelihood.
+//! The search covers the first second after service was back, in windows of 100 ms (longer, up to 2
+//! s, if 100 ms hold fewer than 100 operations). An overshoot counts if a window holds more than
+//! any window of the baseline, and more than the baseline's spread explains: 5 %, or 4.5 standard
+//! deviations of such windows if that is more. It is over at the first window that the spread does
+//! explain. Maximum likelihood locates this end to the slot.
 
 use record::results::Outage;
 
@@ -44,53 +54,54 @@ use super::baseline::{Baseline, Bound, DEVIATIONS, WITHIN};
 use super::latency_seconds::LatencySeconds;
 use super::timeline::{CumulativeCounts, Timeline};
 
-/// A gap that begins within this time of the fault is likely to be its effect.
+/// Time around a fault within which a gap is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
 
-/// A later gap is so many times longer than those before the fault.
+/// Factor by which a later gap must be longer than those before the fault.
 pub(crate) const FAR_LONGER: usize = 3;
 
-/// Fewest operations that say at which rate they succeed.
+/// Fewest operations that show the rate of success.
 const RATE_OPERATIONS: u64 = 30;
 
-/// In a long load, an outage is looked at closely for so long at most …
+/// In a long load, longest time after the fault that is analyzed in narrow slots.
 const CLOSE_S: f64 = 400.0;
 
-/// … and for so long after its effects are to have come to light.
+/// In a long load, time after the last expected effect that is analyzed in narrow slots.
 const BEYOND_S: f64 = 120.0;
 
-/// Operations that tell two rates apart which are nearly the same.
+/// Operations that distinguish two nearly equal rates.
 const TELLING: f64 = 50.0;
 
-/// In bins of this length, failures and successes count as simultaneous.
+/// Length of the bins in which failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
 
-/// The times of a fault that its outage depends on, seconds since load start.
+/// Times that define the outage of a fault, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FaultTimes {
-    /// The fault began.
+    /// Begin of the fault.
     pub at_s: f64,
-    /// It was healed; `None` if it heals by itself.
+    /// Time at which the fault was healed; `None` if it heals by itself.
     pub healed_s: Option<f64>,
-    /// What happened before this is no baseline: warm-up, or the outage of an earlier fault. `None`: service was not
-    /// back from that one.
+    /// Begin of the time that may serve as baseline, after the warm-up and the outage of an earlier
+    /// fault. `None` if service was not back from the earlier fault.
     pub baseline_from_s: Option<f64>,
-    /// The baseline where that leaves too little of one.
+    /// Baseline to use if `baseline_from_s` leaves too little time for one.
     pub earlier_baseline_s: Option<[f64; 2]>,
-    /// The next fault began, or the load ended.
+    /// Begin of the next fault, or end of the load.
     pub until_s: f64,
-    /// Nothing is counted after this: `until_s`, or the end of the drain.
+    /// End of counting: `until_s`, or the end of the drain.
     pub counted_until_s: f64,
-    /// The operations' timeout.
+    /// Timeout of the operations.
     pub timeout_s: f64,
-    /// What fails in the whole load when nothing is the matter.
+    /// Failures per second in the whole load without a fault.
     pub usual_failures_per_s: f64,
 }
 
-/// What clients felt of a fault. Without a baseline, only what was counted.
+/// Returns the effects of a fault on clients. Without a baseline, only counts are known.
 ///
-/// Of a long load, what follows within minutes is looked at in narrow slots. Where service was not back by then, all that follows is, in wide
-/// ones; only when things first happened is then still told by the narrow ones.
+/// In a long load, the first minutes are analyzed in narrow slots. If service is not back by then,
+/// everything is analyzed in wide slots, and only the times of the first failure and the first
+/// success still come from narrow slots.
 pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -> Outage {
     let Some(whole) = timeline.whole().filter(|_| times.until_s - times.at_s > CLOSE_S) else {
         return outage_in(timeline, latency, times);
@@ -124,9 +135,10 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     let baseline = before.or_else(earlier);
     let course = baseline.map(|baseline| Recovery::of(timeline, latency, times, [begin, end], baseline));
     let back = course.as_ref().and_then(|course| course.back);
-    // Never back: everything until the next fault, or until the drain's end, is affected.
+    // If service is never back, everything until the next fault, or until the end of the drain, is
+    // affected.
     let affected = back.unwrap_or(counted);
-    // To the microsecond: the difference of two decimal fractions is none.
+    // Rounded to the microsecond, because the difference of two decimal fractions is not exact.
     let after = |slot: usize| ((timeline.at_s(slot) - times.at_s).max(0.0) * 1e6).round() / 1e6;
     let failed = timeline.failed();
     let first_gap = course.as_ref().and_then(|course| course.gaps.first());
@@ -152,13 +164,13 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     }
 }
 
-/// What followed a fault that has a baseline.
+/// Recovery after a fault, relative to the baseline before it.
 struct Recovery {
     baseline: Baseline,
     /// Whether latency before the fault is known.
     by_latency: bool,
     gaps: Vec<[usize; 2]>,
-    /// Stretches of high latency, but for those of an overshoot.
+    /// Stretches of high latency, except those of an overshoot.
     slow: Vec<[usize; 2]>,
     back: Option<usize>,
     overshoot: Option<Overshoot>,
@@ -181,7 +193,7 @@ impl Recovery {
         };
         let mut quiet = found(&[]);
         let drained = quiet.and_then(|[_, back]| overshoot(timeline, &baseline, [back, end]));
-        // The second in which the backlog was gone is slow in part.
+        // The second in which the backlog ends is still partly slow.
         let second = (1.0 / timeline.slot_s()).round() as usize;
         let explained = drained.map_or(begin, |overshoot| overshoot.until.map_or(end, |until| until + second));
         let baseline_s = baseline.slots.map(|slot| timeline.at_s(slot));
@@ -215,7 +227,7 @@ impl Recovery {
         Self { baseline, by_latency, gaps, slow, back, overshoot }
     }
 
-    /// Why it cannot be told whether service recovered, if so.
+    /// Returns the reason if it cannot be determined whether service recovered.
     fn cannot_tell(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> Option<String> {
         if self.back.is_some() {
             let varied = 100.0 * self.baseline.too_varied()?.min(1.0);
@@ -232,7 +244,7 @@ impl Recovery {
         (!is_bad && !is_low()).then(|| "service was not observed for long enough after it".to_owned())
     }
 
-    /// Signs by which recovery was found.
+    /// Returns the signs by which recovery was determined.
     fn signs(&self) -> Vec<String> {
         let known = [
             ("throughput", self.baseline.too_varied().is_none()),
@@ -243,13 +255,13 @@ impl Recovery {
         known.into_iter().filter(|(_, is_known)| *is_known).map(|(sign, _)| sign.to_owned()).collect()
     }
 
-    /// The figures that take a baseline, added to the others.
+    /// Adds the figures that need a baseline.
     fn beside_baseline(&self, timeline: &Timeline, felt: Outage, [begin, end]: [usize; 2]) -> Outage {
         let (baseline, slot_s) = (&self.baseline, timeline.slot_s());
         let drained = self.overshoot.and_then(|overshoot| overshoot.until);
         let until = self.back.map_or(end, |back| drained.map_or(back, |drained| drained.max(back)));
         let expected = baseline.ok_per_s * (until - begin) as f64 * slot_s;
-        // Not cut off at 0: over many faults that would bend the mean.
+        // Not limited to 0: over many faults, that would bias the mean.
         let lost = expected - timeline.ok().between(begin, until) as f64;
         let bound = baseline.told();
         let cannot_tell = self.cannot_tell(timeline, [begin, end]);
@@ -275,11 +287,13 @@ impl Recovery {
     }
 }
 
-/// A stall that begins later than this after service was as before, and is over sooner than this, is not the fault's, seconds.
+/// A stall does not belong to the fault if it begins later than this after service was back, and
+/// ends within this time. Seconds.
 const BRIEF_S: f64 = HOLD_S;
 
-/// Whether nothing but a moment of less throughput, in which nothing failed, keeps service from having been as before all the time
-/// between two slots. It must begin long after the first, and not with the end of the fault: a system has such moments of its own accord.
+/// Whether the only disturbance between two slots is a moment of low throughput without failures.
+/// It must begin long after the first slot, and not with the end of the fault: a system has such
+/// moments without a fault.
 fn is_brief(
     timeline: &Timeline,
     gaps: &[[usize; 2]],
@@ -287,7 +301,7 @@ fn is_brief(
     baseline: &Baseline,
     healed: Option<usize>,
 ) -> bool {
-    // The shortest window that shows it tells best when it begins.
+    // The shortest window that shows the stall locates its begin best.
     let low = baseline.bounds.iter().find_map(|bound| (earlier..late).find(|slot| bound.is_above(timeline, *slot)));
     let gaps = || gaps.iter().filter(|gap| gap[0] >= earlier);
     let first = gaps().map(|gap| gap[0]).chain(low).min();
@@ -300,7 +314,7 @@ fn is_brief(
         && first.is_some_and(|first| first >= earlier + brief && late < first + brief && !is_of_healing(first))
 }
 
-/// Gaps in the slots since the fault.
+/// Returns the gaps in the slots since the fault.
 fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseline: &Baseline) -> Vec<[usize; 2]> {
     let effects = [Some(times.at_s), times.healed_s];
     timeline
@@ -322,14 +336,14 @@ fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseli
         .collect()
 }
 
-/// The longest gap that chance explains at the rate at which operations succeed just before this one or just after it, whichever is lower:
-/// while nine of ten fail, the others are far apart.
+/// Returns the longest gap that chance explains at the rate of success just before this gap or just
+/// after it, whichever is lower. While nine of ten operations fail, the others are far apart.
 fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, baseline: &Baseline) -> usize {
     let around = baseline.window / 2;
     let [begun, ended] = baseline.slots;
     let sides = [[from.saturating_sub(around), from], [until, (until + around).min(end)]];
     let counts = sides.map(|[begin, end]| (timeline.ok().between(begin, end), end.saturating_sub(begin)));
-    // Of so many as there would be in a time as long as the baseline.
+    // Based on the number of operations in a time as long as the baseline.
     let longest = |(ok, slots): (u64, usize)| {
         let slots_of_each = slots as f64 / ok as f64;
         (slots_of_each * ((ended - begun) as f64 / slots_of_each / CHANCE).ln()) as usize
@@ -343,10 +357,10 @@ fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, b
     }
 }
 
-/// Time in bins in which some operations failed and others succeeded.
+/// Returns the time in bins in which some operations failed and others succeeded.
 fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     let bin = ((PARTIAL_BIN_S / timeline.slot_s()).round() as usize).max(1);
-    // Beyond the last slot nothing ended, whatever happened there.
+    // No operation ended beyond the last slot.
     let end = end.min(timeline.slots());
     let both = |from: &usize| {
         let until = (from + bin).min(end);
@@ -358,18 +372,20 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
 /// Service must hold for this long, and for two windows.
 pub(crate) const HOLD_S: f64 = 1.0;
 
-/// Chance of one gap in a baseline-long window being called an outage.
+/// Chance that a gap in a window as long as the baseline is wrongly called an outage.
 pub(crate) const CHANCE: f64 = 0.01;
 
-/// A fault's effects come to light within this time, or within the operations' timeout if that is longer.
+/// A fault's effects show within this time, or within the operations' timeout if that is longer.
 const HORIZON_S: f64 = 10.0;
 
-/// Until when a breakdown may be a fault's, though service was as before in between.
+/// Returns the time until which a breakdown may belong to a fault, even if service was back in
+/// between.
 pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64 {
     healed_s.unwrap_or(at_s).max(at_s) + timeout_s.max(HORIZON_S)
 }
 
-/// The first slot from which service is as before, for good, after the first from which it was before the last relapse.
+/// Returns the slot from which service is back for good, preceded by the slot from which it was
+/// back before the last relapse. The two are equal without a relapse.
 fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<[usize; 2]> {
     let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
@@ -386,7 +402,8 @@ fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<[usize; 2]
     }
 }
 
-/// The same where so little of the load is left that no hold fits after it: by the longest that does.
+/// Finds the same slots if the load leaves too little time for a hold. Uses the longest hold that
+/// fits.
 fn back_near_the_end<'a>(
     signs: impl Fn(Baseline) -> OutageSigns<'a>,
     mut longer: OutageSigns<'a>,
@@ -399,7 +416,8 @@ fn back_near_the_end<'a>(
             return None;
         }
         if let Some([_, back]) = back_to_baseline(&shorter, times) {
-            // After an earlier moment the longer hold would have fitted, and service did not hold.
+            // After an earlier moment the longer hold would have fitted, so service did not hold
+            // there.
             return (back + longer.hold > longer.end && shorter.holds_to_the_end(back)).then_some([back, back]);
         }
         longer = shorter;
@@ -411,7 +429,7 @@ struct OutageSigns<'a> {
     timeline: &'a Timeline,
     begin: usize,
     end: usize,
-    /// Windows that begin in a slot and are below their bound, by the bound.
+    /// Windows below each bound, by the slot in which they begin.
     low: Vec<CumulativeCounts>,
     /// Slots in gaps, and slots whose operations took far longer than before.
     gap: CumulativeCounts,
@@ -422,7 +440,7 @@ struct OutageSigns<'a> {
 }
 
 impl<'a> OutageSigns<'a> {
-    /// The signs, of which `stretches` are gaps and times of high latency.
+    /// Builds the signs. `stretches` are gaps and times of high latency.
     pub fn of(
         timeline: &'a Timeline,
         [begin, end]: [usize; 2],
@@ -445,13 +463,13 @@ impl<'a> OutageSigns<'a> {
         self.timeline.failed().between(from, until) + self.timeline.wrong().between(from, until)
     }
 
-    /// Whether too much goes wrong, or nothing succeeds, or all takes far too long, within a hold of this slot.
+    /// Whether a hold from this slot on contains a gap, high latency, or too many failures.
     fn breaks_off(&self, slot: usize) -> bool {
         let (from, until) = (slot - self.begin, slot - self.begin + self.hold);
         self.gap.between(from, until) > 0 || self.bad(slot, slot + self.hold) > self.failures
     }
 
-    /// The first slot, `from` or later, after which service holds.
+    /// Returns the first slot, `from` or later, after which service holds.
     fn first_quiet(&self, from: usize) -> Option<usize> {
         let last = self.end.checked_sub(self.hold)?;
         (from..=last).find(|&slot| {
@@ -461,20 +479,21 @@ impl<'a> OutageSigns<'a> {
         })
     }
 
-    /// Whether all that is left from this slot on is within the bound.
+    /// Whether the throughput of all slots from this slot on is within the bound.
     fn holds_to_the_end(&self, slot: usize) -> bool {
         let left = self.end - slot;
         let bound = self.baseline.bound_over(self.timeline, left);
         !bound.is_above(self.timeline, slot)
     }
 
-    /// A window that looks ahead from a quiet slot may still hold the end of the outage: the slot at which the rate changed from what
-    /// it was before to the baseline's.
+    /// Returns the slot at which the rate changed to the baseline's. A window that looks ahead from
+    /// a quiet slot may still contain the end of the outage.
     fn sharpened(&self, quiet: usize) -> usize {
         self.sharpened_by_failures(self.sharpened_by_rate(quiet))
     }
 
-    /// The same where the hold tolerates the last failures of the outage, because some are usual.
+    /// Corrects the slot if the hold tolerates the last failures of the outage, because some
+    /// failures are usual.
     fn sharpened_by_failures(&self, quiet: usize) -> usize {
         let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
         let slots = quiet - before;
@@ -494,17 +513,19 @@ impl<'a> OutageSigns<'a> {
         let slot_s = self.timeline.slot_s();
         let bounds = &self.baseline.bounds;
         let last = quiet - 1 - self.begin;
-        // What was low just before: a window of throughput, or only a gap or failures.
+        // The sign that was present just before: low throughput in a window, or only a gap or
+        // failures.
         let longest = self.low.iter().rposition(|low| low.between(last, last + 1) > 0);
         let of_longest = |_| bounds.iter().map(|bound| bound.per_s).fold(0.0, f64::max);
         let limit = longest.map_or(bounds[0].per_s, of_longest) * slot_s;
         let longest = longest.unwrap_or(0);
         let before = |bound: &Bound| {
             let slots = bound.window.min(quiet - self.begin);
-            // Nothing at all in so many slots does not mean a rate of nothing.
+            // No operation in this many slots does not mean a rate of 0.
             (self.timeline.ok().between(quiet - slots, quiet) as f64).max(0.5) / slots as f64
         };
-        // Of windows before it the highest that is low: a lower one holds a stall, or a deeper part of the outage.
+        // The highest of the low windows before the slot. A lower one contains a stall, or a deeper
+        // part of the outage.
         let rates = bounds[..=longest].iter().map(before).filter(|rate| *rate < limit);
         let Some(low) = rates.max_by(f64::total_cmp) else { return quiet };
         let until = (quiet + bounds[longest].window).min(self.end);
@@ -512,7 +533,8 @@ impl<'a> OutageSigns<'a> {
         bounded_change(|from, until| ok.between(from, until), [quiet, until], [low, self.baseline.ok_per_s * slot_s])
     }
 
-    /// The first slot between a quiet one and the horizon at which service breaks down again, beyond what chance does.
+    /// Returns the first slot between a quiet slot and the horizon at which service breaks down
+    /// again, by more than chance.
     fn first_relapse(&self, quiet: usize, horizon: usize) -> Option<usize> {
         let last = horizon.min(self.end.checked_sub(self.hold)?);
         let low = |low: &CumulativeCounts| low.first_in(quiet - self.begin, last + 1 - self.begin);
@@ -521,16 +543,18 @@ impl<'a> OutageSigns<'a> {
     }
 }
 
-/// The slot at which a Poisson stream of so many `between` two slots changed from the rate `a` to the rate `b` (both for each slot), by
-/// maximum likelihood: each operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
+/// Returns the slot at which a Poisson stream changed from the rate `a` to the rate `b` (both per
+/// slot), by maximum likelihood. `between` counts its operations between two slots. Each operation
+/// adds `ln(a / b)` to the evidence for `a`, and each slot adds `b - a`.
 pub(crate) fn change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
     let for_a = |slot: &usize| between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
     (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
 }
 
-/// The same by bins, each of which speaks for either rate no louder than if it had just that rate: a stall moves the change by no more than
-/// its own length. The closer the rates, the more operations it takes to tell them apart, and the longer are the bins.
+/// Returns the same slot by bins. The influence of a bin is limited to that of a bin with rate `a`
+/// or `b`, so that a stall moves the change by no more than its own length. Closer rates need more
+/// operations to be distinguished, and so longer bins.
 fn bounded_change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let bin = ((TELLING * (a / b).powi(2) / b).ceil() as usize).max(1);
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
@@ -545,7 +569,7 @@ fn bounded_change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 
     at
 }
 
-/// Slots of `begin..end`, counted from `begin`, that lie in any of the stretches.
+/// Marks the slots of `begin..end` that lie in a stretch. Slots are counted from `begin`.
 fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> CumulativeCounts {
     let mut marks = vec![0; end - begin];
     for [from, until] in stretches {
@@ -555,9 +579,10 @@ fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 
     CumulativeCounts::of(marks)
 }
 
-/// Slots of the affected window `begin..affected` in which service was degraded: the window around them (as long as those that throughput is
-/// compared in) has no more failures than the baseline, and outside of gaps either less throughput than the bound, or it lies
-/// in a stretch that is `slow`.
+/// Returns the number of slots of the affected window `begin..affected` in which service was
+/// degraded. The window around such a slot (as long as the windows of the bound) has no more
+/// failures than the baseline. Outside of gaps, its throughput is below the bound, or the slot lies
+/// in a `slow` stretch.
 fn degraded(
     timeline: &Timeline,
     baseline: &Baseline,
@@ -587,28 +612,28 @@ fn degraded(
         .count()
 }
 
-/// The windows.
+/// Shortest and longest window of an overshoot.
 const OVERSHOOT_WINDOW_S: [f64; 2] = [0.1, 2.0];
 
 /// Operations that a window should hold.
 const OVERSHOOT_WINDOW_OPERATIONS: f64 = 100.0;
 
-/// A backlog begins to drain so soon after service is back.
+/// Time after service is back within which a backlog begins to drain.
 const SOON_S: f64 = 1.0;
 
-/// A window this many standard deviations above the baseline is not yet as before.
+/// Standard deviations above the baseline at which a window still belongs to the overshoot.
 const STILL: f64 = 2.0;
 
-/// Throughput beyond the baseline.
+/// Throughput above the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Overshoot {
-    /// Of the highest window, as a share of the baseline.
+    /// Throughput of the highest window, as a share of the baseline.
     pub ratio: f64,
-    /// The slot at which it was over; `None`: not before the next fault or the load's end.
+    /// End slot; `None` if the overshoot lasts until the next fault or the load's end.
     pub until: Option<usize>,
 }
 
-/// The overshoot after service was back in the slot `back`, if there was one before `end`.
+/// Returns the overshoot after service was back in the slot `back`, if there was one before `end`.
 fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) -> Option<Overshoot> {
     let (ok, slot_s) = (timeline.ok(), timeline.slot_s());
     let window_s =

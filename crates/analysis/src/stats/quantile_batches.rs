@@ -1,10 +1,12 @@
-//! How sure a quantile of a trial's latencies is.
+//! Confidence intervals of the latency quantiles of a trial.
 //!
-//! Neighbouring operations wait in the same queue, so they are worth far fewer than they are, and intervals from order statistics, which take
-//! them for independent, are many times too narrow. So the measured part is cut into ten batches, each has its own quantile, and the
-//! logarithms of these, off that of the quantile of all, give a standard error (M. K. Nakayama, "Confidence intervals for quantiles using
-//! sectioning when applying variance-reduction techniques", ACM Transactions on Modeling and Computer Simulation 24, 2014), which counts the
-//! bias of short batches as spread. The interval that follows is that of [`super::sectioning`].
+//! Neighbouring operations wait in the same queue, so they count for far fewer independent ones.
+//! Intervals from order statistics assume independence and are many times too narrow. So the
+//! measured part is cut into ten batches with a quantile each. The differences between the
+//! logarithms of these quantiles and that of the whole give a standard error (M. K. Nakayama,
+//! "Confidence intervals for quantiles using sectioning when applying variance-reduction
+//! techniques", ACM Transactions on Modeling and Computer Simulation 24, 2014), which counts the
+//! bias of short batches as spread. The interval is computed as in [`super::sectioning`].
 
 use experiment::plan::samples_for;
 use hdrhistogram::Histogram;
@@ -13,7 +15,7 @@ use record::results::QuantileIntervals;
 
 use super::sectioning::{BATCHES, SHORTEST_S, half_width};
 
-/// Latencies in nanoseconds, by the batch of the measured part that they ended in.
+/// Latencies in nanoseconds, by the batch of the measured part in which they ended.
 #[derive(Debug, Default)]
 pub(crate) struct QuantileBatches {
     from_s: f64,
@@ -22,12 +24,13 @@ pub(crate) struct QuantileBatches {
 }
 
 impl QuantileBatches {
-    /// Of the time between these, in whole seconds; nothing where they are fewer than batches.
+    /// Creates batches for the time between two moments, in whole seconds. They stay empty if there
+    /// are fewer seconds than batches.
     pub fn over([from_s, until_s]: [f64; 2]) -> Self {
         Self { from_s, until_s, batches: Default::default() }
     }
 
-    /// Takes in an interval of a second.
+    /// Adds an interval of one second.
     pub fn add(&mut self, start_s: f64, counts: &HistogramCounts) {
         let long_s = self.until_s - self.from_s;
         // Starts are written to the millisecond.
@@ -37,12 +40,13 @@ impl QuantileBatches {
         }
     }
 
-    /// Those of the results, microseconds; `None` where there is none at all.
+    /// Returns the intervals for the results, microseconds, or `None` if there is none.
     pub fn intervals_us(&self) -> Option<QuantileIntervals> {
         let sections = self.sections()?;
         let us = |quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
         let mut all = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(us);
-        // A quantile is not below a lower one, nor above a higher one, and neither are its bounds.
+        // Bounds of a quantile are not below those of a lower quantile, nor above those of a higher
+        // one.
         let mut least = 0.0_f64;
         for [low, _] in all.iter_mut().flatten() {
             least = least.max(*low);
@@ -57,7 +61,7 @@ impl QuantileBatches {
         p50_ci95.map(|_| QuantileIntervals { p50_ci95, p75_ci95, p90_ci95, p95_ci95, p99_ci95, p999_ci95 })
     }
 
-    /// `None` if a batch has no operation.
+    /// Returns `None` if a batch has no operation.
     fn sections(&self) -> Option<Sections> {
         let ten: Vec<Histogram<u64>> = self.batches.iter().cloned().collect::<Option<_>>()?;
         let five: Vec<Histogram<u64>> = ten.chunks(2).map(summed).collect::<Option<_>>()?;
@@ -73,7 +77,8 @@ struct Sections {
 }
 
 impl Sections {
-    /// The 95 % interval of a quantile, nanoseconds; `None` where a batch has too few operations to have it.
+    /// Returns the 95 % interval of a quantile, nanoseconds. Returns `None` if a batch has too few
+    /// operations for the quantile.
     fn ci95(&self, quantile: f64) -> Option<[f64; 2]> {
         if self.ten.iter().any(|batch| batch.len() < samples_for(quantile)) {
             return None;
@@ -98,8 +103,9 @@ fn summed(histograms: &[Histogram<u64>]) -> Option<Histogram<u64>> {
 mod tests {
     use super::*;
 
-    /// Of 40 trials of 10 s of a queue with one server and random arrivals, how many intervals of its median and p90 hold the truth. The time in
-    /// such a queue is exponential.
+    /// Simulates 40 trials of 10 s of a queue with one server and random arrivals, and counts the
+    /// intervals of its median and p90 that contain the truth. The time in such a queue is
+    /// exponential.
     fn coverage(load: f64) -> [u32; 2] {
         let mut random = fastrand::Rng::with_seed(1);
         let (serves_per_s, mut held) = (120.0, [0; 2]);
@@ -160,7 +166,7 @@ mod tests {
         for second in 0..10_u32 {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             histogram.record_n(1_000_000 + u64::from(second % 3) * 1_000, 980).unwrap();
-            // The tail is a hundred times as long in a second of three.
+            // The tail is a hundred times as long in one second of three.
             histogram.record_n(if second % 3 == 0 { 200_000_000 } else { 2_000_000 }, 20).unwrap();
             batches.add(f64::from(second), &HistogramCounts::of(&histogram));
         }

@@ -1,6 +1,7 @@
-//! Quantiles: of a list of numbers its order statistics (median, quantiles, interquartile range, mean), and of times those of a
-//! merged histogram, whose counts are exact and whose values are as fine as its buckets. Quantiles are never averaged.
-//! A quantile is given where [`samples_for`] says that the samples support it.
+//! Quantiles. Those of a list of numbers are order statistics (median, quantiles, interquartile
+//! range, mean). Those of times come from a merged histogram, whose counts are exact and whose
+//! values are as fine as its buckets. Quantiles are never averaged. A quantile is given only if
+//! [`samples_for`] says that the samples support it.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +9,29 @@ use experiment::plan::{MetricPath, percentile, samples_for};
 use hdrhistogram::Histogram;
 use record::results::Quantiles;
 
-/// The value at `share` (0..=1) of the sorted list: nearest rank, so that it is one of the values. NaN is left out.
+/// Returns the value at `share` (0..=1) of the sorted list by nearest rank, so that it is one of
+/// the values. NaN is left out.
 pub(crate) fn nearest_rank(values: &[f64], share: f64) -> Option<f64> {
     let sorted = sorted(values);
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// The median: of an even number of values, the mean of the two in the middle.
+/// Returns the median. For an even number of values, it is the mean of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     interpolated(&sorted(values), 0.5)
 }
 
-/// 95 % interval of the median of what the values were drawn from, whatever its shape: of `n` values, so many lie below the median as heads
-/// fall in `n` throws of a coin, and the interval runs from the `k`-th smallest to the `k`-th largest for the largest `k` that leaves at
-/// most 2.5 % on each side (W. R. Thompson, "On confidence ranges for the median and other expectation distributions for
-/// populations of unknown distribution form", Annals of Mathematical Statistics 7, 1936). `None` of fewer than six.
+/// Returns the 95 % interval of the median of the distribution behind the values, whatever its
+/// shape. The number of the `n` values below the median is distributed like heads in `n` throws of
+/// a coin. The interval runs from the `k`-th smallest to the `k`-th largest value for the largest
+/// `k` that leaves at most 2.5 % on each side (W. R. Thompson, "On confidence ranges for the median
+/// and other expectation distributions for populations of unknown distribution form", Annals of
+/// Mathematical Statistics 7, 1936). Returns `None` with fewer than six values.
 pub(crate) fn median_ci95(values: &[f64]) -> Option<[f64; 2]> {
     let sorted = sorted(values);
     let count = sorted.len();
-    // As logarithms: 2^-n of a thousand values is 0.
+    // Logarithms, because 2^-n is 0 for a thousand values.
     let mut heads = -(count as f64) * std::f64::consts::LN_2;
     let (mut below, mut rank) = (0.0, 0);
     while rank < count / 2 {
@@ -52,7 +56,6 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The largest value.
 pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().max_by(f64::total_cmp)
 }
@@ -74,21 +77,21 @@ const NS_PER_US: f64 = 1e3;
 /// Percentiles that the results always have.
 const STANDARD: [&str; 6] = ["p50", "p75", "p90", "p95", "p99", "p999"];
 
-/// A percentile that the results have because somebody asks for it.
+/// A percentile that the results have because the plan asks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AskedPercentile {
     name: String,
     share: f64,
 }
 
-/// The percentiles beyond the standard ones that these metrics name.
+/// Returns the percentiles beyond the standard ones that these metrics name.
 pub(crate) fn asked_percentiles<'a>(metrics: impl IntoIterator<Item = &'a MetricPath>) -> Vec<AskedPercentile> {
     let names: BTreeSet<&str> = metrics.into_iter().filter_map(|path| path.0.last()).map(String::as_str).collect();
     let others = names.into_iter().filter(|name| !STANDARD.contains(name));
     others.filter_map(|name| Some(AskedPercentile { name: name.to_owned(), share: percentile(name)? })).collect()
 }
 
-/// Quantiles in microseconds of a histogram in nanoseconds; `None` if it is empty.
+/// Returns quantiles in microseconds of a histogram in nanoseconds, or `None` if it is empty.
 pub(crate) fn quantiles_us(histogram: &Histogram<u64>, asked: &[AskedPercentile]) -> Option<Quantiles> {
     if histogram.is_empty() {
         return None;
@@ -101,7 +104,8 @@ pub(crate) fn quantiles_us(histogram: &Histogram<u64>, asked: &[AskedPercentile]
     })
 }
 
-/// The same of what a histogram holds and of `lost` more that are longer than all of that, nobody knows by how much.
+/// Returns the quantiles of a histogram and of `lost` more samples, which are longer than all of
+/// the histogram by an unknown time.
 pub(crate) fn quantiles_with_lost_us(
     histogram: Option<&Histogram<u64>>,
     lost: u64,
@@ -116,7 +120,7 @@ pub(crate) fn quantiles_with_lost_us(
     })
 }
 
-/// The quantiles that so many samples support, without largest and mean.
+/// Returns the quantiles that this many samples support, without maximum and mean.
 fn supported(count: u64, asked: &[AskedPercentile], value: impl Fn(f64) -> Option<f64>) -> Quantiles {
     let quantile = |q: f64| value(q).filter(|_| count >= samples_for(q));
     let [p50, p75, p90, p95, p99, p999] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(quantile);
@@ -156,7 +160,8 @@ mod tests {
     fn the_intervals_of_the_median_are_those_of_the_tables() {
         let ends = |count: u32| median_ci95(&(1..=count).map(f64::from).collect::<Vec<_>>());
         assert_eq!(ends(5), None);
-        // Ranks for 95 %: W. J. Conover, "Practical Nonparametric Statistics", and scipy.stats.binom.ppf(0.025, n, 0.5).
+        // Ranks for 95 %: W. J. Conover, "Practical Nonparametric Statistics", and
+        // scipy.stats.binom.ppf(0.025, n, 0.5).
         for (count, low, high) in
             [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18), (100, 40, 61)]
         {

@@ -1,27 +1,29 @@
-//! What a queue in front of one server does whose requests come at random and take equally long each (M/D/1): in the long run by theory, in a
-//! load of so many seconds by playing many such loads in virtual time (D. V. Lindley, "The theory of queues with a single server",
+//! Response times of a queue in front of one server with random arrivals and a constant service
+//! time (M/D/1). Theory gives the long run. Simulation of many loads in virtual time gives the
+//! range for a load of limited length (D. V. Lindley, "The theory of queues with a single server",
 //! Mathematical Proceedings of the Cambridge Philosophical Society 48, 1952).
 
 use fastrand::Rng;
 
-/// Loads that are played; the range of what they show is missed by one more with a chance of 2 in so many. Unit tests, which are
-/// built without optimization, play fewer.
+/// Number of simulated loads. The next load falls outside the range of these with a chance of 2 in
+/// this number. Unit tests, which are built without optimization, simulate fewer.
 const LOADS: usize = if cfg!(test) { 100 } else { 2_000 };
 
-/// What a perfect instrument reads of one load: the least and the most over many, seconds.
+/// Range of a perfect instrument's readings over many loads: the least and the most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QueueRange {
-    /// Requests that are served in the measured part.
+    /// Requests served in the measured part.
     pub served: [f64; 2],
-    /// Mean time from coming to going.
+    /// Mean response time, seconds.
     pub mean_s: [f64; 2],
-    /// Median.
+    /// Median response time, seconds.
     pub p50_s: [f64; 2],
-    /// 99 %.
+    /// 99 % quantile of response time, seconds.
     pub p99_s: [f64; 2],
 }
 
-/// Of a load of this rate on a server that takes this long, of which what goes between these two times, after it began empty, is measured.
+/// Simulates loads of this rate on a server with this service time. The server begins empty, and
+/// requests that end between `from_s` and `until_s` are measured.
 pub(crate) fn fixed_service(rate_per_s: f64, service_s: f64, [from_s, until_s]: [f64; 2]) -> QueueRange {
     let mut random = Rng::with_seed(1);
     let nothing = [f64::INFINITY, f64::NEG_INFINITY];
@@ -80,7 +82,7 @@ mod tests {
         }
     }
 
-    /// A. K. Erlang 1909: of a half full server 1 in 2 finds it free.
+    /// A. K. Erlang 1909: 1 in 2 requests finds a half-used server free.
     #[test]
     fn who_finds_it_free_waits_for_nobody() {
         let found = fixed_service(100.0, 0.004, [1.0, 30.0]);

@@ -1,26 +1,31 @@
-//! How sure a figure of a time series is: the series is cut into ten batches, and the spread of the batches' own figures gives the
-//! standard error (sectioning; B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30, 1982).
+//! Confidence interval of a figure of a time series. The series is cut into ten batches, and the
+//! spread of the batches' figures gives the standard error (sectioning; B. Schmeiser, "Batch size
+//! effects in the analysis of simulation output", Operations Research 30, 1982).
 //!
-//! If each batch resembles the one before, the error grows as that of the mean of an autoregressive series does, by `(1 + ρ) / (1 − ρ)`.
-//! An autocorrelation of ten values comes out too low on average, by `(1 + 4ρ) / 10` (F. H. C. Marriott and J. A. Pope, "Bias in the
-//! estimation of autocorrelations", Biometrika 41, 1954); this is put back. Resembling batches also tell less of their own spread: Student's
-//! t has `9 (1 − ρ) / (1 + ρ)` degrees of freedom, at least one. A variance that is estimated from few correlated observations needs
-//! larger critical values than its limit (E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson, "HAR inference", Journal of Business and
-//! Economic Statistics 36, 2018). The interval from five batches twice as long is used if it is wider.
+//! If each batch resembles the previous one, the error grows like that of the mean of an
+//! autoregressive series, by `(1 + ρ) / (1 − ρ)`. The estimated autocorrelation of ten values is
+//! too low on average, by `(1 + 4ρ) / 10` (F. H. C. Marriott and J. A. Pope, "Bias in the
+//! estimation of autocorrelations", Biometrika 41, 1954), which is corrected. Batches that resemble
+//! each other also show less of their own spread: Student's t has `9 (1 − ρ) / (1 + ρ)` degrees of
+//! freedom, at least one. A variance that is estimated from few correlated observations needs
+//! larger critical values than its limit (E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson,
+//! "HAR inference", Journal of Business and Economic Statistics 36, 2018). The interval from five
+//! batches twice as long is used if it is wider.
 
 use super::quantiles::mean;
 use super::student::quantile_of_t;
 
-/// Batches.
 pub(crate) const BATCHES: usize = 10;
 
-/// Shortest time that has an interval, seconds: batches of less than a second resemble each other more than ten values can show.
+/// Shortest time that has an interval, seconds: batches of less than a second resemble each other
+/// more than ten values can show.
 pub(crate) const SHORTEST_S: f64 = 10.0;
 
-/// Highest autocorrelation of batches that is allowed for: it leaves one degree of freedom.
+/// Largest autocorrelation of batches that is assumed. It leaves one degree of freedom.
 const MOST_ALIKE: f64 = 0.8;
 
-/// 95 % interval of the long-run mean of a series, from this one alone; `None` if a batch would be empty.
+/// Returns the 95 % interval of the long-run mean of a series, from this series alone. Returns
+/// `None` if a batch would be empty.
 pub(crate) fn mean_ci95(series: &[f64]) -> Option<[f64; 2]> {
     let centre = mean(series).filter(|_| series.len() >= BATCHES)?;
     let deviations = |batches: usize| -> Vec<f64> {
@@ -31,8 +36,8 @@ pub(crate) fn mean_ci95(series: &[f64]) -> Option<[f64; 2]> {
     Some([centre - half, centre + half])
 }
 
-/// Half of the 95 % interval of a figure. Takes how far the figures of ten batches are off that of the whole, in time order, and those of
-/// five batches twice as long.
+/// Returns half of the 95 % interval of a figure. The input is the deviation of each batch's figure
+/// from that of the whole, in time order: for ten batches, and for five batches twice as long.
 pub(crate) fn half_width(ten: &[f64], five: &[f64]) -> Option<f64> {
     let alike = autocorrelation(ten);
     let inflation = (1.0 + alike) / (1.0 - alike);
@@ -48,7 +53,7 @@ fn standard_error(deviations: &[f64]) -> f64 {
     (squares / (count * (count - 1.0))).sqrt()
 }
 
-/// Autocorrelation of each with the next, from 0 to [`MOST_ALIKE`].
+/// Returns the autocorrelation of neighbours, from 0 to [`MOST_ALIKE`].
 fn autocorrelation(deviations: &[f64]) -> f64 {
     let squares: f64 = deviations.iter().map(|off| off * off).sum();
     if squares <= 0.0 {
@@ -64,7 +69,7 @@ mod tests {
     use super::*;
     use crate::synthetic::autoregressive;
 
-    /// Share of 150 series whose interval holds the true mean, 0.
+    /// Share of 150 series whose interval contains the true mean, 0.
     fn coverage(count: usize, phi: f64, spread: impl Fn(usize) -> f64) -> f64 {
         let mut random = fastrand::Rng::with_seed(20);
         let holds = |_: &u32| {
@@ -76,7 +81,8 @@ mod tests {
         (0..150).filter(holds).count() as f64 / 150.0
     }
 
-    /// Bins of 100 ms of 10 and 30 s. In 150 series a share of 0.93 has a standard error of 0.02.
+    /// Series of 10 and 30 s in bins of 100 ms. In 150 series a share of 0.93 has a standard error
+    /// of 0.02.
     #[test]
     fn intervals_of_short_correlated_series_hold_the_mean() {
         for (count, phi) in [(100, 0.0), (100, 0.8), (100, 0.95), (300, 0.95)] {
@@ -98,7 +104,8 @@ mod tests {
     #[test]
     fn batches_that_resemble_each_other_leave_one_degree_of_freedom() {
         let rising: Vec<f64> = (0..10).map(|batch| f64::from(batch) - 4.5).collect();
-        // Standard error of ten: √(82.5 / 90); inflation of ρ = 0.8: 3; the 97.5 % quantile of t with one degree of freedom: 12.706.
+        // Standard error of ten: √(82.5 / 90); inflation of ρ = 0.8: 3; the 97.5 % quantile of t
+        // with one degree of freedom: 12.706.
         let half = half_width(&rising, &[-4.0, -2.0, 0.0, 2.0, 4.0]).unwrap();
         assert!((half / (12.706 * 3.0 * (82.5_f64 / 90.0).sqrt()) - 1.0).abs() < 1e-3, "{half}");
     }

@@ -1,32 +1,34 @@
-//! Intervals of shares: of so many of so many, and of a ratio of sums.
+//! Confidence intervals of shares: of a count, of clustered counts, and of a ratio of sums.
 //!
-//! **Of counts**: Interval of a share from counts: so many of so many. Clopper and Pearson, "The use of confidence or fiducial
-//! limits illustrated in the case of the binomial", Biometrika 26 (1934): the shares under which what was counted is not too
-//! unlikely on either side. It holds at least the confidence that it promises, also where nothing was counted, which is what it
-//! is here for. It takes each of the many to be independent of the others.
+//! **Count**: Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the
+//! case of the binomial", Biometrika 26 (1934): the shares under which the observed count is not
+//! too unlikely on either side. The interval has at least the promised confidence, even for a count
+//! of 0, which is its purpose here. It assumes that the counted events are independent.
 //!
-//! **Of clustered counts**: One incident may make many of them. E. L. Korn and B. I. Graubard, "Confidence intervals for
-//! proportions with small expected number of positive counts estimated from survey data", Survey Methodology 24 (1998): the same
-//! interval, of as many independent counts as have the variance that was seen between parts of the time (the design effect), and
-//! fewer, because that variance is itself uncertain.
+//! **Clustered counts**: one incident may cause many events. E. L. Korn and B. I. Graubard,
+//! "Confidence intervals for proportions with small expected number of positive counts estimated
+//! from survey data", Survey Methodology 24 (1998): the same interval, for the number of
+//! independent counts that has the observed variance between parts of the time (the design effect).
+//! The number is reduced further, because that variance is itself uncertain.
 //!
-//! **Of sums**: Interval of a ratio of sums, where each pair is one observation: wrong answers of a repeat to its cycles.
-//! Repeats differ by more than counting explains, so what one of them has in common with itself must not count as many
-//! observations. Cochran, "Sampling Techniques", 3rd ed. (1977), section 2.11 and chapter 6: the ratio of the sums, its
-//! variance from the residuals, Student's t.
+//! **Ratio of sums**: each pair is one observation, for example wrong answers of a repeat and its
+//! cycles. Repeats differ by more than counting explains, so the events of one repeat must not
+//! count as many observations. Cochran, "Sampling Techniques", 3rd ed. (1977), section 2.11 and
+//! chapter 6: the ratio of the sums, its variance from the residuals, Student's t.
 
 use statrs::function::gamma::ln_gamma;
 
 use super::student::quantile_of_t;
 
-/// On each side of a 95 % interval.
+/// Chance on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
-/// The same quantile of a normal variable.
+/// The quantile of a normal variable for the same chance.
 const NORMAL: f64 = 1.959_964;
-/// Of the continued fraction; it takes about the square root of the count.
+/// Most terms of the continued fraction. It takes about the square root of the count.
 const TERMS: u32 = 100_000;
 
-/// 95 % interval of a share, from `some` of `all`; `None` if there are none at all, or more than all.
+/// Returns the 95 % interval of a share, from `some` of `all`. Returns `None` if `all` is 0 or less
+/// than `some`.
 pub(crate) fn share_ci95(some: u64, all: u64) -> Option<[f64; 2]> {
     if all == 0 || some > all {
         return None;
@@ -34,8 +36,9 @@ pub(crate) fn share_ci95(some: u64, all: u64) -> Option<[f64; 2]> {
     Some(tails(some as f64, all as f64))
 }
 
-/// 95 % interval of a share, from the counts of equal parts of the time, of `all`; `None` if there are none at all, more than all, or too few
-/// parts to show how they vary.
+/// Returns the 95 % interval of a share of `all`, from the counts of equal parts of the time.
+/// Returns `None` if `all` is 0 or less than the sum, or if there are too few parts to show their
+/// variation.
 pub(crate) fn clustered_share_ci95(parts: &[u64], all: u64) -> Option<[f64; 2]> {
     let some: u64 = parts.iter().sum();
     if some <= 1 || some >= all {
@@ -45,16 +48,16 @@ pub(crate) fn clustered_share_ci95(parts: &[u64], all: u64) -> Option<[f64; 2]> 
     let squares: f64 = parts.iter().map(|part| (*part as f64 - x / count).powi(2)).sum();
     let variance = squares * count / (count - 1.0);
     let design_effect = variance / (x * (1.0 - x / n));
-    // Parts without any do not show how large clusters are.
+    // Parts with a count of 0 do not show the size of clusters.
     let freedom = parts.iter().filter(|part| **part > 0).count().saturating_sub(1).max(1);
     let uncertain = (NORMAL / quantile_of_t(1.0 - TAIL, freedom as f64)?).powi(2);
     let effective = if design_effect > 1.0 { uncertain / design_effect } else { 1.0 };
     (parts.len() > 1).then(|| tails(x * effective, n * effective))
 }
 
-/// Ends of the interval of `x` of `n`, which need not be whole.
+/// Returns the ends of the interval of `x` of `n`, which need not be whole numbers.
 fn tails(x: f64, n: f64) -> [f64; 2] {
-    // With none or all of them the tail is a power.
+    // For a count of 0 or `n` the tail is a power.
     let low = match x {
         0.0 => 0.0,
         x if x >= n => TAIL.powf(1.0 / n),
@@ -62,14 +65,14 @@ fn tails(x: f64, n: f64) -> [f64; 2] {
     };
     let high = match x {
         x if x >= n => 1.0,
-        // 1 - TAIL^(1/n), which would be rounded off where n is large.
+        // 1 - TAIL^(1/n), which would be rounded off if n is large.
         0.0 => -(TAIL.ln() / n).exp_m1(),
         _ => quantile(x + 1.0, n - x, 1.0 - TAIL),
     };
     [low, high]
 }
 
-/// Where a beta distribution has this much below it, by bisection.
+/// Returns the quantile of a beta distribution that has `below` of it below, by bisection.
 fn quantile(a: f64, b: f64, below: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
@@ -79,8 +82,9 @@ fn quantile(a: f64, b: f64, below: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The regularised incomplete beta function, by the continued fraction of Didonato and Morris (1992) as modified by Lentz: Press et al.,
-/// "Numerical Recipes", 3rd ed. (2007), section 6.4. That of `statrs` ends after 140 terms, too early for millions of operations.
+/// The regularised incomplete beta function, by the continued fraction of Didonato and Morris
+/// (1992) as modified by Lentz: Press et al., "Numerical Recipes", 3rd ed. (2007), section 6.4. The
+/// function of `statrs` ends after 140 terms, too early for millions of operations.
 fn beta_below(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
@@ -116,8 +120,8 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
-/// The sum of the first numbers over that of the second, with its 95 % interval, which does not go below 0; `None` with fewer than two
-/// pairs or nothing to divide by.
+/// Returns the sum of the first numbers divided by that of the second, with its 95 % interval,
+/// which does not go below 0. Returns `None` with fewer than two pairs or a divisor of 0.
 pub(crate) fn ratio_of_sums(pairs: &[(f64, f64)]) -> Option<(f64, [f64; 2])> {
     let count = pairs.len() as f64;
     let (above, below): (f64, f64) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
@@ -139,7 +143,7 @@ mod tests {
         (a - b).abs() <= relative * b.abs()
     }
 
-    /// The chance of at most so many, summed up.
+    /// Chance of at most `some`, as a sum.
     fn at_most(some: u64, all: u64, share: f64) -> f64 {
         let term = |k: u64| {
             let (k, n) = (k as f64, all as f64);
@@ -151,7 +155,8 @@ mod tests {
         (0..=some).map(term).sum()
     }
 
-    /// Incidents of 50 wrong answers each: operations were the observations, and one interval in seven held the truth.
+    /// Incidents of 50 wrong answers each. With operations as observations, one interval in seven
+    /// contained the truth.
     #[test]
     fn clusters_and_not_operations_are_the_observations() {
         let mut random = fastrand::Rng::with_seed(3);
@@ -159,7 +164,7 @@ mod tests {
         for _ in 0..200 {
             let mut parts = [0; 20];
             for part in &mut parts {
-                // Four incidents in 20 parts, of a geometric size.
+                // Four incidents in 20 parts, with a geometric size.
                 *part = if random.f64() < 0.2 { (random.f64().ln() / 0.98_f64.ln()).ceil() as u64 } else { 0 };
             }
             let holds = |ci95: Option<[f64; 2]>| ci95.is_some_and(|[low, high]| low <= 0.01 && 0.01 <= high);
@@ -174,7 +179,8 @@ mod tests {
         assert_eq!(clustered_share_ci95(&[5; 20], 10_000), share_ci95(100, 10_000));
         assert_eq!(clustered_share_ci95(&[0; 20], 10_000), share_ci95(0, 10_000));
         assert_eq!(clustered_share_ci95(&[30], 10_000), None, "one part shows no variance");
-        // 60 of 100 in four parts: a variance of 100 × 4 / 3 of the sum, where a binomial one has 24.
+        // 60 of 100 in four parts: a variance of 100 × 4 / 3 of the sum, where a binomial sum has
+        // 24.
         let ([low, high], effect) = (clustered_share_ci95(&[20, 10, 20, 10], 100).unwrap(), 400.0 / 3.0 / 24.0);
         let effective = (NORMAL / quantile_of_t(1.0 - TAIL, 3.0).unwrap()).powi(2) / effect;
         let expected = tails(60.0 * effective, 100.0 * effective);
@@ -252,7 +258,7 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(7);
             let mut held = 0;
             for _ in 0..2000 {
-                // Repeats of 500 to 1500 cycles, of which each has a rate of its own around 2 %.
+                // Repeats of 500 to 1500 cycles, each with its own rate around 2 %.
                 let pairs: Vec<(f64, f64)> = (0..8)
                     .map(|_| {
                         let (cycles, rate) = (random.u32(500..1500), 0.01 + 0.02 * random.f64());

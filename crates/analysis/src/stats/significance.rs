@@ -1,56 +1,60 @@
-//! Whether two samples of trials differ, and by how much: Student's t for pairs, Welch's t for samples apart. It must be given
-//! one number per trial, never single operations: operations of one trial share its fortune, and taking thousands of them for
-//! independent finds differences everywhere.
+//! Difference between two samples of trials, with its significance: Student's t for pairs, Welch's
+//! t for separate samples. The input must be one number per trial, never single operations:
+//! operations of one trial are correlated, and treating thousands of them as independent finds
+//! differences everywhere.
 //!
-//! Student's t holds its level also where differences are not normal but symmetric about zero, as differences of interleaved
-//! trials of the same thing are (B. Efron, "Student's t-test under symmetry conditions", Journal of the American Statistical
-//! Association 64, 1969). Welch: B. L. Welch, "The generalization of 'Student's' problem when several different population
-//! variances are involved", Biometrika 34, 1947.
+//! Student's t also keeps its level for differences that are not normal but symmetric about zero,
+//! such as those of interleaved trials of the same system (B. Efron, "Student's t-test under
+//! symmetry conditions", Journal of the American Statistical Association 64, 1969). Welch: B. L.
+//! Welch, "The generalization of 'Student's' problem when several different population variances
+//! are involved", Biometrika 34, 1947.
 //!
-//! Where nothing spreads, t does not exist and a rank argument takes its place: if labels meant nothing, each pair would go one
-//! way as likely as the other, so that n pairs going the same way have the chance 2^(1 − n) (Fisher's sign test).
+//! Without any spread, t does not exist and a rank argument replaces it: if labels meant nothing,
+//! each pair would go either way with equal chance, so that n pairs in the same direction have the
+//! chance 2^(1 − n) (Fisher's sign test).
 //!
-//! **Many tests (Holm)**: Many tests at once. Of a hundred comparisons of nothing with nothing five are below 0.05 by chance;
-//! corrected, the chance that any is flagged stays below 0.05.
+//! **Many tests (Holm)**: five of a hundred comparisons without a difference are below 0.05 by
+//! chance. After the correction, the chance that any is flagged stays below 0.05.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::quantiles::mean;
 use super::student::{self, quantile_of_t};
 
-/// Spread below this share of the values is the rounding of a processor, not of the thing measured.
+/// Largest spread, as a share of the values, that is floating-point rounding and not measured.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
-/// Confidence with which the spread is not larger than assumed when a detectable difference is given. R. H. Browne, "On
-/// the use of a pilot sample for sample size determination", Statistics in Medicine 14, 1995: with the plain estimate the
-/// promised power is missed about half of the time.
+/// Confidence that the spread is not larger than assumed when a detectable difference is given. R.
+/// H. Browne, "On the use of a pilot sample for sample size determination", Statistics in Medicine
+/// 14, 1995: with the plain estimate the promised power is missed about half of the time.
 const SPREAD_CONFIDENCE: f64 = 0.8;
 
 /// The difference b − a of two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Difference {
-    /// Mean of b less mean of a.
+    /// Mean of b minus mean of a.
     pub estimate: f64,
-    /// What is known of its error; `None` where nothing spreads.
+    /// Standard error; `None` if nothing spreads.
     pub error: Option<StandardError>,
-    /// Chance of so large a difference, either way, if there is none.
+    /// Chance of so large a difference, in either direction, if there is none.
     pub p: f64,
-    /// Whether no data of these sizes and values could have shown a difference: nothing differs at all.
+    /// Whether the values do not differ at all, so that no difference can be shown.
     pub nothing_to_show: bool,
 }
 
 /// The standard error of a mean difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StandardError {
-    /// The error itself.
+    /// Standard error of the mean.
     pub of_mean: f64,
-    /// Degrees of freedom that it rests on.
+    /// Degrees of freedom.
     pub freedom: f64,
-    /// Error that all values may have in the same direction, such as by a bucket of a histogram: no difference up to this is shown.
+    /// Error that all values may share, such as the width of a histogram's bucket. Differences up
+    /// to this size are not shown.
     pub resolution: f64,
 }
 
-/// Of pairs `(a, b)`, each measured beside each other; `None` with fewer than two.
+/// Compares pairs `(a, b)` that were measured together. Returns `None` with fewer than two.
 pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Difference> {
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
     let n = differences.len();
@@ -66,14 +70,15 @@ pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Difference> {
     ))
 }
 
-/// Of two samples measured apart; `None` with fewer than two in either.
+/// Compares two samples that were measured separately. Returns `None` with fewer than two values in
+/// either.
 pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
     let size = a.iter().chain(b).map(|value| value.abs()).fold(0.0, f64::max);
     let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a)?, moments(b)?);
     let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
     let estimate = mean_b - mean_a;
     if variance_a.max(variance_b).sqrt() <= ROUNDING * size {
-        // Of all ways to deal the same values out to two sides, these two separate them.
+        // Two of all ways to divide the values between two sides separate them.
         return Some(without_spread(estimate, size, 2.0 / ways(a.len() + b.len(), a.len())));
     }
     let freedom =
@@ -82,14 +87,15 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
 }
 
 impl Difference {
-    /// The interval that misses the truth with this chance; `None` where nothing spreads.
+    /// Returns the interval that misses the truth with the chance `miss`, or `None` if nothing
+    /// spreads.
     pub fn interval(&self, miss: f64) -> Option<[f64; 2]> {
         let error = self.error?;
         let reach = error.of_mean * quantile(1.0 - miss / 2.0, error.freedom) + error.resolution;
         Some([self.estimate - reach, self.estimate + reach])
     }
 
-    /// The same of values that are known no better than this.
+    /// Returns the difference for values with this resolution.
     pub fn resolved(self, resolution: f64) -> Self {
         match self.error {
             Some(error) => of_error(self.estimate, StandardError { resolution, ..error }),
@@ -99,8 +105,8 @@ impl Difference {
     }
 }
 
-/// How many standard errors, as estimated, a true difference has to be so that comparisons with so many degrees of freedom, made
-/// at `level`, show it in the share `power` of cases. The spread is taken to be its upper bound at
+/// Returns the size of a true difference, in estimated standard errors, that comparisons at `level`
+/// show in the share `power` of cases. The spread is taken to be its upper bound at
 /// [`SPREAD_CONFIDENCE`], because it is estimated from few trials.
 pub(crate) fn detectable_errors(level: f64, power: f64, freedom: f64) -> Option<f64> {
     let critical = quantile(1.0 - level / 2.0, freedom);
@@ -108,7 +114,7 @@ pub(crate) fn detectable_errors(level: f64, power: f64, freedom: f64) -> Option<
     Some((freedom / chi_squared).sqrt() * student::shift_for(power, critical, freedom)?)
 }
 
-/// A difference with an error that is known so well.
+/// Returns the difference with this estimate and standard error.
 pub(crate) fn of_error(estimate: f64, error: StandardError) -> Difference {
     let t = (estimate.abs() - error.resolution).max(0.0) / error.of_mean;
     let p = StudentsT::new(0.0, 1.0, error.freedom).map_or(1.0, |student| 2.0 * student.cdf(-t));
@@ -121,7 +127,7 @@ fn without_spread(estimate: f64, size: f64, p: f64) -> Difference {
     Difference { estimate, error: None, p, nothing_to_show: same }
 }
 
-/// Mean and variance; `None` of fewer than two values.
+/// Returns mean and variance, or `None` with fewer than two values.
 pub(crate) fn moments(values: &[f64]) -> Option<(f64, f64)> {
     let centre = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
@@ -132,19 +138,20 @@ fn quantile(share: f64, freedom: f64) -> f64 {
     quantile_of_t(share, freedom).unwrap_or(f64::INFINITY)
 }
 
-/// The chance of the rarest way in which `n` trials of each side can come out where nothing spreads.
+/// Returns the smallest possible p-value of `n` trials on each side if nothing spreads.
 pub(crate) fn rarest_chance(n: u32, are_paired: bool) -> f64 {
     let n = n.min(1_000);
     if are_paired { 2_f64.powi(1 - n as i32) } else { 2.0 / ways(2 * n as usize, n as usize) }
 }
 
-/// Ways to choose `k` of `n`.
+/// Number of ways to choose `k` of `n`.
 fn ways(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
 }
 
-/// Chances corrected for their number, in the order given: S. Holm, "A simple sequentially rejective multiple test
-/// procedure", Scandinavian Journal of Statistics 6, 1979. Valid whatever the tests have to do with each other.
+/// Returns p-values corrected for their number, in the given order: S. Holm, "A simple sequentially
+/// rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979. Valid for any
+/// dependence between the tests.
 pub(crate) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; chances.len()];
     let mut highest: f64 = 0.0;
@@ -155,21 +162,22 @@ pub(crate) fn holm(chances: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The level at which that procedure decides on each, of `level` for all together: an interval at this level leaves out "no
-/// difference" exactly where the corrected chance is below `level`.
+/// Returns the level at which Holm's procedure decides on each p-value, for `level` over all. An
+/// interval at this level excludes "no difference" exactly if the corrected p-value is below
+/// `level`.
 pub(crate) fn holm_levels(chances: &[f64], level: f64) -> Vec<f64> {
     let mut levels = vec![level; chances.len()];
     let (mut left, mut rejects) = (chances.len(), true);
     for index in ascending(chances) {
         levels[index] = level / left as f64;
-        // The first that is not rejected ends the procedure: those behind it are decided with it.
+        // The first p-value that is not rejected ends the procedure and decides all later ones.
         rejects &= chances[index] < levels[index];
         left -= usize::from(rejects);
     }
     levels
 }
 
-/// Places of the chances, from the smallest on.
+/// Returns the indices of the p-values, in ascending order.
 fn ascending(chances: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|&one, &other| chances[one].total_cmp(&chances[other]));
@@ -178,8 +186,9 @@ fn ascending(chances: &[f64]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    //! Checks of the tests: against SciPy, where nothing spreads, and by simulation: how often nothing is called something, and
-    //! how often a planted difference of the printed size is found.
+    //! Checks of the tests: against SciPy, without spread, and by simulation. The simulations count
+    //! how often equal samples are flagged, and how often a planted difference of the printed size
+    //! is found.
 
     use fastrand::Rng;
     use serde_json::Value;
@@ -251,14 +260,15 @@ mod tests {
         }
     }
 
-    /// Two thousand lost writes in each repeat of one and none in the other: how sure one is depends on the repeats alone.
+    /// Two thousand lost writes in each repeat of one variant and none in the other: the certainty
+    /// depends on the number of repeats alone.
     #[test]
     fn without_spread_the_number_of_repeats_speaks() {
         for (n, chance) in [(2, 0.5), (3, 0.25), (5, 0.0625), (6, 0.03125)] {
             let now = paired(&vec![(0.0, 2_000.0); n]).unwrap();
             assert_eq!((now.estimate, now.p, now.error), (2_000.0, chance, None));
         }
-        // 2 of the 70 ways to deal out eight.
+        // 2 of the 70 ways to divide eight values.
         assert!((apart(&[0.0; 4], &[2_000.0; 4]).unwrap().p - 2.0 / 70.0).abs() < 1e-12);
     }
 
@@ -267,7 +277,8 @@ mod tests {
         (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
     }
 
-    /// The state of a machine, trial after trial: what was, mostly, and something new. `memory` 1 is a random walk.
+    /// The state of a machine, trial after trial: mostly the previous state, plus a new part.
+    /// `memory` 1 is a random walk.
     fn machine(random: &mut Rng, memory: f64, trials: usize) -> Vec<f64> {
         let mut state = normal(random);
         let step = if memory < 1.0 { (1.0 - memory * memory).sqrt() } else { 1.0 };
@@ -279,8 +290,8 @@ mod tests {
             .collect()
     }
 
-    /// Share of 2,000 comparisons of a thing with itself, `n` trials each, that are below 0.05: as pairs of neighbours, and as one
-    /// block after the other.
+    /// Share of 2,000 comparisons of a system with itself, `n` trials each, that are below 0.05: as
+    /// pairs of neighbours, and as two blocks in sequence.
     fn false_alarms(n: usize, memory: f64) -> (f64, f64) {
         let mut random = Rng::with_seed(n as u64 * 1_000 + (memory * 100.0) as u64);
         let (mut interleaved, mut blocks) = (0, 0);
@@ -305,15 +316,16 @@ mod tests {
         }
     }
 
-    /// The canary: that what interleaving is for exists, and the simulation can show it.
+    /// A counter-example: the problem that interleaving solves exists, and the simulation can show
+    /// it.
     #[test]
     fn without_interleaving_drift_is_taken_for_a_difference() {
         let (_, blocks) = false_alarms(7, 0.9);
         assert!(blocks > 0.2, "{blocks}");
     }
 
-    /// Share of 2,000 comparisons that find a difference as large as the one that another comparison, of other trials, has
-    /// printed as the smallest that nine of ten would show.
+    /// Share of 2,000 comparisons that find a difference as large as another comparison, of other
+    /// trials, printed as the smallest that nine of ten would show.
     fn found(n: usize, level: f64) -> f64 {
         let mut random = Rng::with_seed(n as u64);
         let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
@@ -336,7 +348,7 @@ mod tests {
         assert!(corrected.iter().all(|share| *share >= 0.8), "{corrected:?}");
     }
 
-    /// The canary: the figure is not so large that anything would do.
+    /// A counter-example: the printed figure is not larger than necessary.
     #[test]
     fn half_of_what_is_printed_is_often_missed() {
         let mut random = Rng::with_seed(9);
@@ -365,7 +377,7 @@ mod tests {
         }
     }
 
-    /// Whatever the chances: the level of each says the same as its corrected chance.
+    /// The level of each test and its corrected p-value always agree.
     #[test]
     fn interval_and_decision_agree() {
         let mut random = Rng::with_seed(3);

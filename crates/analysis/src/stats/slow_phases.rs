@@ -1,40 +1,47 @@
-//! Stretches of a series that lie above the rest of it and then come back: times in which service was slow. It must not know what the
-//! series is of.
+//! Stretches of a series that lie above the rest and then end: times in which service was slow.
+//! This module must not know what the series measures.
 //!
-//! The stretch is the one with the largest sum of distances from the median less half of the distance that matters: the stretch that a
-//! shift by that distance explains best (E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954; of all stretches by J. Bentley,
-//! "Programming Pearls", Communications of the ACM 27, 1984). Then the next largest beside it, as circular binary segmentation finds one
-//! after the other (A. B. Olshen, E. S. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004).
+//! The first stretch is the one with the largest sum of distances from the median, each less half
+//! of the relevant distance. It is the stretch that a shift by this distance explains best (E. S.
+//! Page, "Continuous inspection schemes", Biometrika 41, 1954; over all stretches: J. Bentley,
+//! "Programming Pearls", Communications of the ACM 27, 1984). The next largest stretches outside of
+//! it follow, one after the other, as in circular binary segmentation (A. B. Olshen, E. S.
+//! Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004).
 //!
-//! A stretch counts if its mean is off by what matters, three quarters of it are off by half of that, so that two stalls with a good second
-//! between them are none, and its mean is [`SURE`] standard errors from the median. The spread is that of the median absolute deviation,
-//! and resemblance of neighbours widens the error (see [`super::effective_samples`]), but not beyond that of a single observation. What lies at the series' start is its warm-up. What
-//! goes on to its end counts if two levels explain the series better than a straight line, which is a trend and nobody's slow phase.
+//! A stretch counts if three conditions hold: its mean is off by the relevant distance; three
+//! quarters of it are off by half of that, so that two stalls with a good second between them do
+//! not count; and its mean is [`SURE`] standard errors from the median. The spread is that of the
+//! median absolute deviation. Correlation of neighbours widens the error (see
+//! [`super::effective_samples`]), but not beyond that of a single observation. A stretch at the
+//! series' start is its warm-up. A stretch that continues to its end counts if two levels explain
+//! the series better than a straight line, which would be a trend and no slow phase.
 //!
-//! Of a long series each hour is looked at by itself, so that the hours of a day are not held against each other.
+//! Each hour of a long series is analyzed by itself, so that the hours of a day are not compared
+//! with each other.
 
 use super::effective_samples::inflation;
 use super::quantiles::{mean, median};
 
-/// Fewest observations that say what is usual.
+/// Fewest observations that show the usual level.
 const FEWEST: usize = 8;
 
-/// Fewest observations in a row.
+/// Fewest consecutive observations of a phase.
 const IN_A_ROW: usize = 2;
 
-/// Standard errors that a phase is off by. So many because a series has many stretches.
+/// Standard errors by which a phase must be off. The number is high because a series has many
+/// stretches.
 const SURE: f64 = 5.0;
 
 /// The median absolute deviation of a normal distribution with standard deviation 1.
 const NORMAL_MAD: f64 = 0.6745;
 
-/// Observations of a part that is looked at by itself: an hour of seconds.
+/// Observations in a part that is analyzed by itself: an hour of seconds.
 const PART: usize = 3_600;
 
-/// Standard deviations to which an observation counts.
+/// Standard deviations to which an observation is limited.
 const DRAWN_IN: f64 = 3.0;
 
-/// Looks at the next stretch, at most.
+/// Most stretches that are examined in a part.
 const LOOKS: usize = 60;
 
 /// A slow stretch of a series: observations `from..until`.
@@ -44,8 +51,8 @@ pub(crate) struct SlowPhase {
     pub until: usize,
 }
 
-/// The phases of a series in which it is higher by `least` than usual, in order; NaN where nothing was measured. `chance` is the standard
-/// deviation that each observation has at least.
+/// Returns the phases of a series in which it is higher by `least` than usual, in order. NaN marks
+/// times without a measurement. `chance` is the smallest standard deviation of an observation.
 pub(crate) fn slow_phases(series: &[f64], least: f64, chance: f64) -> Vec<SlowPhase> {
     let parts = (series.len() / PART).max(1);
     let edge = |part: usize| part * series.len() / parts;
@@ -72,13 +79,13 @@ fn in_part(series: &[f64], least: f64, chance: f64, goes_on: bool) -> Vec<SlowPh
     let spread = (median(&away).unwrap_or(0.0) / NORMAL_MAD).max(chance);
     let first = off.iter().position(|value| value.is_finite()).unwrap_or(0);
     let end = off.iter().rposition(|value| value.is_finite()).map_or(0, |last| last + 1);
-    // No further off than what matters: else a deep phase would reach over to the next one.
+    // Limited to `least`; otherwise a deep phase would extend into the next one.
     let score = |value: &f64| value.clamp(-least, least) - least / 2.0;
     let mut scores: Vec<f64> = off.iter().map(score).collect();
     let mut found = Vec::new();
     for _ in 0..LOOKS {
         let Some((phase, sum)) = largest(&scores) else { break };
-        // Three quarters of what so many that are off by what matters sum up to.
+        // Three quarters of the score of [`IN_A_ROW`] observations that are off by `least`.
         if sum < 0.75 * least * IN_A_ROW as f64 / 2.0 {
             break;
         }
@@ -93,7 +100,7 @@ fn in_part(series: &[f64], least: f64, chance: f64, goes_on: bool) -> Vec<SlowPh
     found
 }
 
-/// The stretch with the largest sum, none of which is NaN.
+/// Returns the stretch with the largest sum that contains no NaN.
 fn largest(scores: &[f64]) -> Option<(SlowPhase, f64)> {
     let (mut best, mut from, mut sum) = (None, 0, 0.0);
     let mut most = 0.0;
@@ -109,7 +116,7 @@ fn largest(scores: &[f64]) -> Option<(SlowPhase, f64)> {
     best
 }
 
-/// Whether a stretch is as far off as matters, nearly all of it, and by more than chance.
+/// Whether a stretch is off by the relevant distance, nearly all of it, and by more than chance.
 fn counts(off: &[f64], phase: SlowPhase, least: f64, spread: f64) -> bool {
     let inside = &off[phase.from..phase.until];
     let far = inside.iter().filter(|value| **value >= least / 2.0).count();
@@ -123,11 +130,12 @@ fn counts(off: &[f64], phase: SlowPhase, least: f64, spread: f64) -> bool {
         (value - of_level).clamp(-DRAWN_IN * spread, DRAWN_IN * spread)
     };
     let rest = || off.iter().enumerate().map(rest).filter(|value| value.is_finite()).collect::<Vec<f64>>();
-    // What wanders more slowly than the phase is long is as far off in all of it as in one.
+    // Slow wander, over longer times than the phase, shifts all observations of the phase together.
     level >= SURE * spread || level >= SURE * spread * (inflation(&rest()).min(length) / length).sqrt()
 }
 
-/// Whether a straight line through the series leaves less than two levels do, of which the second begins with the phase.
+/// Whether a straight line explains the series better than two levels, of which the second begins
+/// with the phase.
 fn is_line(off: &[f64], phase: SlowPhase) -> bool {
     let points: Vec<(f64, f64)> =
         off.iter().enumerate().filter(|(_, value)| value.is_finite()).map(|(at, value)| (at as f64, *value)).collect();
@@ -149,7 +157,7 @@ mod tests {
     use super::*;
     use crate::synthetic::autoregressive;
 
-    /// A fifth less throughput, as logarithms of rates upside down.
+    /// A fifth less throughput, as negative logarithms of rates.
     const LEAST: f64 = 0.16;
 
     fn series(seed: u64, length: usize, noise: f64, phi: f64, slow: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -193,7 +201,8 @@ mod tests {
         );
     }
 
-    /// Noise of a second and its resemblance to the next, and how many of 100 series may have a phase and how many must.
+    /// Noise of a second and its correlation with the next; how many of 100 series may have a
+    /// phase; and how many must.
     #[test]
     fn noise_has_no_phases_and_hides_only_small_ones() {
         for (noise, phi, least_found) in

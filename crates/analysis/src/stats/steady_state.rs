@@ -1,26 +1,35 @@
-//! Where the warm-up ends, and whether what follows is steady: on throughput in bins of 100 ms and on latency each second.
+//! End of the warm-up and steadiness of the rest, by throughput in bins of 100 ms and by latency of
+//! each second.
 //!
-//! **Cut**: the marginal standard error rule cuts off as many observations as make the standard error of the mean of the rest
-//! smallest; MSER-5 applies it to means of 5 observations (K. P. White, "An effective truncation heuristic for bias
-//! reduction in simulation output", Simulation 69, 1997; K. P. White, M. J. Cobb, S. C. Spratt, "A comparison of five
-//! steady-state truncation heuristics for simulation", Winter Simulation Conference 2000). At most a third is cut off. A stall is no
-//! warm-up: observations are drawn in to three robust standard deviations first, and of latencies the logarithm is taken. A cut
-//! that changes the mean by less than 1 % and by less than half of the width of its interval is not made, because it costs time and buys
-//! nothing; the interval takes in what is left. A beginning that was better than the rest is no warm-up: it is named and not cut off. Of the
-//! two cuts the later one holds. Times of outages are left out, so that none of them looks like a warm-up.
+//! **Cut**: the marginal standard error rule cuts off the number of observations that minimizes the
+//! standard error of the mean of the rest. MSER-5 applies the rule to means of 5 observations (K.
+//! P. White, "An effective truncation heuristic for bias reduction in simulation output",
+//! Simulation 69, 1997; K. P. White, M. J. Cobb, S. C. Spratt, "A comparison of five steady-state
+//! truncation heuristics for simulation", Winter Simulation Conference 2000). At most a third is
+//! cut off. A stall is no warm-up: observations are first limited to three robust standard
+//! deviations from the median, and latencies are taken as logarithms. A cut that changes the mean
+//! by less than 1 % and by less than half the width of its interval is not made, because it costs
+//! time and gains nothing; the interval covers the remaining bias. A beginning that is better than
+//! the rest is no warm-up: it is reported and not cut off. The later of the two cuts is used. Times
+//! of outages are left out, so that none looks like a warm-up.
 //!
-//! **Not over**: a minimum of the standard error beyond the third that may be cut off is a sign of too short a load (K. P. White and S.
-//! Robinson, "The problem of the initial transient (again), or why MSER works", Journal of Simulation 4, 2010). If what is kept still rises
-//! then, by its trend's 95 % interval, the difference of its last and its first third is the bias that may be left. For an exponential
-//! warm-up that is more than the bias, if what is kept is longer than 1.6 time constants.
+//! **Not over**: a minimum of the standard error beyond the first third shows that the load is too
+//! short (K. P. White and S. Robinson, "The problem of the initial transient (again), or why MSER
+//! works", Journal of Simulation 4, 2010). If the kept part then still rises, by the 95 % interval
+//! of its trend, the difference between its last and its first third is the bias that may be left.
+//! For an exponential warm-up this is more than the bias if the kept part is longer than 1.6 time
+//! constants.
 //!
-//! **Steady**: two one-sided tests (D. J. Schuirmann, "A comparison of the two one-sided tests procedure and the power approach for assessing
-//! the equivalence of average bioavailability", Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): the 90 % interval of the
-//! change over the load lies within a margin, and no level has shifted. Something is unsteady if it has a trend (see [`super::trend`]), or if its level has shifted within what is left (see
-//! [`super::level_shift`]), by more than chance and by more than machines drift of their own accord. Where the rule would rather cut off
-//! more than it may, that is asked of the whole, because half a climb is no steadier than all of it; but it is no verdict alone, as the
-//! rule's minimum lies late also in noise whose neighbours resemble each other (of AR(1) with φ = 0.9 in a tenth of all series). In between
-//! nothing can be told.
+//! **Steady**: two one-sided tests (D. J. Schuirmann, "A comparison of the two one-sided tests
+//! procedure and the power approach for assessing the equivalence of average bioavailability",
+//! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): the 90 % interval of the change over
+//! the load lies within a margin, and no level has shifted. A series is unsteady if the kept part
+//! has a trend (see [`super::trend`]) or a shift of level (see [`super::level_shift`]) that is
+//! larger than chance and larger than the usual drift of machines. If the rule would cut off more
+//! than it may, the whole series is tested, because half a climb is no steadier than all of it. A
+//! late minimum alone decides nothing: it also occurs in noise whose neighbours resemble each other
+//! (in a tenth of all AR(1) series with φ = 0.9). In all other cases steadiness cannot be
+//! determined.
 
 use record::results::{FasterStart, Steady};
 
@@ -37,68 +46,71 @@ const BIN_S: f64 = 0.1;
 /// Observations in a batch.
 const BATCH: usize = 5;
 
-/// Fewest batches that can show anything, and fewest seconds of latency.
+/// Fewest batches, and fewest seconds of latency, that can show anything.
 const FEWEST: usize = 10;
 
-/// Standard deviations (by the median absolute deviation, which is 0.6745 of one) to which an observation counts.
+/// Largest distance of an observation from the median, in median absolute deviations: three
+/// standard deviations, each of which is 1/0.6745 of them.
 const DRAWN_IN: f64 = 3.0 / 0.6745;
 
-/// How much is looked for, as shares.
+/// Limits of the tests, as shares.
 #[derive(Debug, Clone, Copy)]
 struct Sensitivity {
-    /// A cut that changes the mean by less is not made.
+    /// Smallest change of the mean for which a cut is made.
     bias: f64,
-    /// A shift of the level by less is drift.
+    /// Smallest shift of the level that is not drift.
     shift: f64,
-    /// … and a trend that changes it by less over the load.
+    /// Smallest change over the load by a trend that is not drift.
     trend: f64,
-    /// Steady is what changes by no more than this over the load, down and up.
+    /// Largest change over the load of a steady series, down and up.
     margin: [f64; 2],
 }
 
-/// The machines that this was built on drift by 5 to 10 % within minutes.
+/// Limits for throughput. The machines used in development drift by 5 to 10 % within minutes.
 const OF_THROUGHPUT: Sensitivity = Sensitivity { bias: 0.01, shift: 0.15, trend: 0.083, margin: [-0.08, 0.08] };
 
-/// In less than twenty seconds a drift that comes and goes looks like a trend.
+/// Smallest trend that counts in a load of less than twenty seconds, where a temporary drift looks
+/// like a trend.
 const SHORT_TREND: f64 = 0.2;
 
-/// Bins of these.
+/// Bins in twenty seconds.
 const SHORT_BINS: usize = 200;
 
-/// Within less than five seconds chance alone moves it further.
+/// Limits for throughput of less than five seconds, in which chance alone changes it by more.
 const OF_SHORT_THROUGHPUT: Sensitivity = Sensitivity { shift: 0.25, trend: 0.25, ..OF_THROUGHPUT };
 
-/// Near saturation a drift of 10 % moves the latency by several times as much, and in an open loop a single stall is in the mean of
-/// its second many times over. A queue that grows does more than double; in a closed loop throughput shows the rest.
+/// Limits for latency. Near saturation a drift of 10 % changes latency by several times as much,
+/// and in an open loop a single stall counts many times in the mean of its second. A growing queue
+/// more than doubles latency. In a closed loop throughput shows the rest.
 const OF_LATENCY: Sensitivity = Sensitivity { bias: 0.05, shift: 1.0, trend: 0.5, margin: [-1.0 / 3.0, 0.5] };
 
 /// Bins of the shortest load whose mean has an interval.
 const INTERVAL_BINS: usize = (SHORTEST_S / BIN_S) as usize;
 
-/// A beginning that was better by less is not named.
+/// Smallest advantage of a beginning that is reported.
 const NAMED: f64 = 0.01;
 
-/// Less than this is not worth a cut, however narrow the interval.
+/// Smallest bias that is worth a cut, however narrow the interval.
 const SMALLEST_BIAS: f64 = 0.001;
 
-/// At most this share is cut off.
+/// Largest share that is cut off.
 const CUT: f64 = 1.0 / 3.0;
 
 /// The mean latency of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MeanLatency {
-    /// It begins, seconds since load start.
+    /// Begin of the stretch, seconds since load start.
     pub at_s: f64,
-    /// Of the operations that ended in it, seconds.
+    /// Mean latency of the operations that ended in the stretch, seconds.
     pub mean_s: f64,
 }
 
-/// The part of a load that is looked at.
+/// The analyzed part of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoadStretch<'a> {
-    /// The ramp is over, or a given warm-up; seconds since load start.
+    /// End of the ramp, or of a given warm-up; seconds since load start.
     pub from_s: f64,
-    /// The load ends, or the first fault begins.
+    /// End of the load, or begin of the first fault.
     pub until_s: f64,
     /// Whether a warm-up may be cut off.
     pub cuts: bool,
@@ -111,7 +123,7 @@ impl LoadStretch<'_> {
         self.outages.iter().any(|[begin_s, end_s]| from_s < *end_s && until_s > *begin_s)
     }
 
-    /// Observations of the stretch, and when each begins.
+    /// Returns the observations of the stretch, each with the time at which it begins.
     fn observed(&self, observations: impl IntoIterator<Item = (f64, f64)>, long_s: f64) -> ObservedSeries {
         let mut series = ObservedSeries::default();
         for (at_s, value) in observations {
@@ -135,28 +147,28 @@ struct ObservedSeries {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SeriesResult {
     beginning: Beginning,
-    /// `None`: it cannot be told.
+    /// Whether the series is steady; `None` if this cannot be determined.
     steady: Option<bool>,
-    /// Change of the logarithm, or as a share of the mean, in a second.
+    /// Change per second, of the logarithm or as a share of the mean.
     trend: Option<Trend>,
-    /// Bias of the mean that a warm-up may have left which is not over, as a share.
+    /// Bias of the mean that may be left because the warm-up is not over, as a share.
     remaining: Option<f64>,
 }
 
-/// How a series begins.
+/// Beginning of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Beginning {
     /// Observations cut off.
     cut: usize,
-    /// Observations that were better than the rest, and by how much, as a share.
+    /// Number of first observations that were better than the rest, and by how much, as a share.
     better: Option<(usize, f64)>,
     /// Bias of the mean by a worse beginning that was left in, as a share.
     tolerated: Option<f64>,
 }
 
 impl Beginning {
-    /// Decides on a cut that the rule asks for. The mean is worse by `bias` than without the beginning (better, if negative), and the beginning
-    /// is better than the rest by `better`.
+    /// Decides whether the cut that the rule proposes is made. The beginning worsens the mean by
+    /// `bias` (improves it, if negative), and is better than the rest by `better`.
     fn of(cut: usize, bias: f64, tolerance: f64, better: f64) -> Self {
         match bias {
             _ if cut == 0 => Self::default(),
@@ -169,11 +181,12 @@ impl Beginning {
     }
 }
 
-/// From when on a load is steady, and whether it is. Too short to tell: from its beginning. `latency` is by second and in order; where it is
-/// too short, throughput is judged alone.
+/// Returns the time from which a load is steady, and whether it is. A load that is too short to
+/// tell counts from its beginning. `latency` has one value per second, in order; if it is too
+/// short, throughput is judged alone.
 pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch: LoadStretch<'_>) -> Steady {
     let LoadStretch { from_s, until_s, cuts, .. } = stretch;
-    // Of a long load the bins are longer: there are as many of them as can be looked at.
+    // Long loads have longer bins, so that there are at most `MOST` of them.
     let longer = ((until_s - from_s) / BIN_S / MOST as f64).ceil().max(1.0);
     let bin_s = BIN_S * longer;
     let rates = timeline.ok_rates(from_s, until_s, bin_s);
@@ -199,7 +212,7 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch:
     };
     let cuts_s = [cut_s(&rates, Some(throughput)), cut_s(&seconds, times)];
     let measured_from_s = cuts_s.into_iter().flatten().fold(from_s, f64::max);
-    // What latency cuts off is not in the mean throughput either.
+    // If latency cuts off the beginning, the mean throughput has no tolerated bias.
     let pct = |share: Option<f64>, is_in: bool| share.filter(|_| is_in).map(|share| 100.0 * share);
     let better = |judged: Option<SeriesResult>| judged?.beginning.better;
     let faster = |of: &str, series: &ObservedSeries, (count, share): (usize, f64)| FasterStart {
@@ -220,7 +233,7 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch:
     }
 }
 
-/// Whether a load is steady, by what its series say of it, with its changes over so long.
+/// Combines the results of both series. The changes are those over `long_s` seconds.
 fn answered(throughput: SeriesResult, times: Option<SeriesResult>, long_s: f64) -> Steady {
     let series = [("throughput", Some(throughput), OF_THROUGHPUT), ("latency", times, OF_LATENCY)];
     let named = |answer: Option<bool>| {
@@ -253,7 +266,7 @@ fn answered(throughput: SeriesResult, times: Option<SeriesResult>, long_s: f64) 
     }
 }
 
-/// Means of neighbouring seconds, where there are more than can be looked at.
+/// Returns means of neighbouring seconds, if there are more seconds than can be analyzed.
 fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
     let of_each = seconds.len().div_ceil(MOST);
     if of_each <= 1 {
@@ -265,10 +278,11 @@ fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
     each.map(|seconds| MeanLatency { at_s: seconds[0].at_s, mean_s: mean_s(seconds) }).collect()
 }
 
-/// Of throughput in bins; `None` with too few.
+/// Judges throughput in bins. Returns `None` with too few bins.
 fn judged_rates(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     let rates = &series.values;
-    // Less than five seconds: the rule without batches, which is coarser but better than none.
+    // Loads of less than five seconds use the rule without batches, which is coarser but better
+    // than nothing.
     let long = rates.len() >= FEWEST * BATCH;
     let (batch, mut matters) = if long { (BATCH, OF_THROUGHPUT) } else { (1, OF_SHORT_THROUGHPUT) };
     if rates.len() < SHORT_BINS {
@@ -294,7 +308,8 @@ fn judged_rates(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
         let ratio = shift.before.max(shift.after) / shift.before.min(shift.after);
         shift.significant && ratio > 1.0 + matters.shift
     });
-    // Of few operations a bin may have none, and no logarithm: the trend is that of the rates, as a share of their mean.
+    // With few operations a bin may be empty and has no logarithm. So the trend is that of the
+    // rates, as a share of their mean.
     let level = mean(rest).filter(|level| *level > 0.0);
     let share = |level: f64| drawn_in(rates).into_iter().map(|rate| rate / level - 1.0).collect::<Vec<f64>>();
     let shares = level.map(share);
@@ -304,13 +319,15 @@ fn judged_rates(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     Some(SeriesResult { beginning, steady, trend, remaining })
 }
 
-/// Half of the width of the 95 % interval of the mean, as a share of it; `None` if the load is too short for one.
+/// Returns half of the width of the 95 % interval of the mean, as a share of the mean. Returns
+/// `None` if the load is too short for an interval.
 fn half_width(rates: &[f64]) -> Option<f64> {
     let [low, high] = mean_ci95(rates).filter(|_| rates.len() >= INTERVAL_BINS)?;
     Some((high - low) / (high + low)).filter(|half| half.is_finite())
 }
 
-/// Rise from the first third of what is kept to the last; `None` if it does not rise by more than chance.
+/// Returns the rise from the first third of the kept part to the last, or `None` if it does not
+/// rise by more than chance.
 fn still_rising(at_s: &[f64], shares: &[f64], cut: usize) -> Option<f64> {
     let kept = &shares[cut..];
     let third = kept.len() / 3;
@@ -318,15 +335,16 @@ fn still_rising(at_s: &[f64], shares: &[f64], cut: usize) -> Option<f64> {
     trend(&at_s[cut..], kept).filter(|trend| trend.ci95[0] > 0.0 && rise > 0.0).map(|_| rise)
 }
 
-/// The trend of what is kept. If it has one for sure, that of the whole says it better: a warm-up that a trend made is part of it.
+/// Returns the trend of the kept part. If this trend is certain, the trend of the whole series
+/// describes it better, because a warm-up that a trend caused is part of it.
 fn trend_of(at_s: &[f64], values: &[f64], kept: usize) -> Option<Trend> {
     let rest = trend(&at_s[kept..], &values[kept..])?;
     let whole = || trend(at_s, values).filter(|whole| whole.is_sure && whole.slope * rest.slope > 0.0);
     Some(if rest.is_sure { whole().unwrap_or(rest) } else { rest })
 }
 
-/// Whether a series is steady by its trend: what changes for sure, and by more than it may over all of its time, is not; what changes for sure
-/// by no more than the margin is; `None` in between.
+/// Whether a series is steady, by its trend: not if it certainly changes by more than the limit;
+/// yes if the change is certainly within the margin; `None` otherwise.
 fn answer(trend: Option<Trend>, series: &ObservedSeries, matters: Sensitivity) -> Option<bool> {
     let long_s = series.at_s.last().zip(series.at_s.first()).map_or(0.0, |(last_s, first_s)| last_s - first_s);
     let trend = trend?;
@@ -337,7 +355,7 @@ fn answer(trend: Option<Trend>, series: &ObservedSeries, matters: Sensitivity) -
     (down < low && high < up).then_some(true)
 }
 
-/// Of the logarithm of latency by second; `None` with too few.
+/// Judges the logarithm of latency by second. Returns `None` with too few seconds.
 fn judged_times(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     let logs = &series.values;
     if logs.len() < FEWEST {
@@ -351,7 +369,8 @@ fn judged_times(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     let kept = if late { 0 } else { beginning.cut };
     let rest = &logs[kept..];
     let shifted = level_shift(rest).filter(|shift| shift.significant).is_some_and(|shift| {
-        // Stalls come in bunches, and the median of a few seconds may be one. They do not raise the quicker seconds; a queue does.
+        // Stalls cluster, and the median of a few seconds may be a stall. Stalls do not raise the
+        // faster seconds; a queue does.
         let quick = |seconds: &[f64]| nearest_rank(seconds, 0.25).unwrap_or(0.0);
         (quick(&rest[shift.split..]) - quick(&rest[..shift.split])).abs() > (1.0 + OF_LATENCY.shift).ln()
     });
@@ -359,36 +378,38 @@ fn judged_times(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     let matters = Sensitivity { trend: (1.0 + OF_LATENCY.trend).ln(), ..OF_LATENCY };
     let steady = match trend {
         _ if shifted => Some(false),
-        // Less than 20 s have no trend.
+        // Loads of less than 20 s have no trend.
         None => Some(true),
         trend => answer(trend, series, matters),
     };
     Some(SeriesResult { beginning, steady, trend, remaining: None })
 }
 
-/// Observations far off the median, brought nearer to it.
+/// Limits observations that are far from the median.
 fn drawn_in(observations: &[f64]) -> Vec<f64> {
     let Some(middle) = median(observations) else { return Vec::new() };
     let off: Vec<f64> = observations.iter().map(|value| (value - middle).abs()).collect();
     let within = median(&off).unwrap_or(0.0) * DRAWN_IN;
-    // Where more than half are the same, what is far off cannot be told from what is.
+    // If more than half of the observations are equal, outliers cannot be told from the rest.
     if within <= 0.0 {
         return observations.to_vec();
     }
     observations.iter().map(|value| value.clamp(middle - within, middle + within)).collect()
 }
 
-/// How many observations the rule cuts off the front, at most this share of them, and whether it would rather cut off more.
+/// Returns the number of observations that the rule cuts off the front, limited to the share
+/// `most`, and whether the rule would cut off more.
 fn truncation(observations: &[f64], most: f64) -> (usize, bool) {
     let errors = squared_errors(observations);
     let smallest = |upto: usize| (0..upto).min_by(|&a, &b| errors[a].total_cmp(&errors[b])).unwrap_or(0);
     let bound = (observations.len() as f64 * most) as usize;
-    // The last few are left out: a handful of equal values has no spread at all, and says nothing.
+    // The last few are left out: a handful of equal values has no spread and proves nothing.
     let anywhere = smallest(observations.len().saturating_sub(BATCH - 1).max(bound + 1));
     (smallest(bound + 1), anywhere > bound)
 }
 
-/// Squared standard error of the mean of `observations[cut..]`, for each cut; from the end, so that it takes one pass.
+/// Returns the squared standard error of the mean of `observations[cut..]` for each cut. Works from
+/// the end, so that one pass is enough.
 fn squared_errors(observations: &[f64]) -> Vec<f64> {
     let mut errors = vec![f64::INFINITY; observations.len()];
     let (mut mean, mut squares) = (0.0, 0.0);
@@ -410,7 +431,8 @@ mod tests {
     use super::*;
     use crate::synthetic::{autoregressive, normal};
 
-    /// A timeline of 10 ms slots whose rate at each moment is `rate`, with up to `noise` (relative) on each slot.
+    /// A timeline of 10 ms slots with the rate `rate` at each moment, and up to `noise` (relative)
+    /// on each slot.
     fn timeline(length_s: f64, noise: f64, rate: impl Fn(f64) -> f64) -> Timeline {
         let mut random = fastrand::Rng::with_seed(7);
         let slots = (length_s * 100.0) as usize;
@@ -459,7 +481,7 @@ mod tests {
             let average = mean(&series).unwrap();
             let batches: Vec<f64> = series.chunks_exact(BATCH).filter_map(mean).map(|value| value / average).collect();
             for (found, known) in squared_errors(&batches).iter().zip(numbers("errors")) {
-                // It computes in single precision.
+                // The reference computes in single precision.
                 assert!((found * 1e6 / known - 1.0).abs() < 1e-3, "{}: {found} and not {known}", case["name"]);
             }
             assert_eq!((truncation(&batches, 0.5).0 * BATCH) as u64, case["cut"].as_u64().unwrap(), "{}", case["name"]);
@@ -540,8 +562,9 @@ mod tests {
         assert_ne!(throughput_alone(&timeline(2.0, 0.3, |_| 9_000.0), 0.0, 2.0).1, Some(false));
     }
 
-    /// Throughput and latency of a load that is as steady as a shared machine lets it be: autocorrelated noise, a stall of 60 to
-    /// 80 ms every few seconds, a drift that comes and goes within 40 s.
+    /// Throughput and latency of a load that is as steady as a shared machine allows:
+    /// autocorrelated noise, a stall of 60 to 80 ms every few seconds, and a drift that comes and
+    /// goes within 40 s.
     fn restless(random: &mut fastrand::Rng, length_s: usize, phi: f64, drift: f64) -> (Vec<f64>, Vec<MeanLatency>) {
         let bins = length_s * 10;
         let phase = random.f64();
@@ -553,7 +576,8 @@ mod tests {
                 *rate *= 1.0 - (0.6 + 0.2 * random.f64());
             }
         }
-        // An open loop at two thirds of the capacity: latency follows the drift threefold, and a stall holds up what comes in it.
+        // An open loop at two thirds of the capacity: latency follows the drift threefold, and a
+        // stall delays the operations that arrive during it.
         let second = |(at, rates): (usize, &[f64])| {
             let stalled = rates.iter().filter(|rate| **rate < 12_000.0).count() as f64;
             let usual = 0.0005 * (3.0 * (1.0 - drifted(at * 10)) + 0.15 * normal(random)).exp();
@@ -563,7 +587,7 @@ mod tests {
         (rates, latency)
     }
 
-    /// How often such loads are called unsteady, and how much of them is cut off on average.
+    /// Returns the share of such loads that are called unsteady, and the mean part that is cut off.
     fn false_alarms(length_s: usize, phi: f64, drift: f64) -> (f64, f64) {
         let mut random = fastrand::Rng::with_seed(1);
         let (mut alarms, mut cut) = (0, 0.0);
@@ -579,7 +603,8 @@ mod tests {
         (f64::from(alarms) / 40.0, cut / 40.0)
     }
 
-    /// `no_steady_state` may be wrong in 3 %, and 5 % where each bin is much like the last; 40 series each.
+    /// `no_steady_state` may be wrong in 3 %, and in 5 % if each bin resembles the last; 40 series
+    /// each.
     #[test]
     fn it_seldom_cries_wolf() {
         for (length_s, phi, drift) in [(3, 0.5, 0.05), (10, 0.5, 0.1), (10, 0.9, 0.05), (30, 0.5, 0.05), (60, 0.9, 0.1)]
@@ -593,7 +618,8 @@ mod tests {
         }
     }
 
-    /// … and of the same loads with a fifth less from four fifths on, nine of ten are caught.
+    /// Counterpart: nine of ten of the same loads are caught if they lose a fifth from four fifths
+    /// on.
     #[test]
     fn it_does_cry_at_the_wolf() {
         let mut random = fastrand::Rng::with_seed(2);
@@ -609,7 +635,8 @@ mod tests {
         }
     }
 
-    /// Of loads that decline evenly, how many are called unsteady: with a warm-up to be found, and with a given one.
+    /// Returns the share of evenly declining loads that are called unsteady: with a warm-up to be
+    /// found, and with a given warm-up.
     fn declining(decline: f64, length_s: usize, noise: f64, phi: f64) -> [f64; 2] {
         let mut random = fastrand::Rng::with_seed(3);
         let mut called = [0, 0];
@@ -672,7 +699,7 @@ mod tests {
     #[test]
     fn a_good_beginning_is_no_warm_up() {
         let mut random = fastrand::Rng::with_seed(4);
-        // Credits for two and a half seconds.
+        // CPU credits for two and a half seconds.
         let credits = |at_s: f64| if at_s < 2.5 { 1.09 } else { 1.0 };
         let found = judged_rates(&noisy(&mut random, 20, credits), true).unwrap();
         let (until, share) = found.beginning.better.unwrap();

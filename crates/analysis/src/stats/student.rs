@@ -1,32 +1,34 @@
 //! Student's t: its quantiles, for intervals and tests of means, and the power of its test.
 //!
-//! **Power**: Power of a t test: how often it shows a true difference.
+//! **Power**: the chance that a t test shows a true difference.
 //!
-//! With the true difference λ standard errors away, the test statistic is (Z + λ) / V, Z normal and V² = χ²/ν independent of
-//! it: Student's noncentral t (N. L. Johnson and B. L. Welch, "Applications of the non-central t-distribution", Biometrika 31,
-//! 1940). It is beyond ±c exactly where V < |Z + λ| / c, so the power is one integral over Z.
+//! If the true difference is λ standard errors, the test statistic is (Z + λ) / V, with Z normal
+//! and V² = χ²/ν independent of Z: Student's noncentral t (N. L. Johnson and B. L. Welch,
+//! "Applications of the non-central t-distribution", Biometrika 31, 1940). It is beyond ±c exactly
+//! if V < |Z + λ| / c, so the power is one integral over Z.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::gamma_lr;
 
-/// The quantile `share` with so many degrees of freedom, which need not be whole; `None` unless there are any.
+/// Returns the quantile `share` for these degrees of freedom, which need not be whole. Returns
+/// `None` unless they are positive.
 pub(crate) fn quantile_of_t(share: f64, freedom: f64) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom).ok().map(|student| student.inverse_cdf(share))
 }
 
-/// Beyond so many standard deviations a normal variable contributes nothing to the sixth digit.
+/// Standard deviations beyond which a normal variable contributes nothing to the sixth digit.
 const REACH: f64 = 7.0;
 /// Steps of Simpson's rule.
 const STEPS: usize = 280;
-/// Steps of the search for a root, which takes about ten.
+/// Most steps of the search for a root, which takes about ten.
 const ROOT_STEPS: usize = 100;
 /// Relative precision of a root.
 const ROOT_PRECISION: f64 = 1e-13;
 
-/// Chance that the statistic is beyond ±`critical` if the true difference is `shift` standard errors, with `freedom`
-/// degrees of freedom.
+/// Chance that the statistic is beyond ±`critical` if the true difference is `shift` standard
+/// errors, with `freedom` degrees of freedom.
 pub(crate) fn power(shift: f64, critical: f64, freedom: f64) -> f64 {
     let step = 2.0 * REACH / STEPS as f64;
     let at = |index: usize| {
@@ -36,12 +38,13 @@ pub(crate) fn power(shift: f64, critical: f64, freedom: f64) -> f64 {
     };
     let weighted = |index: usize| at(index) * if index % 2 == 1 { 4.0 } else { 2.0 };
     let inner: f64 = (1..STEPS).map(weighted).sum();
-    // What the normal variable has beyond the reach, at the value of the ends.
+    // The rest of the normal variable, beyond the reach, with the value at the ends.
     let beyond = erfc(REACH / std::f64::consts::SQRT_2);
     ((at(0) + inner + at(STEPS)) * step / 3.0 + beyond).min(1.0)
 }
 
-/// The true difference, in standard errors, that has this power; `None` where no finite one is found.
+/// Returns the true difference, in standard errors, that has this power, or `None` if no finite one
+/// is found.
 pub(crate) fn shift_for(wanted: f64, critical: f64, freedom: f64) -> Option<f64> {
     if !critical.is_finite() {
         return None;
@@ -49,13 +52,13 @@ pub(crate) fn shift_for(wanted: f64, critical: f64, freedom: f64) -> Option<f64>
     root(critical, |shift| power(shift, critical, freedom) - wanted)
 }
 
-/// The value that a χ² variable stays below with the chance `share`.
+/// Returns the value below which a χ² variable stays with the chance `share`.
 pub(crate) fn chi_squared_quantile(share: f64, freedom: f64) -> Option<f64> {
     root(freedom, |value| chi_squared(value, freedom) - share)
 }
 
-/// The chance of a ratio of two estimates of one variance that is larger than this, by their degrees of freedom (R. A. Fisher 1924; by the
-/// regularised incomplete beta function).
+/// Returns the chance of a larger ratio of two estimates of one variance, with these degrees of
+/// freedom (R. A. Fisher 1924; by the regularised incomplete beta function).
 pub(crate) fn chance_of_f(ratio: f64, above: f64, below: f64) -> f64 {
     if ratio > 0.0 {
         beta_reg(below / 2.0, above / 2.0, (below / (below + above * ratio)).clamp(0.0, 1.0))
@@ -93,7 +96,7 @@ pub(crate) fn root(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
         root = next;
         let value = rising(root);
         let is_low = value < 0.0;
-        // The end that stays a second time counts half, so that it moves as well.
+        // An end that stays a second time counts half, so that it moves as well.
         let stays = if moved_low == Some(is_low) { 0.5 } else { 1.0 };
         if is_low {
             (low, at_low, at_high) = (root, value, at_high * stays);
@@ -125,7 +128,7 @@ mod tests {
         }
     }
 
-    /// From tables: of t as the root, and of F at 5 and 25 %.
+    /// Values from tables: t as the root, and F at 5 and 25 %.
     #[test]
     fn chances_of_f_are_those_of_tables() {
         for (ratio, above, below, chance) in

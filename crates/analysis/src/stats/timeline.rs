@@ -1,17 +1,20 @@
-//! What ended when, as counts in equal slots with their running sums, so that the count of any stretch of time costs two look-
-//! ups.
+//! Timeline of ended operations: counts in equal slots with their running sums, so that the count
+//! of any stretch of time takes two look-ups.
 //!
-//! Of a long load most is recorded in wide slots, and what matters also in narrow ones. Then a slot here is a narrow one, and what a wide
-//! slot holds is taken to be spread evenly over it: it was recorded so because nothing happened in it.
+//! A long load is recorded in wide slots, and its important parts also in narrow ones. A slot of
+//! the timeline is then a narrow slot, and operations of a wide slot are taken to be spread evenly
+//! over it: only uneventful times are recorded in wide slots alone.
 
 use std::rc::Rc;
 
 use record::rows::OutcomeSlot;
 
-/// Slots beyond this are a broken file and not a long load: `outcomes.csv` stays at about a million rows.
+/// Largest number of slots. More mean a broken file and not a long load: `outcomes.csv` stays at
+/// about a million rows.
 const MOST_SLOTS: usize = 4_000_000;
 
-/// Slots that a load may still have had after the last in which anything ended: as many as it ever has.
+/// Slots that a load may have after the last slot in which an operation ended: as many as a load
+/// ever has.
 const SLOTS_AFTER: usize = 250_000;
 
 /// Counts per slot since load start.
@@ -22,9 +25,9 @@ pub(crate) struct Timeline {
     failed: CumulativeCounts,
     wrong: CumulativeCounts,
     timeouts: CumulativeCounts,
-    /// The same in the wide slots alone, if some were recorded in narrow ones.
+    /// The timeline in wide slots alone, if a part was recorded in narrow slots.
     whole: Option<Box<Timeline>>,
-    /// How far times of one who recorded may be off, seconds.
+    /// Largest error of a recording process's times, seconds.
     clock_error_s: f64,
 }
 
@@ -32,23 +35,24 @@ pub(crate) struct Timeline {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CumulativeCounts {
     sums: Vec<u64>,
-    /// `None`: each cell is a slot.
+    /// Cells of several slots; `None` if each cell is one slot.
     cells: Option<Rc<Cells>>,
 }
 
-/// Where cells of several lengths begin.
+/// Boundaries of cells of several lengths.
 #[derive(Debug, PartialEq)]
 struct Cells {
-    /// The first slot of each cell, and behind the last its end.
+    /// The first slot of each cell, followed by the end of the last cell.
     starts: Vec<u32>,
-    /// The cell in which each wide slot begins, to be found without a search.
+    /// The cell in which each wide slot begins, as an index for fast look-up.
     first: Vec<u32>,
-    /// Slots of a wide one.
+    /// Length of a wide slot, in slots.
     wide: usize,
 }
 
 impl Cells {
-    /// The cell that a slot is in; the number of cells for one behind them all.
+    /// Returns the cell that contains a slot, or the number of cells for a slot beyond the last
+    /// cell.
     fn of(&self, slot: usize) -> usize {
         let number = slot / self.wide;
         let Some(&first) = self.first.get(number) else { return self.starts.len() - 1 };
@@ -72,7 +76,7 @@ impl CumulativeCounts {
         Self { sums, cells: None }
     }
 
-    /// How many before this slot.
+    /// Returns the count before this slot.
     fn before(&self, slot: usize) -> u64 {
         let last = self.sums.len() - 1;
         let Some(cells) = &self.cells else { return self.sums[slot.min(last)] };
@@ -85,7 +89,7 @@ impl CumulativeCounts {
         self.sums[cell] + (held * (slot - start) as u64).div_ceil((end - start) as u64)
     }
 
-    /// The slot of an operation by its number, of which this cell holds the first.
+    /// Returns the slot of the operation with this number, which lies in this cell.
     fn slot_in(&self, cell: usize, number: u64) -> usize {
         let Some(cells) = &self.cells else { return cell };
         let held = (self.sums[cell + 1] - self.sums[cell]).max(1);
@@ -93,12 +97,12 @@ impl CumulativeCounts {
         cells.start(cell) + ((number - self.sums[cell]) * length / held) as usize
     }
 
-    /// How many in slots `from..until`; slots beyond the end hold nothing.
+    /// Returns the count in slots `from..until`. Slots beyond the end are empty.
     pub(crate) fn between(&self, from: usize, until: usize) -> u64 {
         self.before(until).saturating_sub(self.before(from))
     }
 
-    /// The first slot in `from..until` that holds anything.
+    /// Returns the first slot in `from..until` that is not empty.
     pub(crate) fn first_in(&self, from: usize, until: usize) -> Option<usize> {
         let before = self.before(from);
         let first = match &self.cells {
@@ -110,7 +114,7 @@ impl CumulativeCounts {
         (found < until).then_some(found)
     }
 
-    /// The last slot in `from..until` that holds anything.
+    /// Returns the last slot in `from..until` that is not empty.
     pub(crate) fn last_in(&self, from: usize, until: usize) -> Option<usize> {
         let total = self.before(until);
         if total <= self.before(from) {
@@ -120,7 +124,8 @@ impl CumulativeCounts {
         Some(self.slot_in(cell, total - 1))
     }
 
-    /// Stretches of slots in `from..until` without anything. A wide slot that holds something holds no such stretch.
+    /// Returns the stretches of empty slots in `from..until`. A wide slot that is not empty
+    /// contains no such stretch.
     pub(crate) fn silences(&self, from: usize, until: usize) -> impl Iterator<Item = [usize; 2]> {
         let mut next = from;
         std::iter::from_fn(move || {
@@ -140,7 +145,7 @@ impl CumulativeCounts {
         })
     }
 
-    /// Where the wide slot ends that this one lies in, if that holds anything.
+    /// Returns the end of the wide slot that contains this slot, if the wide slot is not empty.
     fn end_of_wide(&self, slot: usize) -> Option<usize> {
         let cells = self.cells.as_ref()?;
         let cell = cells.of(slot);
@@ -151,7 +156,7 @@ impl CumulativeCounts {
 }
 
 impl Timeline {
-    /// The timeline of a trial's `outcomes.csv`; `None` without rows.
+    /// Builds the timeline of a trial's `outcomes.csv`. Returns `None` without rows.
     pub fn of(slots: &[OutcomeSlot]) -> Option<Self> {
         let slot_s = slots.first().map(|slot| slot.slot_s).filter(|&slot_s| slot_s > 0.0 && slot_s.is_finite())?;
         let index = |slot: &OutcomeSlot| {
@@ -170,8 +175,9 @@ impl Timeline {
         Some(Self { slot_s, ok, failed, wrong, timeouts, whole: None, clock_error_s: 0.0 })
     }
 
-    /// The timeline of `outcomes.csv` and the narrower slots of `outcomes-fine.csv`. A wide slot is replaced by narrow ones where these
-    /// hold as much as it does; so what a crash or a full disk kept from being written narrow is still there wide.
+    /// Builds the timeline from `outcomes.csv` and the narrower slots of `outcomes-fine.csv`.
+    /// Narrow slots replace a wide slot if their counts add up to its counts. So if a crash or a
+    /// full disk prevented narrow slots from being written, the wide slot is kept.
     pub fn refined(wide: &[OutcomeSlot], narrow: &[OutcomeSlot]) -> Option<Self> {
         let whole = Self::of(wide)?;
         let narrowest_s = narrow.iter().map(|slot| slot.slot_s).filter(|slot_s| *slot_s > 0.0).min_by(f64::total_cmp);
@@ -209,48 +215,50 @@ impl Timeline {
         Some(Self { slot_s, ok, failed, wrong, timeouts, whole: Some(Box::new(whole)), clock_error_s: 0.0 })
     }
 
-    /// The same, recorded by several whose clocks may each be off by so much.
+    /// Sets the clock error: the timeline was recorded by several processes, whose clocks may each
+    /// be off by this much.
     pub fn with_clock_error(self, clock_error_s: f64) -> Self {
         let whole = self.whole.map(|whole| Box::new(whole.with_clock_error(clock_error_s)));
         Self { clock_error_s, whole, ..self }
     }
 
-    /// How far the time of an operation may be off, seconds; 0 where all were timed by one clock.
+    /// Returns the largest error of an operation's time, seconds; 0 if one clock timed all
+    /// operations.
     pub fn clock_error_s(&self) -> f64 {
         self.clock_error_s
     }
 
-    /// By how many slots a silence of all may have been shorter than it was recorded: where none had a success for so long on its own
-    /// clock, that of one may have begun an error later, and that of another ended an error earlier.
+    /// Returns the slots by which a common silence may be shorter than recorded. The silence of one
+    /// process may have begun an error later, and that of another may have ended an error earlier.
     pub fn unsure(&self) -> usize {
         (2.0 * self.clock_error_s / self.slot_s - 1e-6).ceil().clamp(0.0, MOST_SLOTS as f64) as usize
     }
 
-    /// The same in wide slots alone, for looking at hours at a time; `None` if all were recorded alike.
+    /// Returns the timeline in wide slots alone, for analyses of hours; `None` if there are no
+    /// narrow slots.
     pub fn whole(&self) -> Option<&Self> {
         self.whole.as_deref()
     }
 
-    /// Length of a slot, seconds.
     pub fn slot_s(&self) -> f64 {
         self.slot_s
     }
 
-    /// Slots up to the last in which anything ended.
+    /// Returns the number of slots up to the last in which an operation ended.
     pub fn slots(&self) -> usize {
         let last = self.ok.cells.as_ref().and_then(|cells| cells.starts.last());
         last.map_or(self.ok.sums.len() - 1, |end| *end as usize)
     }
 
-    /// The slot that begins at or before `at_s`. However late that is said to be, whoever walks up to it comes to an end: nothing is
-    /// counted so far beyond the last slot.
+    /// Returns the slot that begins at or before `at_s`. The result is limited, so that loops up to
+    /// it end: no operation is counted so far beyond the last slot.
     pub fn slot_of(&self, at_s: f64) -> usize {
         // Slots begin at multiples that a decimal fraction only approximates.
         let slot = (at_s.max(0.0) / self.slot_s + 1e-6).floor() as usize;
         slot.min(self.slots() + SLOTS_AFTER)
     }
 
-    /// When a slot begins, seconds since load start.
+    /// Returns the time at which a slot begins, seconds since load start.
     pub fn at_s(&self, slot: usize) -> f64 {
         slot as f64 * self.slot_s
     }
@@ -275,13 +283,14 @@ impl Timeline {
         &self.timeouts
     }
 
-    /// `ok` per second between two times, to the slot; `None` if that is less than a slot.
+    /// Returns `ok` per second between two times, to the slot. Returns `None` if less than a slot
+    /// lies between them.
     pub fn ok_per_s(&self, from_s: f64, until_s: f64) -> Option<f64> {
         let (from, until) = (self.slot_of(from_s), self.slot_of(until_s));
         (until > from).then(|| self.ok.between(from, until) as f64 / ((until - from) as f64 * self.slot_s))
     }
 
-    /// `ok` per second in consecutive whole windows of (about) `window_s` between two times.
+    /// Returns `ok` per second in consecutive whole windows of about `window_s` between two times.
     pub fn ok_rates(&self, from_s: f64, until_s: f64, window_s: f64) -> Vec<f64> {
         let (from, until) = (self.slot_of(from_s), self.slot_of(until_s));
         let window = ((window_s / self.slot_s).round() as usize).max(1);
@@ -294,16 +303,17 @@ impl Timeline {
     }
 }
 
-/// Counts that are kept of each slot.
+/// Number of counts per slot.
 const KINDS: usize = 4;
 
-/// `ok`, `failed` with `timeout`, `wrong`, and `timeout` alone.
+/// Returns the counts of a slot: `ok`; `failed` and `timeout` together; `wrong`; and `timeout`
+/// alone.
 fn kinds(slot: &OutcomeSlot) -> [u64; KINDS] {
     let [ok, failed, timeout, wrong] = [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
     [ok, failed + timeout, wrong, timeout]
 }
 
-/// Cells as they are put together.
+/// Builder of cells.
 struct CellBuilder {
     wide: usize,
     starts: Vec<u32>,
@@ -312,7 +322,8 @@ struct CellBuilder {
 }
 
 impl CellBuilder {
-    /// Adds a wide slot that holds so much, or the narrow `rows` in it (first slot, slots, counts) if they hold as much.
+    /// Adds a wide slot with the counts `held`, or the narrow `rows` in it (first slot, slots,
+    /// counts) if these add up to the same counts.
     fn add(&mut self, [begin, end]: [usize; 2], held: [u64; KINDS], rows: &[(usize, usize, [u64; KINDS])]) {
         self.first.push(self.starts.len() as u32);
         let sum = |kind: usize| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>();
@@ -404,7 +415,7 @@ mod tests {
         assert_eq!(timeline.slot_of(200.0), 200_000, "the longest load of 1 ms slots");
     }
 
-    /// Wide slots of 100 ms with ten operations each, but for those that `holds` says something else of.
+    /// Wide slots of 100 ms with ten operations each, except where `holds` returns other counts.
     fn wide(count: u32, holds: impl Fn(u32) -> (u32, u32)) -> Vec<OutcomeSlot> {
         let row = |number: u32| {
             let (ok, failed) = holds(number);
@@ -413,7 +424,7 @@ mod tests {
         (0..count).map(row).filter(|row| row.ok + row.failed > 0).collect()
     }
 
-    /// A second's narrow slots say to the millisecond what the wide ones around it do not.
+    /// Narrow slots of one second show times to the millisecond; the wide slots around them do not.
     #[test]
     fn narrow_slots_refine_wide_ones() {
         let wide = wide(40, |number| if number == 21 { (3, 2) } else { (10, 0) });
@@ -425,13 +436,13 @@ mod tests {
         assert_eq!(timeline.failed().last_in(0, 4_000), Some(2_107));
         let silences: Vec<_> = timeline.ok().silences(0, 4_000).collect();
         assert_eq!(silences, [[2_001, 2_103], [2_104, 2_299]], "none is made up within a wide slot");
-        // Within a wide one, evenly.
+        // Operations are spread evenly within a wide slot.
         assert_eq!(timeline.ok().between(1_000, 1_050), 5);
         assert_eq!(timeline.ok().first_in(1_051, 4_000), Some(1_060));
         assert_eq!(timeline.ok_rates(0.0, 4.0, 0.1).iter().sum::<f64>().round(), 3_930.0);
     }
 
-    /// A crash may have kept a part of the narrow ones from the disk.
+    /// A crash may have prevented some narrow slots from being written.
     #[test]
     fn narrow_slots_that_hold_less_than_the_wide_one_are_not_believed() {
         let wide = wide(40, |_| (10, 0));

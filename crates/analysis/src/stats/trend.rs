@@ -1,44 +1,45 @@
-//! The trend of a series over its time, and how sure it is.
+//! Trend of a series over time, with its certainty.
 //!
-//! The series is cut into ten batches, as everywhere (see [`super::outage`]), and the slope is the median of those between each two of them
-//! (P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American Statistical Association 63,
-//! 1968), which a warm-up or a stall in one of ten does not move. Sen's interval is that of the ranks of these 45 slopes: from the 12th to
-//! the 34th, for ten independent batches 95.3 %, from the 9th to the 37th 99.1 %, from the 13th to the 33rd 92.8 %, which is the narrowest of
-//! at least 90 %. Batches that are not long beside the resemblance of neighbours are not independent:
-//! of `b` observations with the time of correlation `t` neighbouring means are alike by about `t / b`, and the interval is as many times
-//! wider as the standard error of their mean is.
+//! The series is cut into ten batches (as in [`super::sectioning`]), and the slope is the median of
+//! the slopes between each two batches (P. K. Sen, "Estimates of the regression coefficient based
+//! on Kendall's tau", Journal of the American Statistical Association 63, 1968). A warm-up or a
+//! stall in one batch of ten does not move it. Sen's interval is given by the ranks of these 45
+//! slopes: for ten independent batches, ranks 12 to 34 give 95.3 %, ranks 9 to 37 give 99.1 %, and
+//! ranks 13 to 33 give 92.8 %, the narrowest of at least 90 %. Batches are not independent if they
+//! are short relative to the correlation time: with `b` observations per batch and the correlation
+//! time `t`, neighbouring means are correlated by about `t / b`. The interval is widened by the
+//! factor by which the standard error of the mean grows.
 
 use super::effective_samples::{MOST, gathered, inflation};
 use super::quantiles::{mean, median};
 
-/// Batches.
 const BATCHES: usize = 10;
 
-/// Ranks of the interval's ends among the sorted slopes, from 0.
+/// Ranks of the 95 % interval's ends among the sorted slopes, from 0.
 const RANKS: [usize; 2] = [11, 33];
 
-/// Those of the interval of 99 %.
+/// Ranks of the 99 % interval's ends.
 const SURE_RANKS: [usize; 2] = [8, 36];
 
-/// Ends of the interval of 90 %, by which two one-sided tests at 5 % decide.
+/// Ranks of the 90 % interval's ends, by which two one-sided tests at 5 % decide.
 const EQUIVALENCE_RANKS: [usize; 2] = [12, 32];
 
 /// Fewest observations in a batch.
 const FEWEST: usize = 2;
 
-/// What a series changes by in a unit of time.
+/// Change of a series per unit of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Trend {
     pub slope: f64,
-    /// 95 % interval of it.
+    /// 95 % interval of the slope.
     pub ci95: [f64; 2],
-    /// 90 % interval of it.
+    /// 90 % interval of the slope.
     pub ci90: [f64; 2],
-    /// Whether that of 99 % excludes 0.
+    /// Whether the 99 % interval excludes 0.
     pub is_sure: bool,
 }
 
-/// The trend of observations in time order; `None` if they are too few.
+/// Returns the trend of observations in time order, or `None` if there are too few.
 pub(crate) fn trend(times: &[f64], values: &[f64]) -> Option<Trend> {
     let count = times.len().min(values.len());
     if count < BATCHES * FEWEST {
@@ -57,7 +58,8 @@ pub(crate) fn trend(times: &[f64], values: &[f64]) -> Option<Trend> {
     let gathered = gathered(&rest, MOST);
     let rest = gathered.as_deref().unwrap_or(&rest);
     let alike = ((inflation(rest) - 1.0) / 2.0 / (rest.len() / BATCHES) as f64).min(1.0);
-    // The square root of 1 + 2 t / b, and half of it more: in a short series resemblance is taken for less than it is.
+    // The square root of 1 + 2 t / b, and half as much again: a short series underestimates its
+    // correlation.
     let wider = 1.0 + 1.5 * alike;
     let ends = |ranks: [usize; 2]| ranks.map(|rank| slope + wider * (slopes[rank] - slope));
     let [low, high] = ends(SURE_RANKS);
@@ -73,7 +75,8 @@ mod tests {
         (0..count).map(|at| at as f64 * 0.1).collect()
     }
 
-    /// How often the interval holds the slope, of 100 series, and how often it is sure that there is one.
+    /// Returns how many of 100 intervals contain the slope, and how many are certain that there is
+    /// a slope.
     fn coverage(count: usize, noise: f64, phi: f64, slope: f64) -> (f64, f64) {
         let mut random = fastrand::Rng::with_seed(1);
         let times = times(count);
@@ -96,7 +99,7 @@ mod tests {
             let (held, sure) = coverage(count, noise, phi, slope);
             println!("{count} of noise {noise}, φ = {phi}: {held} held, {sure} sure");
             assert!(slope != 0.0 || sure <= 0.05, "{count} of noise {noise}, φ = {phi}: {sure} sure of nothing");
-            // Of 100 series a share of 0.95 has a standard error of 0.022.
+            // A share of 0.95 of 100 series has a standard error of 0.022.
             assert!(held >= 0.88, "{count} of noise {noise}, φ = {phi}: {held}");
         }
     }

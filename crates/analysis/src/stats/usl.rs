@@ -1,42 +1,45 @@
-//! The Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`, fitted to throughput (Gunther, Guerrilla Capacity
-//! Planning, 2007, chapters 4 and 5).
+//! The Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`, fitted to throughput
+//! (Gunther, Guerrilla Capacity Planning, 2007, chapters 4 and 5).
 //!
-//! Fitted in the form `X(N) = N / (a + b(N − 1) + cN(N − 1))` with `λ = 1/a`, `σ = b/a`, `κ = c/a`: the same curves, so the same least
-//! squares, but without the product of parameters that makes the usual form turn slowly. The method is Levenberg and Marquardt's
-//! (Marquardt, An algorithm for least-squares estimation of nonlinear parameters, 1963), started at the linear fit of `N / X`, which
-//! is what Gunther's spreadsheet does. `b, c >= 0` is kept by fitting again with one or both at 0 where the free fit breaks it: the least
-//! squares under the bounds are the best of those that obey them.
+//! The fitted form is `X(N) = N / (a + b(N − 1) + cN(N − 1))` with `λ = 1/a`, `σ = b/a`, `κ = c/a`.
+//! It has the same curves and so the same least squares, but not the product of parameters that
+//! makes the usual form converge slowly. The method is Levenberg and Marquardt's (Marquardt, An
+//! algorithm for least-squares estimation of nonlinear parameters, 1963), started at the linear fit
+//! of `N / X`, as in Gunther's spreadsheet. If the free fit violates `b, c >= 0`, it is repeated
+//! with one or both at 0: the least squares under the bounds are the best of the fits that obey
+//! them.
 //!
-//! Repeats differ by about the same share of the mean at each load, so squares are weighed by the inverse of the squared mean: else
-//! only the highest loads would count. The mean is that of a first fit, because weights by the observed one favour what is low by
-//! chance (R. J. Carroll and D. Ruppert, "Transformation and Weighting in Regression", 1988, section 2.1).
+//! Repeats differ by about the same share of the mean at each load, so squares are weighted by the
+//! inverse of the squared mean; otherwise only the highest loads would count. The mean is that of a
+//! first fit, because weights by the observed mean favour values that are low by chance (R. J.
+//! Carroll and D. Ruppert, "Transformation and Weighting in Regression", 1988, section 2.1).
 //!
-//! **Lack of fit**: what the means are off the law, beside what repeats are off their means (the pure error), is an F ratio if the law is
-//! true (N. R. Draper and H. Smith, "Applied Regression Analysis", 1998, section 2.1). A law that does not pass, or that no repeats can
-//! test, has no parameters: any curve has a best fit, and its intervals are as narrow as a true one's.
+//! **Lack of fit**: the deviation of the means from the law, relative to the deviation of repeats
+//! from their means (the pure error), is an F ratio if the law is true (N. R. Draper and H. Smith,
+//! "Applied Regression Analysis", 1998, section 2.1). A law that fails this test, or cannot be
+//! tested without repeats, has no parameters: any curve has a best fit, with intervals as narrow as
+//! those of a true law.
 
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
 use super::curve::{LoadCurve, LoadMean};
 use super::quantiles::mean;
 
-/// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
+/// Fewest different loads of a curve: one more than the law has parameters, so that the fit can be
+/// wrong.
 pub(crate) const LEAST_LOADS: usize = 4;
 
-/// Chance of so large a lack of fit from which on it is none.
+/// Largest p-value at which the lack of fit rejects the law.
 const CHANCE: f64 = 0.05;
 
-/// Steps after which a fit is as good as it gets.
+/// Largest number of steps of a fit.
 const STEPS: usize = 200;
 
-/// A fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FittedLaw {
-    /// Throughput of one.
+    /// Throughput at load 1.
     pub lambda: f64,
-    /// Contention.
     pub sigma: f64,
-    /// Coherency.
     pub kappa: f64,
 }
 
@@ -48,19 +51,20 @@ pub(crate) struct TestedLaw {
     pub p: f64,
 }
 
-/// Why a curve has no law.
+/// Reason why a curve has no law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NoLaw {
-    /// It has too few loads, or no throughput, or the law explains no more than a level line.
+    /// The curve has too few loads or no throughput, or the law explains no more than a level line.
     NoFit,
-    /// No load was repeated, or too few: nothing tells a lack of fit from noise.
+    /// Too few loads were repeated to tell a lack of fit from noise.
     Untested,
-    /// It does not follow the law; chance would show so much in this share of curves that do.
+    /// The curve does not follow the law. Holds the p-value: the share of curves with the law that
+    /// would deviate as much by chance.
     LackOfFit(f64),
 }
 
 impl NoLaw {
-    /// For a reader.
+    /// Returns the reason as text for the reader.
     pub(crate) fn reason(self) -> String {
         match self {
             Self::NoFit => "too few loads, or nothing that the law explains".to_owned(),
@@ -73,7 +77,7 @@ impl NoLaw {
     }
 }
 
-/// The law of a curve that follows it.
+/// Fits the law to a curve and tests the fit.
 pub(crate) fn tested(curve: &LoadCurve) -> Result<TestedLaw, NoLaw> {
     let means = curve.means();
     let law = fitted(&means).ok_or(NoLaw::NoFit)?;
@@ -90,8 +94,9 @@ pub(crate) fn tested(curve: &LoadCurve) -> Result<TestedLaw, NoLaw> {
     if p > CHANCE { Ok(TestedLaw { law, p }) } else { Err(NoLaw::LackOfFit(p)) }
 }
 
-/// Fits the law to the mean of each load, weighted by its error: the least squares of the means are those of the repeats. `None` with
-/// fewer than [`LEAST_LOADS`] loads, without throughput, or where the law explains no more than a level line.
+/// Fits the law to the mean of each load, weighted by its error: the least squares of the means are
+/// those of the repeats. Returns `None` with fewer than [`LEAST_LOADS`] loads, without throughput,
+/// or if the law explains no more than a level line.
 pub(crate) fn fitted(means: &[LoadMean]) -> Option<FittedLaw> {
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
     let weight = |mean: &LoadMean, rate: f64| mean.repeats as f64 / at_least(rate, most).powi(2);
@@ -99,13 +104,13 @@ pub(crate) fn fitted(means: &[LoadMean]) -> Option<FittedLaw> {
     fitted_by(means, |mean| weight(mean, first.at(mean.load)))
 }
 
-/// A rate as what errors are a share of: not less than a hundredth of the highest, or a load at which nothing got through would be all that
-/// counts.
+/// Returns the rate to which an error is relative: at least a hundredth of the highest rate.
+/// Otherwise a load without throughput would outweigh all others.
 fn at_least(rate: f64, most: f64) -> f64 {
     rate.max(most / 100.0)
 }
 
-/// The same with a weight for each mean.
+/// Fits the law with a weight for each mean.
 fn fitted_by(means: &[LoadMean], weight: impl Fn(&LoadMean) -> f64) -> Option<FittedLaw> {
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
     let finite =
@@ -113,7 +118,7 @@ fn fitted_by(means: &[LoadMean], weight: impl Fn(&LoadMean) -> f64) -> Option<Fi
     if means.len() < LEAST_LOADS || most <= 0.0 || !means.iter().all(finite) {
         return None;
     }
-    // Throughputs near 1 keep the equations well conditioned, whatever the unit.
+    // Throughputs near 1 keep the equations well conditioned in any unit.
     let scaled: Vec<WeightedMean> = means
         .iter()
         .map(|mean| WeightedMean { load: mean.load, rate: mean.rate / most, weight: weight(mean) })
@@ -132,7 +137,7 @@ fn fitted_by(means: &[LoadMean], weight: impl Fn(&LoadMean) -> f64) -> Option<Fi
     (best.squares < spread).then_some(FittedLaw { lambda: most / a, sigma: b / a, kappa: c / a })
 }
 
-/// A mean as it is fitted.
+/// A mean with its weight.
 #[derive(Debug, Clone, Copy)]
 struct WeightedMean {
     load: f64,
@@ -140,7 +145,7 @@ struct WeightedMean {
     weight: f64,
 }
 
-/// A place in the descent: `a`, `b`, `c` and the sum of squares there.
+/// A point of the descent: `a`, `b`, `c`, and the sum of squares there.
 #[derive(Debug, Clone, Copy)]
 struct Fit {
     at: [f64; 3],
@@ -151,7 +156,7 @@ fn terms(load: f64) -> [f64; 3] {
     [1.0, load - 1.0, load * (load - 1.0)]
 }
 
-/// What the load is divided by; the law has no meaning where that is not positive.
+/// Returns the divisor of the load, or `None` if it is not positive, where the law has no meaning.
 fn below(load: f64, at: [f64; 3]) -> Option<f64> {
     let [one, line, square] = terms(load);
     let below = one * at[0] + line * at[1] + square * at[2];
@@ -166,7 +171,7 @@ fn placed(points: &[WeightedMean], at: [f64; 3]) -> Option<Fit> {
     (at[0] > 0.0).then_some(Fit { at, squares })
 }
 
-/// Levenberg–Marquardt over the parameters that are free; the others are 0.
+/// Runs Levenberg–Marquardt over the free parameters. The others are 0.
 fn descended(points: &[WeightedMean], free: [bool; 3]) -> Option<Fit> {
     let mut fit = start(points, free)?;
     let mut damping = 1e-3;
@@ -196,7 +201,8 @@ fn descended(points: &[WeightedMean], free: [bool; 3]) -> Option<Fit> {
     Some(fit)
 }
 
-/// The linear fit of `N / X`, each weighted by `X²/N`, so that the errors are about those of `X`; a plain guess where that is no curve.
+/// Returns the starting point: the linear fit of `N / X`, each weighted by `X²/N`, so that the
+/// errors are about those of `X`. Falls back to a simple guess if this fit is invalid.
 fn start(points: &[WeightedMean], free: [bool; 3]) -> Option<Fit> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points.iter().filter(|point| point.rate > 0.0) {
@@ -216,7 +222,7 @@ fn start(points: &[WeightedMean], free: [bool; 3]) -> Option<Fit> {
     linear.or_else(|| placed(points, [1.0 / steepest, bent / steepest, 0.0]))
 }
 
-/// `JᵀJ` and `Jᵀr` at a place.
+/// Returns `JᵀJ` and `Jᵀr` at a point.
 fn equations(points: &[WeightedMean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
@@ -236,7 +242,7 @@ fn equations(points: &[WeightedMean], at: [f64; 3], free: [bool; 3]) -> Option<(
     Some((held(matrix, free), held_vector(vector, free)))
 }
 
-/// The equations with the parameters that are not free held where they are.
+/// Fixes the parameters that are not free.
 fn held(mut matrix: [[f64; 3]; 3], free: [bool; 3]) -> [[f64; 3]; 3] {
     for (row, cells) in matrix.iter_mut().enumerate() {
         for (column, cell) in cells.iter_mut().enumerate() {
@@ -252,7 +258,8 @@ fn held_vector(vector: [f64; 3], free: [bool; 3]) -> [f64; 3] {
     std::array::from_fn(|row| if free[row] { vector[row] } else { 0.0 })
 }
 
-/// Solves three symmetric equations, scaled to a diagonal of 1 because the terms differ by the square of the largest load.
+/// Solves three symmetric equations, scaled to a diagonal of 1 because the terms differ by the
+/// square of the largest load.
 fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
     let scale: [f64; 3] = std::array::from_fn(|row| matrix[row][row].sqrt());
     if scale.iter().any(|scale| !scale.is_finite() || *scale <= 0.0) {
@@ -284,12 +291,13 @@ fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
 }
 
 impl FittedLaw {
-    /// Throughput at a load.
+    /// Returns the throughput at a load.
     pub(crate) fn at(&self, load: f64) -> f64 {
         self.lambda * load / (1.0 + self.sigma * (load - 1.0) + self.kappa * load * (load - 1.0))
     }
 
-    /// Share of the variance of all repeats that the law explains; `None` where there is none.
+    /// Returns the share of the variance of all repeats that the law explains, or `None` if the
+    /// repeats have no variance.
     pub(crate) fn r2(&self, curve: &LoadCurve) -> Option<f64> {
         let repeats = || curve.points.iter().flat_map(|point| point.rates.iter().map(move |rate| (point.load, *rate)));
         let mean = mean(&repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
@@ -298,7 +306,8 @@ impl FittedLaw {
         (spread > 0.0).then(|| 1.0 - rest / spread)
     }
 
-    /// The load of the curve's peak, `√((1 − σ) / κ)` (Gunther, 4.33), at least 1; `None` where it rises for ever.
+    /// Returns the load of the curve's peak, `√((1 − σ) / κ)` (Gunther, 4.33), at least 1. Returns
+    /// `None` if the curve never falls.
     pub(crate) fn peak_at(&self) -> Option<f64> {
         (self.kappa > 0.0).then(|| ((1.0 - self.sigma).max(0.0) / self.kappa).sqrt().max(1.0))
     }
@@ -329,12 +338,12 @@ mod tests {
         fitted(&LoadCurve::of(points).means())
     }
 
-    /// As other programs fit it.
+    /// The fit of other programs.
     fn unweighted(means: &[LoadMean]) -> Option<FittedLaw> {
         fitted_by(means, |mean| mean.repeats as f64)
     }
 
-    /// Within `relative` of each other, or both as good as 0.
+    /// Whether two values are within `relative` of each other, or both close to 0.
     fn close(found: f64, wanted: f64, relative: f64) -> bool {
         (found - wanted).abs() <= relative * wanted.abs().max(1e-7)
     }
@@ -369,7 +378,7 @@ mod tests {
         assert!(close(law.lambda, published("lambda"), 1e-5), "{law:?}");
         assert!(close(law.sigma, published("sigma"), 1e-5), "{law:?}");
         assert!(close(law.kappa, published("kappa"), 1e-3), "printed with four digits: {law:?}");
-        // Of the published coefficients.
+        // The peak of the published coefficients.
         assert!(close(law.peak_at().unwrap(), 96.50, 1e-3), "{law:?}");
     }
 
@@ -404,7 +413,8 @@ mod tests {
 
     const DOUBLED: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-    /// A sweep whose trials are off by a share of `noise`, each like the one before it by `phi`.
+    /// A sweep whose trials deviate by a share of `noise` and are correlated with the trial before
+    /// by `phi`.
     fn swept(random: &mut fastrand::Rng, repeats: usize, noise: f64, phi: f64, rate: impl Fn(f64) -> f64) -> LoadCurve {
         let off = autoregressive(random, DOUBLED.len() * repeats, phi);
         let loads = DOUBLED.iter().cycle();
@@ -433,7 +443,8 @@ mod tests {
         assert_eq!(tested(&LoadCurve::of(&[(1.0, 5.0), (2.0, 9.0)])), Err(NoLaw::NoFit));
     }
 
-    /// Weights by the observed means favoured those that are low by chance: with noise of 10 % the law came out 2 % too low.
+    /// Weights by the observed means favoured values that are low by chance: with noise of 10 % the
+    /// fitted law was 2 % too low.
     #[test]
     fn what_is_low_by_chance_is_not_favoured() {
         let truth = FittedLaw { lambda: 500.0, sigma: 0.04, kappa: 6e-4 };
@@ -448,7 +459,7 @@ mod tests {
         assert!(ours.abs() < 0.01 && by_observed < -0.01, "{ours} {by_observed}");
     }
 
-    /// With errors that are a share, the light loads say most about the throughput of one.
+    /// Errors are a share of the mean, so light loads show most about the throughput of one agent.
     #[test]
     fn weights_make_the_parameters_surer() {
         let law = FittedLaw { lambda: 500.0, sigma: 0.04, kappa: 6e-4 };

@@ -1,29 +1,34 @@
-//! Failures that a load always has: how many each second, how many of them chance puts into a stretch of time, when more than these
-//! began, and how many of those in an outage are the outage's.
+//! Usual failures of a load: their rate, the number that chance puts into a stretch of time, the
+//! begin of unusual failures, and the failures of an outage beyond the usual ones.
 //!
-//! **Rate**: the mean of the middle half of all quarters of a second. Where most of these have none, how often failures begin after one
-//! without: an outage is then one beginning, however long it lasts. Fewer than [`FEWEST`] beginnings are no habit, and each counts for
-//! itself.
+//! **Rate**: the mean of the middle half of all quarters of a second. If most quarters have no
+//! failure, the rate is instead the frequency with which failures begin after a quarter without: an
+//! outage then counts as one beginning, however long it lasts. If there are fewer than [`FEWEST`]
+//! beginnings, failures are not usual, and the rate is 0.
 //!
-//! **Chance**: that of a Poisson stream of this rate, for all windows of the load together. Where the seconds differ by more than such a
-//! stream's do, the distance from the mean grows as their standard deviation does.
+//! **Chance**: that of a Poisson stream of this rate, for all windows of the load together. If
+//! seconds differ by more than in such a stream, the distance from the mean grows with their
+//! standard deviation.
 //!
-//! **Onset**: the window that holds too many begins with whichever failure is near. Within it, the stretch is looked for that a higher
-//! rate explains best: of `k` failures in `n` slots where `b` each are usual, by the likelihood ratio `k ln(k / (n b)) − k + n b`
-//! (M. Kulldorff, "A spatial scan statistic", Communications in Statistics 26, 1997), its two ends in turns.
+//! **Onset**: a window with too many failures may begin with an unrelated failure. Within the
+//! window, the search finds the stretch that a higher rate explains best: for `k` failures in `n`
+//! slots, with `b` usual ones each, by the likelihood ratio `k ln(k / (n b)) − k + n b` (M.
+//! Kulldorff, "A spatial scan statistic", Communications in Statistics 26, 1997). It moves the two
+//! ends of the stretch in turn.
 //!
-//! **Excess**: of `n` operations a share `p` would have failed without the outage, too, but none of them fails twice: of `f` that did,
-//! `(f − p n) / (1 − p)` are the outage's (W. S. Abbott, "A method of computing the effectiveness of an insecticide", Journal of
-//! Economic Entomology 18, 1925).
+//! **Excess**: a share `p` of the `n` operations would also have failed without the outage, but no
+//! operation fails twice. So `(f − p n) / (1 − p)` of the `f` failures belong to the outage (W. S.
+//! Abbott, "A method of computing the effectiveness of an insecticide", Journal of Economic
+//! Entomology 18, 1925).
 
 use statrs::function::gamma::gamma_lr;
 
 use super::quantiles::{interquartile_range, mean, nearest_rank};
 
-/// Bins of a second.
+/// Bins per second.
 pub(crate) const BINS_PER_S: usize = 4;
 
-/// Fewer beginnings are no habit of the load.
+/// Fewest beginnings of failures that count as usual.
 const FEWEST: usize = 4;
 
 /// Chance of a false alarm in the whole load.
@@ -32,21 +37,22 @@ const CHANCE: f64 = 0.01;
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
 
-/// From so many a second on their spread says how much they clump.
+/// Rate per second from which the spread of seconds shows how much failures cluster.
 const SPREADS: f64 = 3.0;
 
-/// What usually goes wrong.
+/// Usual failures of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct UsualFailures {
     pub per_s: f64,
     /// Standard deviation of a second as a multiple of a Poisson stream's.
     spread: f64,
-    /// Windows that are looked at: one for each failure.
+    /// Number of windows that are examined: one for each failure.
     windows: f64,
 }
 
 impl UsualFailures {
-    /// Of a load whose bins of this length, [`BINS_PER_S`] about, had so many.
+    /// Derives the usual failures from the counts per bin of a load, with about [`BINS_PER_S`] bins
+    /// per second.
     pub fn of(bins: &[f64], bin_s: f64) -> Self {
         let median = nearest_rank(bins, 0.5).unwrap_or(0.0);
         let per_bin = if median > 0.0 { middle_mean(bins) } else { seldom(bins) };
@@ -57,14 +63,15 @@ impl UsualFailures {
         Self { per_s: per_bin / bin_s, spread, windows: (per_bin * bins.len() as f64).max(1.0) }
     }
 
-    /// The most that chance makes of a stretch of so many seconds that begins with a failure.
+    /// Returns the largest number of failures that chance explains in a stretch of `long_s` seconds
+    /// that begins with a failure.
     pub fn most(&self, long_s: f64) -> u64 {
-        // The rate is known to about a standard error of as many failures as it comes from.
+        // The relative standard error of the rate is that of the number of failures behind it.
         let mean = self.per_s * long_s * (1.0 + 1.0 / self.windows.sqrt());
         if mean <= 0.0 {
             return 0;
         }
-        // Beside the first: at least so many more.
+        // Failures besides the first: the chance of at least this many more.
         let too_seldom = |count: f64| self.windows * gamma_lr(count, mean) <= CHANCE;
         let (mut low, mut high) = (0.0, (20.0 + mean + 12.0 * mean.sqrt()).ceil());
         while high - low > 1.0 {
@@ -75,14 +82,15 @@ impl UsualFailures {
     }
 }
 
-/// The mean of the middle half: nearly as sure as the mean, and an outage of a quarter of the load does not move it.
+/// Returns the mean of the middle half. It is nearly as precise as the mean, and an outage of a
+/// quarter of the load does not change it.
 fn middle_mean(bins: &[f64]) -> f64 {
     let mut sorted = bins.to_vec();
     sorted.sort_by(f64::total_cmp);
     mean(&sorted[sorted.len() / 4..sorted.len() - sorted.len() / 4]).unwrap_or(0.0)
 }
 
-/// The rate of what happens in less than half of the bins.
+/// Returns the rate of events that occur in less than half of the bins.
 fn seldom(bins: &[f64]) -> f64 {
     let quiet = bins.iter().filter(|bin| **bin == 0.0).count();
     let begun = bins.windows(2).filter(|pair| pair[0] == 0.0 && pair[1] > 0.0).count()
@@ -91,8 +99,9 @@ fn seldom(bins: &[f64]) -> f64 {
     if begun < FEWEST { 0.0 } else { -(1.0 - chance.min(0.99)).ln() }
 }
 
-/// Where the stretch begins that more failures than usual explain best, in a window whose slots hold `failures` (the slot and how many,
-/// in order) and end at `end`; `usual` for each slot. The first of them, if there is only one.
+/// Returns the begin of the stretch that an increased failure rate explains best. `failures` are
+/// the slots of a window with their counts, in order; the window ends at `end`; `usual` failures
+/// are expected per slot. If there is only one failure, its slot is returned.
 pub(crate) fn onset(failures: &[(usize, u64)], end: usize, usual: f64) -> Option<usize> {
     let last = failures.len().checked_sub(1)?;
     let mut sums = vec![0.0];
@@ -100,7 +109,8 @@ pub(crate) fn onset(failures: &[(usize, u64)], end: usize, usual: f64) -> Option
         *sum += *count as f64;
         Some(*sum)
     }));
-    // Whether the stretch goes on to the end of the window is not known: what ends with its last failure ends there.
+    // The stretch may continue beyond its last failure in the window, which is unknown. So it ends
+    // there.
     let ratio = |from: usize, until: usize| {
         let slots = (failures[until].0 + 1).min(end).saturating_sub(failures[from].0).max(1) as f64;
         let (held, expected) = (sums[until + 1] - sums[from], slots * usual);
@@ -119,7 +129,7 @@ pub(crate) fn onset(failures: &[(usize, u64)], end: usize, usual: f64) -> Option
     Some(failures[from].0)
 }
 
-/// Of so many that failed, those that the usual share does not explain.
+/// Returns the failures that the usual share does not explain.
 pub(crate) fn excess(failed: u64, ended: u64, usual_share: f64) -> f64 {
     let share = usual_share.clamp(0.0, 0.999);
     ((failed as f64 - share * ended as f64) / (1.0 - share)).max(0.0)
@@ -184,12 +194,12 @@ mod tests {
 
     #[test]
     fn the_onset_is_not_the_stray_failure_before_it() {
-        // One of a hundred slots fails usually, every second one from 840 on.
+        // Usually one slot of a hundred has a failure; from 840 on, every second slot.
         let stray = [(0, 1), (130, 1), (420, 1), (700, 1)];
         let spell = (840..1_000).step_by(2).map(|slot| (slot, 1));
         let failures: Vec<(usize, u64)> = stray.into_iter().chain(spell).collect();
         assert_eq!(onset(&failures, 1_000, 0.01), Some(840));
-        // … and in the middle of the window.
+        // A stretch in the middle of the window.
         let short: Vec<(usize, u64)> = stray.into_iter().chain((840..900).map(|slot| (slot, 3))).collect();
         assert_eq!(onset(&short, 1_500, 0.01), Some(840));
         assert_eq!(onset(&[(7, 1)], 1_000, 0.01), Some(7));
@@ -198,9 +208,9 @@ mod tests {
 
     #[test]
     fn what_would_have_failed_anyway_is_not_the_outages() {
-        // Two of a hundred fail usually. All of 920 failed: all of them were the outage's.
+        // Usually two of a hundred operations fail. If all of 920 fail, all belong to the outage.
         assert!((excess(920, 920, 0.02) - 920.0).abs() < 1e-9);
-        // Of 1,000, 30 % by the outage, and 2 % of the others.
+        // The outage fails 30 % of 1,000 operations, and 2 % of the others fail as usual.
         assert!((excess(314, 1_000, 0.02) - 300.0).abs() < 1e-9);
         assert_eq!((excess(3, 1_000, 0.02), excess(7, 7, 0.0)), (0.0, 7.0));
     }

@@ -1,4 +1,4 @@
-//! Checks of the outage against made-up loads whose outage is known to the slot.
+//! Checks of the outage analysis against synthetic loads whose outage is known to the slot.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn without_an_effect_there_is_no_outage() {
 
 #[test]
 fn a_crash_as_in_the_article() {
-    // 99 connections break at once, nothing works for 10 ms, then half for another second.
+    // 99 connections break at once, nothing works for 10 ms, then half works for another second.
     let rate = |at_s: f64| match at_s - 15.0 {
         after if !(0.0..1.010).contains(&after) => 20_000.0,
         after if after < 0.010 => 0.0,
@@ -42,7 +42,7 @@ fn a_crash_as_in_the_article() {
         assert!(near(outage.first_ok_s, 0.010, 0.0015), "{outage:?}");
         assert!(near(outage.total_s, 0.010, 0.0015), "{outage:?}");
         assert!(near(outage.partial_s, 0.0, 0.011), "{outage:?}");
-        // To a twentieth of the window of 250 ms, or what its noise hides.
+        // Within a twentieth of the window of 250 ms, or the noise.
         assert!(near(outage.back_to_baseline_s, 1.010, 0.05), "{outage:?}");
         assert!(near(outage.lost_operations, 10_200.0, 500.0), "{outage:?}");
     }
@@ -69,7 +69,8 @@ fn a_stall_long_after_a_fault_that_nobody_noticed_is_not_its_outage() {
     let outage = stalls(21.0, 0.018).outage(15.0);
     assert_eq!((outage.back_to_baseline_s, outage.total_s), (Some(0.0), Some(0.0)), "{outage:?}");
     assert!(!outage.is_noticed(), "{outage:?}");
-    // Just after the fault it is likely to be the fault's; so is one that lasts, and one in which something fails.
+    // A stall just after the fault likely belongs to the fault; so does a stall that lasts, and one
+    // with failures.
     assert!(near(stalls(15.2, 0.018).outage(15.0).back_to_baseline_s, 0.218, 0.002));
     assert!(near(stalls(21.0, 0.4).outage(15.0).back_to_baseline_s, 6.4, 0.002));
     assert!(near(stalls(21.0, 0.018).failing(5, 21.0, 21.01).outage(15.0).back_to_baseline_s, 6.018, 0.002));
@@ -117,7 +118,7 @@ fn what_never_recovers_says_so() {
     assert_eq!(dead.back_to_baseline_s, None);
     assert_eq!(dead.first_ok_s, None);
     assert_eq!(dead.failed, 150);
-    // A slot in which something failed and nothing succeeded is part of the gap.
+    // A slot with failures and no success is part of the gap.
     assert!(near(dead.total_s, 15.0, 0.001), "{dead:?}");
     assert!(near(dead.lost_operations, 300_000.0, 1.0), "{dead:?}");
 }
@@ -129,7 +130,7 @@ fn the_last_second_is_too_short_to_show_recovery() {
     assert!(near(outage.lost_operations, 0.0, 1.0), "{outage:?}");
 }
 
-/// The windows of 500 operations a second are 2 s long, and two of them do not fit.
+/// The windows of 500 operations per second are 2 s long, and two of them do not fit.
 #[test]
 fn service_that_returns_shortly_before_the_end_is_back() {
     for left_s in [1.1, 1.7, 2.4, 3.2, 3.9] {
@@ -240,7 +241,7 @@ fn without_a_baseline_only_what_was_counted_is_said() {
 
 #[test]
 fn a_slow_target_gets_longer_windows() {
-    // 4 operations a second: 250 ms hold one, which says nothing.
+    // 4 operations per second: 250 ms hold one, which proves nothing.
     let made = SyntheticLoad::random(10, 120.0, |at_s| if (60.0..75.0).contains(&at_s) { 0.0 } else { 4.0 });
     let outage = made.outage(60.0);
     assert!(near(outage.total_s, 15.0, 1.0), "{outage:?}");
@@ -274,7 +275,8 @@ fn a_longer_stall_than_before_is_only_the_faults_if_it_comes_at_once() {
 }
 
 proptest! {
-    // Always the same cases: noise makes a false alarm in about one of five thousand outages, and a test must not.
+    // Always the same cases: noise causes a false alarm in about one of five thousand outages, and
+    // a test must not fail by chance.
     #![proptest_config(ProptestConfig { cases: 24, rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
 
     #[test]
@@ -337,8 +339,8 @@ fn a_time_of_ages_hence_is_not_walked_to() {
     }
 }
 
-/// Of a load of an hour only what is around the outage is in slots of a millisecond, and yet its figures are those of the whole in such
-/// slots.
+/// In a load of an hour only the time around the outage is in slots of a millisecond, and the
+/// figures are still those of a load that is entirely in such slots.
 #[test]
 fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
     const FAULT_S: f64 = 250.0;
@@ -374,24 +376,24 @@ fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
     let found = outage(&timeline, &LatencySeconds::default(), times);
     assert_eq!(found, exact);
     assert!((exact.back_to_baseline_s.unwrap() - 2.345).abs() < 0.03, "{exact:?}");
-    // Without them an onset is told to a wide slot.
+    // Without narrow slots an onset is known only to a wide slot.
     let coarse = outage(&Timeline::of(&wide).unwrap(), &LatencySeconds::default(), times);
     assert!(coarse.total_s != exact.total_s);
 }
 
-/// An outage as it is scripted.
+/// A scripted outage.
 #[derive(Debug, Clone)]
 struct Script {
     seed: u64,
-    /// Operations per second, all told.
+    /// Operations per second, in total.
     rate: f64,
-    /// It begins.
+    /// Begin of the outage.
     at_s: f64,
-    /// Nothing succeeds, everything fails.
+    /// Time in which no operation succeeds and all fail.
     total_s: f64,
-    /// Then this share fails for so long.
+    /// Share of operations that fail next, and for how long.
     partial: (f64, f64),
-    /// Then nothing fails, and throughput is this share of what it was, for so long.
+    /// Share of throughput that follows without failures, and for how long.
     slow: (f64, f64),
 }
 
@@ -400,7 +402,8 @@ impl Script {
         self.total_s + self.partial.1 + self.slow.1
     }
 
-    /// Plays it; also gives how many operations failed, and the first and the last slot in which one did.
+    /// Runs the script. Also returns the number of failed operations, and the first and the last
+    /// slot with a failure.
     fn play(&self) -> (SyntheticLoad, u64, [Option<f64>; 2]) {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut failed = 0;
@@ -456,7 +459,8 @@ fn script() -> impl Strategy<Value = Script> {
 }
 
 proptest! {
-    // Always the same cases: chance may move an edge further than it does here, and a test must not fail of chance.
+    // Always the same cases: chance may move an edge further than it does here, and a test must not
+    // fail by chance.
     #![proptest_config(ProptestConfig { cases: 16, rng_seed: RngSeed::Fixed(11), ..ProptestConfig::default() })]
 
     #[test]
@@ -474,7 +478,7 @@ proptest! {
             prop_assert!(near(felt.first_ok_s, script.total_s, within(script.total_s)), "{felt:?}");
         }
         let (slow_s, partial_s) = (script.slow.1, script.partial.1);
-        // Bins of 10 ms, and where it borders on something else half a window.
+        // Bins of 10 ms, and half a window at a border with another part of the script.
         let borders = script.total_s + partial_s > 0.0;
         prop_assert!(near(felt.partial_s, partial_s, within(partial_s) + 0.011), "{felt:?}");
         prop_assert!(near(felt.degraded_s, slow_s, within(slow_s) + if borders { 0.2 } else { 0.0 }), "{felt:?}");
@@ -484,7 +488,8 @@ proptest! {
     }
 }
 
-/// A Poisson stream whose rate wanders around 5,000/s: noise of 10 % that is forgotten within about 200 ms.
+/// A Poisson stream whose rate wanders around 5,000/s: noise of 10 % with a correlation time of
+/// about 200 ms.
 fn wandering(seed: u64, length_s: f64) -> SyntheticLoad {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
     let steps = (length_s / 0.01) as usize + 1;
@@ -500,7 +505,8 @@ fn wandering(seed: u64, length_s: f64) -> SyntheticLoad {
     SyntheticLoad::random(seed, length_s, |at_s| rates[(at_s / 0.01) as usize].max(0.0))
 }
 
-/// Of 25 loads, how many intervals of the baseline hold the true rate, and how many of the losses in an outage of so long.
+/// Counts, over 25 loads, the intervals of the baseline that contain the true rate, and the
+/// intervals of the losses that contain the true loss in an outage of `down_s`.
 fn holding(make: impl Fn(u64) -> SyntheticLoad, down_s: f64) -> [usize; 2] {
     let mut holds = [0, 0];
     for seed in 0..25 {
@@ -513,7 +519,7 @@ fn holding(make: impl Fn(u64) -> SyntheticLoad, down_s: f64) -> [usize; 2] {
         let felt = made.failing(1, 12.0, 12.001).outage(12.0);
         let [low, high] = felt.baseline_ci95.unwrap();
         holds[0] += usize::from((low..=high).contains(&5_000.0));
-        // What came before the outage's end and what it ended at are not the interval's: the truth is that of its slots.
+        // The true loss is that of the outage's slots, so the found outage must have nearly these slots.
         assert!(near(felt.total_s, down_s, 0.006), "{felt:?}");
         let [low, high] = felt.lost_operations_ci95.unwrap();
         holds[1] += usize::from((low..=high).contains(&f64::from(lost)));
@@ -550,7 +556,7 @@ fn what_never_came_back_is_counted_to_the_end_with_its_interval() {
     assert!(low < 24_000.0 && 24_000.0 < high && high - low < 3_000.0, "{felt:?}");
 }
 
-/// What was felt of a fault from 12 s on that was healed at `healed_s`.
+/// Returns the outage of a fault at 12 s that was healed at `healed_s`.
 fn healed(made: &SyntheticLoad, healed_s: f64) -> Outage {
     made.outage_of(FaultTimes {
         at_s: 12.0,
@@ -597,7 +603,7 @@ fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
 
 #[test]
 fn a_lossy_link_shows_in_the_slowest_few() {
-    // Three of a hundred operations wait for a second sending.
+    // Three of a hundred operations wait for a retransmission.
     let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(7, |at_s| {
         let slow = (12.0..20.0).contains(&at_s) && (at_s * 1e3).round().rem_euclid(33.0) < 1.0;
         if slow { 200_000.0 } else { 800.0 }
@@ -609,7 +615,8 @@ fn a_lossy_link_shows_in_the_slowest_few() {
 
 #[test]
 fn a_slow_second_now_and_then_is_none() {
-    // Stalls of 80 ms, in which a fixed rate piles up: many in the second after the fault's, none before it.
+    // Stalls of 80 ms, during which a fixed rate piles up: many in the seconds after the fault,
+    // none before it.
     let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(8, |at_s| {
         let stall = [13.2, 13.6, 16.4].into_iter().find(|from_s| (*from_s..from_s + 0.08).contains(&at_s));
         stall.map_or(800.0, |from_s| 800.0 + (from_s + 0.08 - at_s) * 1e6)
@@ -620,7 +627,7 @@ fn a_slow_second_now_and_then_is_none() {
 
 #[test]
 fn a_backlogs_latency_is_the_overshoots() {
-    // Nothing for 2 s, then the backlog for 4 s: who waits in it waits for up to 2 s.
+    // No success for 2 s, then a backlog for 4 s: operations in it wait for up to 2 s.
     let rate = |at_s: f64| match at_s {
         at_s if (12.0..14.0).contains(&at_s) => 0.0,
         at_s if (14.0..18.0).contains(&at_s) => 3_000.0,
@@ -646,7 +653,7 @@ fn partial_failures_are_not_called_degraded() {
 
 #[test]
 fn a_backlog_that_drains_is_seen_and_made_up_for() {
-    // 2 s without an answer, 20,000 operations of backlog drain within 4 s.
+    // 2 s without an answer; 20,000 operations of backlog drain within 4 s.
     let rate = |at_s: f64| match at_s {
         at_s if (12.0..14.0).contains(&at_s) => 0.0,
         at_s if (14.0..18.0).contains(&at_s) => 15_000.0,
@@ -655,7 +662,7 @@ fn a_backlog_that_drains_is_seen_and_made_up_for() {
     for made in [SyntheticLoad::even(30.0, rate), SyntheticLoad::random(3, 30.0, rate)] {
         let felt = made.outage(12.0);
         assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
-        // The highest of many windows is higher than what they are around.
+        // The highest of many windows is higher than their mean.
         assert!(felt.overshoot_ratio.is_some_and(|ratio| (1.49..1.7).contains(&ratio)), "{felt:?}");
         assert!(near(felt.overshoot_until_s, 6.0, 0.02), "{felt:?}");
         let [low, high] = felt.lost_operations_ci95.unwrap();
@@ -677,7 +684,7 @@ fn one_that_goes_on_to_the_end_has_no_end() {
 
 #[test]
 fn what_the_baseline_does_too_is_none() {
-    // Stalls of 50 ms every second, each followed by what was held up, within 50 ms.
+    // Stalls of 50 ms every second, each followed within 50 ms by the delayed operations.
     let rate = |at_s: f64| match at_s.rem_euclid(1.0) {
         within if within < 0.05 => 0.0,
         within if within < 0.1 => 20_000.0,
@@ -699,7 +706,8 @@ proptest! {
     }
 }
 
-/// Share of the rate at a moment, by the moment and random numbers that are drawn beforehand, one for each 100 ms.
+/// Share of the rate at a moment. Takes the moment and random numbers that are drawn beforehand,
+/// one for each 100 ms.
 type Noise = fn(f64, &[f64]) -> f64;
 
 /// Kinds of noise.
@@ -716,12 +724,13 @@ const NOISES: [Noise; 10] = [
     |at_s, ar| paused(at_s + 5.0 * ar[0].abs(), 12.0, 2.0, 0.7),
 ];
 
-/// A share is left for so long, once in a period.
+/// Returns `left` for `long_s` once per period, and otherwise 1.
 fn paused(at_s: f64, period_s: f64, long_s: f64, left: f64) -> f64 {
     if at_s.rem_euclid(period_s) < long_s { left } else { 1.0 }
 }
 
-/// 27 s of 10,000/s with such noise, in slots of 10 ms, of which this share is left from 15 s on for so long.
+/// Returns the outage in 27 s of 10,000/s with this noise, in slots of 10 ms. The share `left`
+/// remains from 15 s on for `long_s`.
 fn noisy(seed: u64, noise: Noise, left: f64, long_s: f64) -> Outage {
     const WIDE_S: f64 = 0.01;
     let mut random = fastrand::Rng::with_seed(seed);
