@@ -1,24 +1,30 @@
-//! What the histories of audited keys and the members' tables say about the data: lost writes, divergence, and what was found
-//! at each variant and point over all repeats that are not void.
+//! Checks of the data by the histories of audited keys and the members' tables: lost writes,
+//! divergence, and their results at each variant and point over all repeats that are not void.
 //!
-//! **Lost writes**: Lost writes: what was read back after the run, held against what each key's operations allow.
+//! **Lost writes**: each value that was read back after the run must be one that the key's
+//! operations allow.
 //!
-//! A key belongs to one client that does one operation after the other, so its operations are ordered by their ends. An
-//! acknowledged one takes effect where it stands. One that nobody knows the fate of (a timeout, a connection that broke) may
-//! have taken effect, may not, and may do so at any later time: its value stays allowed. A refused one does nothing.
-//! What is read back must be one of the values that this allows.
+//! A key belongs to one client that runs one operation after the other, so its operations are
+//! ordered by their ends. An acknowledged operation takes effect at its place in this order. An
+//! operation with an unknown result (a timeout, a broken connection) may have taken effect, may
+//! not, and may do so at any later time: its value stays allowed. A refused operation has no
+//! effect.
 //!
-//! A read in between that finds the value of such a write shows that it has taken effect, and it does so once: if it came after the last
-//! acknowledged operation, it is acknowledged by that; else it may be what is there now, but it will not come again. Values that were
-//! written more than once show nothing, nor do reads that find nothing; nor does a read of what a client may have sent several times.
+//! A read in between that finds the value of an unknown write shows that the write has taken
+//! effect, which happens only once. If the write came after the last acknowledged operation, the
+//! read acknowledges it. Otherwise its value may be the current one, but the write will not take
+//! effect again. Three kinds of reads show nothing: reads of values that were written more than
+//! once, reads that find nothing, and reads of an operation that a client may have sent several
+//! times.
 //!
-//! Where several processes with clocks of their own made the load, each agent's operations are still timed by one clock. Of operations of two
-//! agents on one key that ended within twice the bound of the clocks of each other, nobody knows which was the last: the values of both
-//! stay allowed, and reads of a key that several agents change show nothing. So no clock makes a lost write.
+//! If several processes with different clocks made the load, each agent's operations are still
+//! timed by one clock. If operations of two agents on one key ended within twice the clock bound of
+//! each other, their order is unknown: the values of both stay allowed, and reads of a key that
+//! several agents change show nothing. So clock errors cannot cause a lost write.
 //!
-//! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told
-//! of all their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged,
-//! which is not for this room to say.
+//! A key that was not read back by the protocol, for example because there is no such operation, is
+//! looked up in the records that the members reported. It is lost if no member holds an allowed
+//! value. If only some do, it has diverged, which is counted separately.
 
 mod pooled;
 
@@ -34,7 +40,7 @@ use crate::evidence::Evidence;
 
 pub(crate) use pooled::pooled;
 
-/// What all checks found in a trial whose operations ended so, and which had so many full cycles.
+/// Returns the results of all checks of a trial, given its outcomes and its number of full cycles.
 pub(crate) fn consistency(
     planned: &plan::Trial,
     evidence: &Evidence,
@@ -42,13 +48,13 @@ pub(crate) fn consistency(
     full_cycles: Option<u64>,
 ) -> Consistency {
     let sent_once = planned.load.as_ref().is_some_and(|load| load.retry == Retry::FailFast);
-    // What was emptied on purpose says nothing of what the target loses.
+    // A deliberate reset of the data says nothing about losses by the target.
     let is_emptied = evidence.events.iter().any(|event| matches!(event.what, What::TargetRebuilt { .. }));
     let known = HistoryTerms { sent_once, unordered_s: 2.0 * evidence.clock_error_s() };
     let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, known) };
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
-    // Each of these has ended a cycle, too.
+    // Each broken operation has also ended a cycle.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
     let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
     Consistency {
@@ -73,11 +79,12 @@ pub(crate) fn consistency(
     }
 }
 
-/// Most parts that a load is divided in, and how short they may be: clusters of wrong answers are shorter.
+/// Largest number of parts of a load, and their shortest length: clusters of wrong answers are
+/// shorter.
 const PARTS: f64 = 20.0;
 const SHORTEST_PART_S: f64 = 1.0;
 
-/// Wrong answers in each of some equal parts of the load.
+/// Returns the wrong answers in each of several equal parts of the load.
 fn wrong_by_part(slots: &[OutcomeSlot]) -> Vec<u64> {
     let until_s = slots.last().map_or(0.0, |slot| slot.at_s + slot.slot_s);
     let count = (until_s / SHORTEST_PART_S).floor().clamp(1.0, PARTS);
@@ -97,25 +104,25 @@ fn table(replica: &Replica) -> ReplicaTable {
     }
 }
 
-/// So many diverged keys are described.
+/// Number of diverged keys that are described.
 const EXAMPLES: usize = 5;
 /// Characters of a value in a description.
 const SHOWN: usize = 24;
 
-/// What was found.
+/// Result of the check for divergence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Divergence {
     /// Keys that not all members hold alike.
     pub keys: u64,
-    /// Of these, keys of which two members hold something different.
+    /// Diverged keys for which two members hold different values.
     pub differing: u64,
-    /// Of these, keys that a member lacks.
+    /// Diverged keys that a member lacks.
     pub missing: u64,
-    /// The first few of these: `k: n1 and n2 version 2, n3 nothing`.
+    /// The first few diverged keys: `k: n1 and n2 version 2, n3 nothing`.
     pub examples: Vec<String>,
 }
 
-/// Compares the members that told what they hold; `None` if fewer than two did.
+/// Compares the members that reported their records. Returns `None` if fewer than two did.
 fn divergence(replicas: &[Replica]) -> Option<Divergence> {
     let told: Vec<(&str, &ReplicaContents)> =
         replicas.iter().filter_map(|replica| Some((replica.member.as_str(), replica.holds.as_ref().ok()?))).collect();
@@ -141,7 +148,7 @@ fn divergence(replicas: &[Replica]) -> Option<Divergence> {
     Some(found)
 }
 
-/// Who holds what.
+/// Describes which member holds which value.
 fn described(held: &[(&str, Option<&ReplicaValue>)]) -> String {
     let mut sides: Vec<(Option<&ReplicaValue>, Vec<&str>)> = Vec::new();
     for (member, held) in held {
@@ -150,7 +157,7 @@ fn described(held: &[(&str, Option<&ReplicaValue>)]) -> String {
             None => sides.push((*held, vec![member])),
         }
     }
-    // Versions are shorter than values, where they tell the sides apart.
+    // Versions are shorter than values, and are used if they distinguish the sides.
     let mut versions: BTreeMap<&str, u32> = BTreeMap::new();
     let present = || sides.iter().filter_map(|(held, _)| *held);
     for version in present().filter_map(|held| held.version.as_deref()) {
@@ -185,22 +192,23 @@ struct LostWrites {
     pub acknowledged: u64,
     /// Judged keys with an acknowledged change.
     pub acknowledged_checked: u64,
-    /// Judged keys of which no value found is one that their operations allow.
+    /// Judged keys for which no value found is one that their operations allow.
     pub lost: u64,
     /// The first few lost keys, as `space/key`, or as `key` without spaces.
     pub examples: Vec<String>,
 }
 
-/// What is known of a history beside its lines.
+/// Properties of a history that its lines do not show.
 #[derive(Debug, Clone, Copy)]
 struct HistoryTerms {
-    /// No operation has several attempts.
+    /// Whether each operation has only one attempt.
     sent_once: bool,
-    /// Operations of different agents that ended within this time of each other have no order, seconds; 0: all were timed by one clock.
+    /// Time within which the ends of operations of different agents have no order, seconds; 0 if
+    /// one clock timed all operations.
     unordered_s: f64,
 }
 
-/// An acknowledged change: what it left, of which agent, and when it ended.
+/// An acknowledged change: the value that it wrote, its agent, and the time of its end.
 #[derive(Debug, Clone, Copy)]
 struct AcknowledgedChange<'a> {
     value: AuditedValue<'a>,
@@ -214,43 +222,46 @@ impl<'a> AcknowledgedChange<'a> {
     }
 }
 
-/// A key's value; `None`: there is none.
+/// Value of a key; `None` if the key does not exist.
 type AuditedValue<'a> = Option<&'a str>;
 
 #[derive(Debug, Default)]
 struct AuditedKey<'a> {
-    /// The last that was acknowledged, or found by a read; nothing before the first.
+    /// The last value that was acknowledged, or found by a read; `None` before the first.
     acknowledged: AuditedValue<'a>,
-    /// How many operations had changed it by then, or may have.
+    /// Number of changes, certain or possible, up to that value.
     acknowledged_at: usize,
-    /// How many have, or may have.
+    /// Number of changes, certain or possible.
     changes: usize,
-    /// Whether any was acknowledged to its client.
+    /// Whether any change was acknowledged to its client.
     is_acknowledged: bool,
-    /// What operations of unknown fate may still make of it, and which change each of them was.
+    /// Values that operations with an unknown result may still write, each with the number of its
+    /// change.
     possible: BTreeMap<AuditedValue<'a>, usize>,
-    /// What reads have found of that, and what may have been overwritten since.
+    /// Other values that may be current: found by reads, or written by other agents at about the
+    /// same time.
     found: BTreeSet<AuditedValue<'a>>,
-    /// How often each value was written.
+    /// Number of times that each value was written.
     written: BTreeMap<AuditedValue<'a>, u32>,
-    /// Acknowledged changes that may have been later than the last, as far as clocks tell; none where there is one clock.
+    /// Acknowledged changes that may have been later than the last, given the clocks' errors; empty
+    /// if there is one clock.
     recent: Vec<AcknowledgedChange<'a>>,
-    /// The agent that changes it; `Some(None)`: several do.
+    /// The agent that changes the key; `Some(None)` if several do.
     owner: Option<Option<u32>>,
-    /// What was read back.
+    /// Value that was read back.
     read_back: Option<AuditedValue<'a>>,
 }
 
 #[derive(Debug, Default)]
 struct KeySpace<'a> {
     keys: BTreeMap<&'a str, AuditedKey<'a>>,
-    /// Removals of everything, as they may still be later than what follows.
+    /// Removals of all keys that may be later than the next changes, given the clocks' errors.
     emptied: Vec<AcknowledgedChange<'a>>,
-    /// A removal of everything, of unknown fate.
+    /// Whether there is a removal of all keys with an unknown result.
     may_be_emptied: bool,
 }
 
-/// Judges a history; `None` if nothing was read back, and no member told what it holds.
+/// Judges a history. Returns `None` if nothing was read back and no member reported its records.
 fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTerms) -> Option<LostWrites> {
     let tables: Vec<&ReplicaContents> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
     let mut ordered: Vec<&HistoryEntry> = history.iter().collect();
@@ -286,7 +297,7 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
 impl<'a> KeySpace<'a> {
     fn play(&mut self, line: &'a HistoryEntry, known: HistoryTerms) {
         if line.by == By::Audit {
-            // A read-back of what no operation of the history touched cannot be judged.
+            // A read-back of a key without operations in the history cannot be judged.
             if let (Outcome::Ok, Some(key)) = (line.outcome, self.keys.get_mut(line.key.as_str())) {
                 key.read_back = Some(line.value.as_deref());
             }
@@ -359,7 +370,7 @@ impl<'a> AuditedKey<'a> {
         }
     }
 
-    /// A read has found this value.
+    /// Records that a read has found this value.
     fn read(&mut self, value: AuditedValue<'a>) {
         if value.is_none() || self.written.get(&value) != Some(&1) {
             return;
@@ -376,8 +387,8 @@ impl<'a> AuditedKey<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Canaries: a write that was planted as lost and a divergence that was planted must be found in records on disk, and nothing where
-    //! nothing was planted.
+    //! Checks on records on disk: a planted lost write and a planted divergence must be found, and
+    //! nothing without one.
 
     use std::path::PathBuf;
 
@@ -399,7 +410,7 @@ mod tests {
         assert_eq!(wrong_by_part(&[]), [0]);
     }
 
-    /// A trial folder of its own for one test.
+    /// A trial folder for one test.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -419,7 +430,8 @@ mod tests {
 
     const KEYS: usize = 500;
 
-    /// Three members with 500 cases, each created and modified by its agent; `spoil` changes what they hold in the end.
+    /// Three members with 500 cases, each created and modified by its agent. `spoil` changes their
+    /// final records.
     fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> Trial {
         let scratch = Scratch::new(name);
         let folder = TrialFolder::at(&scratch.0);
@@ -478,7 +490,7 @@ mod tests {
     #[test]
     fn a_planted_lost_write_is_found() {
         let found = played("lost", |members| {
-            // The change of one case is gone everywhere, another case altogether.
+            // The change of one case is lost everywhere, another case completely.
             for member in members {
                 table_of(member).get_mut("case-7").unwrap().value = "{\"party\": \"p7\", \"n\": 1}".to_owned();
                 table_of(member).remove("case-11");
@@ -523,14 +535,15 @@ mod tests {
     fn cycles_that_broke_are_among_those_that_wrong_answers_are_held_against() {
         let mut planned = synthetic::trial(synthetic::load(1, 10.0));
         let outcomes = Outcomes { ok: 500, failed: 3, timeout: 2, wrong: 5, ..Outcomes::default() };
-        // A wrong answer ends its cycle only where that was asked for; else it is in one of the 90.
+        // A wrong answer ends its cycle only if the plan says so; otherwise it is in one of the 90.
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(95));
         planned.load.as_mut().unwrap().when_failed = WhenFailed::NextCycle;
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(100));
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, None).cycles, None, "nobody counted");
     }
 
-    /// Reads `"w+a w?b r+ x?  => a"`: operations of one key in order, then what was read back (`_`: nothing, `!`: unread).
+    /// Reads `"w+a w?b r+ x?  => a"`: operations of one key in order, then the value that was read
+    /// back (`_`: nothing, `!`: unread).
     fn history(text: &str) -> Vec<HistoryEntry> {
         let (operations, read) = text.split_once("=>").unwrap();
         let mut lines = Vec::new();
@@ -594,7 +607,7 @@ mod tests {
 
     const ONE_CLOCK: HistoryTerms = HistoryTerms { sent_once: true, unordered_s: 0.0 };
 
-    /// Lines of agents with clocks that may be 1 ms off each.
+    /// Lines of agents whose clocks may be 1 ms off each.
     #[test]
     fn clocks_of_several_processes_make_no_lost_write() {
         let done = |at_s: f64, agent: u32, effect: &str, value: Option<&str>| HistoryEntry {
@@ -617,7 +630,7 @@ mod tests {
         let emptied = [done(1.0, 2, "remove_all", None), done(1.001, 1, "write", Some("a"))];
         assert_eq!(lost(&emptied, None), [1, 0], "it may have been emptied after the write");
         assert_eq!(lost(&emptied, Some("a")), [0, 0]);
-        // That a stranger has read it says nothing of when.
+        // A read by another agent does not show the time.
         let mut stranger = vec![done(1.0, 1, "write", Some("a")), done(1.001, 2, "read", Some("a"))];
         (stranger[0].outcome, stranger[0].applied) = (Outcome::Timeout, None);
         stranger.push(done(1.002, 1, "write", Some("b")));
@@ -643,7 +656,7 @@ mod tests {
             "w+a x- => a",
             "w+a r+a => a",
             "w+a r?z => a",
-            // What was of unknown fate may land late.
+            // A write with an unknown result may take effect late.
             "w?a w+b => a",
             "w?a w+b => b",
             "x? w+a => _",
@@ -658,11 +671,11 @@ mod tests {
             "w+a w?b r+b => b",
             "w+a w?b r+a => b",
             "w?a w+b r+a => a",
-            // … before the acknowledged one, if the read was of an old state.
+            // The read may have seen an old state, before the acknowledged write.
             "w?a w+b r+a => b",
             "w+a w?b w?c r+b => c",
             "w+a w?b w?c r+b r+c => b",
-            // It may be the first of them that was read.
+            // The read may have seen the first of the two writes.
             "w+b w+a w?b r+b => a",
             "w?b w?b w+a r+b w+c => b",
         ];
@@ -757,7 +770,7 @@ mod tests {
         let kept = [
             ("w+a", &["s/k=a", "s/k=a"][..]),
             ("w+a w+b", &["s/k=b@2", "s/k=b@2"]),
-            // Some have it, some do not: diverged, and not lost.
+            // Some members have it, some do not: diverged, and not lost.
             ("w+a w+b", &["s/k=a", "s/k=b"]),
             ("w+a", &["", "s/k=a"]),
             ("w+a x+", &["", "s/k=a"]),
@@ -801,7 +814,8 @@ mod tests {
     mod divergence {
         use super::super::*;
 
-        /// `"a=x b=y@2"`: what a member holds, with versions after the `@`; `"!"`: it did not tell.
+        /// Parses `"a=x b=y@2"`: the records of a member, with versions after the `@`; `"!"`: it
+        /// did not report.
         pub(super) fn replicas(members: &[&str]) -> Vec<Replica> {
             let record = |word: &str| {
                 let (key, held) = word.split_once('=').unwrap();
@@ -833,7 +847,7 @@ mod tests {
             assert_eq!(counts(&["a=x", "", "a=x"]), Some((1, 0, 1)));
             assert_eq!(counts(&["a=x", "", "a=y"]), Some((1, 1, 1)));
             assert_eq!(counts(&["a=x b=1 c=1", "b=2 c=1", "a=x b=1 c=1 d=1"]), Some((3, 1, 2)));
-            // The same value with another version: one of them has missed a change.
+            // The same value with another version: one member has missed a change.
             assert_eq!(counts(&["a=x@1", "a=x@2"]), Some((1, 1, 0)));
             assert_eq!(counts(&["a=x@1", "a=x"]), Some((1, 1, 0)));
         }
@@ -852,7 +866,7 @@ mod tests {
             let examples = |members: &[&str]| divergence(&replicas(members)).unwrap().examples;
             assert_eq!(examples(&["a=x@1", "a=x@1", "a=y@2"]), ["a: n1 and n2 version 1, n3 version 2"]);
             assert_eq!(examples(&["a=x@1", "", "a=x@1"]), ["a: n1 and n3 version 1, n2 nothing"]);
-            // Versions that do not tell them apart are not shown.
+            // Versions that do not distinguish the values are not shown.
             assert_eq!(examples(&["a=x@2", "a=y@2"]), ["a: n1 \"x\", n2 \"y\""]);
             let long = "é".repeat(40);
             assert_eq!(examples(&[&format!("a={long}"), ""]), [format!("a: n1 \"{}…\", n2 nothing", "é".repeat(24))]);

@@ -1,7 +1,8 @@
-//! Claims and requirements held against the trials, with the functions over trials that they may name (those of whole curves
-//! are in `curves`): `ratio(metric, a, b)`, a figure of one variant over that of another, trial by trial; `onset(metric, a,
-//! path)`, the first value of a swept path at which a count is above 0; of a search `safe_load(a, condition)`. And the quantiles
-//! that they ask for in vain, because too few operations support them.
+//! Claims and requirements, checked against the trials. This includes the functions over trials
+//! that they may use (functions of whole curves are in `curves`): `ratio(metric, a, b)`, a figure
+//! of one variant over that of another, trial by trial; `onset(metric, a, path)`, the first value
+//! of a swept path at which a count is above 0; for a search, `safe_load(a, condition)`. It also
+//! finds the requested quantiles that too few operations support.
 
 mod curves;
 
@@ -26,7 +27,7 @@ use crate::stats::moderated::{Variance, moderated};
 use crate::stats::quantiles::{largest, mean, median};
 use crate::stats::significance::{ROUNDING, StandardError, moments, of_error, paired};
 
-/// What a source says, checked against this run. A void trial is not used, unless the claim is to be read on void ones as well.
+/// Checks a claim of a source against this run. Void trials are used only if the claim allows it.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
     let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
     let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };
@@ -59,13 +60,14 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
     }
 }
 
-/// The trial as if it were not void.
+/// Returns the trial as if it were not void.
 fn as_counting(trial: &Trial) -> Trial {
     let verdict = Verdict { is: trial.verdict.is.min(Trust::Suspect), ..trial.verdict.clone() };
     Trial { verdict, ..trial.clone() }
 }
 
-/// That the target did not tell its metric in any of the trials, or that it is a gauge, which has no rate.
+/// Returns the reason if no trial has the target's metric, or if the metric is a gauge, which has
+/// no rate.
 fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
     let path = asked.measured()?;
     let name = path.0.get(1).filter(|_| path.0[0] == "metrics")?;
@@ -76,7 +78,8 @@ fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
     is_gauge.then(|| format!("`{name}` is a gauge, which has no `{figure}`"))
 }
 
-/// Which of the trials do not have the figure, where some do not: whoever reads one that is in range must know why that is not enough.
+/// Names the trials without the figure, if there are any: a value in range alone does not show that
+/// the requirement holds.
 fn lacking(trials: &[&Trial], measured: &[Option<f64>]) -> Option<String> {
     let without = || trials.iter().zip(measured).filter(|(_, value)| value.is_none()).map(|(trial, _)| trial);
     let first = without().next()?;
@@ -106,7 +109,7 @@ fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
     }
 }
 
-/// A gate: every matching trial must have the metric, and in range.
+/// Checks a gate: every matching trial must have the metric, in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
     if let Some(found) = of_function(&requirement.metric, &requirement.range, (&matching, trials), safe_loads) {
@@ -142,12 +145,12 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
     }
 }
 
-/// Trials that a `where` leaves.
+/// Returns the trials that match a `where`.
 fn matching<'a>(filter: &'a BTreeMap<String, Value>, trials: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
     trials.iter().filter(|trial| matches(filter, trial))
 }
 
-/// Whether a `where` leaves this trial.
+/// Whether the trial matches a `where`.
 pub(crate) fn matches(filter: &BTreeMap<String, Value>, trial: &Trial) -> bool {
     filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
         ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
@@ -160,18 +163,18 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
-/// A metric's value in each trial that should have one.
+/// Returns the metric's value in each trial.
 fn measured(asked: &MetricExpression, range: &MetricRange, trials: &[&Trial]) -> Vec<Option<f64>> {
     trials.iter().map(|trial| worst(&metric(trial, asked.path()?), range)).collect()
 }
 
-/// The trials that are not void.
+/// Returns the trials that are not void.
 fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     trials.iter().copied().filter(|trial| trial.counts()).collect()
 }
 
-/// The value of a function over the matching trials, or of a search; `None` if the metric is a
-/// path. Where there are no variants, none is named. The trials that do not match help to estimate
+/// Returns the value of a function over the matching trials, or of a search. Returns `None` if the
+/// metric is a path. A plan without variants names none. Trials that do not match help to estimate
 /// the error.
 fn of_function<'m>(
     metric: &'m MetricExpression,
@@ -206,7 +209,7 @@ fn of_function<'m>(
     })
 }
 
-/// The value that is furthest out of range, or nearest to being so.
+/// Returns the value that is furthest out of range, or nearest to the limits.
 pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
     let excess = |value: f64| {
         let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
@@ -217,55 +220,58 @@ pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
     values.iter().copied().max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
 }
 
-/// A range in words: `at least 5 ms and at most 20 ms`.
+/// Returns a range in words: `at least 5 ms and at most 20 ms`.
 pub(crate) fn asked(metric: &str, range: &MetricRange) -> String {
     let words: Vec<String> =
         range.bounds().map(|(word, bound)| format!("{word} {}", by_metric(metric, bound))).collect();
     words.join(" and ")
 }
 
-/// A function at one point of the swept paths that it is not of.
+/// A function at one point of the other swept paths.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct FunctionPart {
-    /// Its value; `None` if it lies beyond what was swept, so that only its bounds are known.
+    /// Value; `None` if it lies beyond the sweep, so that only its bounds are known.
     pub value: Option<f64>,
-    /// Its 95 % interval, if there were repeats enough.
+    /// 95 % interval, if there were enough repeats.
     pub ci95: Option<[f64; 2]>,
-    /// Between what it lies; an end may be infinite.
+    /// Bounds of the value; they may be infinite.
     pub span: [f64; 2],
-    /// Why there is no value, no interval, or one without an end; empty if nothing has to be said.
+    /// Reason why there is no value, no interval, or an interval without an end; empty if there is
+    /// nothing to say.
     pub note: String,
 }
 
-/// What a function comes to.
+/// Result of a function.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct FunctionValue {
-    /// Its value; of several points, because other paths are swept too, the median. Null where one of them has none.
+    /// Value. If other paths are swept too, the median over their points; `None` if a point has no
+    /// value.
     pub value: Option<f64>,
-    /// From the lowest to the highest end of their intervals, where they have ends.
+    /// Range from the lowest to the highest end of the intervals, if these are finite.
     pub range: Option<[f64; 2]>,
-    /// Why there is no value, or an interval has no end.
+    /// Reason why there is no value, or why an interval has no end.
     pub note: String,
-    /// Between what each lies; an end may be infinite.
+    /// Bounds at each point; they may be infinite.
     spans: Vec<[f64; 2]>,
-    /// Whether some trials that should have it do not, so that what the others say is not all.
+    /// Whether some trials lack the figure, so that the others do not show everything.
     lacking: bool,
 }
 
 impl FunctionPart {
-    /// Of a figure with its interval.
+    /// Builds the part from a figure with its interval.
     pub fn of(value: f64, ci95: Option<[f64; 2]>) -> Self {
         Self { value: Some(value), ci95, span: ci95.unwrap_or([value; 2]), note: String::new() }
     }
 
-    /// The same; without an interval it says why there is none.
+    /// Builds the part from a figure of curves. If there is no interval, the note gives the reason.
     pub fn of_curves(value: f64, ci95: Option<[f64; 2]>, curves: &[&LoadCurve]) -> Self {
         let note = if ci95.is_none() { no_interval(curves) } else { String::new() };
         Self { note, ..Self::of(value, ci95) }
     }
 
-    /// Of a load at which something happens. An infinite one was not met within the loads of the sweep, from `lowest` to `highest`, so it
-    /// lies beyond them; `beyond` says what that means.
+    /// Builds the part from a load at which something happens. An infinite load was not reached
+    /// within the loads of the sweep, from `lowest` to `highest`, so it lies beyond them; `beyond`
+    /// returns the text for this.
     pub fn of_load(
         found: &Estimate,
         [lowest, highest]: [f64; 2],
@@ -292,14 +298,14 @@ impl FunctionPart {
     }
 }
 
-/// Why curves have no interval.
+/// Returns the reason why curves have no interval.
 fn no_interval(curves: &[&LoadCurve]) -> String {
     let once = curves.iter().flat_map(|curve| &curve.points).all(|point| point.rates.len() == 1);
     if once { "one trial each: no interval".to_owned() } else { "too few repeats: no interval".to_owned() }
 }
 
 impl FunctionValue {
-    /// Of the parts, in the order of the trials.
+    /// Combines the parts, in the order of the trials.
     pub fn of(parts: impl IntoIterator<Item = FunctionPart>) -> Self {
         let parts: Vec<FunctionPart> = parts.into_iter().collect();
         let values: Vec<f64> = parts.iter().filter_map(|part| part.value).collect();
@@ -315,17 +321,17 @@ impl FunctionValue {
         }
     }
 
-    /// The same, of which some trials lack what they should have.
+    /// Sets whether some trials lack the figure.
     pub fn lacking(self, lacking: bool) -> Self {
         Self { lacking, ..self }
     }
 
-    /// The same, with this said where nothing else is.
+    /// Sets the note, unless there is one.
     pub fn noted(self, note: &str) -> Self {
         if self.note.is_empty() { Self { note: note.to_owned(), ..self } } else { self }
     }
 
-    /// Whether it is in range: `yes` if all that it may be is, `no` if nothing of it is.
+    /// Whether the result is in range: `yes` if all possible values are, `no` if none is.
     pub fn holds(&self, range: &MetricRange) -> Holds {
         let inside = |[low, high]: &[f64; 2]| range.holds(*low) && range.holds(*high);
         if self.spans.is_empty() {
@@ -342,26 +348,26 @@ impl FunctionValue {
     }
 }
 
-/// Whether anything of a span is in range.
+/// Whether a part of the span is in range.
 fn meets(range: &MetricRange, [low, high]: [f64; 2]) -> bool {
     let above = range.above.is_none_or(|bound| high > bound) && range.at_least.is_none_or(|bound| high >= bound);
     let below = range.below.is_none_or(|bound| low < bound) && range.at_most.is_none_or(|bound| low <= bound);
     above && below && range.equals.is_none_or(|wanted| (low..=high).contains(&wanted))
 }
 
-/// An interval misses the truth in this share of cases.
+/// Share of cases in which an interval misses the truth.
 const MISS: f64 = 0.05;
 
-/// Trials of a variant and their partners: the figure of both, each if it is there.
+/// Trials of a variant and their partners: the figures of both, as far as they exist.
 struct Pairs<'a> {
     point: &'a BTreeMap<String, Value>,
     values: Vec<[Option<f64>; 2]>,
 }
 
-/// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these
-/// were played beside each other: the geometric mean of the ratios, with Student's interval of
-/// their logarithms. Its error is moderated by the errors of all points that have both variants,
-/// also of points that the claim does not ask for.
+/// Returns the metric in variant `a` over that in variant `b` at each point, paired by repeat
+/// because these ran beside each other: the geometric mean of the ratios, with Student's interval
+/// of their logarithms. The error is moderated by the errors of all points that have both variants,
+/// including points that the claim does not ask for.
 fn ratio(
     path: &MetricPath,
     names: [&str; 2],
@@ -391,8 +397,8 @@ struct PooledError {
     points: usize,
 }
 
-/// Returns the variance of the logarithms' differences at each point. It is `None` where a figure
-/// is 0, where no pair is complete, and where no second point has a spread.
+/// Returns the variance of the logarithms' differences at each point. It is `None` if a figure is
+/// 0, if no pair is complete, or if no second point has a spread.
 fn pooled_errors(points: &[Pairs<'_>]) -> Vec<Option<PooledError>> {
     let own = points.iter().map(|point| {
         let differences: Vec<f64> = log_ratios(&point.values)?;
@@ -433,7 +439,7 @@ fn pairs<'a>(path: &MetricPath, [a, b]: [&str; 2], range: &MetricRange, trials: 
     found
 }
 
-/// The ratio at one point; `None` without a pair, or where the second figure is 0.
+/// Returns the ratio at one point, or `None` without a pair or if the second figure is 0.
 fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Option<FunctionPart> {
     let Some(logarithms) = log_ratios(values) else {
         let (a, b): (Vec<f64>, Vec<f64>) = values.iter().filter_map(|[a, b]| (*a).zip(*b)).unzip();
@@ -460,7 +466,8 @@ fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Optio
     Some(FunctionPart { note, ..FunctionPart::of(value.exp(), ci95) })
 }
 
-/// The lowest of the safe loads that bear these names: of the variant, where there are variants, then of the condition.
+/// Returns the lowest of the safe loads with these names: first the variant, if there are variants,
+/// then the condition.
 fn safe_load(names: &[String], found: &[SafeLoad]) -> FunctionValue {
     let is = |load: &&SafeLoad| {
         let own = load.variant.iter().chain([&load.surviving]);
@@ -473,7 +480,8 @@ fn safe_load(names: &[String], found: &[SafeLoad]) -> FunctionValue {
     FunctionValue::of(lowest.filter(|part| part.value.is_some() || part.span[1].is_finite()))
 }
 
-/// Loads below the lowest that was tried, or above the highest, are possible where no end was met.
+/// Converts a safe load. If an end was not found, loads below the lowest or above the highest tried
+/// load are possible.
 fn safe_load_part(found: &SafeLoad) -> FunctionPart {
     let [low, high] = found.ci95;
     let note = match (low, high) {
@@ -485,21 +493,22 @@ fn safe_load_part(found: &SafeLoad) -> FunctionPart {
     FunctionPart { value: found.value, ci95: low.zip(high).map(|(low, high)| [low, high]), span, note }
 }
 
-/// A value of the path.
+/// A value of the swept path.
 struct PathValue<'a> {
     value: &'a Value,
-    /// The count in each trial that can be used and has it.
+    /// The count in each usable trial that has one.
     counts: Vec<f64>,
 }
 
-/// The values of the path at one point of the others, in the order of the file.
+/// The values of the path at one point of the other paths, in the order of the file.
 struct Steps<'a> {
     point: BTreeMap<String, Value>,
     steps: Vec<PathValue<'a>>,
 }
 
-/// The first value, in the order of the file, at which the count is above 0 in any trial. A void trial is not used, but where a value has
-/// no other it is not known whether that was the first.
+/// Returns the first value, in the order of the file, at which the count is above 0 in any trial.
+/// Void trials are not used. If a value has only void trials, it is unknown whether that value was
+/// the first.
 fn onset(path: &MetricPath, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let all = steps(path, variant, over, trials);
     let judged: Vec<(FunctionPart, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
@@ -528,12 +537,12 @@ fn steps<'a>(path: &MetricPath, variant: Option<&str>, over: &str, trials: &[&'a
     all
 }
 
-/// Where it begins, and whether that is in doubt; `None` if nothing was counted at all.
+/// Returns the onset, and whether it is in doubt. Returns `None` if nothing was counted.
 fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
     let last = steps.iter().rfind(|step| !step.counts.is_empty())?;
     let begins = steps.iter().position(|step| step.counts.iter().any(|count| *count > 0.0));
     let Some(place) = begins else {
-        // Which way the list runs tells on which side of its end the onset may lie.
+        // The direction of the list shows on which side of its end the onset may lie.
         let first = steps.first().and_then(|step| number(step.value));
         let span = match (first, number(last.value)) {
             (Some(first), Some(last)) if first > last => [0.0, last],
@@ -558,7 +567,8 @@ fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
     Some((FunctionPart { value, ci95: None, span, note }, lacking))
 }
 
-/// The number of a swept value: of a rate bits per second, of a size bytes, of a duration seconds. `None` of other texts.
+/// Returns the number of a swept value: bits per second for a bit rate, bytes per second for a byte
+/// rate, bytes for a size, seconds for a duration. Returns `None` for other texts.
 fn number(value: &Value) -> Option<f64> {
     let text = || value.as_str();
     let quantity = |of: Quantity| text().and_then(|text| of.parse(text).ok());
@@ -570,10 +580,10 @@ fn number(value: &Value) -> Option<f64> {
         .or_else(|| text().and_then(|text| duration::parse_s(text).ok()))
 }
 
-/// A sentence for each quantile that the plan wants of this trial and that it cannot give.
+/// Returns a sentence for each quantile that the plan requests and this trial cannot give.
 pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
-    // In a search, requirements and claims apply only to trials at the safe load. These trials
-    // are not known yet.
+    // In a search, requirements and claims apply only to trials at the safe load. These trials are
+    // not known yet.
     let is_of_all = |metric: &&MetricExpression| plan.find.is_none() || metric.path().is_none();
     let required = plan.requirements.iter().map(|gate| (&gate.metric, &gate.filter));
     let claimed = plan.claims.iter().map(|claim| (&claim.metric, &claim.filter));
@@ -590,8 +600,8 @@ pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
     refused
 }
 
-/// Why a metric has no value in this trial, if that is for want of operations. Of a function over trials, what it
-/// is of is looked at.
+/// Returns the reason if a metric has no value in this trial because of too few operations. For a
+/// function over trials, checks the metric that it uses.
 pub(crate) fn refusal(trial: &Trial, asked: &MetricExpression) -> Option<String> {
     let path = asked.measured()?;
     let (name, of) = path.0.split_last()?;

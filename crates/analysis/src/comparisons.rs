@@ -1,19 +1,25 @@
-//! Variants, swept values and runs beside each other: ratio or difference with its interval, whether it is more than chance,
-//! and how small a difference would have shown. One figure per trial is what is compared.
+//! Comparisons of variants, swept values and runs: ratio or difference with its interval, whether
+//! it is more than chance, and how small a difference would have shown. Each trial contributes one
+//! figure.
 //!
-//! Variants of one run, and choices, are judged by one model of all of them over all repeats ([`blocks`]), adjusted for the CPU that the
-//! hypervisor and other processes took beside each trial, unless it differs between those that are compared. A trial that is void for what it
-//! is adjusted for is used. The ratio without adjusting stands beside the adjusted one.
+//! Variants of one run, and choices, are judged by one model of all of them over all repeats
+//! ([`blocks`]). It is adjusted for the CPU time that the hypervisor and other processes took
+//! during each trial, unless that time differs between the compared groups. A trial that is void
+//! only because of this CPU time is used. The ratio without the adjustment is given beside the
+//! adjusted ratio.
 //!
 //! In a sweep, the error of a ratio at one point is estimated with the help of the errors at the
 //! other points ([`moderated`]).
 //!
-//! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
-//! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
-//! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
-//! interval at the level at which it is tested, so that the two never contradict each other (K. Strassburger, F. Bretz, "Compatible simultaneous
-//! lower confidence bounds for the Holm procedure and other Bonferroni-based closed tests", Statistics in Medicine 27, 2008: these are
-//! consistent with the test, but not simultaneous); by it a gate is judged.
+//! Ratios are computed from logarithms, so that b over a and a over b give the same answer.
+//! P-values are corrected over all comparisons made together (Holm). Comparisons whose values are
+//! all equal could not have shown anything and are left out of the correction (R. E. Tarone, "A
+//! modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
+//! interval at the level at which it is tested, so that interval and test never contradict each
+//! other (K. Strassburger, F. Bretz, "Compatible simultaneous lower confidence bounds for the Holm
+//! procedure and other Bonferroni-based closed tests", Statistics in Medicine 27, 2008: these
+//! intervals are consistent with the test, but not simultaneous). Gates are judged by this
+//! interval.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,41 +36,44 @@ use crate::stats::significance::{self, Difference, StandardError, apart, detecta
 use crate::verdict::can_void;
 use crate::verdict::figures::class_of_path;
 
-/// Chance of calling something a difference that is none, over all comparisons made together.
+/// Chance of a false alarm, over all comparisons made together.
 const LEVEL: f64 = 0.05;
 /// Share of comparisons that show a difference of the size given as detectable.
 const POWER: f64 = 0.9;
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompareOptions {
     /// Paths of the figures; the usual ones if empty.
     pub metrics: Vec<String>,
-    /// How much worse is too much, percent; `None` without a gate.
+    /// Largest change for the worse that passes the gate, percent; `None` without a gate.
     pub gate_pct: Option<f64>,
-    /// Whether void trials are taken like others.
+    /// Whether void trials are used like others.
     pub accepts_void: bool,
-    /// Whether a gate fails only where the whole interval is beyond it, and not as soon as the estimate is.
+    /// Whether a gate fails only if the whole interval is beyond it, and not as soon as the
+    /// estimate is.
     pub is_sure: bool,
-    /// The look, of several at runs that go on until a gate decides.
+    /// The interim look at runs that continue until a gate decides; `None` for a single comparison.
     pub look: Option<InterimLook>,
-    /// Whether the runs were played in turn for this comparison.
+    /// Whether the runs alternated for this comparison.
     pub in_turn: bool,
 }
 
-/// One look of several at runs that are played until a gate decides.
+/// One of several looks at runs that continue until a gate decides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimLook {
     /// Number, from 1.
     pub number: u32,
-    /// Chance of a false alarm that it may have, of the 5 % that all looks have together.
+    /// Chance of a false alarm for this look, a part of the 5 % for all looks together.
     pub level: f64,
 }
 
-/// Returns the chance of a false alarm that a look after `turns` of at most `at_most` turns may have, if earlier looks have spent so much.
-/// Whoever looks again and again, and stops as soon as something shows, would find something at last, so all looks together have the 5 % of
-/// a single one (a union bound). Most of it is spent late, where there is most to see: α·t² of the share t of the turns (K. Kim, D. L. DeMets,
-/// "Design and analysis of group sequential tests based on the type I error spending rate function", Biometrika 74, 1987). 0: nothing is left.
+/// Returns the chance of a false alarm for a look after `turns` of at most `at_most` turns, if
+/// earlier looks have spent `spent`. Repeated looks that stop at the first sign would find a
+/// difference sooner or later, so all looks together have the 5 % of a single look (a union bound).
+/// Most of it is spent late, when there is most data: α·t² of the share t of the turns (K. Kim, D.
+/// L. DeMets, "Design and analysis of group sequential tests based on the type I error spending
+/// rate function", Biometrika 74, 1987). Returns 0 if nothing is left.
 #[must_use]
 pub fn level_of_look(turns: u32, at_most: u32, spent: f64) -> f64 {
     let share = f64::from(turns) / f64::from(at_most.max(turns).max(1));
@@ -74,16 +83,17 @@ pub fn level_of_look(turns: u32, at_most: u32, spent: f64) -> f64 {
 }
 
 impl CompareOptions {
-    /// Chance of calling something a difference that is none which this comparison may have.
+    /// Returns the chance of a false alarm that this comparison may have.
     fn level(&self) -> f64 {
         self.look.map_or(LEVEL, |look| look.level.max(SMALLEST_LEVEL))
     }
 }
 
-/// Level of a look for which nothing is left, so that its intervals have ends.
+/// Level of a look for which nothing is left, so that its intervals are finite.
 const SMALLEST_LEVEL: f64 = 1e-9;
 
-/// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
+/// Compares each variant with the first, at each point. Without variants, compares each value of a
+/// swept choice with its first value.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
     let played: Vec<PlayedTrial> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
@@ -91,12 +101,13 @@ pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
     compared.into_iter().map(|one| one.comparison).collect()
 }
 
-/// The same of runs of one experiment, their repeats taken together.
+/// Compares in the same way within several runs of one experiment, with their repeats taken
+/// together.
 pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
     judged(compared(&couples_within(&plan.variants, &plan.swept, played), options), options)
 }
 
-/// Every side beside the first, at each variant and point that both have.
+/// Compares every side with the first, at each variant and point that both have.
 pub(crate) fn between(sides: &[ComparisonSide<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
     judged(compared(&couples_between(sides), options), options)
 }
@@ -114,18 +125,18 @@ fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<Weigh
     weighed
 }
 
-/// A comparison, and from what its conclusions are drawn.
+/// A comparison with the values on which its conclusions are based.
 struct WeighedComparison {
     comparison: Comparison,
     difference: Option<Difference>,
-    /// The same without adjusting for covariates; `None` where there are none.
+    /// Difference without adjustment for covariates; `None` if there are no covariates.
     raw: Option<Difference>,
     more_is_better: bool,
-    /// Chance of a false alarm that each of those made together may have.
+    /// Chance of a false alarm for each of the comparisons made together.
     level: f64,
 }
 
-/// One figure of a couple; `None` if neither has it.
+/// Compares one figure of a pair. Returns `None` if neither side has it.
 fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedComparison> {
     let sample = ComparedValues::of(&couple.units, figure);
     let all = || sample.a.iter().chain(&sample.b);
@@ -174,7 +185,7 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
 
 /// Moderates the error of each ratio by the errors of the same two variants and the same figure at
 /// the other points: a point with two pairs has one degree of freedom, all points together have
-/// many. Then fills in the intervals and chances, before they are corrected for the number of
+/// many. Then fills in the intervals and p-values, before they are corrected for the number of
 /// comparisons.
 fn pool(weighed: &mut [WeighedComparison]) {
     let mut of_figure: BTreeMap<[String; 4], Vec<&mut WeighedComparison>> = BTreeMap::new();
@@ -224,7 +235,7 @@ fn moderate(
     Some(count)
 }
 
-/// Covariates that differ between the groups.
+/// Returns the covariates that differ between the groups.
 fn unadjusted(covariates: &Covariates, observed: &[Observed], group: Option<usize>) -> Vec<UnadjustedCovariate> {
     let one = |(index, p): &(usize, f64)| {
         let difference = blocks::covariate_difference(observed, group?, *index)?;
@@ -233,7 +244,7 @@ fn unadjusted(covariates: &Covariates, observed: &[Observed], group: Option<usiz
     covariates.unbalanced.iter().filter_map(one).collect()
 }
 
-/// The values that are compared: of pairs, one of each for every pair that has both.
+/// Values of both sides. Paired values come only from pairs in which both sides have the figure.
 struct ComparedValues {
     a: Vec<f64>,
     b: Vec<f64>,
@@ -251,7 +262,8 @@ impl ComparedValues {
                 let without = [missing(&a), missing(&b)];
                 let both: Vec<(f64, f64)> = a.iter().zip(&b).filter_map(|(a, b)| (*a).zip(*b)).collect();
                 if both.is_empty() {
-                    // One of them is there to be shown, though with nothing beside it.
+                    // Values of one side are kept to be shown, although there is nothing to compare
+                    // them with.
                     return Self { a: flat(a), b: flat(b), pairs: 0, without };
                 }
                 let pairs = both.len() as u32;
@@ -271,7 +283,8 @@ fn flat(values: Vec<Option<f64>>) -> Vec<f64> {
     values.into_iter().flatten().collect()
 }
 
-/// Corrects the chances for their number and, where this is one look of several, for that; and draws the conclusions that hang on it.
+/// Corrects the p-values for their number and for interim looks, and draws the conclusions from
+/// them.
 fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
     let counts =
         |weighed: &&mut WeighedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
@@ -314,7 +327,8 @@ fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
     }
 }
 
-/// [`detectable_errors`], worked out once for each number of degrees of freedom: most comparisons of a run have the same.
+/// Returns [`detectable_errors`], computed once per number of degrees of freedom: most comparisons
+/// of a run have the same.
 fn errors(freedom: f64, level: f64, known: &mut Vec<(f64, Option<f64>)>) -> Option<f64> {
     if let Some((_, errors)) = known.iter().find(|(other, _)| *other == freedom) {
         return *errors;
@@ -324,30 +338,28 @@ fn errors(freedom: f64, level: f64, known: &mut Vec<(f64, Option<f64>)>) -> Opti
     errors
 }
 
-/// A choice with more values than this is no choice but a scale, and not compared value by value.
+/// Largest number of values of a choice. A path with more values is a scale and is not compared
+/// value by value.
 const CHOICES: usize = 6;
 
 /// A trial and the run it belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlayedTrial<'a> {
-    /// The trial.
     pub trial: &'a Trial,
-    /// The run, counted from 0 among those of its side.
+    /// Number of the run, from 0, among the runs of its side.
     pub run: usize,
-    /// When its load began, by the calendar, if that is known.
+    /// Calendar time at which its load began, if known.
     pub started_unix_s: Option<f64>,
 }
 
 /// One or several runs of an experiment, taken together.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparisonSide<'a> {
-    /// Its name.
     pub name: String,
-    /// Its trials.
     pub trials: Vec<PlayedTrial<'a>>,
 }
 
-/// Two that are compared.
+/// Two sides of a comparison.
 #[derive(Debug)]
 struct ComparedPair<'a> {
     pub over: String,
@@ -355,46 +367,48 @@ struct ComparedPair<'a> {
     pub b: String,
     pub at: BTreeMap<String, Value>,
     pub units: Units<'a>,
-    /// The place of `b` among all that were played in turn with these two.
+    /// Index of `b` among all groups that alternated with these two.
     pub group: Option<usize>,
-    /// All of them, each with its round and its place.
+    /// Trials of all these groups, each with its round and the index of its group.
     pub together: Vec<(usize, usize, &'a Trial)>,
 }
 
-/// Reads a figure of a trial.
+/// Function that reads a figure of a trial.
 type MachineFigure = fn(&Trial) -> Option<f64>;
 
-/// What the machine is like beside a trial, as [`blocks`] takes it.
+/// Covariates of a trial for [`blocks`]: the state of the machine.
 const BESIDE: [(&str, MachineFigure); COVARIATES] =
     [("steal", |trial| trial.machine.steal_pct), ("strangers", strangers_pct)];
 
-/// CPU that other processes took. Where the target's processes were found by their connections, a back end that was not found is among the
-/// others, so this is no covariate.
+/// Returns the CPU time that other processes took. If the target's processes were found by their
+/// connections, an undetected back end counts among the other processes, so the figure is no
+/// covariate.
 fn strangers_pct(trial: &Trial) -> Option<f64> {
     trial.machine.strangers_cpu_pct.filter(|_| trial.machine.target_processes.is_empty())
 }
 
-/// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
+/// One observation: a trial, or a run of several repeats that alternated with others.
 #[derive(Debug, Clone)]
 struct ObservationUnit<'a>(Vec<&'a Trial>);
 
-/// The observations.
+/// Observations of both sides.
 #[derive(Debug)]
 enum Units<'a> {
-    /// Played beside each other, so that what drifts falls out.
+    /// Measured beside each other, so that drift cancels out.
     Paired(Vec<(ObservationUnit<'a>, ObservationUnit<'a>)>),
-    /// One after the other.
+    /// Measured one after the other.
     Apart(Vec<ObservationUnit<'a>>, Vec<ObservationUnit<'a>>),
 }
 
 impl<'a> ObservationUnit<'a> {
-    /// Without its void trials; `None` if no other is left.
+    /// Returns the observation without its void trials, or `None` if no trial is left.
     pub fn usable(&self) -> Option<Self> {
         let trials: Vec<&'a Trial> = self.0.iter().filter(|trial| trial.counts()).copied().collect();
         (!trials.is_empty()).then_some(Self(trials))
     }
 
-    /// A figure of it: the mean over its trials, the geometric one where a ratio will be taken. `None` if one of them lacks it.
+    /// Returns the mean of a figure over the trials (the geometric mean if a ratio will be
+    /// computed). Returns `None` if a trial lacks the figure.
     pub fn value(&self, figure: &TrialFigure) -> Option<f64> {
         let values: Vec<f64> = self.0.iter().map(|trial| figure.value(trial)).collect::<Option<_>>()?;
         if !figure.can_be_zero && values.iter().all(|value| *value > 0.0) {
@@ -406,7 +420,8 @@ impl<'a> ObservationUnit<'a> {
 }
 
 impl<'a> ComparedPair<'a> {
-    /// A figure of all that were played in turn, as logarithms; nothing where a logarithm does not exist.
+    /// Returns the logarithms of a figure for all trials that alternated, or an empty list if a
+    /// logarithm does not exist.
     fn observed(&self, figure: &TrialFigure) -> Vec<Observed> {
         let one = |(round, group, trial): &(usize, usize, &Trial)| {
             let value = figure.value(trial)?;
@@ -422,7 +437,7 @@ impl<'a> ComparedPair<'a> {
         if observed.iter().any(|one| one.value.is_nan()) { Vec::new() } else { observed }
     }
 
-    /// All trials of both.
+    /// Returns the trials of both sides.
     pub fn trials(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
         let units: Vec<ObservationUnit<'a>> = match &self.units {
             Units::Paired(pairs) => pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect(),
@@ -432,7 +447,8 @@ impl<'a> ComparedPair<'a> {
     }
 }
 
-/// Variants of one experiment, each beside the first, paired by repeat; without variants the first swept path that is a choice.
+/// Pairs each variant of an experiment with the first, by repeat. Without variants, uses the first
+/// swept path that is a choice.
 fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTrial<'a>]) -> Vec<ComparedPair<'a>> {
     let comparable: Vec<PlayedTrial<'a>> = played.iter().filter(|one| is_comparable(one.trial)).copied().collect();
     let (over, names) = if variants.is_empty() {
@@ -478,7 +494,7 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     couples
 }
 
-/// Each trial with the number of its round, which is a repeat of a run, and the place of its group.
+/// Returns each trial with the number of its round (a repeat of a run) and the index of its group.
 fn in_rounds<'a>(
     played: &[PlayedTrial<'a>],
     place: impl Fn(&Trial) -> Option<usize>,
@@ -495,7 +511,8 @@ fn in_rounds<'a>(
     numbered.collect()
 }
 
-/// Whether the comparison of these trials is adjusted for whatever others took of the machine beside them.
+/// Whether the comparison of these trials is adjusted for all CPU time that other processes and the
+/// hypervisor took.
 fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
     let beside = |trial: &Trial| BESIDE.map(|(_, of)| of(trial));
     let observed: Vec<Observed> = together
@@ -506,17 +523,19 @@ fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
     !covariates.used.is_empty() && covariates.unbalanced.is_empty()
 }
 
-/// Rules about what others took of the machine: where a comparison is adjusted for that, it is no reason to leave a trial out.
+/// Rules about CPU time that others took. If a comparison is adjusted for this time, such a rule is
+/// no reason to leave a trial out.
 const OF_OTHERS: [&str; 3] = ["delayed", "steal", "strangers"];
 
-/// Whether a trial may stand in a comparison: it counts, or nothing can have voided it but what others took of the machine.
+/// Whether a trial may be compared: it counts, or only CPU time that others took can have voided
+/// it.
 fn is_comparable(trial: &Trial) -> bool {
     let rules = &trial.verdict.rules;
     let is_of_others = |rule: &String| OF_OTHERS.contains(&rule.as_str());
     trial.counts() || rules.iter().any(is_of_others) && !rules.iter().any(|rule| !is_of_others(rule) && can_void(rule))
 }
 
-/// Every side beside the first, at each variant and point that both have.
+/// Pairs every side with the first, at each variant and point that both have.
 fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     let mut couples = Vec::new();
     let Some((a, others)) = sides.split_first() else { return couples };
@@ -541,10 +560,12 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     couples
 }
 
-/// What is compared of two sides, and, if the comparison is adjusted for what others took of the machine, all of it with rounds and sides.
+/// Observations of two sides. If the comparison is adjusted for CPU time that others took, also all
+/// trials with their rounds and sides.
 type BetweenSides<'a> = (Units<'a>, Vec<(usize, usize, &'a Trial)>);
 
-/// `None` if nothing can be used. Whether runs took turns is seen from all of them: one that is void must not bring the others out of step.
+/// Returns the observations of two sides, or `None` if none is usable. All runs, also void ones,
+/// show whether the sides alternated: a void run must not shift the others.
 fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<BetweenSides<'a>> {
     if let Some(pairs) = in_turn(a, b) {
         let together: Vec<(usize, usize, &Trial)> =
@@ -565,7 +586,7 @@ fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Bet
     (!a.is_empty() && !b.is_empty()).then_some((units, Vec::new()))
 }
 
-/// Both of a pair, if they are a trial each and nothing but what others took can have voided them.
+/// Returns both trials of a pair, if each side is one trial that can be compared.
 fn in_round<'a>(
     round: usize,
     (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>),
@@ -576,7 +597,8 @@ fn in_round<'a>(
     }
 }
 
-/// Runs that were played in turn, paired in the order in which they began; `None` if they were not, or only once.
+/// Pairs runs that alternated, in the order in which they began. Returns `None` if they did not
+/// alternate, or only once.
 fn in_turn<'a>(
     a: &[PlayedTrial<'a>],
     b: &[PlayedTrial<'a>],
@@ -585,7 +607,7 @@ fn in_turn<'a>(
     begun.extend(runs(b, false)?);
     begun.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut pairs = Vec::new();
-    // What is left over at the end has no partner.
+    // A run without a partner at the end is left out.
     for two in begun.chunks_exact(2) {
         match two {
             [(_, true, a), (_, false, b)] | [(_, false, b), (_, true, a)] => pairs.push((a.clone(), b.clone())),
@@ -595,7 +617,7 @@ fn in_turn<'a>(
     (pairs.len() > 1).then_some(pairs)
 }
 
-/// The runs of a side with the time at which each began; `None` if that is not known of all.
+/// Returns the runs of a side with the time at which each began, or `None` if a time is unknown.
 fn runs<'a>(played: &[PlayedTrial<'a>], is_a: bool) -> Option<Vec<(f64, bool, ObservationUnit<'a>)>> {
     let mut runs: BTreeMap<usize, (f64, ObservationUnit<'a>)> = BTreeMap::new();
     for one in played {
@@ -607,7 +629,7 @@ fn runs<'a>(played: &[PlayedTrial<'a>], is_a: bool) -> Option<Vec<(f64, bool, Ob
     Some(runs.into_values().map(|(started, unit)| (started, is_a, unit)).collect())
 }
 
-/// Each run is one observation: its trials share a moment of the machine.
+/// Returns each run as one observation, because its trials share a state of the machine.
 fn by_run<'a>(played: &[PlayedTrial<'a>]) -> Vec<ObservationUnit<'a>> {
     let mut runs: BTreeMap<usize, Vec<&'a Trial>> = BTreeMap::new();
     for one in played {
@@ -620,7 +642,7 @@ fn usable<'a>(played: &[PlayedTrial<'a>]) -> Vec<PlayedTrial<'a>> {
     played.iter().filter(|played| played.trial.counts()).copied().collect()
 }
 
-/// Trials by point, in the order in which the points first appear.
+/// Groups trials by point, in the order in which the points first appear.
 fn by_point<'a>(
     played: &[PlayedTrial<'a>],
     point: impl Fn(&Trial) -> BTreeMap<String, Value>,
@@ -636,7 +658,8 @@ fn by_point<'a>(
     points
 }
 
-/// The first swept path whose values are not numbers, with its values in the order of the plan, if they are few.
+/// Returns the first swept path whose values are few and not numbers, with its values in the order
+/// of the plan.
 fn choice(swept: &[String], played: &[PlayedTrial<'_>]) -> Option<(String, Vec<String>)> {
     swept.iter().find_map(|path| {
         let mut values: Vec<&Value> = Vec::new();
@@ -650,7 +673,7 @@ fn choice(swept: &[String], played: &[PlayedTrial<'_>]) -> Option<(String, Vec<S
     })
 }
 
-/// A number, or a text that begins like one: `10ms`, `1GiB`.
+/// Whether the value is a number, or a text that begins with one: `10ms`, `1GiB`.
 fn is_amount(value: &Value) -> bool {
     value.is_number() || value.as_str().is_some_and(|text| text.starts_with(|first: char| first.is_ascii_digit()))
 }
@@ -662,11 +685,10 @@ fn without(point: &BTreeMap<String, Value>, path: &str) -> BTreeMap<String, Valu
 /// A figure of a trial.
 #[derive(Debug, Clone, PartialEq)]
 struct TrialFigure {
-    /// Its path.
     pub path: String,
-    /// Whether more of it is better; otherwise less is.
+    /// Whether more is better; otherwise less is.
     pub more_is_better: bool,
-    /// Whether it is a count or a share that can be 0, so that ratios of it mean nothing.
+    /// Whether the figure is a count or a share that can be 0, so that ratios are meaningless.
     pub can_be_zero: bool,
 }
 
@@ -674,7 +696,8 @@ const OPERATIONS: &str = "throughput.operations_per_s";
 const CYCLES: &str = "throughput.cycles_per_s";
 const UNITS: &str = "throughput.median_units_per_s";
 
-/// What is compared if nobody asks for something else; cycles only where they tell more than operations do.
+/// Figures that are compared by default. Cycles are compared only if they show more than operations
+/// do.
 const USUAL: [&str; 9] = [
     OPERATIONS,
     CYCLES,
@@ -687,7 +710,7 @@ const USUAL: [&str; 9] = [
     "faults.outage.back_to_baseline_s",
 ];
 
-/// Words of a path that make it a count or a share.
+/// Parts of a path that mark a count or a share.
 const COUNTED: [&str; 14] = [
     "count",
     "_pct",
@@ -705,26 +728,30 @@ const COUNTED: [&str; 14] = [
     "threads",
 ];
 
-/// Units of which more is better; of everything else (times, losses, memory, cost) less is.
+/// Endings of paths for which more is better. For all others (times, losses, memory, cost), less is
+/// better.
 const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
 
-/// What a target tells of itself may be 0 at any time.
+/// Prefix of the metrics that the target reports. They may be 0 at any time.
 const TOLD: &str = "metrics.";
 
-/// What runs takes CPU, and a rate is a rate also of losses.
+/// Endings of paths that are never 0: a running process uses CPU, and a rate is a rate even for
+/// losses.
 const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
 
 /// Part of the paths of figures that are read from histograms.
 const FROM_HISTOGRAMS: &str = "_us.";
 
-/// Width of a histogram's bucket, as a share of its value, at most: histograms have three significant digits.
+/// Largest width of a histogram's bucket, as a share of its value: histograms have three
+/// significant digits.
 const BUCKET: f64 = 0.001;
 
-/// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
+/// Largest relative difference of the cycles per operation that counts as none: the figure would
+/// only repeat the operations.
 const SAME_CYCLES: f64 = 0.05;
 
 impl TrialFigure {
-    /// The figure at a path, judged by its words.
+    /// Derives the properties of a figure from the words of its path.
     pub fn of(path: &str) -> Self {
         let gains = GAINS.iter().any(|gain| path.ends_with(gain));
         let counted = COUNTED.iter().any(|word| path.contains(word));
@@ -735,15 +762,17 @@ impl TrialFigure {
         }
     }
 
-    /// Error that its logarithm may have in all trials alike.
+    /// Returns the error that the logarithm of the figure may have in all trials alike.
     fn resolution(&self) -> f64 {
         if self.path.contains(FROM_HISTOGRAMS) { BUCKET.ln_1p() } else { 0.0 }
     }
 
-    /// Value in a trial; of several, the worst. `None` where the trial's verdict says that it must not be used.
+    /// Returns the value in a trial; the worst, if there are several. Returns `None` if the trial's
+    /// verdict excludes the figure.
     pub fn value(&self, trial: &Trial) -> Option<f64> {
         let path = self.path.as_str().into();
-        // A trial that does not count is compared only where the comparison is adjusted for what it is void for.
+        // A trial that does not count is compared only if the comparison is adjusted for the cause
+        // of its verdict.
         if trial.counts() && trial.verdict.voids(class_of_path(&path)) {
             return None;
         }
@@ -757,8 +786,8 @@ impl TrialFigure {
         }
     }
 
-    /// How many values a trial must have. A service that was once not back within the trial has no worst time of coming back,
-    /// and the times of those that did come back must not stand for it.
+    /// Returns how many values a trial must have. If service was not back once within the trial,
+    /// there is no worst recovery time, and the times of other recoveries must not replace it.
     fn expected(&self, trial: &Trial) -> usize {
         let Some(of) =
             self.path.strip_prefix("faults.").and_then(|path| path.strip_suffix("outage.back_to_baseline_s"))
@@ -770,8 +799,9 @@ impl TrialFigure {
     }
 }
 
-/// What is compared if nobody asks for something else. Where operations count units of work, these are its throughput, and the service time of
-/// those operations is compared as well: latency over all is of what is asked for beside them.
+/// Returns the figures that are compared by default. If operations count units of work, their
+/// throughput and the service time of these operations are compared as well: the overall latency
+/// also covers the other operations.
 fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     let trials: Vec<&Trial> = trials.collect();
     let counting_units = trials.iter().flat_map(|trial| &trial.operations).filter(|(_, of)| of.units.is_some());
@@ -792,7 +822,7 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     of_work.into_iter().chain(usual).collect()
 }
 
-/// What a gate makes of each, if there is one.
+/// Applies the gate to each comparison, if there is one.
 fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<GatedComparison> {
     let mut known = Vec::new();
     let judge = |one: WeighedComparison| {
@@ -809,7 +839,8 @@ fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<Gate
     weighed.into_iter().map(judge).collect()
 }
 
-/// Holds a comparison against a gate of so many percent, by the ratio and its interval, and by those without adjusting.
+/// Judges a comparison by a gate of this many percent, by the ratio with its interval, and by the
+/// ratio without adjustment.
 fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     let fails = |worse: Worsening, is_shown: bool| {
         let least = worse.interval_pct.filter(|_| is_sure).map_or(worse.estimate_pct, |[near, _]| near);
@@ -823,7 +854,7 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     {
         return Gated::Fails;
     }
-    // Of a share in percent, which may be 0, points are excluded.
+    // For a share in percent, which may be 0, the limit is in points.
     let in_points = comparison.difference_ci95_adjusted.filter(|_| is_share(comparison));
     let far = match in_points {
         Some([_, high]) => Some(high),
@@ -831,22 +862,24 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     };
     let passes = match far {
         Some(far) => far < gate_pct,
-        // Without spread there is no interval: either not one value differs from another, or the number of trials has to speak.
+        // There is no interval without spread: either all values are equal, or the number of trials
+        // decides.
         None => comparison.significant || comparison.p == Some(1.0),
     };
     if passes { Gated::Passes } else { Gated::CannotTell }
 }
 
-/// Change for the worse of the other side of a comparison, percent of `a`; negative if it is better, infinite where `a` is 0 and `b` is not.
+/// Change for the worse from `a` to `b`, percent of `a`. Negative if `b` is better; infinite if `a`
+/// is 0 and `b` is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Worsening {
     estimate_pct: f64,
-    /// The corrected interval, the end at which it is least worse first; `None` without one.
+    /// The corrected interval, beginning with its best end; `None` without an interval.
     interval_pct: Option<[f64; 2]>,
 }
 
 impl Worsening {
-    /// Returns that of the ratio, or the difference.
+    /// Returns the change of the ratio, or of the difference.
     fn of(comparison: &Comparison) -> Option<Self> {
         if let Some(ratio) = comparison.ratio {
             return Some(Self::of_ratio(comparison, ratio, comparison.ci95_adjusted));
@@ -857,7 +890,7 @@ impl Worsening {
         Some(Self::signed(comparison, pct(comparison.difference?), ends))
     }
 
-    /// Returns that of the ratio without adjusting.
+    /// Returns the change of the ratio without adjustment.
     fn raw_of(comparison: &Comparison) -> Option<Self> {
         Some(Self::of_ratio(comparison, comparison.raw_ratio?, comparison.raw_ci95_adjusted))
     }
@@ -875,16 +908,17 @@ impl Worsening {
     }
 }
 
-/// Whether percent of a baseline, which may be 0, mean less than points.
+/// Whether the figure is a share, whose difference in points means more than in percent of a
+/// baseline that may be 0.
 fn is_share(comparison: &Comparison) -> bool {
     comparison.ratio.is_none() && comparison.metric.ends_with("_pct")
 }
 
-/// Repeats that are tried at most when it is worked out how many would do.
+/// Largest number of repeats for which [`repeats_needed`] searches.
 const REPEATS_MAX: u32 = 1_000;
 
-/// Repeats of each side with which a change as large as the gate would be shown in nine of ten comparisons, by the spread of these
-/// trials; `known` as in [`errors`].
+/// Returns the repeats per side with which nine of ten comparisons would show a change as large as
+/// the gate, given the spread of these trials. `known` is as in [`errors`].
 fn repeats_needed(one: &WeighedComparison, gate_pct: f64, known: &mut Vec<(f64, Option<f64>)>) -> Option<u32> {
     let (comparison, difference) = (&one.comparison, one.difference?);
     let is_paired = comparison.pairs > 0;

@@ -1,5 +1,5 @@
-//! All records of a trial, in memory; of samples, of the target's own metrics and of the log of latencies only sums, so they are read
-//! last, when it is known which part of them is measured.
+//! All records of a trial, in memory. Only sums are kept of the samples, the target's own metrics
+//! and the latency log. These are read last, when the measured part is known.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const LOG: &str = "load.hlog";
 const SAMPLES: &str = "samples.csv";
 const MEMBERS: &str = "outcomes.csv of a member";
 
-/// What a trial left behind. A file that is missing is an empty one.
+/// Records of a trial. A missing file counts as an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     pub load: LoadLog,
@@ -39,31 +39,31 @@ pub(crate) struct Evidence {
     pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
     pub units: Vec<UnitSecond>,
-    /// What was sampled, once it is known which part of it is of the load.
+    /// Sums of the samples, read once the measured part is known.
     pub sampled: Sampled,
     pub last_sample_s: Option<f64>,
-    /// When the machine that makes the load was sampled.
+    /// Times at which the load-generating machine was sampled.
     pub machine_sampled_at_s: Vec<f64>,
-    /// What programs used that the target names, likewise.
+    /// CPU time of the programs that the target names, also read once the measured part is known.
     pub programs: ProgramSums,
-    /// What the target told of itself, likewise.
+    /// Metrics that the target reports, also read once the measured part is known.
     pub metrics: BTreeMap<String, TargetMetric>,
     pub generator: Vec<GeneratorSecond>,
-    /// How the clocks of a fleet compared.
+    /// Comparisons of the clocks of a fleet.
     pub fleet: Vec<FleetSecond>,
     pub events: Vec<Event>,
     pub history: Vec<HistoryEntry>,
-    /// What members told they hold.
+    /// Records that members reported.
     pub replicas: Vec<Replica>,
-    /// What each agent did, where that was recorded.
+    /// Cycles of each agent, if recorded.
     pub agent_cycles: Option<Vec<AgentCycles>>,
     /// Names of the files whose last line was cut off.
     pub torn: Vec<&'static str>,
-    /// Names of the files that are not there, of those that every load begins with.
+    /// Names of the missing files, among those that every load begins with.
     pub absent: Vec<&'static str>,
 }
 
-/// What every load begins to write before its first operation, and is not there.
+/// Returns the missing files, among those that every load creates before its first operation.
 fn absent(folder: &TrialFolder) -> Vec<&'static str> {
     let begun = [
         (folder.load_hlog(), LOG),
@@ -77,7 +77,7 @@ fn absent(folder: &TrialFolder) -> Vec<&'static str> {
 }
 
 impl Evidence {
-    /// Reads all but the log of latencies.
+    /// Reads all records except the latency log.
     pub fn read(planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
@@ -104,7 +104,7 @@ impl Evidence {
         let history = lines::read::<HistoryEntry>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
         let agents = rows::read::<AgentCycles>(&folder.agents())?;
-        // Of what a later line was to say nothing is known.
+        // If a line is missing, its agents are unknown.
         let knows_agents = folder.agents().exists() && !agents.torn;
         let torn = [
             (slots.torn, "outcomes.csv"),
@@ -140,12 +140,13 @@ impl Evidence {
             absent: absent(folder),
         };
         plausibility::records(folder, RecordedSpan::of(planned), &evidence)?;
-        // Threads write theirs beside each other, and a damaged file may have any order.
+        // Threads write their rows independently, and a damaged file may have any order.
         evidence.generator.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         Ok(evidence)
     }
 
-    /// What a member's own records say, with the events of all. A file of it that was cut off is noted here.
+    /// Reads a member's own records, with the events of all. If a file of the member is cut off,
+    /// this is recorded in `self`.
     pub fn of_member(&mut self, planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let [slots, fine_slots] = [folder.outcomes(), folder.fine_outcomes()].map(|path| {
             let rows = rows::read::<OutcomeSlot>(&path)?;
@@ -164,7 +165,7 @@ impl Evidence {
         })
     }
 
-    /// Reads the samples, of a load that is measured so. Their times were checked with the other records.
+    /// Reads the samples of the measured part. Their times were checked with the other records.
     pub fn read_samples(&mut self, folder: &TrialFolder, window: Option<&LoadWindow>) -> Result<(), ReadError> {
         self.sampled = window.map_or_else(Sampled::default, |window| Sampled::over(window.from_s, window.until_s));
         let (mut row, mut sound) = (0, Ok(()));
@@ -183,7 +184,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// Reads what the target told of itself, of a load that is measured so; without one, of the whole trial.
+    /// Reads the metrics that the target reports, over the measured part, or over the whole trial
+    /// without one.
     pub fn read_metrics(
         &mut self,
         planned: &plan::Trial,
@@ -208,7 +210,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// Reads what programs used that the target names, likewise.
+    /// Reads the CPU time of the programs that the target names, up to the end of the measured
+    /// part.
     pub fn read_programs(
         &mut self,
         planned: &plan::Trial,
@@ -231,7 +234,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Reads the log of latencies; those of intervals that begin when the measured part does, or later, are also summed up apart.
+    /// Reads the latency log. Intervals that begin in the measured part are also summed separately.
     pub fn read_log(
         &mut self,
         planned: &plan::Trial,
@@ -257,17 +260,18 @@ impl Evidence {
         Ok(())
     }
 
-    /// Latency over time, as it is drawn.
+    /// Returns latency over time, as it is drawn.
     pub fn latency_series(self) -> LatencySeries {
         LatencySeries { torn: self.torn.contains(&LOG), ..self.load.series() }
     }
 
-    /// How far the times of two generators may be off at most from the trial's clock, seconds; 0 where one process made the load.
+    /// Returns the largest error of a generator's times against the trial's clock, seconds; 0 if
+    /// one process made the load.
     pub fn clock_error_s(&self) -> f64 {
         self.fleet.iter().map(|row| row.error_us / 1e6).fold(0.0, f64::max)
     }
 
-    /// How the trial ended and why; `None` if its records end in the middle.
+    /// Returns how the trial ended and why, or `None` if its records end in the middle.
     pub fn ending(&self) -> Option<(Ending, Option<&str>)> {
         self.events.iter().rev().find_map(|event| match &event.what {
             What::Ended { how, reason } => Some((*how, reason.as_deref())),
@@ -275,12 +279,12 @@ impl Evidence {
         })
     }
 
-    /// When the trial entered a phase, seconds since load start.
+    /// Returns the time at which the trial entered a phase, seconds since load start.
     pub fn entered_s(&self, wanted: Phase) -> Option<f64> {
         self.events.iter().find(|event| event.what == What::Phase { phase: wanted }).map(|event| event.at_s)
     }
 
-    /// The last moment that any record speaks of, seconds since load start.
+    /// Returns the last time in any record, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         let slots = self.slots.iter().map(|slot| slot.at_s + slot.slot_s);
         let samples = self.last_sample_s.into_iter();
@@ -290,7 +294,8 @@ impl Evidence {
     }
 }
 
-/// Which rows of samples are of the machine that makes the load. Without a lab that is the one host there is.
+/// Returns a function that recognizes samples of the load-generating machine. Without a lab it is
+/// the only host.
 fn machine_rows(planned: &plan::Trial) -> impl Fn(&rows::Moment) -> bool + use<> {
     let is_lab = !planned.lab.hosts.is_empty();
     move |row| row.process.is_empty() && (!is_lab || row.host == rows::THIS_MACHINE)

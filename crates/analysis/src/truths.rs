@@ -1,5 +1,5 @@
-//! Results held against what is known beforehand: queues whose times are arithmetic, outages that the server itself has noted, the same beside the
-//! same, and work that is a tenth more.
+//! Checks of results against known truths: queues with calculable times, outages that the server
+//! itself has logged, comparisons of a system with itself, and work that is a tenth more.
 
 use record::results::{Comparison, Disturbance, DisturbanceKind, Results, Trial, Trust};
 use record::selfcheck::{HeldTruth, SmallestDifference, TruthOutcome, TruthUnit};
@@ -7,29 +7,31 @@ use record::selfcheck::{HeldTruth, SmallestDifference, TruthOutcome, TruthUnit};
 use crate::stats::quantiles::median;
 use crate::stats::queue;
 
-/// What carrying bytes by loopback and waking threads may add, seconds.
+/// Time that loopback and waking threads may add, seconds.
 const CARRIED_S: f64 = 0.001;
-/// By how much a time may be off, seconds.
+/// Largest error of a time, seconds.
 const OFF_S: f64 = 0.010;
-/// By how much a rate may be off, as a share.
+/// Largest error of a rate, as a share.
 const RATE_OFF: f64 = 0.01;
-/// A disturbance that begins within so long of what was planted is that, seconds.
+/// Largest distance between a planted outage and the begin of the disturbance that belongs to it,
+/// seconds.
 const NEAR_S: f64 = 0.5;
-/// Of what was asked often and is left to chance, so much may not be right.
+/// Share of repeated answers that may be wrong by chance.
 const BY_CHANCE: f64 = 0.1;
 
-/// What a server has noted of a time in which it did not serve.
+/// A time in which a server did not serve, as the server logged it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlantedOutage {
-    /// From when, seconds since load start.
+    /// Begin, seconds since load start.
     pub from_s: f64,
-    /// Until when; of errors the last one.
+    /// End; for errors, the time of the last one.
     pub until_s: f64,
-    /// How many errors it answered; `None` of a stall.
+    /// Number of error answers; `None` for a stall.
     pub errors: Option<u64>,
 }
 
-/// A server with one worker and more agents than it can serve: each waits for all others.
+/// Checks a server with one worker and more agents than it can serve: each agent waits for all
+/// others.
 #[must_use]
 pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "a full queue", trust: trial.verdict.is };
@@ -42,8 +44,8 @@ pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> 
     ]
 }
 
-/// A server with one worker whose requests come at random and take equally long each. How long they wait is left to chance: what is true is
-/// what nearly every load of this length shows.
+/// Checks a server with one worker, random arrivals and a constant service time. Waiting times are
+/// random: the truth is the range that nearly every load of this length shows.
 #[must_use]
 pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "a queue at random", trust: trial.verdict.is };
@@ -65,7 +67,8 @@ pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldT
     ]
 }
 
-/// Outages that a server has noted, of which each is a disturbance, and nothing else is. `gap_s`: from one operation to the next.
+/// Checks that each outage that a server has logged is a disturbance, and that there are no others.
+/// `gap_s` is the time from one operation to the next.
 #[must_use]
 pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -> Vec<HeldTruth> {
     let ask = Asker { of, trust: trial.verdict.is };
@@ -95,7 +98,7 @@ pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -
     held
 }
 
-/// An undisturbed load is valid, and has no disturbance.
+/// Checks that an undisturbed load is valid and has no disturbance.
 #[must_use]
 pub fn undisturbed(trial: &Trial) -> Vec<HeldTruth> {
     let ask = Asker { of: "an undisturbed open loop", trust: Trust::Valid };
@@ -108,10 +111,12 @@ pub fn undisturbed(trial: &Trial) -> Vec<HeldTruth> {
 
 const THROUGHPUT: &str = "throughput.operations_per_s";
 
-/// What a request costs a server beside its work, at most, as a share of that: the planted difference is smaller by it.
+/// Largest cost of a request beside its work, as a share of the work. It makes the planted
+/// difference smaller.
 const BESIDE_WORK: f64 = 0.15;
 
-/// Variants of which `same` does what the first one does, and `more` so many percent more work.
+/// Checks two variants against the first: `same` does the same work, and `more` does `more_pct`
+/// percent more work.
 #[must_use]
 pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "comparisons", trust: results.verdict.is };
@@ -124,7 +129,7 @@ pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> 
     let more = more_pct / 100.0;
     let least = 100.0 * ((1.0 + BESIDE_WORK) / (1.0 + more + BESIDE_WORK) - 1.0);
     let most = 100.0 * (1.0 / (1.0 + more) - 1.0);
-    // Half the width of the interval: what is true lies in it.
+    // Half the width of the interval, which contains the truth.
     let reach = found.and_then(|one| one.ci95).map_or(0.0, |[low, high]| 50.0 * (high - low));
     let seen = found.and_then(|one| one.ratio).map(|ratio| 100.0 * (ratio - 1.0));
     let held = vec![
@@ -135,24 +140,25 @@ pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> 
     held.into_iter().map(|one| HeldTruth { by_chance: true, ..one }).collect()
 }
 
-/// A search for a capacity that is known: the interval holds it.
+/// Checks that the interval of a search contains the known capacity.
 #[must_use]
 pub fn capacity(results: &Results, truth_per_s: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "a search for a known capacity", trust: results.verdict.is };
     let line = results.safe_load.as_ref();
-    // How far the ends of the interval are from what was found.
+    // Distances of the interval's ends from the value found.
     let ends = line.and_then(|line| Some((line.value?, line.ci95[0]?, line.ci95[1]?)));
     let reach = ends.map_or([0.0; 2], |(value, low, high)| [high - value, value - low]);
     let value = line.and_then(|line| line.value);
     let held =
         ask.held("highest rate, with its interval", TruthUnit::PerS, [truth_per_s; 2], [reach[1], reach[0]], value);
-    // A value that lies above the truth is held by its lower end.
+    // The lower end of the interval applies to a value above the truth.
     let inside = ends.map(|(_, low, high)| low <= truth_per_s && truth_per_s <= high);
     let held = if ends.is_some() { ask.decided(held, inside == Some(true)) } else { held };
     vec![HeldTruth { by_chance: true, ..held }]
 }
 
-/// The smallest differences that comparisons of the same with itself say they could have shown: the median over the runs.
+/// Returns the smallest differences that comparisons of a system with itself could have shown, by
+/// their own account: the median over the runs.
 #[must_use]
 pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
     let pairs = || runs.iter().flat_map(|run| &run.comparisons).filter(|one| one.b == same && one.ratio.is_some());
@@ -164,7 +170,8 @@ pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
     metrics.into_iter().filter_map(of).collect()
 }
 
-/// The same question of several rounds, or of several outages of one, is one row: how often the answer was right, and the worst.
+/// Merges the same question over several rounds, or over several outages of one round, into one
+/// row: the number of right answers, and the worst.
 #[must_use]
 pub fn folded(held: Vec<HeldTruth>) -> Vec<HeldTruth> {
     let mut rows: Vec<HeldTruth> = Vec::new();
@@ -190,13 +197,13 @@ fn fold(row: &mut HeldTruth, one: HeldTruth) {
     row.trust = trust;
 }
 
-/// How far off the truth, where that is a number.
+/// Returns the distance from the truth, if there is a number.
 fn off(one: &HeldTruth) -> f64 {
     let Some(measured) = one.measured else { return f64::INFINITY };
     (one.truth[0] - measured).max(measured - one.truth[1]).max(0.0)
 }
 
-/// Of several times: all right, or all but what chance explains.
+/// Judges repeated answers: all must be right, except for the share that chance explains.
 fn judge(row: &mut HeldTruth) {
     let wrong = row.times - row.right - row.marked;
     let may_be = if row.by_chance && row.times > 1 { (BY_CHANCE * f64::from(row.times)).ceil() as u32 } else { 0 };
@@ -213,14 +220,14 @@ fn seconds(us: f64) -> f64 {
     us / 1e6
 }
 
-/// Of a part, and how far its trial can be trusted.
+/// Part of the self-check, with the trust in its trial.
 struct Asker<'a> {
     of: &'a str,
     trust: Trust,
 }
 
 impl Asker<'_> {
-    /// Holds a figure against a truth; `allowed` is how far below and above it may be.
+    /// Checks a figure against a truth; `allowed` is the largest distance below and above it.
     fn held(
         &self,
         asked: &str,
@@ -340,7 +347,7 @@ mod tests {
         one.disturbances.clear();
         let missed = outages("stalls", &one, &planted[..1], 0.0025);
         assert_eq!(came(&missed), [Wrong, Wrong, Wrong, Wrong]);
-        // A slow time is none.
+        // A slow time is no outage.
         one.disturbances = vec![Disturbance { kind: DisturbanceKind::Slow, ..disturbance(4.0, 0.3) }];
         assert_eq!(came(&outages("stalls", &one, &planted[..1], 0.0025))[0], Wrong);
     }

@@ -1,5 +1,6 @@
-//! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason.
-//! A bad result of a good measurement is valid. Findings against trials that the answer does not use count for less.
+//! Trust in a trial: every rule of the table is checked, and each rule that speaks against the
+//! trial gives a reason. A bad result of a good measurement is valid. Findings against trials that
+//! the answer does not use count for less.
 
 pub(crate) mod figures;
 mod rules;
@@ -14,47 +15,47 @@ use crate::versions::EarlierVersions;
 
 pub(crate) use rules::RULES;
 
-/// What the rules look at.
+/// Input of the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuleInput<'a> {
     pub planned: &'a plan::Trial,
     pub evidence: &'a Evidence,
     pub window: Option<&'a LoadWindow>,
     pub timeline: Option<&'a Timeline>,
-    /// All results but the verdict.
+    /// All results except the verdict.
     pub trial: &'a Trial,
-    /// What of the run matters to a trial.
+    /// Context of the trial within the run.
     pub run: RunContext<'a>,
 }
 
-/// What a trial is held against besides itself. The default: a trial by itself.
+/// Facts outside the trial by which it is judged. The default is a trial without a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunContext<'a> {
-    /// What was asked of the run.
+    /// Plan of the run.
     pub plan: Option<&'a Plan>,
-    /// Metrics that are asked for beside the plan's.
+    /// Requested metrics beyond the plan's.
     pub metrics: &'a [MetricPath],
-    /// With what its earlier trials were played.
+    /// Versions with which earlier trials of the run were made.
     pub earlier: Option<&'a EarlierVersions>,
-    /// Whether it came to its end, and every trial of it so did, too.
+    /// Whether the run came to its end, and so did all its trials.
     pub is_over: bool,
 }
 
-/// When a rule's figure speaks against a trial.
+/// Threshold at which a rule's figure speaks against a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// At or above it.
+    /// Speaks against a trial at or above a value.
     From {
-        /// Suspect.
+        /// Figure from which the trial is suspect.
         suspect: f64,
-        /// Void.
+        /// Figure from which the trial is void.
         void: f64,
     },
-    /// Below it.
+    /// Speaks against a trial below a value.
     Under {
-        /// Suspect.
+        /// Figure below which the trial is suspect.
         suspect: f64,
-        /// Void.
+        /// Figure below which the trial is void.
         void: f64,
     },
 }
@@ -68,35 +69,34 @@ impl Threshold {
         match (suspect, void) {
             (_, true) => Trust::Void,
             (true, _) => Trust::Suspect,
-            // What cannot be compared with a threshold is not within it.
+            // A figure that cannot be compared with a threshold is not within it.
             _ if figure.is_nan() => Trust::Void,
             _ => Trust::Valid,
         }
     }
 }
 
-/// A rule: a figure of the trial, and from where on it speaks against it.
+/// A rule: a figure of the trial, and the threshold from which it speaks against the trial.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name.
     pub name: &'static str,
     /// The figure.
     pub looks_at: &'static str,
-    /// The figure's unit; empty for what is so or is not.
+    /// Unit of the figure; empty for yes or no.
     pub unit: &'static str,
-    /// From where on.
     pub threshold: Threshold,
-    /// The classes of figures that it speaks against.
+    /// Classes of figures that the rule speaks against.
     pub spoils: &'static [FigureClass],
-    /// Why it speaks against a trial, and why from there on.
+    /// Reason for the rule and its threshold.
     pub why: &'static str,
-    /// What a user can do about it.
+    /// Remedy for the user.
     pub remedy: &'static str,
-    /// The figure and what is wrong, in words; `None` where it does not apply or was not measured.
+    /// Function that returns the figure and the problem in words, or `None` if the rule does not
+    /// apply or the figure was not measured.
     weigh: Weighing,
 }
 
-/// How a rule finds its figure.
+/// Function by which a rule finds its figure.
 #[derive(Debug)]
 enum Weighing {
     /// One figure for all classes that the rule speaks against.
@@ -105,34 +105,35 @@ enum Weighing {
     EachClass(fn(&RuleInput<'_>, FigureClass) -> Option<(f64, String)>),
 }
 
-/// A rule that spoke against a trial.
+/// A rule that speaks against a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RuleFinding {
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// Result for the trial: the worst among the classes that the verdict is about. Valid: it is a note.
+    /// Result for the trial: the worst among the classes that the verdict is about. Valid means
+    /// that the finding is a note.
     pub trust: Trust,
-    /// The sentence.
+    /// Sentence for the user.
     pub reason: String,
     /// Result for each class that the rule speaks against, with the sentence.
     pub classes: Vec<(FigureClass, Trust, String)>,
 }
 
 impl RuleFinding {
-    /// A finding against all figures.
+    /// Creates a finding against all figures.
     pub fn against_all(rule: &'static str, trust: Trust, reason: String) -> Self {
         let classes = FigureClass::ALL.iter().map(|class| (*class, trust, reason.clone())).collect();
         Self { rule, trust, reason, classes }
     }
 }
 
-/// Every rule, sorted by name.
+/// Returns every rule, sorted by name.
 #[must_use]
 pub fn rules() -> &'static [Rule] {
     RULES
 }
 
-/// What the rules find, in the order of the table.
+/// Returns the findings of all rules, in the order of the table.
 pub(crate) fn findings(facts: &RuleInput<'_>) -> Vec<RuleFinding> {
     let used = figures::used(facts);
     RULES.iter().filter_map(|rule| finding(rule, facts, &used)).collect()
@@ -152,14 +153,14 @@ fn finding(rule: &Rule, facts: &RuleInput<'_>, used: &[FigureClass]) -> Option<R
     let judged = weighed.into_iter().map(|(class, figure, reason)| (class, rule.threshold.trust(figure), reason));
     let classes: Vec<_> = judged.filter(|(_, trust, _)| *trust > Trust::Valid).collect();
     let of_used = classes.iter().filter(|(class, ..)| used.contains(class));
-    // Of equals the first, which `max_by_key` would not give.
+    // The first of equals: `max_by_key` returns the last, so the order is reversed.
     let worst = of_used.rev().max_by_key(|(_, trust, _)| *trust);
     let trust = worst.map_or(Trust::Valid, |(_, trust, _)| *trust);
     let reason = worst.or(classes.first())?.2.clone();
     Some(RuleFinding { rule: rule.name, trust, reason, classes })
 }
 
-/// The verdict that findings make; what is worse comes first.
+/// Returns the verdict of the findings; the worst come first.
 pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
     let (mut sorted, notes): (Vec<&RuleFinding>, Vec<&RuleFinding>) =
         findings.iter().partition(|finding| finding.trust > Trust::Valid);
@@ -182,13 +183,13 @@ fn figure_verdict(figure: FigureClass, findings: &[RuleFinding]) -> FigureVerdic
     FigureVerdict { figure, is, reasons: against.into_iter().map(|(.., reason)| reason.clone()).collect() }
 }
 
-/// What is found of a trial that the run has played, and that has no records at all.
+/// Returns the finding for a trial that the run has completed but that has no records at all.
 pub(crate) fn lost_trial() -> RuleFinding {
     let reason = "it has no records, although the run came to its end".to_owned();
     RuleFinding::against_all("missing_records", Trust::Void, reason)
 }
 
-/// Whether a rule by this name can make a trial void; one that is not known may.
+/// Whether a rule with this name can make a trial void. An unknown rule may.
 pub(crate) fn can_void(rule: &str) -> bool {
     let threshold = RULES.iter().find(|known| known.name == rule).map(|known| known.threshold);
     !matches!(threshold, Some(Threshold::From { void, .. }) if void == f64::INFINITY)
@@ -199,8 +200,9 @@ fn remedy(rule: &str) -> &'static str {
     RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
 
-/// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them. Trials that a rule voids
-/// and those that it makes suspect are counted apart, so that nobody takes the latter for void.
+/// Returns the verdict on a run: the worst of its trials, with a reason for each rule that spoke
+/// against any of them. Trials that a rule voids and trials that it makes suspect are counted
+/// separately, so that suspect trials are not taken for void.
 pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
@@ -228,11 +230,13 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     verdict(&findings)
 }
 
-/// Waiting for less than this share of its time, the reader of a feed is not held back by its disk.
+/// Share of time that the reader of a feed waits for its disk, percent. A reader that waits less is
+/// limited by unpacking.
 pub(crate) const UNPACKING_PCT: f64 = 50.0;
 
-/// What held the load back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
-/// before what makes it suspect: a machine that is busy besides did not freeze the generator.
+/// Returns the main limit of the load, in the words of `generator.limit`; empty if it was not
+/// observed. A limit that voids a trial comes before one that makes it suspect: a machine that is
+/// also busy did not freeze the generator.
 pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
         return String::new();
@@ -255,7 +259,7 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("saturated_balancer", "balancer"),
     ];
     let found = |trust: Trust| {
-        // Delay that left throughput as it was held nothing back.
+        // Delay that did not change throughput limited nothing.
         let held_back = |finding: &RuleFinding| {
             finding.rule != "delayed" || finding.classes.iter().any(|(class, ..)| *class == FigureClass::Throughput)
         };
@@ -267,7 +271,8 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()
 }
 
-/// The findings of a run none of whose trials had a success: what is no more than suspect beside other points is void then.
+/// Raises `no operation succeeded` to void in all findings, if no trial of the run had a success.
+/// Otherwise it is only suspect, because other points succeeded.
 pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<RuleFinding>)]) {
     if trials.iter().any(|trial| trial.outcomes.ok > 0) {
         return;
@@ -276,11 +281,12 @@ pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<Rul
     found.for_each(|one| *one = RuleFinding::against_all(one.rule, Trust::Void, one.reason.clone()));
 }
 
-/// Sound repeats that it takes to do without a void one.
+/// Sound repeats that replace one void repeat.
 const STAND_IN: usize = 3;
 
-/// The findings that count for the run. No figure uses a void trial; where three sound repeats of the same point stand in for each void
-/// one, the answer does without it, and the run is not void for it. It stays suspect: what spoiled one repeat may have touched others.
+/// Returns the findings that count for the run. No figure uses a void trial. If three sound repeats
+/// of the same point replace each void repeat, the answer does not need it, and the run is not void
+/// because of it. The run stays suspect: the cause that spoiled one repeat may have touched others.
 pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)>) -> Vec<(String, Vec<RuleFinding>)> {
     let stood_in_for = |trial: &Trial| {
         let repeats = || trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);

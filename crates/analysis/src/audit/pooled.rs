@@ -1,23 +1,26 @@
-//! Results of the checks at each variant and point, over all repeats that are not void, if any is not.
+//! Results of the checks at each variant and point, over all repeats that are not void, if there is
+//! such a repeat.
 //!
-//! The rate of wrong answers has an interval of the ratio of sums over repeats where there are three of them and any answer was
-//! wrong: it counts in how much repeats differ. With fewer, parts of the load's time take the place of repeats, because one
-//! incident makes many wrong answers. Where nothing was wrong it is that of the pooled counts, which says how rare wrong answers
-//! must be to have been missed. So it is where repeats resemble each other more than counts can: three that had one wrong answer
-//! each do not show that there is always one.
+//! The rate of wrong answers has an interval. With at least three repeats and any wrong answer, it
+//! is that of the ratio of sums over repeats, which includes the differences between repeats. With
+//! fewer repeats, parts of the load's time replace repeats, because one incident causes many wrong
+//! answers. Without any wrong answer, it is that of the pooled counts, which shows how rare wrong
+//! answers must be to have been missed. The pooled counts also apply if repeats resemble each other
+//! more than counts can: three repeats with one wrong answer each do not prove that there is always
+//! one.
 
 use record::results::{PooledConsistency, Trial, counting};
 
 use crate::groups::{operations, repeats};
 use crate::stats::shares::{clustered_share_ci95, ratio_of_sums, share_ci95};
 
-/// Fewest repeats that show how much they differ.
+/// Fewest repeats that show their spread.
 const REPEATS: usize = 3;
 const RATIO: &str = "ratio";
 const CLUSTERS: &str = "Korn-Graubard";
 const COUNTS: &str = "Clopper-Pearson";
 
-/// An entry for each variant and point of which anything was checked, in the order of the trials.
+/// Returns an entry for each variant and point with any check, in the order of the trials.
 pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
     repeats(counting(trials)).into_iter().filter_map(|group| of_group(&group.trials)).collect()
 }
@@ -59,8 +62,8 @@ struct ErrorRate {
     method: &'static str,
 }
 
-/// Some of all, a pair for each repeat, and how many there were in each part of their times; `None` if there was nothing that could have
-/// been wrong.
+/// Returns the rate of `some` of `all`, which have one pair per repeat. `parts` are the counts in
+/// parts of the repeats' times. Returns `None` if `all` is 0.
 fn pooled_rate(some: &[u64], all: &[u64], parts: &[u64]) -> Option<ErrorRate> {
     let (wrong, of) = (some.iter().sum::<u64>(), all.iter().sum::<u64>());
     if of == 0 {
@@ -160,7 +163,8 @@ mod tests {
             (found.wrong, found.wrong_per_1000_cycles, found.ci95, found.method.as_str()),
             (None, None, None, "")
         );
-        // More wrong answers than cycles: cycles of which several answers are wrong are no independent draws of one.
+        // More wrong answers than cycles: cycles with several wrong answers are not independent
+        // draws.
         let found = pooled(&[trial("a", Some(20), 10, None)]).remove(0);
         assert_eq!((found.wrong_per_1000_cycles, found.ci95), (Some(2000.0), None));
         assert!(found.operations_ci95.is_some());

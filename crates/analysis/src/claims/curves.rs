@@ -1,4 +1,4 @@
-//! The functions of whole curves that a claim may name: `knee(a, path)`, `level_from(a, path)`,
+//! Functions of whole curves that a claim may use: `knee(a, path)`, `level_from(a, path)`,
 //! `crossing(a, b, path)`, `peak(a)`, `flat_until(a, path)`, `retained(metric, a, path, value)`,
 //! the ratios of two variants' knees, peaks and flat stretches, and those of the scalability law,
 //! `usl(parameter, a, path)` and `usl_difference(parameter, a, b, path)`.
@@ -16,16 +16,17 @@ use crate::stats::curve::{LoadCurve, LoadMean, flat_until, interval, intervals};
 use crate::stats::usl::{self, FittedLaw, NoLaw};
 use crate::stats::{knee, level};
 
-/// A figure of a curve's means, with what was decided once for all curves drawn from it.
+/// Function that reads a figure of a curve's means. It holds the decisions that are made once for
+/// all resampled curves.
 type CurveReading = Box<dyn Fn(&[LoadMean]) -> Option<f64>>;
 
-/// The curves of a variant; without one, of trials that have none.
+/// Returns the curves of a variant, or those of trials without variants.
 fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
     curves.retain(|of| of.variant == variant.unwrap_or_default());
     curves
 }
 
-/// The curves of two variants, those of one point beside each other.
+/// Pairs the curves of two variants by their points.
 fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(LoadCurve, LoadCurve)> {
     let (a, others): (Vec<_>, Vec<_>) =
         curves.into_iter().filter(|of| of.variant == a || of.variant == b).partition(|of| of.variant == a);
@@ -40,7 +41,7 @@ fn reach(curve: &LoadCurve) -> Option<[f64; 2]> {
     Some([curve.points.first()?.load, curve.points.last()?.load])
 }
 
-/// Where the curve bends.
+/// Returns the loads at which the curves bend.
 pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;
@@ -50,7 +51,7 @@ pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
     FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
-/// The lowest load from which throughput stays near the peak.
+/// Returns the lowest load from which throughput stays near the peak.
 pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;
@@ -63,7 +64,7 @@ pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fu
     FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
-/// The load from which `a` is ahead of `b` for good.
+/// Returns the load from which `a` stays ahead of `b`.
 pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |(of, other): (LoadCurve, LoadCurve)| {
         let ([from, to], [other_from, other_to]) = (reach(&of)?, reach(&other)?);
@@ -77,19 +78,19 @@ pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
     FunctionValue::of(couples([a, b], curves(trials, over)).into_iter().filter_map(part))
 }
 
-/// The best point of all that a variant has, whatever is swept.
+/// Returns the best of all points of a variant, for any swept paths.
 pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> FunctionValue {
     let curve = all_points(variant, trials);
     FunctionValue::of(peak(&curve).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&curve])))
 }
 
-/// The best point of `a` over that of `b`.
+/// Returns the best point of `a` over that of `b`.
 pub(super) fn peak_ratios([a, b]: [&str; 2], trials: &[&Trial]) -> FunctionValue {
     let (a, b) = (all_points(Some(a), trials), all_points(Some(b), trials));
     FunctionValue::of(peak_ratio(&a, &b).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&a, &b])))
 }
 
-/// Every point of a variant as if they were loads, in the order of the trials.
+/// Returns every point of a variant as if it were a load, in the order of the trials.
 fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
     let mut points: Vec<&BTreeMap<String, Value>> = Vec::new();
     let mut measured = Vec::new();
@@ -104,7 +105,8 @@ fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
     LoadCurve::of(&measured)
 }
 
-/// The highest load at which each unit of it still gets four fifths of what it gets at the lightest.
+/// Returns the highest load at which each unit of it still gets four fifths of the throughput at
+/// the lightest load.
 pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;
@@ -116,7 +118,8 @@ pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
     FunctionValue::of(of_variant(variant, cycles(trials, over)).into_iter().filter_map(part))
 }
 
-/// Curves of full cycles, as an agent counts them; of operations where cycles were not counted.
+/// Returns curves of full cycles, as an agent counts them, or of operations if cycles were not
+/// counted.
 fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     let of_all = experiment::plan::group_of(over).is_none();
     let counted = of_all && trials.iter().all(|trial| trial.throughput.cycles_per_s.is_some());
@@ -126,7 +129,7 @@ fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     }
 }
 
-/// The knee of `a` over that of `b`.
+/// Returns the knee of `a` over that of `b`.
 pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     let reading = |curve: &LoadCurve| -> Option<CurveReading> {
         knee(curve)?;
@@ -138,14 +141,15 @@ pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
     ratios(names, curves(trials, over), reading, beyond)
 }
 
-/// The load up to which the units of `a` get as much as at the lightest, over that of `b`.
+/// Returns the load up to which the units of `a` get as much as at the lightest load, over the same
+/// load of `b`.
 pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     let reading = |_: &LoadCurve| -> Option<CurveReading> { Some(Box::new(flat_until)) };
     let beyond = |name: &str, highest: f64| format!("{name} still has as much for each at {highest}");
     ratios(names, cycles(trials, over), reading, beyond)
 }
 
-/// The ratio of a load of `a` to that of `b`, each of which may lie beyond its sweep.
+/// Returns the ratio of a load of `a` to that of `b`. Each may lie beyond its sweep.
 fn ratios(
     names: [&str; 2],
     curves: Vec<VariantCurve>,
@@ -158,7 +162,7 @@ fn ratios(
         let loads = |means: &[Vec<LoadMean>]| Some([readings[0](&means[0])?, readings[1](&means[1])?]);
         let found = loads(&[a.means(), b.means()])?;
         let [low, high] = bounds(found, highest);
-        // The low end of what it is at least, the high end of what it is at most.
+        // The low end of the lower bound, and the high end of the upper bound.
         let ends = intervals(&[&a, &b], |means| loads(means).map(|found| bounds(found, highest)));
         let ci95 = ends.map(|[least, most]| [least[0], most[1]]);
         let open = (0..2).find(|&side| found[side].is_infinite());
@@ -176,14 +180,15 @@ fn ratios(
     FunctionValue::of(couples(names, curves).into_iter().filter_map(part))
 }
 
-/// Between what the ratio of two loads lies; an infinite load is one beyond the highest of its sweep.
+/// Returns the bounds of the ratio of two loads. An infinite load lies beyond the highest of its
+/// sweep.
 fn bounds([a, b]: [f64; 2], [highest_a, highest_b]: [f64; 2]) -> [f64; 2] {
     let low = if b.is_infinite() { 0.0 } else { a.min(highest_a) / b };
     let high = if a.is_infinite() { f64::INFINITY } else { a / b.min(highest_b) };
     if a.is_finite() && b.is_finite() { [a / b; 2] } else { [low, high] }
 }
 
-/// What a metric has at one load, as a share of the best load's.
+/// Returns a metric at one load, as a share of the value at the best load.
 pub(super) fn retained(
     path: &MetricPath,
     variant: Option<&str>,
@@ -216,7 +221,7 @@ fn parameter(of: LawParameter) -> fn(&FittedLaw) -> f64 {
     }
 }
 
-/// A parameter of the law fitted to a variant's curve, which has to follow it.
+/// Returns a parameter of the law fitted to a variant's curve, if the curve follows the law.
 pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     if !has_law(over) {
         return FunctionValue::default();
@@ -231,7 +236,7 @@ pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &
     of_laws(of_variant(variant, curves(trials, over)).into_iter().map(part))
 }
 
-/// A parameter of `a`'s law less that of `b`'s.
+/// Returns a parameter of the law of `a` minus that of `b`.
 pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     if !has_law(over) {
         return FunctionValue::default();
@@ -248,7 +253,7 @@ pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials:
     of_laws(couples(names, curves(trials, over)).into_iter().map(part))
 }
 
-/// Of parts each of which has a law, or else nothing but the reason.
+/// Combines parts that each have a law. If one has none, the result is only the reason.
 fn of_laws(parts: impl Iterator<Item = Result<FunctionPart, NoLaw>>) -> FunctionValue {
     match parts.collect::<Result<Vec<FunctionPart>, NoLaw>>() {
         Ok(parts) => FunctionValue::of(parts),
@@ -288,7 +293,7 @@ mod tests {
         trials
     }
 
-    /// 24 slow cores, which carry 240, and 2 fast ones, which carry 120.
+    /// 24 slow cores with a capacity of 240, and 2 fast cores with a capacity of 120.
     fn two(repeats: u32, off: f64) -> Vec<Trial> {
         let mut both = trials(Some("pi"), repeats, off, |n| 10.0 * n.min(24.0));
         both.extend(trials(Some("xeon"), repeats, off, |n| 60.0 * n.min(2.0)));
@@ -336,8 +341,9 @@ mod tests {
 
     #[test]
     fn cycles_per_agent_stay_flat_longer_on_more_cores() {
-        // Per agent 60 up to 2 agents and 120 / N beyond: four fifths at 2.5. With 24 slow cores, 1 at 16 and 3/4 at 32: on the way between
-        // at 16 · 2^(ln 0.8 / ln 0.75).
+        // Throughput per agent is 60 up to 2 agents and 120 / N beyond: four fifths at 2.5. With 24
+        // slow cores it is 1 at 16 and 3/4 at 32: four fifths lie between them, at 16 · 2^(ln 0.8 /
+        // ln 0.75).
         let trials = two(3, 0.01);
         let xeon = flats(Some("xeon"), OVER, &each(&trials));
         assert!((xeon.value.unwrap() - 2.5).abs() < 0.1, "{xeon:?}");
@@ -395,7 +401,8 @@ mod tests {
 
     #[test]
     fn two_swept_paths_give_a_figure_at_each_point_and_all_of_them_count() {
-        // The slower link halves what 2 fast cores carry, and not the knee; its texts are no load.
+        // The slower link halves the throughput of 2 fast cores, but not the knee. The texts of the
+        // link's rates are no loads.
         let mut all = Vec::new();
         for (rate, factor) in [("100mbit", 1.0), ("5mbit", 0.5)] {
             for mut trial in trials(Some("xeon"), 3, 0.01, |n| 60.0 * factor * n.min(2.0)) {
@@ -417,7 +424,8 @@ mod tests {
         assert_eq!((knee.holds(&at_most(4.0)), knee.holds(&at_most(20.0))), (Holds::NotShown, Holds::Yes));
     }
 
-    /// Of 40 sweeps with repeats that differ by 4 %, in how many an interval holds what curves without noise give.
+    /// In 40 sweeps with repeats that differ by 4 %, counts the intervals that contain the value of
+    /// curves without noise.
     #[test]
     fn intervals_hold_the_truth_about_as_often_as_they_say() {
         let mut random = fastrand::Rng::with_seed(11);
@@ -462,7 +470,8 @@ mod tests {
 
         use super::super::*;
 
-        /// Each load's repeats are off by less, nothing and more, so that their means are on the law.
+        /// Repeats of each load are off by less, nothing and more, so that their means are on the
+        /// law.
         fn trials(variant: &str, [lambda, sigma, kappa]: [f64; 3], repeats: u32, noise: f64) -> Vec<Trial> {
             let mut trials = Vec::new();
             for repeat in 1..=repeats {

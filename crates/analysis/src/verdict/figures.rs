@@ -1,4 +1,4 @@
-//! Classes of figures: which of them a metric is of, and which a trial's verdict is about.
+//! Classes of figures: the class of each metric, and the classes that a trial's verdict is about.
 
 use experiment::plan::{MetricExpression, MetricPath, percentile};
 use record::results::FigureClass::{
@@ -8,10 +8,10 @@ use record::results::{DelayEffect, DisturbanceKind, Quantiles};
 
 use super::RuleInput;
 
-/// Reads a quantile.
+/// Function that reads a quantile.
 pub(super) type ReadQuantile = fn(&Quantiles) -> Option<f64>;
 
-/// The quantiles of a class of latencies.
+/// Returns the quantiles of a class of latencies.
 pub(super) fn quantiles(class: FigureClass) -> &'static [(&'static str, ReadQuantile)] {
     match class {
         MedianLatency => &[("p50", |all| all.p50)],
@@ -22,10 +22,10 @@ pub(super) fn quantiles(class: FigureClass) -> &'static [(&'static str, ReadQuan
     }
 }
 
-/// Reads how far a quantile can have risen.
+/// Function that reads how far a quantile can have risen.
 type RisenOf = fn(&DelayEffect) -> Option<f64>;
 
-/// The quantiles whose delay is known, with their share and name.
+/// Quantiles whose delay is known, with their share and name.
 pub(super) const DELAYED_QUANTILES: [(f64, &str, RisenOf); 5] = [
     (0.5, "p50", |delay| delay.p50_pct),
     (0.9, "p90", |delay| delay.p90_pct),
@@ -34,7 +34,6 @@ pub(super) const DELAYED_QUANTILES: [(f64, &str, RisenOf); 5] = [
     (0.999, "p99.9", |delay| delay.p999_pct),
 ];
 
-/// The class of a quantile.
 pub(super) fn class_of_quantile(share: f64) -> FigureClass {
     match share {
         _ if share < 0.75 => MedianLatency,
@@ -44,12 +43,12 @@ pub(super) fn class_of_quantile(share: f64) -> FigureClass {
     }
 }
 
-/// The class of a metric's figure. A function of curves is of throughput.
+/// Returns the class of a metric's figure. Functions of curves are about throughput.
 pub(super) fn class_of(metric: &MetricExpression) -> FigureClass {
     metric.measured().map_or(Throughput, class_of_path)
 }
 
-/// The class of a figure, by its path in a trial.
+/// Returns the class of a figure by its path in a trial.
 pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
     let has = |names: &[&str]| path.0.iter().any(|part| names.contains(&part.as_str()));
     let last = path.0.last().map_or("", String::as_str);
@@ -67,8 +66,8 @@ pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
     }
 }
 
-/// The classes that the verdict on a trial is about: those of the answer, which gives counts, throughput, p50, p99 and outages, and those of
-/// the metrics that are asked for.
+/// Returns the classes that the verdict on a trial is about: those of the answer (counts,
+/// throughput, p50, p99 and outages), and those of the requested metrics.
 pub(super) fn used(facts: &RuleInput<'_>) -> Vec<FigureClass> {
     let mut used = vec![Counts, Throughput, MedianLatency, TailLatency];
     let is_outage = |kind: DisturbanceKind| kind == DisturbanceKind::Outage;

@@ -1,5 +1,6 @@
-//! The table of rules, one line of reasoning each, and what they weigh, by whom it is about; what is about the records stands
-//! in `records`. A rule is a pure function of a trial's facts; nothing here reads, and nothing decides what follows.
+//! Table of all rules with their figures, thresholds and reasons. Functions that compute the
+//! figures are grouped by subject; those about records are in `records`. A rule is a pure function
+//! of a trial's facts: it reads no file and does not decide about consequences.
 
 mod connects;
 mod delays;
@@ -25,7 +26,7 @@ use crate::{claims, versions};
 const NEVER: f64 = f64::INFINITY;
 const NOT_BELOW: f64 = f64::NEG_INFINITY;
 
-/// For rules that hold or do not.
+/// Thresholds of rules that either apply or not.
 const SUSPECT_IF_SO: Threshold = From { suspect: 1.0, void: NEVER };
 const VOID_IF_SO: Threshold = From { suspect: 1.0, void: 1.0 };
 
@@ -40,7 +41,7 @@ const COUNTS: &[FigureClass] = &[Counts];
 const OUTAGES: &[FigureClass] = &[Outages];
 const HOSTS: &[FigureClass] = &[HostFigures];
 
-/// What a rule found: its figure, and what a user is told of it.
+/// Result of a rule: its figure, and the sentence for the user.
 type Evaluation = Option<(f64, String)>;
 
 /// All rules, sorted by name.
@@ -588,10 +589,11 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// A host, or a thread, that uses so much of its CPU has none left in most seconds.
+/// CPU use of a host or a thread, percent, from which it has no time left in most seconds.
 const AT_ITS_LIMIT_PCT: f64 = 90.0;
 
-/// A thread that makes up so much of what the target uses on its host is all that works there.
+/// Share of the target's CPU use on its host from which a single thread counts as the only busy
+/// one.
 const ALONE_SHARE: f64 = 0.8;
 
 fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
@@ -611,7 +613,7 @@ fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
 }
 
-/// A slow time of this share of the measured part moves its figures.
+/// Share of slow time in the measured part from which its figures change.
 const SLOW_SHARE: f64 = 0.1;
 
 fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
@@ -635,7 +637,8 @@ fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
     Some((f64::from(u8::from(unsteady)), reasons.join("; "))).filter(|_| unsteady || window.steady.is_some())
 }
 
-/// ` (throughput -25.0 % [-27.1, -22.9] over the load)`: the trends of what is not steady, as far as they are sure.
+/// Returns the trends of the unsteady figures, as far as they are certain: ` (throughput -25.0 %
+/// [-27.1, -22.9] over the load)`.
 fn changes(steady: &Steady) -> String {
     let of = [
         ("throughput", steady.throughput_change_pct, steady.throughput_change_ci95),
@@ -670,7 +673,8 @@ fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {
     ))
 }
 
-/// CPU of a host's busiest thread, percent of a core, where it does nearly all the work there.
+/// Returns the CPU use of a host's busiest thread, percent of a core, if it does nearly all the
+/// work there.
 fn only_thread_pct(host: &Host) -> Option<f64> {
     let pct = host.busiest_thread_pct?;
     let cores = f64::from(host.figures.as_ref()?.cores?);
@@ -723,7 +727,7 @@ fn no_success(facts: &RuleInput<'_>) -> Evaluation {
 /// Message for a trial in which no operation succeeded.
 pub const NO_SUCCESS: &str = "no operation succeeded";
 
-/// Before the first fault only: what a fault does to the target's processes is what it is for.
+/// Counts restarts before the first fault only: after it, the fault is their cause.
 fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     let window = facts.window?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);

@@ -22,7 +22,7 @@ fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
     facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s)
 }
 
-/// Attempts that this machine's own limits ended, over the whole load.
+/// Share of attempts over the whole load that failed because of this machine's own limits.
 pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
     let count = |is_counted: &dyn Fn(&str) -> bool| -> u64 {
         let rows = facts.evidence.attempts.iter().filter(|row| is_counted(&row.result));
@@ -34,7 +34,7 @@ pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
     Some((pct, format!("{own} {what} ({pct:.1} %): the limit is this machine's, not the target's")))
 }
 
-/// Results of attempts, as `attempts.csv` names them, that are this machine's doing.
+/// Results of attempts, as in `attempts.csv`, that this machine's limits caused.
 const OF_THIS_MACHINE: [&str; 2] = ["connect: no local port left", "connect: no file descriptor left"];
 
 pub fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
@@ -95,7 +95,8 @@ fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConne
     let own = by(&OF_THIS_MACHINE).0.min(connects);
     let (handshakes, worst_handshake) = by(&OF_HANDSHAKES);
     let handshakes = handshakes.min(connects - own);
-    // An operation on an open connection may be answered so, too: what is left of the connects was refused at most.
+    // An operation on an open connection may get the same answer. So refusals are limited to the
+    // remaining failed connects.
     let (refused, worst_refusal) = by(&OF_REFUSALS);
     let refused = refused.min((connects - own - handshakes).saturating_sub(by(&["connect "]).0));
     let when = if first_fault_s.is_finite() { "before any fault" } else { "without a fault" };

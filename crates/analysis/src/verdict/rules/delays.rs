@@ -1,4 +1,5 @@
-//! Rules about delay that reached operations: how far it can have moved figures, and which failures it caused.
+//! Rules about delays of operations: how far they can have changed figures, and which failures they
+//! caused.
 
 use record::results::DisturbanceKind;
 use record::results::FigureClass::{self, Outages, Throughput};
@@ -30,10 +31,11 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
     Some((pct, format!("{moved} {pct:.0} %: other processes or the hypervisor delayed {waited}, {mean} per operation")))
 }
 
-/// Shorter outages are off by a share of this length: a few milliseconds more or less decide nothing.
+/// Length to which the error of shorter outages is compared: a few milliseconds do not matter.
 const SHORT_OUTAGE_S: f64 = 0.1;
 
-/// How far off an outage can be whose first and last operation are as late as the timers in their worst second: percent of the shortest.
+/// Returns the error of an outage whose first and last operation are as late as the timers in their
+/// worst second, percent of the shortest outage.
 fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let trial = facts.trial;
     let of_faults = trial.faults.iter().filter_map(|fault| fault.outage.as_ref()?.back_to_baseline_s);
@@ -60,7 +62,8 @@ struct SecondOfStarts {
     failed: f64,
 }
 
-/// Compares seconds with late starts to the other seconds before the first fault, by their shares of failures.
+/// Compares seconds with late starts to the other seconds before the first fault, by their shares
+/// of failures.
 pub(super) fn late_failures(facts: &RuleInput<'_>) -> Evaluation {
     let seconds = seconds(facts)?;
     let shares = |is_late: bool| -> Vec<f64> {
@@ -83,7 +86,7 @@ pub(super) fn late_failures(facts: &RuleInput<'_>) -> Evaluation {
     ))
 }
 
-/// The seconds of an open loop before its first fault.
+/// Returns the seconds of an open loop before its first fault.
 fn seconds(facts: &RuleInput<'_>) -> Option<Vec<SecondOfStarts>> {
     let (window, timeline) = (facts.window?, facts.timeline?);
     facts.planned.load.as_ref().filter(|load| load.is_open())?;

@@ -1,4 +1,4 @@
-//! Rules about faults and actions: whether they happened, when they began, how long they acted.
+//! Rules about faults and actions: whether they happened, when they began, and how long they acted.
 
 use experiment::plan::{self, When};
 use record::events::Ending;
@@ -7,7 +7,7 @@ use text::numbers;
 
 use super::{Evaluation, RuleInput};
 
-/// A deviation up to this is the work of injecting, seconds.
+/// Largest deviation that injecting a fault usually causes, seconds.
 const USUAL_S: f64 = 0.05;
 
 pub(super) fn failed_fault(facts: &RuleInput<'_>) -> Evaluation {
@@ -70,7 +70,7 @@ pub(super) fn fault_duration(facts: &RuleInput<'_>) -> Evaluation {
     off.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Faults by the clock that were injected, each with the plan's words.
+/// Returns the scheduled faults that were injected, each with its plan.
 fn begun<'a>(facts: &RuleInput<'a>) -> impl Iterator<Item = (&'a Fault, &'a plan::Fault)> + use<'a> {
     let planned = &facts.planned.faults;
     facts.trial.faults.iter().filter(|fault| fault.failed.is_none()).filter_map(|fault| {
@@ -78,7 +78,7 @@ fn begun<'a>(facts: &RuleInput<'a>) -> impl Iterator<Item = (&'a Fault, &'a plan
     })
 }
 
-/// When an occurrence was to begin, seconds since load start.
+/// Returns the planned begin of an occurrence, seconds since load start.
 fn due_s(fault: &Fault, planned: &plan::Fault, facts: &RuleInput<'_>) -> Option<f64> {
     match &planned.when {
         When::At(at_s) => Some(*at_s),

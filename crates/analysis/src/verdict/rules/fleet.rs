@@ -1,24 +1,24 @@
-//! Rules about the generators of a fleet, held against each other.
+//! Rules that compare the generators of a fleet with each other.
 
 use record::results::GeneratorFigures;
 use text::numbers;
 
 use super::{Evaluation, RuleInput};
 
-/// Of fewer operations the count says little of a share.
+/// Fewest operations for which a count shows a share.
 const ENOUGH: u64 = 500;
-/// Smaller differences of times are those of any two machines.
+/// Smallest difference of times that is unusual for two machines, microseconds.
 const NOTABLE_US: f64 = 1_000.0;
 
-/// So many times as late as the others: the worst second of equal machines differs by less.
+/// Factor over the lateness of the others. The worst seconds of equal machines differ by less.
 const LATER_BY: f64 = 1.5;
 
-/// What generators are compared by.
+/// A figure by which generators are compared.
 struct GeneratorComparison {
-    /// How it is said of the one that stands out.
+    /// Words for the generator that differs.
     words: &'static str,
     value: fn(&GeneratorFigures) -> Option<f64>,
-    /// By how much the one is worse than the others, percent.
+    /// Function that returns how much worse the generator is than the others, percent.
     worse_pct: fn(f64, f64, &[GeneratorFigures]) -> Option<f64>,
     show: fn(f64) -> String,
 }
@@ -47,7 +47,7 @@ const COMPARISONS: &[GeneratorComparison] = &[
         value: |one| one.late_us_p99,
         worse_pct: |own, others, all| {
             let latency_us = median(all.iter().filter_map(|one| one.latency_us_mean).collect())?;
-            // Where all are late by about as much, none of them stands out.
+            // If all are late by about the same time, none differs.
             let stands_out = own - others >= NOTABLE_US && own >= LATER_BY * others;
             stands_out.then(|| 100.0 * (own - others) / latency_us)
         },
@@ -60,7 +60,7 @@ fn milliseconds(us: f64) -> String {
 }
 
 fn are_enough(all: &[GeneratorFigures]) -> bool {
-    // One that does nothing at all beside others that do is what is looked for.
+    // A generator without any operation beside busy ones is a case to find, so the median counts.
     median(all.iter().map(|one| one.operations as f64).collect()).is_some_and(|middle| middle >= ENOUGH as f64)
 }
 

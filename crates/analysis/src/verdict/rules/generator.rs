@@ -1,4 +1,4 @@
-//! Rules about the generator: whether it kept up, and what kept it from running.
+//! Rules about the generator: whether it kept up, and what prevented it from running.
 
 use experiment::plan;
 use record::results::FigureClass::{
@@ -15,25 +15,27 @@ use crate::verdict::figures::{ReadQuantile, class_of, quantiles};
 /// Share of the median latency below which lateness does not matter, if its effect is not known.
 const LATE_SHARE: f64 = 0.1;
 
-/// … and from how many microseconds on it makes a trial suspect, or void.
+/// Lateness from which a trial is suspect, microseconds.
 const LATE_US: f64 = 1_000.0;
 
 const VERY_LATE_US: f64 = 50_000.0;
 
-/// A generator that did not run for so long, microseconds, stood still: shorter ones are the scheduler's daily bread.
+/// Shortest time without running that counts as a stall, microseconds. Shorter ones are normal
+/// scheduling.
 const STALL_US: f64 = 50_000.0;
 
-/// The same where operations wait for timers: shorter ones are in their lateness.
+/// Shortest stall if operations wait for timers, microseconds. Shorter ones show in their lateness.
 const PACED_STALL_US: f64 = 200_000.0;
 
-/// Rows of one second may lie this far apart.
+/// Largest distance between rows of the same second.
 const SAME_SECOND_S: f64 = 0.25;
 
-/// A thread of the target that used so much of its core over the measured part has no time left, percent. By the utilization law
-/// (Denning and Buzen 1978) its throughput is within a twentieth of what it can do, whoever else is busy.
+/// CPU use of a target's thread over the measured part from which it has no time left, percent of a
+/// core. By the utilization law (Denning and Buzen 1978) its throughput is then within a twentieth
+/// of its maximum, even if others are busy too.
 const TARGET_FULL_PCT: f64 = 95.0;
 
-/// Highest figure of this rule that is suspect, and not void.
+/// Highest figure of the rule `generator_cpu` that is suspect and not void.
 const GENERATOR_SUSPECT_PCT: f64 = 97.9;
 
 pub(super) fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
@@ -80,7 +82,7 @@ fn asks_what_the_target_can_do(facts: &RuleInput<'_>) -> bool {
     })
 }
 
-/// Whether operations start when a timer says so, and not when the one before has ended.
+/// Whether a timer starts operations, and not the end of the previous operation.
 fn is_paced(facts: &RuleInput<'_>) -> bool {
     facts.planned.load.as_ref().is_some_and(plan::Load::is_paced)
 }
@@ -102,7 +104,7 @@ pub(super) fn generator_lateness(facts: &RuleInput<'_>, class: FigureClass) -> E
     Some((pct, format!("{pct:.0} % {what} ({instead}): it did not run when operations were due")))
 }
 
-/// The same of records that do not tell it, by the worst second: it errs on the side of doubt.
+/// Estimates lateness for records without it, from the worst second. It errs on the side of doubt.
 fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
     let median_us = facts.trial.latency_us.as_ref().and_then(|latency| latency.p50);
@@ -115,21 +117,23 @@ fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     Some((pct, format!("operations started up to {late_ms:.1} ms behind schedule (p99 of the worst second)")))
 }
 
-/// A second in which an engine thread stood still.
+/// A second in which an engine thread stalled.
 #[derive(Debug, Clone, Copy)]
 struct ThreadStall {
     /// End, seconds since load start.
     pub at_s: f64,
     /// Duration, microseconds.
     pub late_us: f64,
-    /// How much of that it did not run, microseconds.
+    /// Time within the stall in which the thread did not run, microseconds.
     pub idle_us: f64,
-    /// How much of that it was waiting for a CPU, microseconds; `None` where the kernel does not say.
+    /// Time within the stall in which the thread waited for a CPU, microseconds; `None` if the
+    /// kernel does not report it.
     pub waited_us: Option<f64>,
 }
 
-/// Seconds of the measured part in which the generator stood still, by its worst thread. Where operations wait for timers, a late
-/// timer may also mean more work than time; then the thread was busy.
+/// Returns the seconds of the measured part in which the generator stalled, by its worst thread. If
+/// operations wait for timers, a late timer may also mean that there was too much work; then the
+/// thread was busy.
 fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     let Some(window) = facts.window else { return Vec::new() };
     let is_paced = is_paced(facts);
@@ -153,10 +157,11 @@ fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     worst
 }
 
-/// Time that a row's thread neither ran nor waited in the seconds that a stall in it may reach back to, and that it waited; microseconds.
+/// Returns the time in which a row's thread did not run, and the time in which it waited for a CPU,
+/// over the seconds that a stall of the row may reach back to; microseconds.
 fn meanwhile(facts: &RuleInput<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
     let from_s = row.at_s - row.interval_s - late_us / 1e6;
-    // Rows come in the order of time, to within a second.
+    // Rows are ordered by time, to within a second.
     let rows = &facts.evidence.generator;
     let near = &rows[rows.partition_point(|other| other.at_s <= from_s - 2.0)..];
     let reached = near
@@ -204,19 +209,20 @@ pub(super) fn generator_stall(facts: &RuleInput<'_>, class: FigureClass) -> Eval
     Some((counted, what))
 }
 
-/// Operations of agents that wait for answers, all of which so many stalls held up: percent of those that ended.
+/// Returns the operations that stalls of all waiting agents delayed, percent of those that ended.
+/// Each stall delays one operation per agent.
 fn held_pct(facts: &RuleInput<'_>, stalls: usize) -> Option<f64> {
     let agents = facts.planned.load.as_ref()?.agents;
     let ok = facts.trial.outcomes.ok.max(1);
     Some(100.0 * stalls as f64 * f64::from(agents) / ok as f64)
 }
 
-/// Whether no operation failed or timed out, so that no count can be the generator's doing.
+/// Whether no operation failed or timed out, so that the generator cannot have caused a count.
 fn fails_nothing(facts: &RuleInput<'_>) -> bool {
     facts.trial.outcomes.failed + facts.trial.outcomes.timeout == 0
 }
 
-/// A share of the time that is too small to move a mean or a median counts as none.
+/// Returns 0 for a share of the time that is too small to change a mean or a median.
 fn above_a_percent(pct: f64) -> f64 {
     if pct < 1.0 { 0.0 } else { pct }
 }
@@ -266,7 +272,7 @@ pub(super) fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
     Some((pct, format!("{pct:.0} % {of}{read}")))
 }
 
-/// Source of a feed: its disk, or a tier that it was read as slowly as.
+/// Returns the source of a feed: its disk, or the tier whose slow reads were emulated.
 fn feed_device(planned: &plan::Trial) -> String {
     let mut feeds = planned.load.iter().flat_map(|load| &load.feeds);
     match feeds.find_map(|feed| feed.tier.as_ref().filter(|_| !feed.limits.is_none())) {

@@ -1,4 +1,4 @@
-//! Rules about what was lost without a fault: generators, hosts, processes, the switch.
+//! Rules about losses without a fault: generators, hosts, processes, the switch.
 
 use experiment::plan::GENERATOR_ROLE;
 use record::events::What;
@@ -27,7 +27,7 @@ pub(super) fn lost_host(facts: &RuleInput<'_>) -> Evaluation {
 
 pub(super) fn lost_process(facts: &RuleInput<'_>) -> Evaluation {
     let (name, how, at_s, last) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        // One that is a generator is `generator_lost`.
+        // The rule `generator_lost` covers generators.
         What::ProcessDown { process, .. } if facts.planned.fleet.is_some() && process == GENERATOR_ROLE => None,
         What::ProcessDown { host, process, how, expected: false, last_lines } => Some((
             format!("{host}.{process}"),

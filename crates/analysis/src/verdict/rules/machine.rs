@@ -1,15 +1,15 @@
-//! Rules about the machine: its clock, its disk, and what else runs there.
+//! Rules about the machine: its clock, its disk, and other processes on it.
 
 use record::events::What;
 
 use super::{Evaluation, RuleInput};
 
-/// Most other processes that are named, and the least that they use of the machine.
+/// Most other processes that are named, and their smallest CPU use, percent of the machine.
 const NAMED: usize = 3;
 
 const NAMED_PCT: f64 = 1.0;
 
-/// A smaller share of the CPU is lost in the kernel's clock ticks.
+/// Smallest share of the CPU that the kernel's clock ticks can show, percent.
 const SMALLEST_PCT: f64 = 0.1;
 
 pub(super) fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
@@ -17,7 +17,8 @@ pub(super) fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
     Some((jump_s, format!("this machine's calendar clock jumped by {jump_s:.1} s during the trial")))
 }
 
-/// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
+/// A slow core runs at full speed until its quota of a period is used up, so a shorter job is not
+/// slowed at all.
 pub(super) fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
     let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
     let median_us = facts.trial.latency_us.as_ref()?.p50?;

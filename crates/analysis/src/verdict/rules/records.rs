@@ -1,5 +1,5 @@
-//! Rules about the records: whether they are whole, and tell the same. They must not look at what that is: evidence that is lost
-//! must never make a trial look better than it was.
+//! Rules about the records: whether they are complete and agree with each other. They must not
+//! depend on the results: lost evidence must never make a trial look better than it was.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,22 @@ pub(super) fn cut_off(facts: &RuleInput<'_>) -> Evaluation {
     Some((1.0, reason))
 }
 
-/// A record of a finished trial may lack so much of the load at its end: its last row is due when the load is over.
+/// Time at the end of the load that a record of a finished trial may lack: its last row is due when
+/// the load is over.
 const LATE_S: f64 = 1.5;
 
-/// What an interruption may take from a record: the second that was being written, and the one before it.
+/// Time that an interruption may remove from a record: the second that was being written, and the
+/// one before it.
 const CUT_OFF_S: f64 = 2.0;
 
-/// Rows of the generator may lie this far apart.
+/// Largest distance between rows of the generator.
 const APART_S: f64 = 0.25;
 
-/// The probes begin with a reading that has no row, and sleep through seconds on a machine that stands still.
+/// Longest gap between samples. The probes begin with a reading without a row, and miss seconds if
+/// the machine stalls.
 const SLEPT_S: f64 = 5.0;
 
-/// How long the load ran, and whether its records were brought to their end.
+/// Duration of the load, and whether its records are complete.
 #[derive(Debug, Clone, Copy)]
 struct LoadRuntime {
     /// Seconds that each record must have.
@@ -40,7 +43,7 @@ struct LoadRuntime {
     is_finished: bool,
 }
 
-/// `None` without a load, or if it never began.
+/// Returns `None` without a load, or if the load never began.
 fn ran(facts: &RuleInput<'_>) -> Option<LoadRuntime> {
     let load = facts.planned.load.as_ref()?;
     let evidence = facts.evidence;
@@ -64,16 +67,16 @@ fn ran(facts: &RuleInput<'_>) -> Option<LoadRuntime> {
     (ran.for_s > 0.0).then_some(ran)
 }
 
-/// A record that lacks part of what was recorded, and how that is said.
+/// An incomplete record, with the sentence for the user.
 #[derive(Debug, Clone, PartialEq)]
 struct IncompleteRecord {
     file: &'static str,
-    /// Seconds of the load that it lacks.
+    /// Seconds of the load that the record lacks.
     lacks_s: f64,
     what: String,
 }
 
-/// The records that lack seconds of the load, or are not there at all.
+/// Returns the records that lack seconds of the load, or that do not exist.
 fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
     let mut lacking: Vec<IncompleteRecord> = Vec::new();
     let evidence = facts.evidence;
@@ -119,7 +122,7 @@ fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
     lacking
 }
 
-/// Seconds of the load in which no thread of the generator has a row.
+/// Returns the seconds of the load in which no thread of the generator has a row.
 fn uncovered_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     let rows = facts.evidence.generator.iter().filter(|row| row.interval_s > 0.0);
     let mut covered: Vec<[f64; 2]> = rows.map(|row| [row.at_s - row.interval_s, row.at_s]).collect();
@@ -136,7 +139,7 @@ fn uncovered_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     if late_s >= LATE_S || (late_s > APART_S && until_s == 0.0) { uncovered_s + late_s } else { uncovered_s }
 }
 
-/// Seconds of the load for which this machine has no sample.
+/// Returns the seconds of the load for which this machine has no sample.
 fn unsampled_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     let mut at = facts.evidence.machine_sampled_at_s.clone();
     at.sort_by(f64::total_cmp);
@@ -153,7 +156,7 @@ fn unsampled_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     if late_s >= LATE_S + f64::from(u8::from(last_s == 0.0)) { unsampled_s + late_s } else { unsampled_s }
 }
 
-/// Operations that ended (any outcome but unfinished) by the second in which they did.
+/// Ended operations (any outcome except unfinished) per second of their end.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct EndedBySecond {
     seconds: BTreeMap<i64, u64>,
@@ -165,7 +168,7 @@ impl EndedBySecond {
         *ended = ended.saturating_add(count);
     }
 
-    /// Of rows that are written at the end of their second.
+    /// Counts rows that are written at the end of their second.
     fn of_rows(rows: impl Iterator<Item = (f64, u64)>) -> Self {
         let mut ended = Self::default();
         rows.for_each(|(at_s, count)| ended.add((at_s - 1e-6).floor() as i64, count));
@@ -192,7 +195,7 @@ impl EndedBySecond {
         ended
     }
 
-    /// Those of the seconds that end by `until_s`.
+    /// Returns the operations of the seconds that end by `until_s`.
     fn by(&self, until_s: f64) -> u64 {
         let rows = self.seconds.range(..(until_s + 1e-6).floor() as i64);
         rows.fold(0, |sum, (_, count)| sum.saturating_add(*count))
@@ -202,7 +205,8 @@ impl EndedBySecond {
         self.by(1e15)
     }
 
-    /// Seconds of the load in which operations ended here and none in the other record, where that holds less in all.
+    /// Returns the seconds of the load with ended operations here and none in the other record.
+    /// Returns 0 if the other record has as many operations in total.
     fn seconds_that_lack_in(&self, other: &Self, for_s: f64) -> f64 {
         if other.by(for_s) >= self.by(for_s) {
             return 0.0;
@@ -232,12 +236,12 @@ pub(super) fn records_disagree(facts: &RuleInput<'_>) -> Evaluation {
     Some((a.abs_diff(b) as f64, format!("{one} holds {a} {of} and {other} {b}: one of them is incomplete")))
 }
 
-/// Two records that do not tell the same.
+/// Two records that disagree.
 #[derive(Debug, Clone, PartialEq)]
 struct Disagreement {
     files: [&'static str; 2],
     counts: [u64; 2],
-    /// What was counted.
+    /// Counted items, in words.
     of: String,
 }
 
@@ -264,7 +268,8 @@ fn disagreements(facts: &RuleInput<'_>) -> Vec<Disagreement> {
         history_disagrees(facts, &mut hold);
         return found;
     };
-    // Cut off: one may have been written further than the other, but none lacks what came well before the end.
+    // In a trial that was cut off, one record may extend further than another, but no record lacks
+    // the time well before the end.
     let (log, generator) =
         (EndedBySecond::of_log(facts).by(ran.for_s), EndedBySecond::of_generator(facts).by(ran.for_s));
     let of = format!("operations of the first {:.0} s", ran.for_s.floor());
@@ -282,7 +287,8 @@ fn disagreements(facts: &RuleInput<'_>) -> Vec<Disagreement> {
     found
 }
 
-/// An operation ends `ok` or `wrong` with its last attempt, and otherwise with one or more that failed.
+/// Compares attempts with outcomes: an operation ends `ok` or `wrong` with its last attempt, and
+/// otherwise with one or more failed attempts.
 fn attempts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let recorded = || facts.evidence.attempts.iter();
     for (name, operation) in &facts.trial.operations {
@@ -304,8 +310,9 @@ fn attempts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str,
     hold(("load.hlog", 0), ("attempts.csv", unknown.map(|row| row.count).sum()), "operations that it does not name");
 }
 
-/// What was to start and was not dropped has ended or was left unfinished. Of more dropped ones nothing follows: a load that stops when
-/// its backlog is full drops what would have been due later.
+/// Compares starts with outcomes: an operation that was to start and was not dropped has ended or
+/// is unfinished. A surplus of dropped operations proves nothing: a load that stops because its
+/// backlog is full also drops operations that would have been due later.
 fn starts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let rows = || facts.evidence.generator.iter();
     let is_done = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
@@ -318,7 +325,8 @@ fn starts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u
     }
 }
 
-/// What was read back stands in the history, and each such key had been written.
+/// Compares the audit with the history: each key that was read back is in the history, and had been
+/// written.
 fn history_disagrees(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let Some((keys, _)) = read_back(facts) else { return };
     let lines = |is: fn(&HistoryEntry) -> bool| facts.evidence.history.iter().filter(|line| is(line)).count() as u64;
@@ -342,7 +350,7 @@ fn read_back(facts: &RuleInput<'_>) -> Option<(u64, u64)> {
 }
 
 pub(super) fn torn_records(facts: &RuleInput<'_>) -> Evaluation {
-    // Without an ending it is no wonder that they are torn.
+    // Without an ending, torn records are expected.
     facts.evidence.ending()?;
     let torn = &facts.evidence.torn;
     Some((torn.len() as f64, format!("the last line was cut off in {}", torn.join(", "))))
@@ -365,7 +373,7 @@ pub(super) fn unaudited_member(facts: &RuleInput<'_>) -> Evaluation {
     Some((unexpected.len() as f64, format!("the member {member} could not be audited: {reason}{more}")))
 }
 
-/// Whether a fault had taken a host, or what ran on it, down when members were asked.
+/// Whether a fault had taken down a host or its process when members were queried.
 fn was_taken_down(events: &[Event], host: &str) -> bool {
     let before = events.iter().take_while(|event| event.what != What::Phase { phase: Phase::Stopping });
     let (mut down, mut lost) = (false, false);
@@ -375,7 +383,7 @@ fn was_taken_down(events: &[Event], host: &str) -> bool {
                 (down, lost) = (false, false)
             }
             What::HostDown { host: name, expected } if name == host => (down, lost) = (*expected, !expected),
-            // With a host that nobody meant to lose its processes go as well, and that is expected of them.
+            // An unplanned loss of a host also ends its processes, which is then expected of them.
             What::ProcessDown { host: name, expected: true, .. } if name == host => down = !lost,
             _ => {}
         }
