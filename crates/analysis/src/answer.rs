@@ -1,5 +1,5 @@
-//! The answer: the finding in one or two plain sentences, by rule; and the findings of one load,
-//! with faults or without. Whether the result may be used comes first.
+//! The answer: the main finding in one or two plain sentences, by rules; and the findings of one
+//! load, with faults or without. The sentence on whether the result may be used comes first.
 
 pub mod differing;
 mod side_by_side;
@@ -20,7 +20,8 @@ use crate::groups::{FigureOf, Group, MedianRange, counted, groups, longest, oper
 /// do not count.
 const ANSWERED: usize = 2;
 
-/// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
+/// Returns the finding, with numbers. A void result begins with the reason why it must not be used,
+/// a partial result with the missing part.
 #[must_use]
 pub fn answer(results: &Results, plan: &Plan) -> String {
     let void = (results.verdict.is == Trust::Void).then(|| unusable(&results.verdict));
@@ -28,7 +29,8 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     opened([void, partial], results, plan)
 }
 
-/// The answer for whoever reads the verdict in the same breath: why the result must not be used, or what is missing, stands there.
+/// Returns the answer for a reader who sees the verdict next to it: the verdict gives the reason
+/// why the result must not be used, or the missing part.
 #[must_use]
 pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     let void = (results.verdict.is == Trust::Void).then(|| match results.verdict.decisive() {
@@ -40,7 +42,7 @@ pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     opened([void, partial], results, plan)
 }
 
-/// Returns the findings that the answer has no room for, each in one sentence.
+/// Returns the findings beyond those in the answer, each in one sentence.
 #[must_use]
 pub fn further(results: &Results, plan: &Plan) -> Vec<String> {
     findings(results, plan).into_iter().skip(ANSWERED).collect()
@@ -51,7 +53,7 @@ fn opened(openings: [Option<String>; 2], results: &Results, plan: &Plan) -> Stri
     openings.into_iter().flatten().chain(found).collect::<Vec<_>>().join(" ")
 }
 
-/// What was found, whatever it is worth.
+/// Returns all findings, whether the result is valid or not.
 fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     let mut sentences = Vec::new();
     let groups = groups(results, plan);
@@ -74,7 +76,8 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
         [group] => sentences.push(of_load(group, plan)),
         groups => {
             let curves = sweeps::scaling(results);
-            // Whole curves say more of speed than their ends, or than one point held against another.
+            // Whole curves say more about speed than their ends, or than a comparison of single
+            // points.
             let speed_is_told = !curves.is_empty();
             sentences.extend(curves);
             let (inconsistent, others) = side_by_side::findings(groups, speed_is_told);
@@ -96,7 +99,8 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     sentences
 }
 
-/// That all agents of an open loop were stuck in operations that timed out, so that nothing was sent.
+/// Returns a sentence if all agents of an open loop were stuck in operations that timed out, so
+/// that nothing was sent.
 fn busy_agents(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
     let stuck = used.iter().filter(|trial| trial.outcomes.timeout > 0);
@@ -105,7 +109,7 @@ fn busy_agents(results: &Results) -> Option<String> {
     (busy_s >= 1.0).then(|| format!("For {} {text}.", numbers::seconds(busy_s)))
 }
 
-/// That the hosts are modelled, for whoever reads nothing but the answer.
+/// Returns a sentence that the hosts are emulated, for readers of the answer alone.
 fn emulation(results: &Results) -> Option<String> {
     let emulated: Vec<&Emulated> = results.trials.iter().filter_map(|trial| trial.emulated.as_ref()).collect();
     let first = emulated.first()?;
@@ -126,9 +130,10 @@ fn emulation(results: &Results) -> Option<String> {
     Some(format!("{hosts} are emulated{speed}."))
 }
 
-/// That a void result must not be used, with the first reason; all of them stand beside the verdict.
+/// Returns the sentence that a void result must not be used, with the first reason. The verdict
+/// lists all reasons.
 fn unusable(verdict: &Verdict) -> String {
-    // What is worse comes first.
+    // The worst reasons come first.
     match verdict.reasons.get(..verdict.decisive()).unwrap_or_default() {
         [] => "This result must not be used.".to_owned(),
         [only] => stopped(&format!("This result must not be used: {only}")),
@@ -140,7 +145,7 @@ fn unusable(verdict: &Verdict) -> String {
     }
 }
 
-/// In one sentence.
+/// Returns the finding of one load, in one sentence.
 fn of_load(group: &Group, plan: &Plan) -> String {
     let mut text = repeats(group);
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
@@ -185,7 +190,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     text::capital(&stopped(&text))
 }
 
-/// `median of 3 repeats (range): `, or nothing.
+/// Returns `medians of 3 repeats (lowest–highest): `, or an empty text.
 pub fn repeats(group: &Group) -> String {
     match group.counting().count() {
         0 | 1 => String::new(),
@@ -193,7 +198,7 @@ pub fn repeats(group: &Group) -> String {
     }
 }
 
-/// `none of 11.2 million calls failed`, or how many did.
+/// Returns `none of 11.2 million calls failed`, or the number that failed.
 fn failures(group: &Group) -> String {
     let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed));
     let timed_out = group.spread(|trial| counted(trial, |trial| trial.outcomes.timeout));
@@ -207,12 +212,12 @@ fn failures(group: &Group) -> String {
     }
 }
 
-/// A count in words, unless it is 0 everywhere.
+/// Returns a count in words, unless it is 0 everywhere.
 fn above_none(count: Option<MedianRange>) -> Option<String> {
     count.filter(|count| count.most > 0.0).map(|count| count.text(numbers::median_count_in_words))
 }
 
-/// What the consistency checks found, if they looked.
+/// Returns the results of the consistency checks, if there were any.
 fn losses(group: &Group) -> Option<String> {
     let mut parts = Vec::new();
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|count| count as f64));
@@ -239,19 +244,21 @@ fn losses(group: &Group) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The number of keys with an acknowledged write that were checked, and of all such keys where not all were checked.
+/// Returns the number of checked keys with an acknowledged write, and the number of all such keys
+/// if not all were checked.
 fn checked_keys(group: &Group) -> Option<(String, Option<String>)> {
     let of = |value: fn(&Consistency) -> Option<u64>| {
         let spread = group.spread(|trial| value(&trial.consistency).map(|count| count as f64));
         spread.map(|spread| spread.text(numbers::median_count_in_words))
     };
-    // Results of earlier versions tell of all keys together.
+    // Results of earlier versions count all keys together.
     let checked = of(|found| found.acknowledged_checked.or(found.checked))?;
     let all = of(|found| found.acknowledged).filter(|all| *all != checked);
     Some((checked, all))
 }
 
-/// The names and victims of the faults that happened: `the fault ‹oops› on ‹n1›`. Without a lab there is one machine, which need not be named.
+/// Returns the names and victims of the faults that happened: `the fault ‹oops› on ‹n1›`. Without a
+/// lab there is only one machine, which is not named.
 fn fault(trial: &Trial, has_lab: bool) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut victims: Vec<String> = Vec::new();
@@ -276,7 +283,7 @@ fn fault(trial: &Trial, has_lab: bool) -> String {
     }
 }
 
-/// In one sentence.
+/// Returns the finding of a load with faults, in one sentence.
 fn of_crash(group: &Group, plan: &Plan) -> String {
     let mut text = repeats(group);
     let before = group
@@ -331,7 +338,7 @@ fn is_noticed(group: &Group) -> bool {
         .any(|(_, outage)| outage.baseline_per_s.is_none() || outage.cannot_tell.is_some() || outage.is_noticed())
 }
 
-/// The largest drop of throughput that cannot be told from what the load varies by.
+/// Returns the largest drop of throughput that the usual variation of the load would hide.
 fn unseen(group: &Group) -> String {
     let drop = |outage: &Outage| Some(100.0 * (1.0 - outage.bound_per_s? / outage.baseline_per_s?));
     let largest = group.spread(|trial| longest(trial, drop)).map(|drop| drop.most).filter(|pct| *pct > 0.0);
@@ -339,7 +346,7 @@ fn unseen(group: &Group) -> String {
     largest.map_or_else(String::new, words)
 }
 
-/// The faults and actions that were refused.
+/// Returns the faults and actions that were refused.
 fn refused(group: &Group) -> Option<String> {
     let faults = group.counting().flat_map(|trial| &trial.faults).filter(|fault| fault.failed.is_some());
     let actions = group.counting().flat_map(|trial| &trial.actions).filter(|action| action.failed.is_some());
@@ -348,7 +355,7 @@ fn refused(group: &Group) -> Option<String> {
     (!names.is_empty()).then(|| format!("refused: {}", text::listed(&names, "and")))
 }
 
-/// Summed over the faults of a trial.
+/// Returns a count summed over the faults of a trial.
 fn felt(trial: &Trial, count: fn(&Outage) -> u64) -> Option<f64> {
     outages(trial).map(|(_, outage)| count(outage) as f64).reduce(|a, b| a + b)
 }
@@ -371,7 +378,8 @@ fn back(group: &Group) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// That it cannot be told whether throughput recovered, and what is known instead.
+/// Returns the sentence that recovery of throughput cannot be determined, with the figures that are
+/// known instead.
 fn untold(group: &Group) -> Option<String> {
     let untold =
         |trial: &Trial| outages(trial).map(|(_, outage)| outage).find(|one| one.cannot_tell.is_some()).cloned();
@@ -386,7 +394,7 @@ fn untold(group: &Group) -> Option<String> {
     Some(format!("{trials}it cannot be told whether throughput recovered: {why}{}", by_signs.unwrap_or_default()))
 }
 
-/// The slowest time of all that are used, in one sentence; `None` if there was none.
+/// Returns the slowest time of all trials used, in one sentence, or `None` if there was none.
 fn slow_times(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
     let slow = || {
@@ -407,13 +415,13 @@ fn slow_times(results: &Results) -> Option<String> {
     Some(format!("Service was slow {times} from {from} {until}: {}.", slow_by(worst)))
 }
 
-/// By how much a time was slow, whichever of throughput and latency shows more of it.
+/// Returns how slow a time was, by throughput or latency, whichever shows more.
 fn slowness(one: &Disturbance) -> f64 {
     let by_throughput = one.throughput_ratio.map_or(1.0, |ratio| 1.0 / ratio.max(1e-9));
     by_throughput.max(one.latency_ratio.unwrap_or(1.0))
 }
 
-/// `throughput was 48 % lower and the median latency 1.9 times as high`.
+/// Returns `throughput was 48 % lower and the median latency 1.9 times as high`.
 pub fn slow_by(one: &Disturbance) -> String {
     let lower = one.throughput_ratio.filter(|ratio| *ratio < TOLD_LOWER);
     let lower = lower.map(|ratio| format!("throughput was {:.0} % lower", 100.0 * (1.0 - ratio)));
@@ -426,10 +434,10 @@ pub fn slow_by(one: &Disturbance) -> String {
     text::listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
 }
 
-/// In one sentence; `None` if nothing was disturbed in any trial that is used.
+/// Returns the disturbances in one sentence, or `None` if no trial used was disturbed.
 pub fn disturbances(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
-    // Wrong answers alone break nothing off; how many there were is said elsewhere.
+    // Wrong answers alone are no outage; another sentence has their number.
     let broke_off = |one: &&Disturbance| {
         one.kind == DisturbanceKind::Outage
             && (one.outage.failed > 0
@@ -492,7 +500,7 @@ mod tests {
         assert!(!answer_of(Trust::Valid).contains("cases only"));
     }
 
-    /// The answer about one trial with a fault and what clients felt of it.
+    /// The answer about one trial with a fault and its outages.
     fn after_a_fault(outages: &[Outage]) -> String {
         let trial = |outage: &Outage| Trial {
             outcomes: Outcomes { ok: 100, ..Outcomes::default() },

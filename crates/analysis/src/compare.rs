@@ -1,5 +1,6 @@
-//! Run folders beside each other: read, brought to sides, compared, held against a gate, with all in which they differ before
-//! anything was measured. Where one side is given, its variants are compared.
+//! Comparison of run folders: reads them, groups them into sides, compares the sides, applies the
+//! gate, and lists all differences that existed before the measurement. If one side is given, its
+//! variants are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,14 +19,14 @@ use crate::metrics::metric;
 use crate::run::{analyze_for, found, plan_of, started_unix_s};
 use crate::verdict::figures::class_of_path;
 
-/// A run, read.
+/// A run with its results.
 struct ComparedRun {
     plan: Plan,
     results: Results,
     environment: Option<Environment>,
-    /// When each trial's load began, by the calendar.
+    /// Calendar time at which each trial's load began.
     started_unix_s: Vec<Option<f64>>,
-    /// Its void trials, and how many of them are taken all the same.
+    /// Number of void trials, and how many of them are used nevertheless.
     void: u32,
     accepted: u32,
 }
@@ -36,10 +37,11 @@ struct Runs {
     runs: Vec<ComparedRun>,
 }
 
-/// Compares folders: each a run folder or a folder of such. The first is the baseline; of one alone the variants are compared.
+/// Compares folders: each is a run folder or a folder of run folders. The first is the baseline;
+/// for a single folder the variants are compared.
 ///
 /// # Errors
-/// If there is nothing to compare, or a record is broken elsewhere than at its end.
+/// If there is nothing to compare, or a record is damaged elsewhere than at its end.
 pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, Error> {
     let mut sides = folders.iter().map(|folder| read_side(folder, options)).collect::<Result<Vec<Runs>, Error>>()?;
     tell_apart(&mut sides);
@@ -82,7 +84,7 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
     Ok(side)
 }
 
-/// A folder that is given twice gets a number, so that it is told which of the two is better.
+/// Appends a number to a folder that is given twice, so that the two sides have different names.
 fn tell_apart(sides: &mut [Runs]) {
     for index in 1..sides.len() {
         let (before, side) =
@@ -103,7 +105,7 @@ fn read_run(folder: &RunFolder, options: &CompareOptions) -> Result<ComparedRun,
     Ok(ComparedRun { plan, environment, results, started_unix_s, void, accepted })
 }
 
-/// Has void trials count, and says how many. The run's own verdict stays.
+/// Makes void trials count, and returns their number. The run's own verdict stays.
 pub(crate) fn accept(results: &mut Results) -> u32 {
     results.trials.iter_mut().map(|trial| u32::from(trial.accept())).sum()
 }
@@ -151,7 +153,7 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
         .collect();
     let found = comparisons::between(&as_sides, options);
     let lacks = |side: &&Runs| !found.iter().any(|found| found.comparison.b == side.name);
-    // Of a side that is void throughout that is said, and it is no mistake of whoever asks.
+    // A side with only void trials gets a warning instead: it is no error of the user.
     let can_be = |side: &&Runs| !is_void_throughout(&sides[0]) && !is_void_throughout(side);
     if let Some(side) = sides.iter().skip(1).find(|side| lacks(side) && can_be(side)) {
         return Err(Error::Incomparable {
@@ -163,7 +165,7 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
     Ok(found)
 }
 
-/// Whether it has trials, and none that counts.
+/// Whether the side has trials, and none counts.
 fn is_void_throughout(side: &Runs) -> bool {
     let side = summed(side);
     side.trials > 0 && side.void - side.accepted == side.trials
@@ -197,7 +199,7 @@ fn summed(side: &Runs) -> Side {
     }
 }
 
-/// What a reader has to know before reading the comparisons.
+/// Returns the warnings that a reader must know before the comparisons.
 fn warnings(
     sides: &[Runs],
     surroundings: &[Surrounding],
@@ -261,7 +263,8 @@ fn warnings(
     warnings
 }
 
-/// Classes of compared figures that are suspect or void in trials that count.
+/// Returns warnings about classes of compared figures that are suspect or void in trials that
+/// count.
 fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
     let compared: BTreeSet<FigureClass> =
         comparisons.iter().map(|judged| class_of_path(&judged.comparison.metric.as_str().into())).collect();
@@ -286,7 +289,7 @@ fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
     compared.into_iter().filter_map(words).collect()
 }
 
-/// Metrics that some trials do not have.
+/// Returns warnings about metrics that some trials do not have.
 fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     let lacking = comparisons.iter().map(|judged| &judged.comparison);
     let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
@@ -295,7 +298,7 @@ fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     lacking.into_iter().map(words).collect()
 }
 
-/// Figures that fail the gate only without adjusting.
+/// Returns warnings about figures that fail the gate only without adjustment.
 fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
     let is_raw = |judged: &&GatedComparison| {
         let is_shown = judged.comparison.significant && judged.worse_pct.is_none_or(|worse| worse >= gate_pct);
@@ -308,7 +311,7 @@ fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
     comparisons.iter().filter(is_raw).filter_map(words).collect()
 }
 
-/// How much one look of several can show.
+/// Returns a warning about the limits of one of several looks.
 fn of_look(look: InterimLook) -> String {
     if look.level == 0.0 {
         return "earlier looks at these runs have spent the 5 % that all looks together may be wrong: nothing can be shown any more; play \
@@ -323,12 +326,12 @@ fn of_look(look: InterimLook) -> String {
     )
 }
 
-/// Covariates that comparisons are not adjusted for.
+/// Returns warnings about covariates that comparisons are not adjusted for.
 fn unadjusted(comparisons: &[GatedComparison]) -> Vec<String> {
     text::distinct(comparisons.iter().flat_map(|judged| differing::unadjusted(&judged.comparison)))
 }
 
-/// What made trials of a side void.
+/// Returns the rules that made trials of a side void.
 fn rules_of(side: &Runs) -> String {
     let verdicts = side.runs.iter().flat_map(|run| &run.results.trials).map(|trial| &trial.verdict);
     let reasons = verdicts.flat_map(|verdict| verdict.rules.iter().zip(&verdict.severities));
@@ -342,10 +345,10 @@ fn is_measured(judged: &GatedComparison) -> bool {
     judged.comparison.a_value.is_some() && judged.comparison.b_value.is_some()
 }
 
-/// Figures that are told one by one where a gate is inconclusive.
+/// Most figures that are named if a gate is inconclusive.
 const TOLD: usize = 6;
 
-/// Of which comparisons a gate cannot tell, and what would help.
+/// Returns the comparisons in which the gate is inconclusive, with a remedy for each.
 fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -> Option<String> {
     let unsure: Vec<&GatedComparison> =
         comparisons.iter().filter(|judged| judged.gate == Some(Gated::CannotTell)).collect();
@@ -378,17 +381,17 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -
     })
 }
 
-/// Stands where a field is missing or was not found out.
+/// Value of a field that is missing or could not be determined.
 const UNKNOWN: &str = "unknown";
 
 /// Fields that differ from run to run on any machine, by the last step of their path.
 const EVER_CHANGING: [&str; 9] =
     ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c", "sync_us"];
 
-/// What tells trials of one experiment apart by design, or hangs on that.
+/// Fields that distinguish trials of one experiment by design, or depend on such fields.
 const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
 
-/// What a difference is of: what was played.
+/// Source of a difference: the plan.
 const PLAN: &str = "plan";
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
@@ -398,7 +401,8 @@ pub(crate) fn is_ever_changing(path: &str) -> bool {
     EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path))
 }
 
-/// Fields of the machine that differ, each side being one or several runs; a run that wrote nothing down knows nothing.
+/// Returns the fields of the machine that differ between two sides, each of one or several runs. A
+/// run without a record of its environment has no fields.
 fn differing_environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
     let of = |runs: &[Option<Environment>]| {
         let mut fields = Fields::new();
@@ -411,7 +415,8 @@ fn differing_environments(a: &[Option<Environment>], b: &[Option<Environment>]) 
     differing("environment", &of(a), &of(b))
 }
 
-/// Fields of what was played that differ: of trials of the same variant and point, each path once.
+/// Returns the fields of the plans that differ, for trials of the same variant and point; each path
+/// once.
 fn differing_plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
     let (of_a, of_b) = (by_point(a), by_point(b));
     let mut found: Vec<Surrounding> = Vec::new();
@@ -445,14 +450,15 @@ fn stripped(trial: &plan::Trial) -> Value {
             fields.remove(*name);
         });
     }
-    // A fault's seed follows from the trial's.
+    // The seed of a fault follows from the trial's.
     for fault in value.get_mut("faults").and_then(Value::as_array_mut).into_iter().flatten() {
         fault.as_object_mut().and_then(|fields| fields.remove("seed"));
     }
     value
 }
 
-/// Every path with what is written there; an array of tables is entered by the name of each.
+/// Collects every path with its value. The elements of an array of tables are entered by their
+/// names.
 fn collect(value: &Value, path: &str, fields: &mut Fields) {
     let below = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
     match value {
@@ -503,7 +509,7 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    /// A folder for one test, gone when it is over.
+    /// A folder for one test, removed at its end.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -564,12 +570,12 @@ mod tests {
         assert!(found.comparisons.len() > 3, "{found:#?}");
         assert!(found.comparisons.iter().all(|judged| !judged.comparison.significant), "{found:#?}");
         assert!(found.gated(Gated::Fails).next().is_none(), "{found:#?}");
-        // One run of each shows nothing, and the gate says so.
+        // One run of each shows nothing, and the gate is inconclusive.
         assert!(found.gated(Gated::CannotTell).count() > 3, "{found:#?}");
         let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
         assert!(told.contains("the gate of 5 % ") && told.contains("play the two in turn"), "{told}");
         assert!(found.warnings.iter().any(|warning| warning.contains("compare --play")), "{:?}", found.warnings);
-        // Runs that are already played in turn need other advice.
+        // Runs that already alternate need other advice.
         let in_turn = CompareOptions { gate_pct: Some(5.0), in_turn: true, ..CompareOptions::default() };
         let warnings = compare(&[&a, &b], &in_turn).unwrap().warnings;
         assert!(!warnings.iter().any(|one| one.contains("--play") || one.contains("the two in turn")), "{warnings:?}");

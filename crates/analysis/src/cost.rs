@@ -1,15 +1,16 @@
-//! What a unit of work costs in a trial: the power and the price that the hosts' profiles give, by the CPU that was measured
-//! and the cycles that were completed. No meter is read here, and what a profile does not say is not made up.
+//! Cost of a unit of work in a trial: power and price from the hosts' profiles, with the measured
+//! CPU use and the completed cycles. This module reads no meter and does not guess values that a
+//! profile lacks.
 //!
-//! Power is taken to rise in a straight line with the CPU used, from idle to load watts (X. Fan, W.-D. Weber, L. A. Barroso,
-//! "Power provisioning for a warehouse-sized computer", ISCA 2007: within a few percent for whole servers). Price is spread
-//! evenly over the lifetime, used or not.
+//! Power is assumed to rise linearly with CPU use, from idle to load watts (X. Fan, W.-D. Weber, L.
+//! A. Barroso, "Power provisioning for a warehouse-sized computer", ISCA 2007: within a few percent
+//! for whole servers). Price is spread evenly over the lifetime, used or not.
 //!
-//! **Of a variant at a point**: What a unit of work costs each variant at each point: means over the usable trials, with
-//! intervals.
+//! **Cost of a variant at a point**: means over the usable trials, with intervals.
 //!
-//! Repeats are few, so how much they differ is taken from all points of a variant together, as for a curve of throughput: a
-//! cycle's cost goes with one over the throughput and so differs by the same share of its mean.
+//! Repeats are few, so their spread is taken from all points of a variant together, as for a curve
+//! of throughput: the cost of a cycle is proportional to one over the throughput, so it differs by
+//! the same share of its mean.
 
 use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
@@ -26,13 +27,13 @@ use crate::stats::student::quantile_of_t;
 const YEAR_S: f64 = 31_557_600.0;
 const JOULES_PER_KWH: f64 = 3.6e6;
 const MILLION: f64 = 1e6;
-/// Where watts come from.
+/// Source of the watts.
 const PROFILE: &str = "profile";
 
-/// Sets the watts of each host, and the trial's cost. `sampled` are all hosts, over this window.
+/// Sets the watts of each host, and the trial's cost. `sampled` has all hosts over this window.
 pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Option<&LoadWindow>) {
     let unknown = |why: &str| Cost { lacks: Some(why.to_owned()), ..Cost::default() };
-    // Who makes the load is no part of what it costs to serve it.
+    // Hosts that only make the load are no part of the cost of serving it.
     let lab = &lab.with_generators_only(false);
     trial.cost = match window {
         None => unknown("Cost is not known: no load was measured."),
@@ -48,17 +49,17 @@ pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Op
     };
 }
 
-/// Why a metric of cost has no value in these trials, if it is one and that is known.
+/// Returns the reason if the metric is a cost and has no value in these trials.
 pub(crate) fn unknown(metric: &MetricExpression, trials: &[&Trial]) -> Option<String> {
     let asked = metric.measured().is_some_and(|path| path.0.first().is_some_and(|first| first == "cost"));
     trials.iter().filter(|_| asked).find_map(|trial| trial.cost.lacks.clone())
 }
 
-/// The power of each host in the order of the lab, or what it lacks.
+/// Power of each host in the order of the lab, or the missing input.
 type Powers = Vec<Result<f64, String>>;
 
-/// By the mean CPU of a host as a whole, percent of what its cores can do: of a host that was made, of its profile's cores at their
-/// speed, `lab.speed` included.
+/// Returns the power by the mean CPU use of each host, percent of its cores' capacity. For an
+/// emulated host this is the capacity of its profile's cores at their speed, including `lab.speed`.
 fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> RunningMean) -> Powers {
     let power = |host: &experiment::plan::Host| {
         let profile = profile(lab, host)?;
@@ -77,7 +78,7 @@ fn profile<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<&'a Profil
     lab.profile_of(host).ok_or_else(|| "no profile".to_owned())
 }
 
-/// Of a host that used so much of what its cores can do.
+/// Returns the power of a host with this CPU use.
 fn watts(idle_watts: f64, load_watts: f64, cpu_pct: f64) -> f64 {
     idle_watts + (load_watts - idle_watts) * (cpu_pct / 100.0).clamp(0.0, 1.0)
 }
@@ -91,7 +92,7 @@ fn set_watts(hosts: &mut [Host], lab: &Lab, powers: &Powers) {
     }
 }
 
-/// All of them together; `None` if one is not known.
+/// Returns the total power, or `None` if the power of a host is unknown.
 fn sum(powers: &Powers) -> Option<f64> {
     powers.iter().map(|power| power.as_ref().ok().copied()).sum()
 }
@@ -99,10 +100,10 @@ fn sum(powers: &Powers) -> Option<f64> {
 fn cost(trial: &Trial, lab: &Lab, measured: &Powers, whole: &Powers) -> Cost {
     let prices: Vec<Result<HostPrice<'_>, String>> = lab.hosts.iter().map(|host| price(lab, host)).collect();
     let lacks = MissingCostInput::of(lab, measured, &prices);
-    // Without a price that can be added up there is no currency for electricity either.
+    // Without a total price there is no currency for electricity either.
     let price_per_s = lacks.price.is_none().then(|| prices.iter().flatten().map(|price| price.per_s).sum());
     let rates = Rates { price_per_s, electricity_per_kwh: lab.electricity_per_kwh };
-    // The machine meant is as much faster as time was slowed.
+    // The modelled machine is faster by the factor by which time was slowed.
     let speed = trial.emulated.as_ref().map_or(1.0, |emulated| emulated.speed);
     let meant = |cycles_per_s: Option<f64>| cycles_per_s.map(|per_s| per_s / speed).filter(|per_s| *per_s > 0.0);
     let cut = EnergySpent { watts: sum(measured), cycles_per_s: meant(trial.throughput.cycles_per_s) };
@@ -139,14 +140,14 @@ fn price<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<HostPrice<'a
     Ok(HostPrice { per_s: price.amount / (years * YEAR_S), currency: &price.currency })
 }
 
-/// What a lab costs while it stands there.
+/// Running costs of a lab.
 struct Rates {
-    /// Of all hosts.
+    /// Price of all hosts.
     price_per_s: Option<f64>,
     electricity_per_kwh: Option<f64>,
 }
 
-/// What was drawn, and what was done with it.
+/// Power drawn, and work done with it.
 struct EnergySpent {
     watts: Option<f64>,
     cycles_per_s: Option<f64>,
@@ -161,7 +162,7 @@ impl EnergySpent {
         Some(self.joules_per_cycle()? / JOULES_PER_KWH * rates.electricity_per_kwh? * MILLION)
     }
 
-    /// With electricity, if that has a price.
+    /// Returns the price, including electricity if it has a price.
     fn price_per_million_cycles(&self, rates: &Rates) -> Option<f64> {
         let hosts = rates.price_per_s? / self.cycles_per_s? * MILLION;
         match rates.electricity_per_kwh {
@@ -171,27 +172,25 @@ impl EnergySpent {
     }
 }
 
-/// Hosts named in a sentence at most.
+/// Most hosts that are named in a sentence.
 const NAMED: usize = 4;
 
 /// The price of a host.
 struct HostPrice<'a> {
-    /// For each second of its lifetime.
+    /// Price per second of its lifetime.
     pub per_s: f64,
-    /// ISO 4217.
+    /// Currency, ISO 4217.
     pub currency: &'a str,
 }
 
-/// What keeps energy and price from being known, if anything does.
+/// Inputs that are missing for energy and price.
 struct MissingCostInput {
-    /// Energy.
     pub energy: Option<String>,
-    /// Price.
     pub price: Option<String>,
 }
 
 impl MissingCostInput {
-    /// Of hosts in the order of the lab.
+    /// Collects the missing inputs of hosts in the order of the lab.
     pub fn of(lab: &Lab, powers: &[Result<f64, String>], prices: &[Result<HostPrice<'_>, String>]) -> Self {
         let names = || lab.hosts.iter().map(|host| host.name.as_str());
         let energy =
@@ -207,8 +206,8 @@ impl MissingCostInput {
         Self { energy, price: missing.or(several.flatten()) }
     }
 
-    /// In sentences; `None` if nothing is lacking. `cycled`: whether a full cycle was completed. `charged`: whether electricity is to be
-    /// in the price.
+    /// Returns the missing inputs in sentences, or `None` if nothing is missing. `cycled` says
+    /// whether a full cycle was completed, `charged` whether the price includes electricity.
     pub fn text(&self, cycled: bool, charged: bool) -> Option<String> {
         let uncharged = self.energy.as_ref().filter(|_| charged && self.price.is_none());
         let sentences = [
@@ -222,7 +221,7 @@ impl MissingCostInput {
     }
 }
 
-/// `no profile for proxy; no [price] in profile `x` for n1, n2`.
+/// Returns a list such as `no profile for proxy; no [price] in profile `x` for n1, n2`.
 fn grouped<'a>(lacking: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, why) in lacking {
@@ -240,10 +239,11 @@ fn grouped<'a>(lacking: impl Iterator<Item = (&'a str, String)>) -> Option<Strin
     (!groups.is_empty()).then(|| groups.iter().map(group).collect::<Vec<_>>().join("; "))
 }
 
-/// Swept paths under it are loads: the same service, used more or less.
+/// Prefix of swept paths that are loads: the same service, used more or less.
 const LOAD: &str = "load.";
 
-/// The cost of each variant at each point, in the order of the trials; empty if no trial has any.
+/// Returns the cost of each variant at each point, in the order of the trials. Empty if no trial
+/// has a cost.
 pub(crate) fn points(trials: &[&Trial]) -> Vec<PointCost> {
     if !trials.iter().any(|trial| has_cost(trial)) {
         return Vec::new();
@@ -292,7 +292,8 @@ impl From<&TrialGroup<'_>> for PointCost {
     }
 }
 
-/// The 95 % interval of each group's mean: Student's, with the spread of all points of its variant together.
+/// Returns the 95 % interval of each group's mean: Student's, with the common spread of all points
+/// of its variant.
 pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
     let of_group =
         |group: &TrialGroup<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
@@ -309,7 +310,8 @@ pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Opt
     groups.iter().map(interval).collect()
 }
 
-/// Marks, for each variant at each point of the swept paths that are no load, where it completes most and where a cycle is cheapest.
+/// Marks the peak and the cheapest point, for each variant at each point of the swept paths that
+/// are no load.
 fn mark(costs: &mut [PointCost]) {
     let curve = |cost: &PointCost| {
         let mut point = cost.point.clone();
@@ -319,7 +321,7 @@ fn mark(costs: &mut [PointCost]) {
     let best = |costs: &[PointCost], of: usize, value: fn(&PointCost) -> Option<f64>| {
         let of_curve = costs.iter().enumerate().filter(|(_, other)| curve(other) == curve(&costs[of]));
         let valued = of_curve.filter_map(|(index, other)| Some((index, value(other)?)));
-        // Of equals the first.
+        // The first of equals wins.
         valued.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(index, _)| index)
     };
     let price = |cost: &PointCost| cost.price_per_million_cycles;

@@ -1,18 +1,24 @@
-//! What no fault explains: outages, which something else caused or the target did of its own accord, and times in which it was slow.
+//! Disturbances without a planned fault: outages with another cause, and times in which the target
+//! was slow.
 //!
-//! Two things begin an outage. **Operations that failed, timed out or were wrong**, more of them within a second than is usual in this load
-//! (see [`UsualFailures`]). So a service that always fails a little is not disturbed all the time, and one that seldom fails is by a
-//! single failure. It begins with the first failure that the usual ones do not explain. **A time without any success**: one that chance
-//! would show in less than one of a hundred such loads, at the rate of the load and at that around it, and with a failure beside it, or as
-//! long as a quarter of a second and as the median latency, and not something the load shows again and again: fewer than three other
-//! silences last a third as long, but for those that chance makes. Machines stall for tens of milliseconds now and then, and that is
-//! nobody's outage; where calls take seconds, many that began together end together, and nothing ends in between. Where the load's rate
-//! was to change, only a silence with a failure beside it counts.
+//! Two signs begin an outage. **Operations that failed, timed out or were wrong**: more of them
+//! within a second than usual in this load (see [`UsualFailures`]). So a service that always fails
+//! a little is not disturbed all the time, and a service that seldom fails is disturbed by a single
+//! failure. The outage begins with the first failure that the usual failures do not explain. **A
+//! time without any success**: chance must show it in less than one of a hundred such loads, at the
+//! rate of the load and at the rate around it. Besides, there must be a failure next to it, or it
+//! must be as long as a quarter of a second and as the median latency, and must not recur in the
+//! load: fewer than three other silences last a third as long, apart from those that chance makes.
+//! Machines stall for tens of milliseconds now and then, which is no outage. If operations take
+//! seconds, many that began together end together, and none ends in between. If the plan changes
+//! the load's rate, only a silence with a failure next to it counts.
 //!
-//! What follows is measured as after a fault, with the time before it as the baseline, and what it accounts for begins no further one.
+//! The effects are measured as after a fault, with the time before as the baseline. Effects of one
+//! disturbance do not begin another.
 //!
-//! Service is **slow** where its throughput is 15 % less than usual, or its median or third quartile of latency half again as high, for
-//! seconds on end (see [`slow_phases`]). Outages and what follows a fault are left out.
+//! Service is **slow** if its throughput is 15 % lower than usual, or its median or third quartile
+//! of latency 1.5 times as high, for several seconds (see [`slow_phases`]). Outages and effects of
+//! a fault are left out.
 
 use record::results::{Disturbance, DisturbanceKind, Fault, Outage};
 
@@ -25,22 +31,23 @@ use crate::stats::slow_phases::{SlowPhase, slow_phases};
 use crate::stats::timeline::{CumulativeCounts, Timeline};
 use crate::stats::usual_failures::{BINS_PER_S, UsualFailures, onset};
 
-/// So many others that are nearly as long make a silence usual.
+/// Number of other silences, nearly as long, that make a silence usual.
 const RECURRING: f64 = 3.0;
 
-/// The shortest silence that counts without a failure: a standstill of a quarter of a second, a few slots of which answers may still reach.
+/// Shortest silence that counts without a failure: a stall of a quarter of a second, in a few slots
+/// of which answers may still arrive.
 const SHORTEST_SILENCE_S: f64 = 0.24;
 
-/// The rate around a silence is that of so long before and after it.
+/// Time before and after a silence from which the rate around it is taken.
 const AROUND_S: f64 = 2.0;
 
-/// What begins earlier after load start is the start.
+/// Time after load start in which a disturbance belongs to the start.
 const STARTED_S: f64 = 0.5;
 
-/// More than this many in a stretch are not listed: its first ones say enough.
+/// Most disturbances of a stretch that are listed.
 const LISTED: usize = 200;
 
-/// What is usual in a trial's load, and the silences that are not.
+/// Usual failures of a trial's load, and the silences that are not usual.
 pub(crate) struct NormalLoad {
     /// Slots in which service must hold.
     hold: usize,
@@ -51,18 +58,19 @@ pub(crate) struct NormalLoad {
     silences: Vec<UnusualSilence>,
 }
 
-/// Slots without any success, more than chance and the load's own ways explain.
+/// Slots without any success, longer than chance and the usual silences of the load explain.
 #[derive(Debug, Clone, Copy)]
 struct UnusualSilence {
     from: usize,
     until: usize,
-    /// The slot at which so much of it is over that it is unusual.
+    /// Slot from which the silence is long enough to be unusual.
     shown: usize,
 }
 
 impl NormalLoad {
-    /// Of the load between two times. What happens in the `faulty` ones may be a fault's, so that it makes nothing usual. Where the rate
-    /// `changes`, a silence alone may be what was asked for.
+    /// Analyzes the load between two times. Events in the `faulty` times may belong to a fault, so
+    /// they do not count as usual. If `changes`, the plan changes the rate, and a silence alone may
+    /// be planned.
     pub fn of(
         timeline: &Timeline,
         latency: &LatencySeconds,
@@ -83,14 +91,15 @@ impl NormalLoad {
         Self { hold, usual, failures: usual.most(HOLD_S), silences }
     }
 
-    /// Failures that are nobody's outage.
+    /// Returns the usual failures per second, which are no outage.
     pub fn failures_per_s(&self) -> f64 {
         self.usual.per_s
     }
 
-    /// The first slot of `from..until` with which a disturbance begins.
+    /// Returns the first slot of `from..until` with which a disturbance begins.
     fn first(&self, timeline: &Timeline, [from, until]: [usize; 2]) -> Option<usize> {
-        // One that is not unusual before the fault with which this stretch ends is the fault's: its last success came a little before it.
+        // The fault that ends this stretch owns silences that become unusual only after its begin:
+        // their last success came a little before it.
         let here = |silence: &&UnusualSilence| silence.from >= from && silence.shown <= until;
         let silent = self.silences.iter().find(here).map(|silence| silence.from);
         let mut slot = from;
@@ -107,7 +116,8 @@ impl NormalLoad {
         [silent, failing].into_iter().flatten().min()
     }
 
-    /// Where in a window that begins with a failure, and has too many of them, these begin.
+    /// Returns the slot where excess failures begin, in a window that begins with a failure and has
+    /// too many.
     fn sharpened(&self, timeline: &Timeline, [first, until]: [usize; 2]) -> usize {
         if self.failures == 0 {
             return first;
@@ -118,7 +128,7 @@ impl NormalLoad {
         onset(&failures, until, self.usual.per_s * timeline.slot_s()).unwrap_or(first)
     }
 
-    /// The slot after the last of the signs that follow each other within a hold.
+    /// Returns the slot after the last of the signs that follow each other within a hold.
     fn last_of(&self, timeline: &Timeline, [first, until]: [usize; 2]) -> usize {
         let mut end = first + 1;
         loop {
@@ -128,14 +138,15 @@ impl NormalLoad {
             let fails = bad(timeline, end, near) > self.failures;
             let last = |counts: &CumulativeCounts| counts.last_in(end, near).filter(|_| fails).map(|slot| slot + 1);
             match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
-                // A silence may last beyond the stretch, whose end is as far as one goes.
+                // A silence may last beyond the stretch, whose end is the limit.
                 Some(later) if later > end => end = later,
                 _ => return end,
             }
         }
     }
 
-    /// The disturbances of a load of this kind by their signs alone, from their beginnings to their ends; but for that of its start.
+    /// Returns the disturbances of such a load by their signs alone, from begin to end. The
+    /// disturbance of its start is left out.
     pub fn spells(
         timeline: &Timeline,
         latency: &LatencySeconds,
@@ -167,8 +178,9 @@ fn within([from_s, until_s]: [f64; 2], at_s: f64) -> bool {
     (from_s..until_s).contains(&at_s)
 }
 
-/// Silences that neither chance nor the load's own ways explain. Without a failure beside it one counts from `alone_s` seconds on, if at
-/// all.
+/// Returns silences that neither chance nor the usual silences of the load explain. Without a
+/// failure next to it, a silence counts if it lasts at least `alone_s`; if that is `None`, it does
+/// not count.
 fn unusual(
     timeline: &Timeline,
     [from, until]: [usize; 2],
@@ -190,7 +202,7 @@ fn unusual(
     lengths.sort_unstable();
     let recurs = |length: usize| {
         let near = length.div_ceil(FAR_LONGER);
-        // The silence itself is among those that are nearly as long, if it is the load's own.
+        // The silence itself is among the nearly equal ones, unless it is in a faulty time.
         let others = (lengths.len() - lengths.partition_point(|&other| other < near)).saturating_sub(1);
         let chance = ok as f64 * (-ok_per_slot * near as f64).exp();
         others as f64 >= RECURRING + chance + 3.0 * chance.sqrt()
@@ -202,11 +214,12 @@ fn unusual(
         let beside: u64 = sides.iter().map(|[from, until]| timeline.ok().between(*from, *until)).sum();
         let slots: usize = sides.iter().map(|[from, until]| until.saturating_sub(*from)).sum();
         let there = beside as f64 / slots.max(1) as f64;
-        // A rate that only chance made a little lower is the load's.
+        // A rate that is only a little lower by chance is that of the load.
         let rate = if there < ok_per_slot / 2.0 { there } else { ok_per_slot };
         let failures_beside =
             bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
-        // So long it was at least, whatever the clocks of those who recorded it.
+        // Shortest possible length of the silence, given the clock errors of the recording
+        // processes.
         let sure = length.saturating_sub(timeline.unsure()) as f64;
         let is_long = alone_s.is_some_and(|alone_s| sure * slot_s >= alone_s);
         let is_unusual = sure > by_chance(rate) && (failures_beside || (is_long && !recurs(length)));
@@ -219,22 +232,22 @@ fn unusual(
     all.into_iter().filter_map(unusual).collect()
 }
 
-/// What a stretch of time is held against.
+/// A stretch of time without a fault.
 pub(crate) struct FaultlessStretch {
-    /// No fault accounts for what happens from here …
+    /// Begin of the time that no fault explains.
     pub from_s: f64,
-    /// … until here.
+    /// End of the time that no fault explains.
     pub until_s: f64,
-    /// Nothing is counted after this.
+    /// End of counting.
     pub counted_until_s: f64,
-    /// The operations' timeout.
+    /// Timeout of the operations.
     pub timeout_s: f64,
-    /// Service must have been back for so long before it serves as a baseline.
+    /// Time for which service must have been back before it serves as a baseline.
     pub settled_s: f64,
 }
 
-/// The disturbances of a stretch of time that no fault accounts for, and from when on what follows them serves as a baseline
-/// (`None`: the last was not over).
+/// Returns the disturbances of a stretch of time without a fault, and the time from which service
+/// serves as a baseline again (`None` if the last disturbance was not over).
 pub(crate) fn between(
     timeline: &Timeline,
     evidence: &Evidence,
@@ -259,7 +272,7 @@ pub(crate) fn between(
         };
         let mut felt = outage(timeline, &evidence.load.latency, times);
         if felt.baseline_per_s.is_none() {
-            // Without one, its end is that of its signs.
+            // Without a baseline, the end of the disturbance is that of its signs.
             let end_s = timeline.at_s(usual.last_of(timeline, [first, until]));
             let counted_until_s = end_s + timeline.slot_s();
             felt = outage(timeline, &evidence.load.latency, FaultTimes { until_s: end_s, counted_until_s, ..times });
@@ -281,35 +294,37 @@ pub(crate) fn between(
     (found, Some(baseline_from_s))
 }
 
-/// Less throughput by this matters, as a logarithm: 15 %.
+/// Smallest drop of throughput that counts, as a logarithm: 15 %.
 const SLOWER: f64 = 0.1625;
 
-/// A latency that is higher by this: half again as high.
+/// Smallest rise of a latency that counts, as a logarithm: to 1.5 times.
 const LONGER: f64 = 0.405;
 
 /// Operations that a bin of throughput should hold.
 const BIN_OPERATIONS: f64 = 30.0;
 
-/// Standard deviation that the steps of coarse latencies make.
+/// Standard deviation that results from the steps of coarse latencies.
 const STEP: f64 = 0.045;
 
-/// Bins on either side that say what is usual.
+/// Bins on either side of a phase that show the usual level.
 const NEAR: usize = 1_800;
 
-/// Quantiles of latency that are looked at: a stall of a fifth of a second moves neither.
+/// Quantiles of latency that are examined. A stall of a fifth of a second changes neither.
 const LATENCIES: [f64; 2] = [0.5, 0.75];
 
-/// Share of the operations that have to take longer than usual. Where fast and slow kinds of operations are mixed, a quantile that lies
-/// between them jumps from one kind to the other for a few more of the slow ones.
+/// Share of the operations that must take longer than usual. In a mix of fast and slow kinds of
+/// operations, a quantile between the two jumps from one to the other if there are a few more slow
+/// ones.
 const MOVED: f64 = 0.1;
 
-/// Less throughput than this share of the usual can be told as such.
+/// Share of the usual throughput below which the drop is reported.
 pub(crate) const TOLD_LOWER: f64 = 0.95;
 
-/// A latency of more than so many times the usual can be told as such.
+/// Multiple of the usual latency above which the rise is reported.
 pub(crate) const TOLD_HIGHER: f64 = 1.1;
 
-/// The disturbances of a trial, those in which service was slow among them. What belongs to an outage or a fault is left out.
+/// Adds the times in which service was slow to the disturbances of a trial. Effects of outages and
+/// faults are left out.
 pub(crate) fn with_slow_phases(
     mut found: Vec<Disturbance>,
     faults: &[Fault],
@@ -336,15 +351,15 @@ pub(crate) fn with_slow_phases(
     found
 }
 
-/// A load in bins of whole seconds, to see where it was slow.
+/// A load in bins of whole seconds, in which slow phases are searched.
 struct SlowLoad<'a> {
     timeline: &'a Timeline,
     latency: &'a LatencySeconds,
-    /// The first bin begins, whole seconds since load start.
+    /// Begin of the first bin, whole seconds since load start.
     from_s: f64,
-    /// Seconds of a bin.
+    /// Length of a bin, seconds.
     bin_s: f64,
-    /// Whether outages and faults leave a bin out.
+    /// Whether a bin is left out because of an outage or a fault.
     left_out: Vec<bool>,
 }
 
@@ -374,7 +389,7 @@ impl<'a> SlowLoad<'a> {
         self.timeline.slot_of(self.at_s(bin))
     }
 
-    /// A figure of each bin; NaN where it is left out, or has none.
+    /// Returns a figure of each bin; NaN if the bin is left out or lacks the figure.
     fn series(&self, figure: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
         let of_bin = |(bin, left_out): (usize, &bool)| if *left_out { None } else { figure(bin) }.unwrap_or(f64::NAN);
         self.left_out.iter().enumerate().map(of_bin).collect()
@@ -385,7 +400,8 @@ impl<'a> SlowLoad<'a> {
     }
 
     fn disturbances(&self) -> Vec<Disturbance> {
-        // Upside down, so that slow is high. Of a bin without any success the logarithm is that of half an operation.
+        // Negative, so that slow is high. The logarithm of an empty bin is that of half an
+        // operation.
         let rates = self.series(|bin| Some(-self.ok(bin).max(0.5).ln()));
         let counts: Vec<f64> =
             self.series(|bin| Some(self.ok(bin))).into_iter().filter(|count| count.is_finite()).collect();
@@ -403,7 +419,8 @@ impl<'a> SlowLoad<'a> {
         phases.iter().filter_map(|phase| self.disturbance(*phase, &by_rate, &usual)).collect()
     }
 
-    /// Bins around a phase that say what is usual: of a long load, those within the hour.
+    /// Returns the bins around a phase that show the usual level: in a long load, those within the
+    /// hour.
     fn near(&self, phase: SlowPhase) -> [usize; 2] {
         [phase.from.saturating_sub(NEAR), (phase.until + NEAR).min(self.left_out.len())]
     }
@@ -412,7 +429,8 @@ impl<'a> SlowLoad<'a> {
         ((at_s - self.from_s) / self.bin_s) as usize
     }
 
-    /// Whether a phase in which a quantile is higher has more operations that take longer, and not only a quantile that has jumped.
+    /// Whether more operations take longer in a phase with a higher quantile, or the quantile has
+    /// only jumped.
     fn has_moved(&self, quantile: f64, phase: SlowPhase) -> bool {
         let (near, inner) =
             (self.near(phase).map(|bin| self.at_s(bin)), [phase.from, phase.until].map(|bin| self.at_s(bin)));
@@ -431,12 +449,13 @@ impl<'a> SlowLoad<'a> {
         over(inner, &|_| true) - over(near, &is_usual) >= MOVED
     }
 
-    /// `None` if neither throughput nor latency tells it in the whole of the phase.
+    /// Returns the disturbance, or `None` if neither throughput nor latency shows it over the whole
+    /// phase.
     fn disturbance(&self, phase: SlowPhase, by_rate: &[SlowPhase], is_usual: &[bool]) -> Option<Disturbance> {
         let near = self.near(phase);
         let usual: Vec<f64> = (near[0]..near[1]).filter(|&bin| is_usual[bin]).map(|bin| self.ok(bin)).collect();
         let usual_per_s = mean(&usual)? / self.bin_s;
-        // Of a longer one the first and the last bin may be slow in part.
+        // The first and the last bin of a longer phase may be slow in part.
         let inner =
             if phase.until - phase.from > 3 { [phase.from + 1, phase.until - 1] } else { [phase.from, phase.until] };
         let longer = |quantile: f64| {
@@ -482,7 +501,8 @@ impl<'a> SlowLoad<'a> {
         })
     }
 
-    /// A phase of lower throughput, to the slot. It does not reach into what is left out.
+    /// Returns begin and end of a phase of lower throughput, to the slot. It does not reach into
+    /// excluded bins.
     fn edges_of_rate(&self, phase: SlowPhase, usual_per_s: f64) -> [f64; 2] {
         let (slot_s, ok) = (self.timeline.slot_s(), self.timeline.ok());
         let [begin, end] = [self.slot(phase.from), self.slot(phase.until)];
@@ -504,7 +524,7 @@ impl<'a> SlowLoad<'a> {
     }
 }
 
-/// How much longer operations take in a phase than usual, by a quantile.
+/// Rise of a latency quantile in a phase.
 #[derive(Debug, Clone, Copy)]
 struct LongerLatency {
     quantile: f64,
@@ -512,7 +532,7 @@ struct LongerLatency {
     ratio: f64,
 }
 
-/// Phases that overlap or touch, as one.
+/// Merges phases that overlap or touch.
 fn united(mut phases: Vec<SlowPhase>) -> Vec<SlowPhase> {
     phases.sort_by_key(|phase| phase.from);
     let mut united: Vec<SlowPhase> = Vec::new();

@@ -1,11 +1,12 @@
-//! The faults of a trial, each with what clients felt of it, and the disturbances between them; and each fault over all its
-//! occurrences: a distribution instead of one figure. Which numbers make an outage is said in `stats`.
+//! The faults of a trial, each with its outage, and the disturbances between them; and the
+//! distribution of each fault over all its occurrences. `stats` defines the figures of an outage.
 //!
-//! Of a service that was never back the time is not known, but it was longer than the others: leaving it out would make the
-//! worst fault look best. So it counts as longer than all others (a right-censored value in an ordered sample), and a quantile
-//! that falls among such is null.
+//! If service was never back, the time is unknown but longer than the others; leaving it out would
+//! make the worst fault look best. So it counts as longer than all others (a right-censored value
+//! in an ordered sample), and a quantile that falls on such a value is null.
 //!
-//! A quantile needs as many occurrences as in `stats::quantiles`: 5 for the median, 29 for p90, 299 for p99.
+//! A quantile needs as many occurrences as in `stats::quantiles`: 5 for the median, 29 for p90, 299
+//! for p99.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +23,14 @@ use crate::stats::outage::{FaultTimes, horizon_s, outage};
 use crate::stats::quantiles::{median, median_ci95, nearest_rank};
 use crate::stats::timeline::Timeline;
 
-/// Service must have been back for so long before it serves as the baseline of the next fault, seconds.
+/// Time for which service must have been back before it serves as the baseline of the next fault,
+/// seconds.
 const SETTLED_S: f64 = 1.0;
 
-/// Memory that a fault releases is released within this time, seconds.
+/// Time within which a fault releases memory, seconds.
 pub(crate) const MEMORY_WITHIN_S: f64 = 5.0;
 
-/// What happened to service in a trial.
+/// Faults and disturbances of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct FaultOutcomes {
     /// Every occurrence of a fault, in time order, with its outage if there was load.
@@ -37,7 +39,7 @@ pub(crate) struct FaultOutcomes {
     pub disturbances: Vec<Disturbance>,
 }
 
-/// Every occurrence of a fault with its outage, and the outages between them.
+/// Returns every occurrence of a fault with its outage, and the outages between them.
 pub(crate) fn happened(
     planned: &plan::Trial,
     evidence: &Evidence,
@@ -48,7 +50,7 @@ pub(crate) fn happened(
     let (Some(timeline), Some(window)) = (timeline, window) else {
         return FaultOutcomes { faults, ..FaultOutcomes::default() };
     };
-    // What stands all the time is a condition of the trial: nobody felt it begin.
+    // A standing fault is a condition of the trial: clients do not notice its begin.
     let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
     let mut felt: Vec<&mut Fault> = faults
         .iter_mut()
@@ -70,23 +72,25 @@ pub(crate) fn happened(
     FaultOutcomes { faults, disturbances }
 }
 
-/// Times since a fault are told to the microsecond, and its own is finer: their sum may be that far before the slot that is meant.
+/// Tolerance of times, seconds. Times since a fault are rounded to the microsecond, but the fault's
+/// time is finer, so their sum may be this far before the intended slot.
 const TOLD_S: f64 = 1e-6;
 
-/// A walk through the load, from fault to fault.
+/// Walk through the load, from fault to fault.
 struct FaultWalk<'a> {
     evidence: &'a Evidence,
     timeline: &'a Timeline,
     window: &'a LoadWindow,
     timeout_s: f64,
     usual: NormalLoad,
-    /// From here on no fault accounts for what happens; `None`: service is not back from the last one.
+    /// Time from which no fault explains events; `None` if service is not back from the last fault.
     clear_from_s: Option<f64>,
-    /// From here on service serves as a baseline.
+    /// Time from which service serves as a baseline.
     baseline_from_s: Option<f64>,
-    /// Whether the rate is to change, so that what was before is no baseline later.
+    /// Whether the plan changes the rate, so that earlier service is no baseline later.
     changes: bool,
-    /// The longest undisturbed part of the load so far, for faults that follow too closely to have a baseline of their own.
+    /// The longest undisturbed part of the load so far, for faults that follow too closely to have
+    /// their own baseline.
     undisturbed_s: Option<[f64; 2]>,
     disturbances: Vec<Disturbance>,
 }
@@ -118,8 +122,8 @@ impl<'a> FaultWalk<'a> {
         }
     }
 
-    /// Until when an outage may last, and until when its operations are counted: the next fault's beginning, or the load's end and
-    /// the drain's.
+    /// Returns the latest end of an outage, and the end of counting: the begin of the next fault,
+    /// or the ends of the load and of the drain.
     fn until_s(&self, next_s: Option<f64>) -> [f64; 2] {
         let load_s = self.window.until_s;
         let drain_s = self.evidence.last_s().unwrap_or(load_s).max(load_s) + self.timeline.slot_s();
@@ -129,7 +133,7 @@ impl<'a> FaultWalk<'a> {
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
         self.was_undisturbed(at_s);
-        // Where the rate changes, throughput of more than a baseline ago does not show how it varies now.
+        // If the rate changes, older throughput does not show its present variation.
         let recent_s = if self.changes { at_s - BASELINE_S } else { 0.0 };
         let baseline_from_s = self.baseline_from_s.map(|from_s| from_s.max(recent_s));
         let earlier_baseline_s = self.undisturbed_s;
@@ -146,12 +150,13 @@ impl<'a> FaultWalk<'a> {
         };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
         felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
-        // What a backlog does after an outage is no baseline either.
+        // The drain of a backlog after an outage is no baseline either.
         let drained_s = felt.overshoot_until_s.unwrap_or(0.0);
         self.clear_from_s = felt.back_to_baseline_s.map(|back_s| at_s + back_s.max(drained_s) + TOLD_S);
         self.baseline_from_s = match felt.baseline_per_s {
             Some(_) => self.clear_from_s.map(|clear_s| clear_s + SETTLED_S),
-            // Nobody can say when service was back: by when its effects are to have come to light, and after its last failure.
+            // The time at which service was back is unknown. So the baseline begins after the last
+            // expected effect and after the last failure.
             None => {
                 let last_s = at_s + felt.last_failure_s.unwrap_or(0.0) + SETTLED_S;
                 Some(horizon_s(at_s, healed_s, timeout_s).max(last_s))
@@ -160,7 +165,8 @@ impl<'a> FaultWalk<'a> {
         felt
     }
 
-    /// Service serves as a baseline until then. Of equally long parts the later one counts, and more than a baseline takes is no longer.
+    /// Records that service serves as a baseline until then. The later of equally long parts
+    /// counts. Parts longer than a baseline are shortened to its length.
     fn was_undisturbed(&mut self, until_s: f64) {
         let from_s = self.baseline_from_s.map(|from_s| from_s.max(until_s - BASELINE_S));
         let Some(from_s) = from_s.filter(|from_s| *from_s < until_s && !self.changes) else { return };
@@ -170,11 +176,11 @@ impl<'a> FaultWalk<'a> {
         }
     }
 
-    /// Goes on to the next fault, or the load's end, and notes what happens until then.
+    /// Continues to the next fault, or to the load's end, and records the disturbances until then.
     fn undisturbed_until(&mut self, next_s: Option<f64>) {
         let (Some(from_s), Some(baseline_from_s)) = (self.clear_from_s, self.baseline_from_s) else { return };
         let [until_s, counted_until_s] = self.until_s(next_s);
-        // What a clock put before a fault may be the fault's.
+        // Events that a clock error puts before a fault may belong to the fault.
         let until_s = if next_s.is_some() { until_s - self.timeline.clock_error_s() } else { until_s };
         let stretch =
             FaultlessStretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
@@ -188,7 +194,7 @@ impl<'a> FaultWalk<'a> {
     }
 }
 
-/// Every occurrence of an operator's action, in time order.
+/// Returns every occurrence of an operator's action, in time order.
 pub(crate) fn actions(events: &[Event], planned: &[plan::Fault]) -> Vec<OperatorAction> {
     let action = |event: &Event| {
         let at_s = event.at_s;
@@ -229,7 +235,7 @@ fn occurrences(events: &[Event], planned: &[plan::Fault]) -> Vec<Fault> {
     faults
 }
 
-/// The entry of a fault's occurrence, made at the first event that speaks of it.
+/// Returns the entry of a fault's occurrence. Creates it at the first event that mentions it.
 fn occurrence<'a>(
     faults: &'a mut Vec<Fault>,
     planned: &[plan::Fault],
@@ -255,7 +261,8 @@ fn occurrence<'a>(
     &mut faults[index]
 }
 
-/// A figure of an occurrence: infinite if it is longer than could be seen, `None` if it does not have it.
+/// Figure of an occurrence: infinite if it is longer than the trial shows, `None` if the occurrence
+/// lacks it.
 type OccurrenceFigure = fn(&Outage) -> Option<f64>;
 
 const FIGURES: [(&str, OccurrenceFigure); 12] = [
@@ -273,7 +280,8 @@ const FIGURES: [(&str, OccurrenceFigure); 12] = [
     ("wrong", |outage| Some(outage.wrong as f64)),
 ];
 
-/// Every fault of each variant and point, in the order in which they first occurred, over the trials that are not void.
+/// Returns the distribution of every fault for each variant and point, in the order in which the
+/// faults first occurred, over the trials that are not void.
 pub(crate) fn distributions(trials: &[Trial]) -> Vec<OutageDistribution> {
     let groups = repeats(trials.iter().filter(|trial| trial.counts()));
     groups.iter().flat_map(of_group).collect()
@@ -303,7 +311,7 @@ fn felt(fault: &Fault) -> Option<(&Fault, &Outage)> {
 }
 
 fn back_s(outage: &Outage) -> Option<f64> {
-    // Without a baseline nobody can say whether it was back.
+    // Without a baseline, recovery is unknown.
     outage.baseline_per_s.map(|_| outage.back_to_baseline_s.unwrap_or(f64::INFINITY))
 }
 
@@ -352,7 +360,7 @@ mod tests {
         Event { at_s, what: What::FaultHealed { fault: fault.into(), number } }
     }
 
-    /// 10 operations in each millisecond of 40 s, but for these times.
+    /// 10 operations in each millisecond of 40 s, except in these times.
     fn evidence(down: &[(f64, f64)], events: Vec<Event>) -> Evidence {
         let slots = (0..40_000).map(|number| f64::from(number) / 1e3);
         let up = slots.filter(|at_s| !down.iter().any(|(from_s, until_s)| (from_s..until_s).contains(&at_s)));
@@ -368,7 +376,7 @@ mod tests {
         all_by(evidence, until_s, 0.0)
     }
 
-    /// The same where clocks may be off by so much.
+    /// Returns the outcomes if clocks may be off by `clock_error_s`.
     fn all_by(evidence: &Evidence, until_s: f64, clock_error_s: f64) -> FaultOutcomes {
         let planned =
             plan::Trial { faults: vec![synthetic::fault("oops", 10.0)], ..synthetic::trial(synthetic::load(10, 40.0)) };
@@ -396,7 +404,7 @@ mod tests {
 
     #[test]
     fn the_last_failure_of_an_outage_is_no_disturbance() {
-        // Back at 10.500 s: 0.499999 s after a fault at 10.0000006 s, as it is told.
+        // Back at 10.500 s: 0.499999 s after a fault at 10.0000006 s, as recorded.
         let mut evidence = evidence(&[(10.0, 10.499)], vec![begun(10.000_000_6, "oops", 1)]);
         evidence.slots.iter_mut().find(|slot| (slot.at_s - 10.499).abs() < 1e-9).unwrap().failed = 3;
         let all = all(&evidence, 40.0);
@@ -404,7 +412,7 @@ mod tests {
         assert_eq!((all.faults[0].outage.as_ref().unwrap().failed, all.disturbances), (3, vec![]));
     }
 
-    /// A generator's clock may have put them there.
+    /// A clock error of a generator may have put the failures before the fault.
     #[test]
     fn failures_just_before_a_fault_are_its_own_where_clocks_are_so_far_off() {
         let mut evidence = evidence(&[(10.0, 10.5)], vec![begun(10.0, "oops", 1)]);
@@ -434,7 +442,8 @@ mod tests {
 
     #[test]
     fn crashes_that_follow_closely_take_the_longest_undisturbed_part_before() {
-        // Back after half a second each time, and a second later service would settle: a baseline of 0.3 s is none.
+        // Service is back after half a second each time, and counts as settled a second later: 0.3
+        // s is too short for a baseline.
         let begins = [10.0, 11.8, 13.6, 20.0, 21.8];
         let down = begins.map(|at_s| (at_s, at_s + 0.5));
         let events = (1..).zip(begins).map(|(number, at_s)| begun(at_s, "oops", number)).collect();

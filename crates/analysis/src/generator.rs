@@ -1,12 +1,13 @@
-//! The generator's own health, from its threads' seconds: what it did, what kept it from running, and whether its books
-//! balance.
+//! Health of the generator, from the seconds of its threads: its work, the causes that prevented it
+//! from running, and a check of its own counts.
 //!
-//! **Little's law**: Little's law as a check of the generator's own bookkeeping: operations in flight = rate × latency.
+//! **Little's law** checks the generator's own counts: operations in flight = rate × latency.
 //!
-//! Over a stretch that begins and ends with nothing in flight, the time integral of the operations in flight equals the sum of
-//! their latencies exactly, whatever the load did (J. D. C. Little, "A proof for the queuing formula L = λW", Operations
-//! Research 9, 1961; for finite stretches: Little's Law as viewed on its 50th anniversary, Operations Research 59, 2011). So
-//! the whole load with its drain is compared, and not a part of it whose ends would count as errors.
+//! Over a stretch that begins and ends with nothing in flight, the time integral of the operations
+//! in flight equals the sum of their latencies exactly, for any load (J. D. C. Little, "A proof for
+//! the queuing formula L = λW", Operations Research 9, 1961; for finite stretches: Little's Law as
+//! viewed on its 50th anniversary, Operations Research 59, 2011). So the whole load with its drain
+//! is compared: the ends of a part would count as errors.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +19,14 @@ use crate::load_window::LoadWindow;
 use crate::sampled::Sampled;
 use crate::stats::quantiles::{largest, mean, nearest_rank};
 
-/// Rows of shorter intervals say nothing about a share of time.
+/// Shortest interval of a row that shows a share of time.
 const SHORTEST_S: f64 = 0.5;
 
-/// Rows of one second are no further apart in the file than those of seconds this far apart.
+/// Largest distance in the file between rows of one second, seconds.
 const NEAR_S: f64 = 3.0;
 
-/// The generator's health over the load; `limit` is set by the verdict, `feed` apart, the effect of lateness beside the
-/// latencies.
+/// Returns the generator's health over the load. The verdict sets `limit`; `feed` and the effect of
+/// lateness are set elsewhere.
 pub(crate) fn generator(
     evidence: &Evidence,
     window: Option<&LoadWindow>,
@@ -61,7 +62,7 @@ pub(crate) fn generator(
     }
 }
 
-/// The generators of a fleet; `None` without the record of one.
+/// Returns the figures of a fleet's generators, or `None` without its record.
 pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
     let mut firsts: BTreeMap<&str, &FleetSecond> = BTreeMap::new();
     for row in rows {
@@ -70,7 +71,7 @@ pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
     if firsts.is_empty() {
         return None;
     }
-    // One may have begun as much too early as its own clock may be off, and another as much too late.
+    // One generator may have begun early by its clock error, and another late by its own.
     let mut errors_us: Vec<f64> = firsts.values().map(|first| first.error_us).collect();
     errors_us.sort_by(|one, other| other.total_cmp(one));
     Some(FleetFigures {
@@ -83,7 +84,7 @@ pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
 fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     let mut seconds: Vec<(f64, f64)> = Vec::new();
     for row in rows.iter().filter(|row| row.interval_s >= SHORTEST_S && row.at_s < until_s + SHORTEST_S) {
-        // Rows come in the order of time, to within a second.
+        // Rows are ordered by time, to within a second.
         let mut near = seconds.iter_mut().rev().take_while(|(at_s, _)| *at_s > row.at_s - NEAR_S);
         match near.find(|(at_s, _)| (at_s - row.at_s).abs() < SHORTEST_S) {
             Some((_, busiest)) => *busiest = busiest.max(row.cpu_pct),
@@ -94,7 +95,8 @@ fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     nearest_rank(&busiest, 0.95)
 }
 
-/// The worst second of the measured part: while agents are still being started, lateness is no one's latency.
+/// Returns the lateness of the worst second of the measured part. While agents are still being
+/// started, lateness is not part of any latency.
 fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f64> {
     let (from_s, until_s) = window.map_or((0.0, f64::INFINITY), |window| (window.from_s, window.until_s));
     let inside =
@@ -102,23 +104,25 @@ fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f6
     largest(inside.filter_map(|row| row.late_us_p99))
 }
 
-/// A part of a quantile that is smaller than this, microseconds, is no lateness: timers are not more exact.
+/// Smallest part of a quantile that counts as lateness, microseconds: timers are not more exact.
 const EXACT_US: f64 = 200.0;
 
-/// How much of a latency is the generator's own lateness, percent of it. An operation that was late and took long anyway because of the
-/// target counts with its own lateness alone, so this is what the figure would change by.
+/// Returns the generator's own lateness in a latency, percent of it. An operation that was late but
+/// also took long because of the target counts only with its own lateness, so this is the amount by
+/// which the figure would change.
 pub(crate) fn lateness_pct(all_us: Option<f64>, punctual_us: Option<f64>) -> Option<f64> {
     let (all_us, late_us) = (all_us?, all_us? - punctual_us?);
     (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
 }
 
-/// The largest of these shares in p50, p90 and p99; 0 without one.
+/// Returns the largest lateness in p50, p90 and p99, percent; 0 without lateness.
 pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 {
     let pairs = [(all.p50, punctual.p50), (all.p90, punctual.p90), (all.p99, punctual.p99)];
     pairs.into_iter().filter_map(|(all, punctual)| lateness_pct(all, punctual)).fold(0.0, f64::max)
 }
 
-/// Operations that were due and those that ended; `None` where an older version wrote, or none was due.
+/// Returns the operations that were due and those that ended. Returns `None` for records of older
+/// versions, or if none was due.
 pub(crate) fn due_and_ended(rows: &[GeneratorSecond]) -> Option<(u64, u64)> {
     let due: u64 = rows.iter().map(|row| row.due).sum::<Option<u64>>()?;
     (due > 0).then(|| (due, rows.iter().map(|row| row.operations).sum()))
@@ -127,7 +131,8 @@ pub(crate) fn due_and_ended(rows: &[GeneratorSecond]) -> Option<(u64, u64)> {
 /// Share of the time in operations from which an agent counts as always busy.
 const BUSY: f64 = 0.99;
 
-/// Seconds in which all agents were in operations: an open loop then starts none when it is due.
+/// Returns the seconds in which all agents were in operations: an open loop then starts none when
+/// it is due.
 pub(crate) fn all_busy_s(rows: &[GeneratorSecond]) -> f64 {
     let mut seconds: BTreeMap<u64, (bool, f64)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.at_s > 0.0 && row.interval_s >= SHORTEST_S && row.agents > 0) {
@@ -142,7 +147,7 @@ fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
     let rows = &evidence.generator;
     let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
     let operations: u64 = rows.iter().map(|row| row.operations).sum();
-    // Cut off, the last seconds hold operations whose latency nobody wrote down.
+    // If the records are cut off, the last seconds have operations whose latency was not written.
     let open_s = match (evidence.ending(), operations) {
         (Some(_), _) | (_, 0) => 0.0,
         (None, operations) => {
@@ -159,8 +164,9 @@ fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
     }
 }
 
-/// In a closed loop without pauses every agent always has an operation open; the share of the agents' time in which they
-/// had none was lost between an answer and the next send. Only where nothing failed: an agent that cannot connect rests.
+/// Returns the share of the agents' time without an open operation, which was lost between an
+/// answer and the next send: in a closed loop without pauses every agent always has an operation
+/// open. Only if nothing failed, because an agent that cannot connect rests.
 fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) -> Option<f64> {
     let (from_s, until_s) = window.calm()?;
     let inside: Vec<_> = rows
@@ -178,31 +184,34 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
         return None;
     }
     let agents_s: f64 = inside.iter().map(|row| f64::from(row.agents) * row.interval_s).sum();
-    // An agent that waits for a record of its feed is as little lost as one that waits for an answer.
+    // An agent that waits for a record of its feed is not lost time, like one that waits for an
+    // answer.
     let busy_s = |row: &&GeneratorSecond| row.in_flight_mean * row.interval_s + row.feed_wait_s.unwrap_or(0.0);
     let in_flight_s: f64 = inside.iter().map(busy_s).sum();
     Some(100.0 * (agents_s - in_flight_s).abs() / agents_s)
 }
 
-/// Full cycles over the whole load; `None` where nobody counted them.
+/// Returns the full cycles over the whole load, or `None` if they were not counted.
 pub(crate) fn cycles(rows: &[GeneratorSecond]) -> Option<u64> {
-    // What came before load start was a preparation.
+    // Rows before load start belong to the preparation.
     let of_load = rows.iter().filter(|row| row.at_s > 0.0);
     (!rows.is_empty()).then(|| of_load.map(|row| row.cycles).sum())
 }
 
-/// Full cycles per second between two times; a row that lies only partly between them counts by its part.
+/// Returns the full cycles per second between two times. A row that lies partly between them counts
+/// by its part.
 pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
     per_s(rows, window, |row| Some(row.cycles))
 }
 
-/// Bytes of answers per second, likewise; `None` where nobody counted them.
+/// Returns the bytes of answers per second between two times, or `None` if they were not counted.
 pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
     per_s(rows, window, |row| row.received_bytes)
 }
 
-/// What feeds that are read ahead did over the measured part; `None` without one. In an open loop a wait is part of a latency, and
-/// is held against those; else it is time in which agents did nothing.
+/// Returns the figures of feeds that are read ahead, over the measured part, or `None` without such
+/// a feed. In an open loop a wait is part of a latency, and is compared with the latencies;
+/// otherwise it is idle time of agents.
 pub(crate) fn feed_figures(
     rows: &[GeneratorSecond],
     (from_s, until_s): (f64, f64),
@@ -245,10 +254,12 @@ fn per_s(
     Some(sum? / (until_s - from_s))
 }
 
-/// Rows and samples of one second may lie this far apart; rows of shorter intervals say nothing about a share of time.
+/// Largest distance of rows and samples of one second. Rows of shorter intervals do not show a
+/// share of time.
 const SAME_SECOND_S: f64 = 0.5;
 
-/// Run delay, and of it the strangers' part: percent of the measured part, of the thread that it hit hardest.
+/// Returns the run delay, and the part of it that other processes caused: percent of the measured
+/// part, for the thread with the largest.
 fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindow) -> (Option<f64>, Option<f64>) {
     let threads: u32 = rows.iter().map(|row| row.thread + 1).max().unwrap_or(0);
     let (mut delayed, mut preempted) = (None, None);
@@ -271,8 +282,9 @@ fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindo
     (delayed, preempted)
 }
 
-/// How much of a thread's run delay in a second is the strangers' doing. On CPUs that are the clients' alone it can be no more than
-/// the strangers ran there. On CPUs that all share, whoever ran there is to blame by how much he ran.
+/// Returns the part of a thread's run delay in a second that other processes caused. On CPUs
+/// reserved for the clients it is limited to the time that other processes ran there. On shared
+/// CPUs each process is responsible in proportion to its CPU time.
 fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) -> Option<f64> {
     let (own, machine) = sampled.in_second(at_s)?;
     if let Some(strangers_pct) = own.strangers_pct {
@@ -284,20 +296,21 @@ fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) ->
     Some(if others_pct > 0.0 { delay_pct * (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 })
 }
 
-/// What a load's seconds say.
+/// Sums over the seconds of a load.
 #[derive(Debug, Clone, Copy, Default)]
 struct SecondSums {
     /// Time integral of the operations in flight, seconds.
     pub in_flight_s: f64,
-    /// Sum of the latencies of those that ended, seconds.
+    /// Sum of the latencies of ended operations, seconds.
     pub latency_s: f64,
-    /// Time that those which never ended had been open, seconds.
+    /// Time for which operations that never ended had been open, seconds.
     pub unfinished_s: f64,
-    /// What may be missing because the records end in the middle, seconds.
+    /// Latency that may be missing because the records end in the middle, seconds.
     pub open_s: f64,
 }
 
-/// How far the two sides of the law are apart, percent of what was in flight; `None` if nothing was.
+/// Returns the difference between the two sides of the law, percent of the operations in flight.
+/// Returns `None` if nothing was in flight.
 fn littles_law_error_pct(books: SecondSums) -> Option<f64> {
     let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
     (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)
@@ -496,7 +509,8 @@ mod tests {
         }
     }
 
-    /// The engine's threads wait for so much of each second; the machine, strangers there, and the generator use so much of it.
+    /// Run delay of the engine's threads in each second, and CPU use of the machine, of other
+    /// processes and of the generator.
     #[test]
     fn a_second_in_which_every_agent_of_every_thread_is_busy_counts() {
         let row = |at_s, thread, in_flight_mean| GeneratorSecond {
@@ -516,7 +530,7 @@ mod tests {
         waiting_with(run_delay_pct, machine_pct, strangers_pct, own_pct, |row| row)
     }
 
-    /// The same with more in each of the machine's and the generator's samples.
+    /// The same seconds with more figures in each sample of the machine and the generator.
     fn waiting_with(
         run_delay_pct: f64,
         machine_pct: f64,
@@ -548,7 +562,7 @@ mod tests {
         assert_eq!(preempted(&evidence(seconds(20))), None, "the kernel does not say");
     }
 
-    /// Without a lab the machine is a host as any other, and may be called `n1`.
+    /// A machine without a lab is a host like any other, and may be called `n1`.
     #[test]
     fn the_generators_machine_is_the_host_in_its_own_rows() {
         let called = |row: Sample| Sample { host: "n1".into(), ..row };
@@ -586,7 +600,7 @@ mod tests {
         assert_eq!((healthy.throttled_pct, healthy.clock_jump_s), (None, None));
         let evidence = waiting_with(0.0, 50.0, 0.0, 10.0, |row| match row.process.as_str() {
             "generator" => Sample { cpu_throttled_pct: Some(if row.at_s <= 10.0 { 8.0 } else { 0.0 }), ..row },
-            // It drifts, which is no jump, and at half-time it is set back by an hour.
+            // The clock drifts, which is no jump, and at half-time it is set back by an hour.
             _ => {
                 let back_s = if row.at_s <= 10.0 { 0.0 } else { 3600.0 };
                 Sample { calendar_ahead_s: Some(row.at_s * 1e-5 - back_s), ..row }

@@ -1,5 +1,5 @@
-//! One view of the trials of a run: which are repeats of each other, what tells the others apart, and the median and range of a figure
-//! over the trials that count.
+//! The trials of a run in groups: repeats of each other, the labels that distinguish groups, and
+//! the median and range of a figure over the trials that count.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,65 +11,66 @@ use text::numbers;
 
 use crate::stats::quantiles::{largest, median};
 
-/// A figure of a trial, where it has it.
+/// Function that reads a figure of a trial.
 pub type FigureOf = fn(&Trial) -> Option<f64>;
 
 /// Trials of one variant and point, in the order of the plan.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// What tells it from other groups: dimension (`variant`, `state`) and value, in the order of [`dimensions`].
+    /// Labels that distinguish the group: dimension (`variant`, `state`) and value, in the order of
+    /// [`dimensions`].
     pub labels: Vec<(String, String)>,
-    /// Its repeats.
+    /// Repeats.
     pub trials: Vec<&'a Trial>,
-    /// Those of them whose figures count.
+    /// Repeats whose figures count.
     counting: Vec<&'a Trial>,
 }
 
 /// Median and range over repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianRange {
-    /// The median.
     pub median: f64,
-    /// The smallest.
+    /// Smallest value.
     pub least: f64,
-    /// The largest.
+    /// Largest value.
     pub most: f64,
-    /// Trials that had the value.
+    /// Number of trials with the value.
     pub of: usize,
 }
 
 impl Group<'_> {
-    /// `wait, ets, agents 64`; empty for the only group of a run.
+    /// Returns the name of the group, such as `wait, ets, agents 64`; empty for the only group of a
+    /// run.
     pub fn name(&self) -> String {
         told(&self.labels).join(", ")
     }
 
-    /// Median and range over the trials that count and have the value.
+    /// Returns median and range over the trials that count and have the value.
     pub fn spread(&self, value: impl Fn(&Trial) -> Option<f64>) -> Option<MedianRange> {
         MedianRange::of(self.counting().filter_map(value).collect())
     }
 
-    /// The trials whose figures count, as [`counting`] of the run has it.
+    /// Returns the trials whose figures count, as [`counting`] decides for the run.
     pub fn counting(&self) -> impl Iterator<Item = &Trial> {
         self.counting.iter().copied()
     }
 
-    /// The worst verdict among its trials.
+    /// Returns the worst verdict among the trials.
     pub fn trust(&self) -> Trust {
         self.trials.iter().map(|trial| trial.verdict.is).max().unwrap_or_default()
     }
 }
 
 impl MedianRange {
-    /// Of these values; `None` without any.
+    /// Returns median and range of these values, or `None` without values.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.retain(|value| value.is_finite());
         let least = values.iter().copied().min_by(f64::total_cmp)?;
         Some(Self { median: median(&values)?, least, most: largest(values.iter().copied())?, of: values.len() })
     }
 
-    /// The median, written by `write`, and the range where there is one. From the lowest to the highest of a few trials is no
-    /// interval: the sentence names their number.
+    /// Returns the median as text by `write`, with the range if there is one. The range of a few
+    /// trials is no interval, so the sentence must name their number.
     pub fn text(&self, write: impl Fn(f64) -> String) -> String {
         match self.range(&write) {
             Some(range) => format!("{} ({range})", write(self.median)),
@@ -77,24 +78,24 @@ impl MedianRange {
         }
     }
 
-    /// `2.71–2.95 ms`; `None` where both ends read the same.
+    /// Returns the range, such as `2.71–2.95 ms`, or `None` if both ends read the same.
     pub fn range(&self, write: impl Fn(f64) -> String) -> Option<String> {
         let (least, most) = (write(self.least), write(self.most));
         (least != most).then(|| numbers::from_to(&least, &most))
     }
 }
 
-/// Trials of one variant, condition of a search, and point.
+/// Trials of one variant, search condition and point.
 pub(crate) struct TrialGroup<'a> {
     /// Variant, if any.
     pub variant: Option<&'a str>,
-    /// Swept path to value.
+    /// Swept paths with their values.
     pub point: &'a BTreeMap<String, Value>,
-    /// At least one.
+    /// Trials of the group; at least one.
     pub trials: Vec<&'a Trial>,
 }
 
-/// The trials that are repeats of each other, in the order in which they first come.
+/// Groups trials that are repeats of each other, in the order in which they first appear.
 pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<TrialGroup<'a>> {
     let is_repeat = |a: &Trial, b: &Trial| (&a.variant, &a.surviving, &a.point) == (&b.variant, &b.surviving, &b.point);
     let mut groups: Vec<TrialGroup<'a>> = Vec::new();
@@ -109,17 +110,19 @@ pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Tr
     groups
 }
 
-/// The trials whose figures count, by variant as the plan lists them: they are played in a random order.
+/// Returns the trials whose figures count, by variant in the order of the plan, because trials run
+/// in a random order.
 pub(crate) fn counting_by_variant<'a>(trials: &'a [Trial], variants: &[String]) -> Vec<&'a Trial> {
     let mut counting = counting(trials);
     counting.sort_by_key(|trial| variants.iter().position(|variant| Some(variant) == trial.variant.as_ref()));
     counting
 }
 
-/// The trials of a run by variant and point, told apart as the plan does: variants as the file lists them, numbers by their size.
+/// Groups the trials of a run by variant and point, in the order of the plan: variants as the file
+/// lists them, numbers by size.
 pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
-    // If none counts, all do.
+    // If no trial counts, all do.
     let counting = counting(&results.trials);
     let counts = |trial: &&Trial| counting.iter().any(|counting| std::ptr::eq(*counting, *trial));
     let group = |group: TrialGroup<'a>| Group {
@@ -130,7 +133,8 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     in_order(repeats(&results.trials), &dimensions, plan).into_iter().map(group).collect()
 }
 
-/// Not as they were played, which is by chance: texts that the plan does not list stand in the order in which they first come.
+/// Sorts groups independently of the random order of the trials. Texts that the plan does not list
+/// keep the order in which they first appear.
 fn in_order<'a>(
     groups: Vec<TrialGroup<'a>>,
     dimensions: &[(Option<String>, String)],
@@ -162,7 +166,8 @@ fn in_order<'a>(
     order.into_iter().filter_map(|index| groups[index].take()).collect()
 }
 
-/// What tells trials apart: `variant`, then the swept paths in file order, each with a name as short as is unambiguous.
+/// Returns the dimensions that distinguish trials: `variant`, then the swept paths in file order,
+/// each with the shortest unambiguous name.
 pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let mut dimensions = Vec::new();
@@ -179,7 +184,7 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     dimensions
 }
 
-/// The dimension of a search's conditions; no path of an experiment is called so.
+/// The dimension of a search's conditions. No path of an experiment has this name.
 const SURVIVING: &str = "surviving";
 
 fn labels_of(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(String, String)> {
@@ -192,7 +197,7 @@ fn labels_of(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(Str
     labels
 }
 
-/// A variant and a point, told by these dimensions.
+/// Returns the labels of a variant and a point in these dimensions.
 pub fn labels(
     dimensions: &[(Option<String>, String)],
     variant: Option<&str>,
@@ -205,7 +210,7 @@ pub fn labels(
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
 
-/// `wait`, `5mbit`, `agents 64`: a bare number says little without its name.
+/// Returns labels as text: `wait`, `5mbit`, `agents 64`. A number needs its name.
 fn told(labels: &[(String, String)]) -> Vec<String> {
     let is_number = |value: &str| value.parse::<f64>().is_ok();
     let label = |(name, value): &(String, String)| {
@@ -214,7 +219,8 @@ fn told(labels: &[(String, String)]) -> Vec<String> {
     labels.iter().filter(|(_, value)| !value.is_empty()).map(label).collect()
 }
 
-/// How one trial is told from the others: `wait, agents 64, repeat 2`; empty if there is only one.
+/// Returns the name of a trial among the others, such as `wait, agents 64, repeat 2`; empty if
+/// there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
     let mut parts = case_parts(trial, plan);
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
@@ -224,7 +230,8 @@ pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
     parts.join(", ")
 }
 
-/// Which case of the plan a trial plays: `wait, agents 64`; empty if there is only one.
+/// Returns the case of the plan that a trial runs, such as `wait, agents 64`; empty if there is
+/// only one.
 pub(crate) fn case_name(trial: &Trial, plan: &Plan) -> String {
     case_parts(trial, plan).join(", ")
 }
@@ -233,30 +240,31 @@ fn case_parts(trial: &Trial, plan: &Plan) -> Vec<String> {
     told(&labels_of(&dimensions(plan), trial))
 }
 
-/// A trial as it was planned.
+/// Returns the plan of a trial.
 pub fn planned<'a>(plan: &'a Plan, id: &str) -> Option<&'a plan::Trial> {
     plan.trials.iter().find(|trial| trial.id == id)
 }
 
-/// The outages of a trial's faults.
+/// Returns the outages of a trial's faults.
 pub fn outages(trial: &Trial) -> impl Iterator<Item = (&Fault, &Outage)> {
     trial.faults.iter().filter_map(|fault| Some((fault, fault.outage.as_ref()?)))
 }
 
-/// The longest of a time over a trial's outages; `None` if there is none or one of them does not have it.
+/// Returns the longest value of a time over a trial's outages. Returns `None` without outages, or
+/// if an outage lacks the time.
 pub fn longest(trial: &Trial, time: impl Fn(&Outage) -> Option<f64>) -> Option<f64> {
     let times: Option<Vec<f64>> = outages(trial).map(|(_, outage)| time(outage)).collect();
     times?.into_iter().reduce(f64::max)
 }
 
-/// Operations that ended, whatever their outcome.
+/// Returns the number of operations that ended, with any outcome.
 pub fn operations(trial: &Trial) -> u64 {
     let outcomes = &trial.outcomes;
     outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
 }
 
-/// Attempts beyond the first of each operation; `None` if nothing ended. An operation that is unfinished had its last attempt
-/// still open, which is not among the attempts that ended.
+/// Returns the attempts beyond the first of each operation, or `None` if no operation ended. The
+/// last attempt of an unfinished operation is still open and is not among the ended attempts.
 pub fn retried(trial: &Trial) -> Option<u64> {
     let all = operations(trial);
     (all > 0).then(|| trial.attempts.saturating_sub(all))
@@ -267,7 +275,7 @@ pub fn is_measured(results: &Results) -> bool {
     results.trials.iter().any(|trial| operations(trial) > 0 || trial.steps.iter().any(|step| step.ended_s.is_some()))
 }
 
-/// A count of outcomes; `None` if no operation ended, so that nothing was counted.
+/// Returns a count of outcomes, or `None` if no operation ended, so that nothing was counted.
 pub fn counted(trial: &Trial, count: impl Fn(&Trial) -> u64) -> Option<f64> {
     (operations(trial) > 0).then(|| count(trial) as f64)
 }
@@ -275,17 +283,18 @@ pub fn counted(trial: &Trial, count: impl Fn(&Trial) -> u64) -> Option<f64> {
 /// Fewest occurrences that make a distribution.
 const FEWEST: u64 = 3;
 
-/// The faults that occurred often enough.
+/// Returns the distributions of faults that occurred often enough.
 pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> {
     results.outages.iter().filter(|of| of.count >= FEWEST)
 }
 
-/// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
+/// Returns the label that distinguishes the distribution from the same fault elsewhere: variant and
+/// point. Empty if there is only one.
 pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
     told(&labels(&dimensions(plan), of.variant.as_deref(), &of.point)).join(", ")
 }
 
-/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
+/// Returns the name of a curve, such as `pi, hosts 3`; `throughput` if there is only one.
 pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
     let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), text::of_json(value)));
     let parts: Vec<String> =
@@ -293,7 +302,7 @@ pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
     if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
 }
 
-/// `agents` of `load.agents`.
+/// Returns the last part of a path: `agents` for `load.agents`.
 pub fn short(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Which part of a trial's time the load covered, and which part of that is measured.
+//! The load's part of a trial's time, and the measured part of the load.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,39 @@ use crate::stats::timeline::Timeline;
 /// The load's time, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadWindow {
-    /// From here on rates are taken.
+    /// Begin of the measured part.
     pub from_s: f64,
-    /// The last new operation; the drain comes after it.
+    /// Time of the last new operation; the drain follows.
     pub until_s: f64,
-    /// When the first fault began, if one did while the load ran.
+    /// Begin of the first fault, if one began while the load ran.
     pub first_fault_s: Option<f64>,
-    /// Whether it became steady; `None` if the rate was to change, or the load was too short to tell.
+    /// Whether the load became steady; `None` if the plan changes the rate, or if the load was too
+    /// short to tell.
     pub steady: Option<bool>,
-    /// Whether the load was over then, so that no operation ended later: the end may lie anywhere in a slot of the timeline.
+    /// Whether the load was over at that time, so that no operation ended later. Otherwise the end
+    /// may lie anywhere in a slot of the timeline.
     pub is_over: bool,
 }
 
 impl LoadWindow {
-    /// Finds the window, and how the end of the warm-up was found; `None` if the load never started.
+    /// Finds the window, and the method by which the end of the warm-up was found. Returns `None`
+    /// if the load never started.
     pub fn of(load: &Load, evidence: &Evidence, timeline: &Timeline) -> Option<(Self, Steady)> {
         let last_s = evidence.last_s().filter(|&last_s| last_s > 0.0)?;
         let drained_s = evidence.entered_s(Phase::Draining).unwrap_or(f64::INFINITY);
-        // A load of so many cycles is over with the last of them, and each thread writes when that was.
+        // A load with a fixed number of cycles is over after the last cycle, and each thread writes
+        // that time.
         let counted_s = load.is_counted().then(|| largest(evidence.generator.iter().map(|row| row.at_s))).flatten();
         let until_s = load.time_s.min(drained_s).min(counted_s.unwrap_or(last_s));
         let first_fault_s = evidence
             .events
             .iter()
-            // What was broken before the load began is a condition of it.
+            // A fault before the load's begin is a condition of the load.
             .filter(|event| matches!(event.what, What::FaultBegun { .. }) && (0.0..until_s).contains(&event.at_s))
             .map(|event| event.at_s)
             .min_by(f64::total_cmp);
         let calm_until_s = first_fault_s.unwrap_or(until_s);
-        // A rate that is to change is not waited for to become steady.
+        // A rate that the plan changes does not become steady.
         let changes = load.changes_rate();
         let judged = |from_s: f64, cuts: bool, outages: &[[f64; 2]]| {
             let stretch = LoadStretch { from_s, until_s: calm_until_s, cuts, outages };
@@ -61,7 +65,7 @@ impl LoadWindow {
             Warmup::Auto => {
                 let outages = outages(load.ramp_s);
                 let found = judged(load.ramp_s, true, &outages);
-                // A warm-up never takes a disturbance away.
+                // A warm-up never hides a disturbance.
                 match outages.first().filter(|[at_s, _]| *at_s < found.from_s) {
                     Some([at_s, _]) => {
                         let method = format!("{}, before the disturbance at {at_s:.1} s", found.method);
@@ -75,47 +79,50 @@ impl LoadWindow {
         steady.from_s = steady.from_s.clamp(0.0, until_s.max(0.0));
         let is_over = last_s <= until_s || (load.is_counted() && drained_s.is_infinite());
         let window = Self { from_s: steady.from_s, until_s, first_fault_s, steady: steady.is, is_over };
-        // An interruption may come before the load begins: then there is no window.
+        // If an interruption came before the load, there is no window.
         (until_s > 0.0).then_some((window, steady))
     }
 
-    /// From when on latencies are taken: they are logged by whole seconds, so from the first that begins in the measured part; from the
-    /// one that it begins in, where no whole one would be left.
+    /// Returns the time from which latencies are taken. They are logged by whole seconds, so it is
+    /// the first second that begins in the measured part, or the second in which that part begins
+    /// if no whole second would be left.
     pub fn latency_from_s(&self) -> f64 {
         // Bins of 100 ms are multiples that a decimal fraction only approximates.
         let whole_s = (self.from_s - 1e-6).ceil();
         if self.until_s - whole_s >= 1.0 - 1e-6 { whole_s } else { self.from_s.floor() }
     }
 
-    /// The slots of the timeline in which operations of the load's part from `from_s` on ended.
+    /// Returns the slots of the timeline in which operations of the load from `from_s` on ended.
     pub fn slots(&self, timeline: &Timeline, from_s: f64) -> [usize; 2] {
         let until = if self.is_over { timeline.slots() } else { timeline.slot_of(self.until_s) };
         [timeline.slot_of(from_s), until]
     }
 
-    /// `ok` per second of the load's part from `from_s` on; `None` if that is less than a slot.
+    /// Returns `ok` per second of the load from `from_s` on, or `None` if that is less than a slot.
     pub fn ok_per_s(&self, timeline: &Timeline, from_s: f64) -> Option<f64> {
         let [from, until] = self.slots(timeline, from_s);
         let length_s = if self.is_over { self.until_s - from_s } else { timeline.at_s(until) - timeline.at_s(from) };
         (until > from && length_s > 0.0).then(|| timeline.ok().between(from, until) as f64 / length_s)
     }
 
-    /// Length of the measured part, seconds.
+    /// Returns the length of the measured part, seconds.
     pub fn length_s(&self) -> f64 {
         self.until_s - self.from_s
     }
 
-    /// The measured part up to the first fault, or all of it without one; `None` if nothing is left.
+    /// Returns the measured part up to the first fault, or all of it without a fault. Returns
+    /// `None` if nothing is left.
     pub fn calm(&self) -> Option<(f64, f64)> {
         let until_s = self.first_fault_s.unwrap_or(self.until_s);
         (until_s > self.from_s).then_some((self.from_s, until_s))
     }
 }
 
-/// So much of the load before a disturbance is measured, to hold it against: a warm-up that would cut off more ends before it.
+/// Time before a disturbance that must be measured as its baseline. A warm-up that would cut it off
+/// ends before it.
 const BEFORE_S: f64 = 1.0;
 
-/// The mean latency of each whole second in which operations ended, over all threads, in order.
+/// Returns the mean latency of each whole second with ended operations, over all threads, in order.
 fn mean_latency(rows: &[GeneratorSecond]) -> Vec<MeanLatency> {
     let mut seconds: BTreeMap<i64, (f64, u64)> = BTreeMap::new();
     for row in rows.iter().filter(|row| (row.interval_s - 1.0).abs() < 0.25) {
@@ -141,7 +148,7 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    /// 1,000 operations a second for so long, in slots of 10 ms.
+    /// 1,000 operations per second, in slots of 10 ms.
     fn evidence(length_s: f64) -> Evidence {
         let slots = (0..(length_s * 100.0) as u32).map(|number| OutcomeSlot {
             at_s: f64::from(number) / 100.0,
@@ -200,7 +207,7 @@ mod tests {
         assert_eq!((growing.is, growing.unsteady.as_deref()), (Some(false), Some("latency")));
     }
 
-    /// The same with nothing but failures for a while.
+    /// The same load with only failures for a while.
     fn failing(length_s: f64, from_s: f64, until_s: f64) -> Evidence {
         let mut evidence = evidence(length_s);
         for slot in evidence.slots.iter_mut().filter(|slot| (from_s..until_s).contains(&slot.at_s)) {
@@ -216,7 +223,7 @@ mod tests {
             let found = window(&load, &failing(20.0, from_s, from_s + 3.0));
             assert!(found.from_s < from_s && found.steady == Some(true), "{from_s}: {found:?}");
         }
-        // What fails from the first operation on is the start's.
+        // Failures from the first operation on belong to the start.
         assert!(window(&load, &failing(20.0, 0.0, 3.0)).from_s > 2.9);
         let mut warming = failing(20.0, 3.0, 3.5);
         warming.slots.iter_mut().filter(|slot| slot.at_s < 5.0).for_each(|slot| slot.ok /= 4);

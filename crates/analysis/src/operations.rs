@@ -1,5 +1,5 @@
-//! Counts and times of operations: the histograms of `load.hlog`, merged exactly, and the attempts. It must not use any other
-//! source for a count, so that the totals are those of the log.
+//! Counts and times of operations: the exactly merged histograms of `load.hlog`, and the attempts.
+//! This module must not take counts from any other source, so that the totals are those of the log.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,29 @@ use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantile_batches::QuantileBatches;
 use crate::stats::quantiles::{AskedPercentile, quantiles_us, quantiles_with_lost_us};
 
-/// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
-/// many succeeded when. Tags that are not ours are left out.
+/// Contents of `load.hlog`: each operation's merged histograms, for the whole load and for the
+/// measured part, and the times of its successes. Unknown tags are left out.
 #[derive(Debug, Default)]
 pub(crate) struct LoadLog {
-    /// By name of the operation.
+    /// Totals of the whole load, by name of the operation.
     pub totals: BTreeMap<String, OperationTotals>,
-    /// The same of the measured part alone.
+    /// Totals of the measured part alone.
     measured: BTreeMap<String, OperationTotals>,
     measured_from_s: f64,
-    /// `ok` latency second by second, coarsely.
+    /// Coarse `ok` latency per second.
     pub latency: LatencySeconds,
-    /// The same as it is drawn.
+    /// `ok` latency per second for the chart.
     drawn: MergedSeconds,
-    /// The same of each group of agents, with its operations.
+    /// `ok` latency per second for the chart, for each group of agents with its operations.
     drawn_groups: Vec<(String, Vec<String>, MergedSeconds)>,
-    /// … and by batches of the measured part.
+    /// `ok` latency by batches of the measured part.
     pub batches: QuantileBatches,
-    /// Percentiles that are asked for beside the standard ones.
+    /// Requested percentiles beyond the standard ones.
     pub asked: Vec<AskedPercentile>,
-    /// Of each operation, the `ok` ones that ended in each interval.
+    /// `ok` operations of each operation, by interval of their end.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
-    /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
+    /// Ended operations (any outcome except unfinished), by the second in which their interval
+    /// begins.
     ended: BTreeMap<i64, u64>,
     last_s: Option<f64>,
 }
@@ -49,19 +50,20 @@ struct Succeeded {
 }
 
 impl LoadLog {
-    /// An empty one. Intervals that begin at this time or later are of the measured part.
+    /// Creates an empty log. Intervals that begin at this time or later belong to the measured
+    /// part.
     pub fn measured_from(measured_from_s: f64) -> Self {
         Self { measured_from_s, ..Self::default() }
     }
 
-    /// With the groups of agents that have these operations.
+    /// Adds the agent groups and their operations.
     pub fn with_groups(mut self, groups: Vec<(String, Vec<String>)>) -> Self {
         let drawn = |(name, operations)| (name, operations, MergedSeconds::default());
         self.drawn_groups = groups.into_iter().map(drawn).collect();
         self
     }
 
-    /// Takes in the next interval.
+    /// Adds the next interval.
     pub fn add(&mut self, interval: &Counted) {
         let end_s = interval.start_s + interval.length_s;
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
@@ -92,30 +94,31 @@ impl LoadLog {
         self.totals.entry(tag.operation).or_default().count((tag.outcome, tag.time), &interval.counts);
     }
 
-    /// What latencies are taken from: each operation's histograms of the measured part, or of the whole load where nothing at all
-    /// ended in that.
+    /// Returns the histograms from which latencies are taken: those of the measured part, or of the
+    /// whole load if no operation ended in the measured part.
     pub fn measured(&self) -> &BTreeMap<String, OperationTotals> {
         let ended = self.measured.values().any(|totals| totals.outcomes() != Outcomes::default());
         if ended { &self.measured } else { &self.totals }
     }
 
-    /// Latencies of `ok` operations of the measured part; `None` without one.
+    /// Returns the latencies of `ok` operations of the measured part, or `None` without any.
     pub fn ok_latency(&self) -> Option<Histogram<u64>> {
         let all = OperationTotals::of_all(self.measured().values());
         all.latency(Outcome::Ok).cloned()
     }
 
-    /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
+    /// Returns the ended operations (any outcome except unfinished), by the second in which their
+    /// interval begins.
     pub fn ended(&self) -> &BTreeMap<i64, u64> {
         &self.ended
     }
 
-    /// End of the last interval, seconds since load start.
+    /// Returns the end of the last interval, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         self.last_s
     }
 
-    /// `ok` latency over time, as it is drawn, of a log that was not cut off.
+    /// Returns the `ok` latency over time for the chart, for a log that was not cut off.
     pub fn series(self) -> LatencySeries {
         let all = OperationTotals::of_all(self.totals.values());
         let all_ns = all.latency(Outcome::Ok).map(HistogramCounts::of).unwrap_or_default();
@@ -124,7 +127,8 @@ impl LoadLog {
         LatencySeries { seconds: self.drawn.ended(), groups, all_ns, torn: false }
     }
 
-    /// `ok` per second of each operation; an interval that lies only partly in the window counts by its part.
+    /// Returns `ok` per second of each operation. An interval that lies partly in the window counts
+    /// by its part.
     fn ok_per_s(&self, (from_s, until_s): (f64, f64)) -> BTreeMap<&str, f64> {
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
         let parts = self.succeeded.iter().flat_map(|(name, parts)| parts.iter().map(move |part| (name, part)));
@@ -137,14 +141,14 @@ impl LoadLog {
     }
 }
 
-/// What a log says of one operation, or of all.
+/// Totals of one operation, or of all.
 #[derive(Debug, Default)]
 pub(crate) struct OperationTotals {
     times: BTreeMap<(Outcome, Time), Option<Histogram<u64>>>,
 }
 
 impl OperationTotals {
-    /// All of these together.
+    /// Merges these totals.
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for totals in each {
@@ -165,7 +169,7 @@ impl OperationTotals {
             empty.auto(true);
             empty
         });
-        // Cannot fail: the sum grows with what is added, and values have at most 64 bits.
+        // This cannot fail: the sum grows as needed, and values have at most 64 bits.
         let _ = merged.add(histogram);
     }
 
@@ -173,7 +177,7 @@ impl OperationTotals {
         self.times.get(&(outcome, Time::Latency))?.as_ref()
     }
 
-    /// How many ended how.
+    /// Returns the counts by outcome.
     pub fn outcomes(&self) -> Outcomes {
         let count = |outcome| self.latency(outcome).map_or(0, Histogram::len);
         Outcomes {
@@ -185,23 +189,25 @@ impl OperationTotals {
         }
     }
 
-    /// Latency of `ok` ones.
+    /// Returns the latency of `ok` operations.
     pub fn latency_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         quantiles_us(self.latency(Outcome::Ok)?, asked)
     }
 
-    /// Service time of `ok` ones.
+    /// Returns the service time of `ok` operations.
     pub fn service_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         quantiles_us(self.times.get(&(Outcome::Ok, Time::Service))?.as_ref()?, asked)
     }
 
-    /// Latency of `ok` ones without the generator's own lateness, where that was recorded.
+    /// Returns the latency of `ok` operations without the generator's own lateness, if that was
+    /// recorded.
     pub fn punctual_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         quantiles_us(self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref()?, asked)
     }
 
-    /// The same of all of these: what no timer starts is never late, so that its latency counts as it is. `None` where none is started by
-    /// one.
+    /// Returns the punctual latency of all these operations. An operation that no timer starts is
+    /// never late, so its full latency counts. Returns `None` if no operation is started by a
+    /// timer.
     pub fn punctual_of<'a>(
         each: impl Iterator<Item = &'a Self> + Clone,
         asked: &[AskedPercentile],
@@ -215,7 +221,8 @@ impl OperationTotals {
         all.punctual_us(asked)
     }
 
-    /// Latency of all: what failed, timed out or is unfinished took longer than everything else. `None` where nothing did.
+    /// Returns the latency of all operations: those that failed, timed out or are unfinished took
+    /// longer than all others. Returns `None` if there are none of these.
     pub fn of_all_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         let outcomes = self.outcomes();
         let lost = outcomes.failed + outcomes.timeout + outcomes.unfinished;
@@ -226,7 +233,7 @@ impl OperationTotals {
         (lost > 0).then(|| quantiles_with_lost_us(answered.latency(Outcome::Ok), lost, asked))
     }
 
-    /// Latency of the others, by outcome.
+    /// Returns the latency of operations that were not `ok`, by outcome.
     pub fn by_outcome(&self, asked: &[AskedPercentile]) -> BTreeMap<String, Quantiles> {
         let others = Outcome::ALL.into_iter().filter(|&outcome| outcome != Outcome::Ok);
         others
@@ -234,13 +241,14 @@ impl OperationTotals {
             .collect()
     }
 
-    /// Time that the unfinished ones had been open, seconds in all.
+    /// Returns the total time for which unfinished operations had been open, seconds.
     pub fn unfinished_s(&self) -> f64 {
         self.latency(Outcome::Unfinished).map_or(0.0, |open| open.mean() * open.len() as f64 / 1e9)
     }
 }
 
-/// Every operation of the load. Rates are over `window_s`, times of the measured part of the log, counts of all of it.
+/// Returns every operation of the load. Rates are over `window_s`, times over the measured part of
+/// the log, counts over the whole log.
 pub(crate) fn operations(
     load: &LoadLog,
     attempts: &[Attempts],
@@ -264,7 +272,7 @@ pub(crate) fn operations(
     load.totals.iter().map(operation).collect()
 }
 
-/// Results of attempts to counts, over all operations.
+/// Returns the counts of attempts by result, over all operations.
 pub(crate) fn attempt_results(attempts: &[Attempts]) -> BTreeMap<String, u64> {
     let mut results = BTreeMap::new();
     for row in attempts {
@@ -273,13 +281,15 @@ pub(crate) fn attempt_results(attempts: &[Attempts]) -> BTreeMap<String, u64> {
     results
 }
 
-/// Agents that finished no full cycle at `from_s` or later; `None` where nobody recorded what they did.
+/// Returns the number of agents that finished no full cycle at `from_s` or later, or `None` if
+/// cycles were not recorded.
 pub(crate) fn agents_without_cycle(agents: Option<&[AgentCycles]>, from_s: f64) -> Option<u64> {
     let without = |row: &&AgentCycles| row.last_cycle_s.is_none_or(|last_s| last_s < from_s);
     agents.map(|agents| agents.iter().filter(without).count() as u64)
 }
 
-/// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: what never got an answer did not succeed.
+/// Returns `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`.
+/// Operations that never got an answer did not succeed.
 pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
     share_pct(outcomes.failed + outcomes.timeout + outcomes.unfinished, outcomes)
 }

@@ -1,5 +1,5 @@
-//! The safe load: what each trial of a search says of its limits, and what all of them say together. Which value comes next,
-//! and how sure it all is, is worked out in `experiment::search`.
+//! The safe load: result of each trial of a search against the limits, and of all trials together.
+//! `experiment::search` computes the next value and the certainty.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,26 +18,24 @@ use crate::metrics::metric;
 use crate::trial::judged;
 use crate::verdict::{RuleFinding, RunContext};
 
-/// Rules whose voice means that the generator, and not the target, was at its limit.
+/// Rules whose findings mean that the generator was at its limit, and not the target.
 const GENERATOR: [&str; 5] =
     ["dropped_starts", "generator_cpu", "generator_lateness", "generator_stall", "generator_throttled"];
 
 /// A trial of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchTrial {
-    /// For the search; `None` if the trial did not end, so that it is still to be played.
+    /// Result for the search; `None` if the trial did not end, so that it must run again.
     pub finished: Option<Finished>,
-    /// For a reader.
+    /// Step for the reader.
     pub step: SearchStep,
-    /// The metric of the limit that broke by most.
+    /// Metric of the limit that broke by most.
     hit: Option<String>,
     condition: (Option<String>, Option<String>),
 }
 
-/// What the trial in this folder says to its search, and in which words; `None` if it did not end, or the plan does not search.
-///
-/// # Errors
-/// If a record cannot be read, or is broken elsewhere than at its end.
+/// Returns the result of the trial in this folder for its search, with the step for the reader.
+/// Returns `None` if the trial did not end, or if the plan has no search.
 pub fn finished(
     plan: &Plan,
     planned: &plan::Trial,
@@ -51,7 +49,7 @@ pub fn finished(
     Ok(step.finished.map(|finished| (finished, step.step)))
 }
 
-/// A trial as its search sees it.
+/// Judges a trial for its search.
 pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> SearchTrial {
     let value = trial.point.get(&find.highest).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
     let trial = &*without_bunches(trial);
@@ -77,7 +75,7 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> Sear
     }
 }
 
-/// Whether the limits that broke are all on latency, and would hold of the time from send to answer.
+/// Whether all broken limits are on latency, and would hold for the time from send to answer.
 fn waited(limits: &[Requirement], trial: &Trial) -> bool {
     let mut broken = limits.iter().filter(|limit| judge(limit, trial).holds == Some(false)).peekable();
     let holds_from_send = |limit: &Requirement| {
@@ -89,10 +87,11 @@ fn waited(limits: &[Requirement], trial: &Trial) -> bool {
     broken.peek().is_some() && broken.all(|limit| holds_from_send(limit) == Some(true))
 }
 
-/// The limit that a search judges without the time in which late starts arrived in bunches.
+/// The limit that a search judges without the time in which late starts came in bunches.
 const FAILURES: &str = "failed_pct";
 
-/// The trial as its search judges it: failures that follow late starts are the generator's, whether limits hold or break.
+/// Returns the trial as its search judges it. Failures that follow late starts belong to the
+/// generator, whether limits hold or break.
 fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
     match trial.generator.bunched_pct {
         Some(pct) if pct > 0.0 => {
@@ -102,7 +101,8 @@ fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
     }
 }
 
-/// Why a trial says nothing of a limit on failures: less than half of its time was without bunches.
+/// Returns the reason if a trial shows nothing about a limit on failures: less than half of its
+/// time was without bunches.
 fn bunched(find: &Find, trial: &Trial) -> Option<String> {
     let pct = trial.generator.bunched_pct.filter(|_| trial.failed_pct.is_none())?;
     let is_asked = find.limits.iter().any(|limit| &*limit.metric == FAILURES);
@@ -110,7 +110,8 @@ fn bunched(find: &Find, trial: &Trial) -> Option<String> {
         .then(|| format!("late starts arrived in bunches in {pct:.0} % of the time: failures may be the generator's"))
 }
 
-/// What it says, the words to it, and the limit that broke by most.
+/// Returns the result of a trial, the reasons in words, and the metric of the limit that broke by
+/// most.
 fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>, Option<String>) {
     if trial.ended != Some(Ending::Done) {
         return (None, vec!["it was cut off".to_owned()], None);
@@ -132,7 +133,7 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
     let judged: Vec<LimitResult> = find.limits.iter().map(|limit| judge(limit, trial)).collect();
     let broken: Vec<&LimitResult> = judged.iter().filter(|limit| limit.holds == Some(false)).collect();
     let margins = |limits: &[&LimitResult]| -> Vec<f64> { limits.iter().filter_map(|limit| limit.margin).collect() };
-    // Whatever else could not be measured: one limit that is known to be broken is enough.
+    // One broken limit is enough, even if others could not be measured.
     if !broken.is_empty() {
         let farthest = margins(&broken).into_iter().reduce(f64::max);
         let hit = broken.iter().max_by(|a, b| a.margin.unwrap_or(0.0).total_cmp(&b.margin.unwrap_or(0.0)));
@@ -151,7 +152,7 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
     (Some(ProbeResult::Held(nearest)), Vec::new(), None)
 }
 
-/// The line of each variant under each condition.
+/// Returns the safe load of each variant under each condition.
 pub(crate) fn safe_loads(find: &Find, steps: &[SearchTrial]) -> Vec<SafeLoad> {
     let finished: Vec<Finished> = steps.iter().filter_map(|step| step.finished.clone()).collect();
     find.templates.iter().map(|template| safe_load(find, template, steps, &finished)).collect()
@@ -178,7 +179,8 @@ fn own<'a>(template: &plan::Trial, steps: &'a [SearchTrial]) -> Vec<&'a SearchTr
     steps.iter().filter(|step| step.condition.0 == template.variant && step.condition.1 == template.surviving).collect()
 }
 
-/// The limit that broke at the lowest value beyond the line; or what kept the search from meeting one.
+/// Returns the limit that broke at the lowest value beyond the safe load, or the reason why the
+/// search found none.
 fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&SearchTrial]) -> String {
     match end {
         Some(End::Bound) => return format!("the search: nothing above {} was to be tried", find.up_to.unwrap_or(0.0)),
@@ -195,14 +197,15 @@ fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&Sear
     }
 }
 
-/// The line that the answer begins with: of the first variant, the lowest.
+/// Returns the safe load with which the answer begins: the lowest of the first variant.
 pub(crate) fn lowest(lines: &[SafeLoad]) -> Option<SafeLoad> {
     let variant = &lines.first()?.variant;
     let of_first = lines.iter().filter(|line| line.variant == *variant);
     of_first.min_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0))).cloned()
 }
 
-/// The trials at each safe load: of the values tried that are no higher, those at the highest at which the limits held.
+/// Returns the trials at each safe load: those at the highest value, no higher than the safe load,
+/// at which the limits held.
 pub(crate) fn at_safe_loads(lines: &[SafeLoad], trials: &[Trial]) -> Vec<Trial> {
     let at: Vec<&str> = lines.iter().flat_map(at_safe_load).collect();
     trials.iter().filter(|trial| at.contains(&trial.id.as_str())).cloned().collect()
@@ -215,7 +218,7 @@ fn at_safe_load(line: &SafeLoad) -> Vec<&str> {
     says().filter(|step| highest == Some(step.value)).map(|step| step.trial.as_str()).collect()
 }
 
-/// A requirement that was held against the trials at the safe load, which says so.
+/// Adds to a requirement that it was checked against the trials at the safe load.
 pub(crate) fn said_of_it(requirement: record::results::Requirement, trials: &[Trial]) -> record::results::Requirement {
     let nowhere = trials.is_empty().then(|| "no load was found to be safe".to_owned());
     record::results::Requirement {
@@ -225,8 +228,8 @@ pub(crate) fn said_of_it(requirement: record::results::Requirement, trials: &[Tr
     }
 }
 
-/// The trials that the lines rest on: void ones that were played again are not used. A search that has no other is judged by
-/// them.
+/// Returns the trials on which the safe loads are based. Void trials that were repeated are not
+/// used, unless a search has no others.
 pub(crate) fn used(find: &Find, steps: &[SearchTrial]) -> Vec<String> {
     let mut used = Vec::new();
     for template in &find.templates {
@@ -238,20 +241,20 @@ pub(crate) fn used(find: &Find, steps: &[SearchTrial]) -> Vec<String> {
     used
 }
 
-/// So far from its bound is what has no ratio to it: nothing failed where a share was allowed.
+/// Margin of a value that has no ratio to its bound, such as no failure where a share was allowed.
 const FAR: f64 = 5.0;
 
-/// How a limit fares in a trial.
+/// Result of a limit in a trial.
 #[derive(Debug, Clone, PartialEq)]
 struct LimitResult {
     pub metric: String,
-    /// `None`: not measured.
+    /// Whether the limit holds; `None` if not measured.
     pub holds: Option<bool>,
-    /// The natural logarithm of its ratio to the nearest bound, without sign.
+    /// Absolute natural logarithm of the ratio between the value and the nearest bound.
     pub margin: Option<f64>,
-    /// `latency_us.p99 = 71 ms, asked below 50 ms`.
+    /// Result in words: `latency_us.p99 = 71 ms, asked below 50 ms`.
     pub words: String,
-    /// Whether it was not measured for want of operations.
+    /// Whether the limit was not measured because of too few operations.
     pub takes_more: bool,
 }
 
@@ -269,7 +272,7 @@ fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
     judged(Some(limit.range.holds(value)), margin(value, &limit.range), judged_words(limit, value))
 }
 
-/// A limit and the value that is held against it: `latency_us.p99 = 71 ms, asked below 50 ms`.
+/// Returns a limit with its measured value: `latency_us.p99 = 71 ms, asked below 50 ms`.
 #[must_use]
 pub fn judged_words(limit: &Requirement, value: f64) -> String {
     let metric = &limit.metric;
@@ -280,13 +283,14 @@ fn values(limit: &Requirement, trial: &Trial) -> Vec<f64> {
     limit.metric.path().map(|path| metric(trial, path)).unwrap_or_default()
 }
 
-/// The value of each limit's metric, where it was measured.
+/// Returns the value of each limit's metric, if measured.
 fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
     let value = |limit: &Requirement| Some((limit.metric.to_string(), worst(&values(limit, trial), &limit.range)?));
     limits.iter().filter_map(value).collect()
 }
 
-/// A quantile needs operations that succeeded. Where most did not, it is the target that failed and not the measurement.
+/// Judges a limit without a value. A quantile needs successful operations. If most failed, the
+/// target failed and not the measurement.
 fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let outcomes = &trial.outcomes;
     let all = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
@@ -306,7 +310,8 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     LimitResult { metric: metric.to_string(), holds: None, margin: None, words, takes_more: needed.is_some() }
 }
 
-/// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
+/// Returns the reason if a time of an outage is missing because service was not back within the
+/// trial, which is worse than any bound.
 fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
     let parts: Vec<&str> = metric.0.iter().map(String::as_str).collect();
     let time: fn(&Outage) -> Option<f64> = match *parts.last()? {
@@ -322,7 +327,7 @@ fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
     Some(format!("{metric}: after `{}` ({}), not within the trial", fault.name, fault.number))
 }
 
-/// How far a value is from the nearest of its bounds.
+/// Returns the distance of a value from the nearest of its bounds.
 fn margin(value: f64, range: &MetricRange) -> Option<f64> {
     let bounds = [range.below, range.above, range.at_most, range.at_least];
     let ratios = bounds.into_iter().flatten().filter_map(|bound| match (value > 0.0, bound > 0.0) {
@@ -417,7 +422,8 @@ mod tests {
         assert_eq!(says(&cut, &[]).0, None, "it is played again");
     }
 
-    /// A token bucket of 250/s with a burst of 5 had its edge at 110/s, and beside other programs a search found 95.
+    /// A token bucket of 250/s with a burst of 5 had its edge at 110/s, and a search beside other
+    /// programs found 95.
     #[test]
     fn failures_that_follow_late_starts_are_not_counted() {
         let failing = |bunched_pct, punctual_failed_pct, p99_us| {
@@ -472,7 +478,7 @@ mod tests {
         assert_eq!(judge(Vec::new()), None);
     }
 
-    /// Plays both searches on a target with these edges.
+    /// Runs both searches on a target with these edges.
     fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<SearchTrial>) {
         played_by(find(), |trial, rate| {
             let healthy = trial.surviving.as_deref() == Some("nothing lost");
@@ -480,7 +486,7 @@ mod tests {
         })
     }
 
-    /// Plays a search to its end.
+    /// Runs a search to its end.
     fn played_by(find: Find, p99_us: impl Fn(&plan::Trial, f64) -> f64) -> (Find, Vec<SearchTrial>) {
         played_as(find, |next, value| trial(Some(p99_us(next, value))))
     }
@@ -585,7 +591,8 @@ mod tests {
         assert_eq!(nowhere.limited_by, "latency_us.p99");
     }
 
-    /// A server of known capacity, as a trial of 30 s at a rate sees it; its edge for p99 below 100 ms and failures below 0.1 %.
+    /// A server of known capacity, as a trial of 30 s at a rate sees it; its edge for p99 below 100
+    /// ms and failures below 0.1 %.
     struct Server {
         edge: f64,
         trial: fn(f64, &mut fastrand::Rng) -> Trial,
@@ -593,7 +600,7 @@ mod tests {
 
     const LONG_S: f64 = 30.0;
 
-    /// One worker whose operations take so long, and start at random or evenly.
+    /// One worker with this service time and with random or even arrivals.
     fn queue(
         random: &mut fastrand::Rng,
         gap_s: impl Fn(&mut fastrand::Rng) -> f64,
@@ -628,7 +635,7 @@ mod tests {
         }
     }
 
-    /// What a share is multiplied by where trials differ by 2 %.
+    /// Factor for a share if trials differ by 2 %.
     fn about_1(random: &mut fastrand::Rng) -> f64 {
         (0.02 * synthetic::normal(random)).exp()
     }
@@ -637,7 +644,8 @@ mod tests {
         -random.f64().max(1e-300).ln()
     }
 
-    /// Plays three searches on it: how many intervals hold its edge, and what each says was the limit.
+    /// Runs three searches on the server. Returns the number of intervals that contain its edge,
+    /// and the limit that each search reports.
     fn searched(server: &Server) -> (usize, Vec<String>) {
         let (mut held, mut limits) = (0, Vec::new());
         for seed in 0..3 {
@@ -664,12 +672,12 @@ mod tests {
     #[test]
     fn on_five_servers_the_interval_holds_the_truth() {
         let servers = [
-            // A token bucket: what is beyond it fails.
+            // A token bucket: the load beyond its rate fails.
             Server {
                 edge: 250.25,
                 trial: |rate, random| answered(4e3, 3e3, 100.0 * (1.0 - 250.0 * about_1(random) / rate).max(0.0)),
             },
-            // Latency rises as the load comes near 300/s: ln 100 × 4 ms / (1 − rate / 300).
+            // Latency rises as the load approaches 300/s: ln 100 × 4 ms / (1 − rate / 300).
             Server {
                 edge: 244.739,
                 trial: |rate, random| {
@@ -677,7 +685,8 @@ mod tests {
                     answered(18_421.0 / left, 4e3 / left, 0.0)
                 },
             },
-            // M/M/1: 203.95 in the long run (250 − ln 100 / 0.1 s); of trials of 30 s half hold at 206.
+            // M/M/1: 203.95 in the long run (250 − ln 100 / 0.1 s); half of the trials of 30 s hold
+            // at 206.
             Server {
                 edge: 206.0,
                 trial: |rate, random| {
@@ -694,10 +703,12 @@ mod tests {
         }
     }
 
-    /// Eight agents on a server that answers any number of them in 20 ms: from 400/s on they are all busy.
+    /// Eight agents on a server that answers any number of them in 20 ms: from 400/s on they are
+    /// all busy.
     #[test]
     fn waiting_for_an_agent_is_the_generators_limit() {
-        // What the agents carry in a trial differs, too: the highest that held is told.
+        // The load that the agents carry differs between trials, too: the highest that held is
+        // reported.
         let endless = Server {
             edge: 425.0,
             trial: |rate, random| {

@@ -1,5 +1,6 @@
-//! What is kept of `samples.csv`: sums, extremes and a few short columns, taken in one pass. A night of a lab has millions of rows, and
-//! no more of them than one is held. It must not judge, nor fill in what was not sampled.
+//! Sums, extremes and a few short columns of `samples.csv`, collected in one pass. A night of a lab
+//! has millions of rows, so only one row is held at a time. This module must not judge, nor fill in
+//! missing samples.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,17 @@ use record::rows::Sample;
 /// `process` of the generator's own row.
 pub(crate) const GENERATOR: &str = "generator";
 
-/// Samples of one moment may lie this far apart.
+/// Largest distance between samples of one moment.
 const SAME_MOMENT_S: f64 = 0.25;
 
-/// Rows and samples of one second may lie this far apart.
+/// Largest distance between rows and samples of one second.
 const SAME_SECOND_S: f64 = 0.5;
 
-/// The generator's first row comes within the first second; a file without any is no reason to keep all others.
+/// Most rows that are kept before the generator's first row, which comes within the first second. A
+/// file without it must not make all rows be kept.
 const MOST_UNDECIDED: usize = 4_096;
 
-/// A mean, as far as it has come.
+/// A running mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct RunningMean {
     sum: f64,
@@ -32,21 +34,21 @@ impl RunningMean {
         }
     }
 
-    /// Both together.
+    /// Combines two means.
     pub fn with(self, other: Self) -> Self {
         Self { sum: self.sum + other.sum, count: self.count + other.count }
     }
 
-    /// The mean; `None` of nothing.
+    /// Returns the mean, or `None` without values.
     pub fn value(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
 }
 
-/// A figure of all processes of the target together, moment by moment.
+/// Sum of a figure over all processes of the target, moment by moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct TargetSeries {
-    /// The moment that is being added up, and its sum.
+    /// The current moment, and its sum.
     now: Option<(f64, f64)>,
     sums: RunningMean,
     largest: Option<f64>,
@@ -91,7 +93,7 @@ struct DampedRunDelay {
 }
 
 impl DampedRunDelay {
-    /// Takes in the run delay since the row before, summed over all threads. Returns the average at
+    /// Adds the run delay since the previous row, summed over all threads. Returns the average at
     /// `at_s`, or `None` at the first row.
     fn after(&mut self, at_s: f64, run_delay_pct: f64) -> Option<f64> {
         let last_s = self.last_s.replace(at_s)?;
@@ -105,9 +107,9 @@ impl DampedRunDelay {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct HostSums {
     pub name: String,
-    /// CPU of the host as a whole …
+    /// CPU use of the whole host.
     pub busy_pct: RunningMean,
-    /// … and in the measured part alone.
+    /// CPU use of the whole host in the measured part alone.
     pub measured_busy_pct: RunningMean,
     pub throttled_pct: RunningMean,
     pub run_delay_pct: RunningMean,
@@ -125,7 +127,7 @@ pub(crate) struct HostSums {
     pub disk_write_bytes: Option<u64>,
     pub net_bytes: Option<u64>,
     target_busy_pct: TargetSeries,
-    /// By role of the target.
+    /// CPU use of the busiest thread, by role of the target.
     busiest_thread_pct: BTreeMap<String, RunningMean>,
     target_run_delay_pct: TargetSeries,
     target_rss_bytes: TargetSeries,
@@ -133,28 +135,29 @@ pub(crate) struct HostSums {
 }
 
 impl HostSums {
-    /// Mean CPU of the target's processes together.
+    /// Returns the mean CPU use of all of the target's processes together.
     pub fn target_busy_pct(&self) -> Option<f64> {
         self.target_busy_pct.ended().sums.value()
     }
 
-    /// Mean CPU of the busiest thread, of the role in which that is most; percent of a core.
+    /// Returns the mean CPU use of the busiest thread, for the role with the highest; percent of a
+    /// core.
     pub fn busiest_thread_pct(&self) -> Option<f64> {
         self.busiest_thread_pct.values().filter_map(|mean| mean.value()).max_by(f64::total_cmp)
     }
 
-    /// Mean run delay of the target's processes together.
+    /// Returns the mean run delay of all of the target's processes together.
     pub fn target_run_delay_pct(&self) -> Option<f64> {
         self.target_run_delay_pct.ended().sums.value()
     }
 
-    /// Largest resident memory of the target's processes together.
+    /// Returns the largest resident memory of all of the target's processes together.
     pub fn target_rss_max_bytes(&self) -> Option<f64> {
         self.target_rss_bytes.ended().largest
     }
 
     fn add_whole(&mut self, sample: &Sample) {
-        // The run delay before the first row is not known. Its share of the load average counts as
+        // The run delay before the first row is unknown. Its share of the load average counts as
         // the host's own.
         let waiting = sample.run_delay_pct.and_then(|pct| self.damped_run_delay.after(sample.at_s, pct));
         let load1_own = sample.load1.zip(waiting).map(|(load1, waiting)| (load1 - waiting).max(0.0));
@@ -184,7 +187,7 @@ impl HostSums {
     }
 }
 
-/// CPU in a row of the machine that makes the load, or of the generator.
+/// CPU use in a row of the generator or of its machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BusyCpu {
     pub at_s: f64,
@@ -202,26 +205,27 @@ pub(crate) struct RestartedProcesses {
     pub count: u64,
 }
 
-/// All that is kept.
+/// Everything that is kept of the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sampled {
-    /// The measured part, and the end of the load.
+    /// Begin of the measured part, and end of the load.
     measured_from_s: f64,
     until_s: f64,
     /// Hosts in the order of their first row in the load.
     pub hosts: Vec<HostSums>,
-    /// The generator's rows, and those of its machine, in file order.
+    /// Rows of the generator, and rows of its machine, in file order.
     own: Vec<BusyCpu>,
     machine: Vec<BusyCpu>,
-    /// The host in the generator's rows, and rows of hosts before the first of these.
+    /// Host in the generator's rows, and rows of hosts before the first of these.
     own_host: Option<String>,
     undecided: Vec<(String, BusyCpu)>,
-    /// Times of rows that are later than all before them.
+    /// Times of rows that are later than all previous rows.
     later_s: Vec<f64>,
     throttled_pct: RunningMean,
     ahead_s: f64,
     clock_jump_s: Option<f64>,
-    /// Resident memory of the target: of each process as it was sampled, and of all together once that is settled.
+    /// Resident memory of the target: of each process as sampled, and after `settle` of all
+    /// processes together.
     rss_bytes: Vec<(f64, f64)>,
     pub replaced: Vec<RestartedProcesses>,
 }
@@ -233,7 +237,7 @@ impl Default for Sampled {
 }
 
 impl Sampled {
-    /// Nothing yet, of a load that is measured between two times, seconds since its start.
+    /// Creates empty sums for a load that is measured between two times, seconds since its start.
     pub fn over(measured_from_s: f64, until_s: f64) -> Self {
         Self {
             measured_from_s,
@@ -252,7 +256,7 @@ impl Sampled {
         }
     }
 
-    /// Takes in the next row.
+    /// Adds the next row.
     pub fn add(&mut self, sample: &Sample) {
         self.add_own(sample);
         if is_target(sample)
@@ -264,7 +268,7 @@ impl Sampled {
             let (host, process) = (sample.host.clone(), sample.process.clone());
             self.replaced.push(RestartedProcesses { at_s: sample.at_s, host, process, count });
         }
-        // The second lies, for the most part, in the load.
+        // Most of the second must lie in the load.
         if !(0.5..=self.until_s + 0.5).contains(&sample.at_s) {
             return;
         }
@@ -317,7 +321,7 @@ impl Sampled {
         }
     }
 
-    /// All rows are in: puts the target's memory together.
+    /// Sums the target's memory over its processes, after the last row.
     pub fn settle(&mut self) {
         self.rss_bytes.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut moments: Vec<(f64, f64)> = Vec::new();
@@ -330,13 +334,13 @@ impl Sampled {
         self.rss_bytes = moments;
     }
 
-    /// Sums of a host.
     pub fn host(&self, name: &str) -> Option<&HostSums> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Largest fall of the target's resident memory, all its processes together, from the last sample before `at_s` to the lowest
-    /// within `within_s` after it; 0 if it grew, `None` if it was not sampled on both sides.
+    /// Returns the largest fall of the target's resident memory, over all its processes, from the
+    /// last sample before `at_s` to the lowest within `within_s` after it. Returns 0 if it grew,
+    /// and `None` if it was not sampled on both sides.
     pub fn memory_released_bytes(&self, at_s: f64, within_s: f64) -> Option<u64> {
         let split = self.rss_bytes.partition_point(|(moment_s, _)| *moment_s < at_s);
         let before = self.rss_bytes[..split].last()?.1;
@@ -345,8 +349,8 @@ impl Sampled {
         Some((before - lowest).max(0.0) as u64)
     }
 
-    /// What the generator and its machine did in the second that ends at `at_s`, as far as that was sampled. After a second that the
-    /// probes slept through, the next one covers it.
+    /// Returns the CPU use of the generator and of its machine in the second that ends at `at_s`,
+    /// if sampled. If the probes missed a second, the next row covers it.
     pub fn in_second(&self, at_s: f64) -> Option<(BusyCpu, Option<BusyCpu>)> {
         let next = self.later_s.partition_point(|later_s| *later_s < at_s - SAME_SECOND_S);
         let at_s = *self.later_s.get(next)?;
@@ -357,12 +361,12 @@ impl Sampled {
         Some((same(&self.own)?, same(&self.machine)))
     }
 
-    /// Mean over the load of the time in which a quota kept the generator from running.
+    /// Returns the mean share of time over the load in which a quota stopped the generator.
     pub fn throttled_pct(&self) -> Option<f64> {
         self.throttled_pct.value()
     }
 
-    /// The largest step of this machine's calendar clock from one reading to the next.
+    /// Returns the largest step of this machine's calendar clock from one reading to the next.
     pub fn clock_jump_s(&self) -> Option<f64> {
         self.clock_jump_s
     }

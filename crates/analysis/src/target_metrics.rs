@@ -1,16 +1,16 @@
-//! What the target tells of itself, from `metrics.csv`: taken in one pass, of which only sums are kept. Of each metric the label sets
-//! of a host are added up second by second, and so are the hosts; a counter's growth is taken by label set, because each may
-//! begin again by itself.
+//! Metrics that the target reports, from `metrics.csv`, summed in one pass. For each metric, the
+//! label sets of a host are added up per second, and so are the hosts. The growth of a counter is
+//! computed by label set, because each may restart by itself.
 
 use std::collections::BTreeMap;
 
 use record::results::{HostMetric, TargetMetric};
 use record::rows::{Metric, MetricKind, counter_growth};
 
-/// Seconds that may still grow: hosts are asked beside each other, and answer within one.
+/// Seconds that may still grow: hosts are queried in parallel, and answer within a second.
 const OPEN: usize = 4;
 
-/// A row so little before a whole second is that second's.
+/// Largest time before a whole second at which a row still counts for that second.
 const LEEWAY_S: f64 = 0.001;
 
 /// All metrics over a stretch of time.
@@ -35,7 +35,7 @@ struct HostMetricSums {
     growth: CounterGrowth,
 }
 
-/// Values added up second by second.
+/// Values summed per second.
 #[derive(Debug, Default)]
 struct ValueSums {
     open: BTreeMap<i64, f64>,
@@ -45,23 +45,23 @@ struct ValueSums {
     last: Option<f64>,
 }
 
-/// By how much a counter grew over all its label sets.
+/// Growth of a counter over all its label sets.
 #[derive(Debug, Default)]
 struct CounterGrowth {
-    /// The first and the last time it was told.
+    /// The first and the last time at which the counter was reported.
     told_s: Option<[f64; 2]>,
-    /// By label set.
+    /// Last value by label set.
     values: BTreeMap<String, f64>,
     increase: f64,
 }
 
 impl TargetMetrics {
-    /// Nothing yet, between two times, seconds since load start.
+    /// Creates empty sums between two times, seconds since load start.
     pub fn over(from_s: f64, until_s: f64) -> Self {
         Self { from_s, until_s, all: BTreeMap::new() }
     }
 
-    /// Takes in the next row.
+    /// Adds the next row.
     pub fn add(&mut self, row: &Metric) {
         if !(self.from_s..=self.until_s).contains(&row.at_s) {
             return;
@@ -83,7 +83,7 @@ impl TargetMetrics {
         }
     }
 
-    /// Each metric by its name.
+    /// Returns each metric by its name.
     pub fn results(self) -> BTreeMap<String, TargetMetric> {
         self.all.into_iter().map(|(name, sums)| (name, sums.result())).collect()
     }
@@ -98,7 +98,7 @@ impl MetricSums {
         let last = total(|host| host.last);
         TargetMetric {
             kind,
-            // A host that missed a second is missed in its sum.
+            // A host that misses a second is missing in that second's sum.
             max: seconds.ended().max.into_iter().chain(last).reduce(f64::max),
             mean: total(|host| host.mean),
             last,
@@ -113,7 +113,7 @@ impl HostMetricSums {
     fn result(self, kind: MetricKind) -> HostMetric {
         let seconds = self.seconds.ended();
         let length_s = self.growth.told_s.map(|[first_s, last_s]| last_s - first_s);
-        // Told once it has not been seen to grow or to stand still.
+        // A counter that was reported only once shows no growth.
         let length_s = length_s.filter(|length_s| kind == MetricKind::Counter && *length_s > 0.0);
         HostMetric {
             name: self.name,
@@ -159,7 +159,7 @@ impl CounterGrowth {
                 *known = value;
             }
             None => {
-                // A label set that comes later has begun at 0 as well.
+                // A label set that appears later also began at 0.
                 self.increase += if at_s > first_s { value } else { 0.0 };
                 self.values.insert(labels.to_owned(), value);
             }

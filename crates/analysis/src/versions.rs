@@ -1,4 +1,4 @@
-//! With what the trials of a run were played, and whether that changed.
+//! Versions with which the trials of a run were made, and their changes.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::evidence::Evidence;
 
-/// With what the earlier trials of a run were played: the first that used each thing.
+/// Versions with which earlier trials of a run were made, each with the first trial that used it.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierVersions {
-    /// Version of Plimsoll, its program's mark, and in which trial.
+    /// Version of Plimsoll, checksum of its program, and trial.
     plimsoll: Option<(String, Option<String>, String)>,
-    /// Name of a target to its files, and in which trial.
+    /// Files of each target by name, and trial.
     targets: BTreeMap<String, (BTreeMap<String, String>, String)>,
-    /// Target with its parameters to the version that it said it had, and in which trial.
+    /// Target with its parameters, the version that it reported, and trial.
     said: Vec<(plan::Target, Value, String)>,
 }
 
 impl EarlierVersions {
-    /// Keeps what this trial is the first to use.
+    /// Adds the versions that this trial is the first to use.
     pub fn add(&mut self, planned: &plan::Trial, evidence: &Evidence) {
         let id = || planned.id.clone();
         if let Some(versions) = begun_with(evidence) {
@@ -59,7 +59,7 @@ impl EarlierVersions {
     }
 }
 
-/// The first change against the run's earlier trials, or within this one, in words.
+/// Returns the first change since the run's earlier trials, or within this trial, in words.
 pub(crate) fn change(planned: &plan::Trial, evidence: &Evidence, earlier: Option<&EarlierVersions>) -> Option<String> {
     let now = begun_with(evidence);
     let since = |earlier: &EarlierVersions| {
@@ -87,7 +87,7 @@ fn begun_with(evidence: &Evidence) -> Option<&Versions> {
     all(evidence).next()
 }
 
-/// What `inspect` first said under `version`.
+/// Returns the first value that `inspect` reported as `version`.
 fn said_version(evidence: &Evidence) -> Option<&Value> {
     evidence.events.iter().find_map(|event| match &event.what {
         What::Inspected { says, .. } => says.get("version"),
@@ -95,12 +95,13 @@ fn said_version(evidence: &Evidence) -> Option<&Value> {
     })
 }
 
-/// Whether both are known and not the same.
+/// Whether both are known and differ.
 fn differ(then: Option<&String>, now: Option<&String>) -> bool {
     then.zip(now).is_some_and(|(then, now)| then != now)
 }
 
-/// A file that is gone or has another content. One that is new changes nothing by itself: a target may keep things there.
+/// Returns a file that is gone or has changed. A new file is no change: a target may store things
+/// in its folder.
 fn changed_file<'a>(then: &'a BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Option<&'a str> {
     then.iter().find(|(path, mark)| now.get(*path) != Some(mark)).map(|(path, _)| path.as_str())
 }
@@ -131,7 +132,8 @@ mod tests {
         plan::Trial { id: id.to_owned(), ..synthetic::trial(synthetic::load(1, 1.0)) }
     }
 
-    /// What is said of a second trial that was played with this, after a first that was played with that.
+    /// Returns the change that is reported for a second trial with the versions `now`, after a
+    /// first trial with the versions `then`.
     fn between(then: &Versions, now: &Versions) -> Option<String> {
         let mut earlier = EarlierVersions::default();
         earlier.add(&planned("001"), &evidence(std::slice::from_ref(then)));

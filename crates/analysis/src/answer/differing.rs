@@ -1,20 +1,22 @@
-//! A comparison in words: how much one is better, or that no difference was shown and how large one would have been.
+//! A comparison in words: the size of the difference, or that none was shown and how large it would
+//! have to be.
 
 use record::results::{Comparison, UnadjustedCovariate};
 use text::{Tone, code, listed, numbers, of_json};
 
-/// From here on a ratio is said as a multiple.
+/// Smallest ratio that is given as a multiple.
 const MULTIPLE: f64 = 2.0;
-/// A detectable difference beyond this is said to be huge, percent.
+/// Largest detectable difference that is given as a number, percent.
 const HUGE_PCT: f64 = 1_000.0;
-/// What is said where chance explains it.
+/// Text for a difference that chance explains.
 const NOT_SHOWN: &str = "not significant";
-/// What is said of two runs: how much the machine drifted between them, nobody knows.
+/// Text for two runs: the drift of the machine between them is unknown.
 pub const ONE_RUN_EACH: &str = "not tested: one run of each";
-/// Comparisons that the answer tells one by one, at most.
+/// Most comparisons that the answer gives one by one.
 const TOLD: usize = 4;
 
-/// `12 % faster (9–15 %)`, `no difference shown (4 % or more would have been)`, and how it is meant.
+/// Returns the verdict, such as `12 % faster (9–15 %)` or `not significant (minimum detectable
+/// change 4 %)`, and its tone.
 pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     if comparison.a_value.is_none() || comparison.b_value.is_none() {
         let lacks = if comparison.a_value.is_none() { &comparison.a } else { &comparison.b };
@@ -31,7 +33,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
             (format!("{NOT_SHOWN} (only a huge change would have been)"), Tone::Plain)
         }
-        // Of what is 0 or nearly so, percentages tell little.
+        // Percentages are not useful for values near 0.
         (Some(_), _, Some(size)) => {
             let size = numbers::by_metric(&comparison.metric, size);
             (format!("{NOT_SHOWN} (minimum detectable change {size})"), Tone::Plain)
@@ -45,7 +47,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     }
 }
 
-/// `0.88 (0.85–0.91)`, or the difference with its interval.
+/// Returns `0.88` and `0.85–0.91`, or the difference and its interval.
 pub fn estimate(comparison: &Comparison) -> (String, String) {
     let number = |value: f64| format!("{value:.3}");
     let by_metric = |value: f64| signed(&comparison.metric, value);
@@ -64,24 +66,25 @@ pub fn estimate(comparison: &Comparison) -> (String, String) {
     }
 }
 
-/// The comparison without adjusting; `None` of one that is adjusted for nothing.
+/// Returns the comparison without adjustment, or `None` if it is not adjusted.
 fn without_adjusting(comparison: &Comparison) -> Option<Comparison> {
     let ratio = Some(comparison.raw_ratio?);
     Some(Comparison { ratio, ci95_adjusted: comparison.raw_ci95_adjusted, ci95: None, ..comparison.clone() })
 }
 
-/// Returns [`estimate`] without adjusting; empty for a comparison that is adjusted for nothing.
+/// Returns [`estimate`] without adjustment; empty for a comparison that is not adjusted.
 pub fn raw_estimate(comparison: &Comparison) -> (String, String) {
     without_adjusting(comparison).map_or_else(Default::default, |raw| estimate(&raw))
 }
 
-/// `without adjusting for steal: 6.3 % slower (5–8 %)`; `None` of a comparison that is adjusted for nothing.
+/// Returns `without adjusting for steal: 6.3 % slower (5–8 %)`, or `None` for a comparison that is
+/// not adjusted.
 pub fn raw(comparison: &Comparison) -> Option<String> {
     let (change, interval) = change(&without_adjusting(comparison)?);
     Some(format!("without adjusting for {}: {change}{interval}", listed(&comparison.adjusted_for, "and")))
 }
 
-/// Covariates that a comparison is not adjusted for, a sentence each.
+/// Returns a sentence for each covariate that a comparison is not adjusted for.
 pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
     let (a, b) = (code(&comparison.a), code(&comparison.b));
     let place = if comparison.at.is_empty() { String::new() } else { format!(" at {}", place(comparison)) };
@@ -96,7 +99,8 @@ pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
     comparison.not_adjusted_for.iter().map(sentence).collect()
 }
 
-/// The interval that agrees with the verdict; what an older version wrote has only its own 95 %.
+/// Returns the interval that agrees with the verdict. Results of older versions have only the
+/// interval of 95 %.
 fn ratio_interval(comparison: &Comparison) -> Option<[f64; 2]> {
     comparison.ci95_adjusted.or(comparison.ci95)
 }
@@ -105,12 +109,12 @@ fn difference_interval(comparison: &Comparison) -> Option<[f64; 2]> {
     comparison.difference_ci95_adjusted.or(comparison.difference_ci95)
 }
 
-/// A chance as papers write it: `0.03`, `< 0.001`.
+/// Returns a p-value as in publications: `0.03`, `< 0.001`.
 pub fn chance(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// What a figure is called: `p99 latency`; its path, where it has no other name.
+/// Returns the name of a figure, such as `p99 latency`, or its path if it has no other name.
 pub fn figure(metric: &str) -> &str {
     match metric {
         "throughput.operations_per_s" => "calls/s",
@@ -128,7 +132,7 @@ pub fn figure(metric: &str) -> &str {
     }
 }
 
-/// `32 agents`-like: what a comparison is at; empty without a sweep.
+/// Returns the point of a comparison, such as `agents 32`; empty without a sweep.
 pub fn place(comparison: &Comparison) -> String {
     let parts = comparison.at.iter().map(|(path, value)| {
         let last = path.rsplit('.').next().unwrap_or(path);
@@ -137,7 +141,8 @@ pub fn place(comparison: &Comparison) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What the comparisons of throughput say, for the answer; `None` where nothing is compared.
+/// Returns the comparisons of throughput as a sentence for the answer, or `None` without
+/// comparisons.
 pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     let of = |metric: &str| comparisons.iter().filter(|found| found.metric == metric && found.p.is_some()).collect();
     let units: Vec<&Comparison> = of("throughput.median_units_per_s");
@@ -191,7 +196,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     ))
 }
 
-/// `12 % faster` and ` (9–15 %)`.
+/// Returns `12 % faster` and ` (9–15 %)`.
 fn change(comparison: &Comparison) -> (String, String) {
     let Some(ratio) = comparison.ratio else { return shift(comparison) };
     let is_rate = comparison.metric.ends_with("_per_s");
@@ -211,7 +216,7 @@ fn change(comparison: &Comparison) -> (String, String) {
     (format!("{} {word}", pct(ratio)), interval(ends, &pct))
 }
 
-/// `2,000 more` and ` (1,900–2,100)`.
+/// Returns `2,000 more` and ` (1,900–2,100)`.
 fn shift(comparison: &Comparison) -> (String, String) {
     let difference = comparison.difference.unwrap_or_default();
     let is_share = comparison.metric.ends_with("_pct");
@@ -225,7 +230,7 @@ fn shift(comparison: &Comparison) -> (String, String) {
     (format!("{}{points} {word}", write(difference)), interval(ends, &write))
 }
 
-/// ` (9–15 %)`; nothing where there is no interval, or both ends read the same.
+/// Returns ` (9–15 %)`; empty if there is no interval, or if both ends read the same.
 fn interval(ends: Option<[f64; 2]>, write: &dyn Fn(f64) -> String) -> String {
     let Some([least, most]) = ends.map(|ends| ends.map(write)) else { return String::new() };
     if least == most { String::new() } else { format!(" ({})", numbers::from_to(&least, &most)) }
@@ -240,13 +245,13 @@ fn signed(metric: &str, value: f64) -> String {
     }
 }
 
-/// Percent with two digits, three from 100 on.
+/// Returns percent with two digits, three from 100 on.
 fn digits(pct: f64) -> String {
     let decimals = usize::from(pct.abs() < 9.95);
     numbers::percent(format!("{pct:.decimals$}").parse().unwrap_or(pct))
 }
 
-/// The same, rounded up: what is promised must not be more than what holds.
+/// Returns percent rounded up, so that the text does not promise more than holds.
 fn up(pct: f64) -> String {
     let scale = if pct < 9.9 { 10.0 } else { 1.0 };
     numbers::percent((pct * scale).ceil() / scale)

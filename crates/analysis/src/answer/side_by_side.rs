@@ -1,12 +1,13 @@
-//! The findings of several variants or points: who saw failures or wrong answers, what it costs in latency, where writes were
-//! lost, how long outages were felt. Where one dimension explains a difference it is named; otherwise the worst case is.
+//! Findings of several variants or points: failures and wrong answers, latency, lost writes, and
+//! the length of outages. If one dimension explains a difference, it is named; otherwise the worst
+//! case is.
 
 use record::results::{OutageDistribution, Results, Trial};
 use text::{capital, code, listed, numbers};
 
 use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, outages, repeated};
 
-/// Names listed in a sentence at most.
+/// Most names in a sentence.
 const NAMED: usize = 6;
 
 /// Returns two lists of sentences. The first has one for each kind of loss or wrong answer that was
@@ -16,7 +17,7 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> (Vec<String>, Vec<Stri
     let mut sentences = vec![failures(groups)];
     sentences.extend(speed(groups).into_iter().filter(|_| !speed_is_told));
     if !with_faults(groups) {
-        // Where nothing was broken, speed is what was asked for.
+        // Without faults, speed is the main question.
         sentences.reverse();
     }
     let mut inconsistent = Vec::new();
@@ -32,7 +33,7 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> (Vec<String>, Vec<Stri
 
 const WRONG: &str = "answers were wrong";
 
-/// What the checks count, and of how many.
+/// Counts of the checks, each with the number checked.
 const INCONSISTENCIES: &[(&str, FigureOf, Option<FigureOf>)] = &[
     (
         "acknowledged writes were lost",
@@ -50,7 +51,7 @@ const INCONSISTENCIES: &[(&str, FigureOf, Option<FigureOf>)] = &[
     ),
 ];
 
-/// A sentence for each kind of inconsistency that there was; none where all was well.
+/// Returns a sentence for each kind of inconsistency that was found.
 pub fn inconsistencies(groups: &[Group]) -> Vec<String> {
     let found = INCONSISTENCIES.iter().filter(|(_, value, _)| any(groups, *value));
     found.filter_map(|(what, value, of)| where_any(groups, what, *value, *of)).collect()
@@ -88,7 +89,7 @@ fn with_faults(groups: &[Group]) -> bool {
     groups.iter().any(|group| group.counting().any(|trial| outages(trial).next().is_some()))
 }
 
-/// Latency by the first dimension, or throughput where no fault was played.
+/// Returns latency by the first dimension, or throughput if there was no fault.
 fn speed(groups: &[Group]) -> Option<String> {
     let p99 = range(groups, "latency at p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros);
     let parts = if with_faults(groups) {
@@ -100,7 +101,8 @@ fn speed(groups: &[Group]) -> Option<String> {
     (!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; "))))
 }
 
-/// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
+/// Returns `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first
+/// dimension.
 fn range(groups: &[Group], what: &str, value: FigureOf, write: fn(f64) -> String) -> Option<String> {
     let mut medians: Vec<(String, f64)> = Vec::new();
     let all = values_of(groups, 0);
@@ -122,7 +124,7 @@ fn range(groups: &[Group], what: &str, value: FigureOf, write: fn(f64) -> String
     Some(format!("{what} ran from {least} with {} to {most} with {}", named(low), named(high)))
 }
 
-/// Where a count is above 0, and where it is not.
+/// Returns the cases in which a count is above 0, and those in which it is 0.
 fn where_any(groups: &[Group], what: &str, value: FigureOf, of: Option<FigureOf>) -> Option<String> {
     let worst = WorstTrial::of(groups, value)?;
     if worst.value == 0.0 {
@@ -160,17 +162,18 @@ impl<'a, 'b> WorstTrial<'a, 'b> {
     }
 }
 
-/// A dimension that tells where a count is 0 from where it is not.
+/// A dimension that separates cases with a count of 0 from the others.
 struct DimensionSplit<'a> {
-    /// Its place among the dimensions.
+    /// Index among the dimensions.
     pub index: usize,
     dimension: &'a str,
     clean: Vec<String>,
     dirty: Vec<String>,
 }
 
-/// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
-/// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
+/// Returns the values of a dimension for which a count is 0 in every trial, and the others, if
+/// there are both. If several dimensions qualify, uses the one with the most groups in which the
+/// count is 0.
 fn split<'a>(groups: &'a [Group], value: FigureOf) -> Option<DimensionSplit<'a>> {
     let mut best: Option<(usize, DimensionSplit)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
@@ -178,7 +181,7 @@ fn split<'a>(groups: &'a [Group], value: FigureOf) -> Option<DimensionSplit<'a>>
         for name in values_of(groups, index) {
             let of_name = groups.iter().filter(|group| group.labels[index].1 == name);
             let counts: Vec<f64> = of_name.filter_map(|group| Some(group.spread(value)?.most)).collect();
-            // Of what was not looked for nothing is said.
+            // Values without a check are left out.
             if counts.is_empty() {
                 continue;
             }
@@ -196,7 +199,7 @@ fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
     groups.first().and_then(|group| group.labels.get(index)).map_or("", |label| label.0.as_str())
 }
 
-/// The values of a dimension, in the order of the plan.
+/// Returns the values of a dimension, in the order of the plan.
 fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for (_, value) in groups.iter().filter_map(|group| group.labels.get(dimension)) {
@@ -207,7 +210,8 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     values
 }
 
-/// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
+/// Returns names such as `‹wait› and ‹fail fast›`, or `state ‹ets›`. A variant needs no word before
+/// its name.
 fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| code(name)).collect();
     match names.len().saturating_sub(NAMED) {
@@ -219,15 +223,15 @@ fn names(dimension: &str, names: &[String]) -> String {
     before + &listed(&shown, "and")
 }
 
-/// What the trials of one value of a dimension say together.
+/// Sums over the trials of one value of a dimension.
 struct PooledTrials {
     name: String,
     wrong: u64,
-    /// Cycles that ended, full or not; `None` where they were not counted.
+    /// Cycles that ended, full or not; `None` if they were not counted.
     cycles: Option<u64>,
 }
 
-/// In one sentence; `None` where nothing was expected, or no answer was wrong.
+/// Returns wrong answers in one sentence, or `None` if no answers were checked or none was wrong.
 fn wrong_answers(groups: &[Group]) -> Option<String> {
     let wrong: FigureOf = |trial| trial.consistency.wrong.map(|count| count as f64);
     groups.iter().find(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0))?;
@@ -271,12 +275,12 @@ impl PooledTrials {
     }
 }
 
-/// Distributions that are worded one by one, at most.
+/// Most distributions that are described one by one.
 const WORDED: usize = 6;
 
 const BACK: &str = "back_to_baseline_s";
 
-/// A sentence for each fault that occurred often enough with several variants or points.
+/// Returns a sentence for each fault that occurred often enough with several variants or points.
 pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<String> {
     let mut faults: Vec<&str> = Vec::new();
     for of in repeated(results) {
@@ -300,7 +304,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
         return capital(&format!("recovery after {fault}: {}.", parts.join("; ")));
     }
-    // Of many, the one that was quickest and the one that took longest.
+    // For many, only the fastest and the slowest are described.
     let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();
     let median = |of: &OutageDistribution| of.figures.get(BACK).and_then(|back| back.p50);
     let mut medians: Vec<(&str, f64)> =
@@ -320,7 +324,8 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     capital(&format!("after {fault} {}.", parts.join("; ")))
 }
 
-/// `1.2 s at the median (95 % interval 0.9–1.4 s) and 3.1 s at worst, of 12`; of few, the best instead of the median.
+/// Returns `1.2 s at the median (95 % interval 0.9–1.4 s) and 3.1 s at worst, of 12`. With few
+/// occurrences, the best replaces the median.
 fn figures(of: &OutageDistribution) -> String {
     let back = of.figures.get(BACK).cloned().unwrap_or_default();
     let usual = match (back.p50, back.min) {

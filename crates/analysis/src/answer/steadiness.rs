@@ -3,17 +3,18 @@
 use record::results::{FasterStart, Results, Steady, counting};
 use text::{capital, code, numbers};
 
-/// A change of throughput of this many percent is worth a sentence in the answer, though chance can explain it.
+/// Smallest change of throughput that the answer mentions even if chance can explain it, percent.
 const WORTH_PCT: f64 = 8.0;
 
-/// A clause for each of them; empty for a load that was shown to be steady after its warm-up, or was not.
+/// Returns a clause for each note. Empty if it is certain whether the load was steady after its
+/// warm-up, and there is nothing else to say.
 #[must_use]
 pub fn notes(steady: &Steady) -> Vec<String> {
     let faster = steady.faster_start.as_ref().map(faster_start);
     faster.into_iter().chain(remaining(steady)).chain(doubt(steady)).collect()
 }
 
-/// The clauses that are not worth a sentence in the answer: a doubt about a small change.
+/// Returns the clause that is not important enough for the answer: a doubt about a small change.
 #[must_use]
 pub fn beside_the_answer(steady: &Steady) -> Option<String> {
     doubt(steady).filter(|_| !is_large(steady))
@@ -23,7 +24,8 @@ fn is_large(steady: &Steady) -> bool {
     steady.throughput_change_pct.is_some_and(|pct| pct.abs() >= WORTH_PCT)
 }
 
-/// `the first 2.5 s were 9 % faster than the rest, and are measured with it: that is no warm-up`
+/// Returns `the first 2.5 s were 9 % faster than the rest: no warm-up, so they are measured with
+/// it`.
 fn faster_start(FasterStart { of, long_s, pct }: &FasterStart) -> String {
     let first = numbers::seconds(*long_s);
     let how = if of == "latency" {
@@ -43,7 +45,8 @@ fn doubt(steady: &Steady) -> Option<String> {
     steady.cannot_tell.as_ref().map(|why| format!("whether the load was steady cannot be told: {why}"))
 }
 
-/// The sentence of the answer, for the trials whose figures count; `None` if there is nothing that a reader has to know.
+/// Returns the sentence of the answer for the trials whose figures count, or `None` if there is
+/// nothing to say.
 pub(super) fn sentence(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
     let worth_telling = |steady: &Steady| {

@@ -1,22 +1,22 @@
-//! The findings of swept and searched loads: where throughput levels off and who overtakes whom, what is carried under each
-//! condition, and what a cycle costs.
+//! Findings of swept and searched loads: where throughput levels off, which variant overtakes
+//! which, the load carried under each condition, and the cost of a cycle.
 
 use record::results::{Crossing, DemandedHosts, Lead, PointCost, Results, SafeLoad, Scaling};
 use text::{capital, code, listed, numbers, stopped};
 
 use crate::groups::{curve_name, short};
 
-/// Curves that are worded at most; the table has them all.
+/// Most curves that are described; the table has them all.
 const WORDED: usize = 4;
 
-/// A sentence for the curves over the first swept load, one for those of the variants that cross, and one where nothing was
-/// repeated.
+/// Returns a sentence for the curves over the first swept load, a sentence for variants whose
+/// curves cross, and a sentence if nothing was repeated.
 pub fn scaling(results: &Results) -> Vec<String> {
     let Some(first) = results.scaling.first() else { return Vec::new() };
     let over = first.over.as_str();
     let curves: Vec<&Scaling> =
         results.scaling.iter().filter(|scaling| scaling.over == over && scaling.points.len() > 2).collect();
-    // Each beside the first; how the others stand to each other is in the table.
+    // Each curve is compared with the first; the table has the other comparisons.
     let reference = curves.first().map_or("", |scaling| scaling.variant.as_str());
     let with_first = |crossing: &&Crossing| crossing.a == reference || crossing.b == reference;
     let crossings: Vec<&Crossing> =
@@ -85,7 +85,7 @@ fn of_crossing(crossing: &Crossing) -> String {
     }
 }
 
-/// A sentence for each variant.
+/// Returns a sentence for each variant.
 pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
     let mut variants: Vec<&Option<String>> = Vec::new();
     for line in lines {
@@ -113,7 +113,7 @@ fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
         _ => format!("; {place} {} break", listed(&limits, "and")),
     };
     let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried, "and"))));
-    // What kept a search from an edge is a sentence of its own: it may be long.
+    // The reason why a search found no edge is a separate sentence, because it may be long.
     for line in lines.iter().filter(|line| !met(line) && !line.limited_by.is_empty()) {
         let what = line.limited_by.trim_start_matches("the search: ");
         let what = match line.limited_by.strip_prefix("the generator: ") {
@@ -126,14 +126,15 @@ fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
     text
 }
 
-/// Whether a limit was met, and nothing else.
+/// Whether the safe load is limited by a limit of the plan.
 fn met(line: &SafeLoad) -> bool {
     !(line.limited_by.is_empty()
         || line.limited_by.starts_with("the generator: ")
         || line.limited_by.starts_with("the search: "))
 }
 
-/// `at least 11,900 operations/s (95 %; edge near 12,300, interval 11,900–12,700)`, `at least 16,000 operations/s`.
+/// Returns `at least 11,900 operations/s (95 %; edge near 12,300, interval 11,900–12,700)`, or `at
+/// least 16,000 operations/s`.
 fn carried(line: &SafeLoad) -> String {
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
     let wide = if line.complete { "" } else { ", target precision not reached" };
@@ -165,7 +166,7 @@ pub fn edge(line: &SafeLoad) -> String {
     }
 }
 
-/// The figure of a line: the load that is carried for sure, or the highest that held where none broke.
+/// Returns the load that is certainly carried, or the highest that held if none broke.
 pub fn surely(line: &SafeLoad) -> Option<f64> {
     line.ci95[0].or(line.value.filter(|_| line.ci95[1].is_none()))
 }
@@ -179,10 +180,10 @@ fn condition(line: &SafeLoad) -> String {
     }
 }
 
-/// Curves that a line names at most; the table has them all.
+/// Most curves in a line; the table has them all.
 const NAMED: usize = 4;
 
-/// A sentence where two variants have a cost, at the peak of each.
+/// Returns a sentence if exactly two variants have a cost, at the peak of each.
 pub fn cost_sentence(results: &Results) -> Option<String> {
     let peaks: Vec<&PointCost> = results.costs.iter().filter(|cost| cost.at_peak).collect();
     let [one, other] = peaks.as_slice() else { return None };
@@ -203,7 +204,8 @@ pub fn cost_sentence(results: &Results) -> Option<String> {
     (!parts.is_empty()).then(|| format!("At their peaks {} (modelled).", parts.join("; ")))
 }
 
-/// All that have a cost, at the peak of each, in a line; `None` where the answer says it already, or there is none.
+/// Returns the cost of all variants at the peak of each, in one line. Returns `None` if the answer
+/// has it already, or if there is none.
 pub fn cost_line(results: &Results) -> Option<String> {
     if cost_sentence(results).is_some_and(|sentence| results.answer.contains(&sentence)) {
         return None;
@@ -224,7 +226,8 @@ pub fn cost_line(results: &Results) -> Option<String> {
     (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
 }
 
-/// How many hosts carry what is demanded: `20,000/s take 5 hosts (4 to 6) with fast and 9 (8 to 11) with sata.`
+/// Returns the number of hosts that a demand takes: `To carry 20,000/s takes 5 hosts (4–6) with
+/// fast and 9 hosts (8–11) with sata.`
 pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
     let first = rows.first()?;
     let words = |row: &DemandedHosts| {
@@ -243,12 +246,12 @@ pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
     (!known.is_empty()).then(|| format!("To carry {demand} takes {}.", listed(&known, "and")))
 }
 
-/// The lowest value that was tried, if the limits did not even hold there.
+/// Returns the lowest value that was tried, if the limits did not even hold there.
 pub fn nowhere(line: &SafeLoad) -> Option<f64> {
     line.ci95[1].filter(|_| line.value.is_none())
 }
 
-/// `11.2–12.8`; an end that lies outside of the sweep is said to.
+/// Returns `11.2–12.8`. An end outside of the sweep gives `at least` or `at most`.
 pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
     match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
         None | Some([None, None]) => String::new(),
@@ -258,7 +261,7 @@ pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
     }
 }
 
-/// What tells it from other curves; may be empty.
+/// Returns the name of a cost's curve among the others; may be empty.
 pub fn cost_name(cost: &PointCost) -> String {
     let is_load = |path: &str| path.starts_with("load.");
     let mut at = cost.point.clone();
