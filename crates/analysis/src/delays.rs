@@ -1,16 +1,22 @@
-//! Delay by other processes and the hypervisor that reached the load's operations, and how far it can have moved their figures.
+//! Delay of operations by other processes and the hypervisor, and how far it can have changed their
+//! figures.
 //!
-//! A thread that could run and did not, because others ran, delays the operations that wait for it. Summed over threads and divided by the
-//! rate, that is the mean delay of an operation. An operation behind it in a queue waits too: the delay of a thread that runs or waits to run
-//! for the share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its service time), but no more than are
-//! in flight. Throughput of agents that wait for answers falls by the share of the mean delay in their cycle (Little's law). A virtual host
-//! that is stopped by its own CPU quota waits for nobody else: its threads lose no more than what it left of the quota.
+//! A thread that could run but does not, because others run, delays the operations that wait for
+//! it. Summed over threads and divided by the rate, this is the mean delay of an operation. An
+//! operation behind it in a queue waits too: the delay of a thread that runs or waits to run for
+//! the share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to
+//! its service time), but no more than are in flight. Throughput of agents that wait for answers
+//! falls by the share of the mean delay in their cycle (Little's law). A virtual host that is
+//! stopped by its own CPU quota does not wait for others: its threads lose no more than the unused
+//! part of the quota.
 //!
-//! **Quantiles.** A thread waits for the time slice of another one, so few operations are delayed, by milliseconds each. Let a share `s` of
-//! them be delayed by `d`, independently of how long they take otherwise, with `s × d` the mean delay. Then `G(t) = (1 − s) F(t) + s F(t − d)`
-//! for the distributions `G` as measured and `F` without delay, which is solved for `F` from its low end (deconvolution with a
-//! distribution of two points); `F(t)` is at most `G(t + d)`. The effect is the largest over slices `d` from 2 ms to the
-//! lateness of the generator's own timers, at least 4 ms.
+//! **Quantiles.** A thread waits for the time slice of another thread, so few operations are
+//! delayed, by milliseconds each. Let a share `s` of them be delayed by `d`, independently of their
+//! other latency, with `s × d` the mean delay. Then `G(t) = (1 − s) F(t) + s F(t − d)` for the
+//! distributions `G` as measured and `F` without delay. The equation is solved for `F` from its low
+//! end (deconvolution with a distribution of two points); `F(t)` is at most `G(t + d)`. The effect
+//! is the largest over slices `d` from 2 ms to the lateness of the generator's own timers, at least
+//! 4 ms.
 
 use experiment::plan;
 use hdrhistogram::Histogram;
@@ -21,27 +27,32 @@ use crate::operations::LoadLog;
 use crate::sampled::{HostSums, Sampled};
 use crate::stats::quantiles::largest;
 
-/// Lengths of the time slice of another thread, nanoseconds. Those beyond the second are used up to the lateness of the generator's timers.
+/// Lengths of another thread's time slice, nanoseconds. Those beyond [`COMMON_SLICES`] are used up
+/// to the lateness of the generator's timers.
 const SLICES_NS: [u64; 6] = [2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 64_000_000];
 const COMMON_SLICES: usize = 2;
 
-/// Largest share of delayed operations for which the distribution is solved: the error of `F` doubles with each slice at a half. Where
-/// more are delayed, all are taken to be delayed by the mean.
+/// Largest share of delayed operations for which the distribution is solved: at a half, the error
+/// of `F` doubles with each slice. If more are delayed, all operations count as delayed by the
+/// mean.
 const LARGEST_SHARE: f64 = 1.0 / 3.0;
 
-/// Operations that wait in a queue are delayed together with at least one other one.
+/// Smallest number of operations that a delay reaches: an operation in a queue is delayed together
+/// with at least one other.
 const QUEUED: f64 = 2.0;
 
-/// A host that is so busy has no CPU time left, percent. Agents that wait for answers then lose all of the delay: what holds them up is CPU time.
+/// CPU use from which a host has no time left, percent. Agents that wait for answers then lose all
+/// of the delay, because CPU time is the limit.
 const FULL_PCT: f64 = 95.0;
 
-/// More run delay than one thread can have.
+/// Largest run delay of a single thread, percent.
 const ONE_THREAD_PCT: f64 = 100.0;
 
-/// A load that ends this share of the operations that were due is as fast as was asked for.
+/// Share of the due operations from which a load counts as carried in full.
 const AS_ASKED: f64 = 0.99;
 
-/// The delay and its effect; `None` where nobody knows how much time others took, or nothing ended.
+/// Returns the delay and its effect, or `None` if the time that others took is unknown or no
+/// operation ended.
 pub(crate) fn delay_effect(
     load: &plan::Load,
     trial: &Trial,
@@ -102,13 +113,13 @@ pub(crate) fn delay_effect(
         p90_pct: risen(0.9, own.p90),
         p95_pct: risen(0.95, own.p95),
         p99_pct,
-        // The longest delays are rarer than can be told from the lateness of timers.
+        // The longest delays are rarer than the lateness of timers can show.
         p999_pct: risen(0.999, own.p999).map(|pct| pct.max(p99_pct.unwrap_or(0.0))),
     })
 }
 
-/// Time for which others kept the generator's threads from running, percent, summed over threads. Without an account of run delay, the
-/// CPU time of others stands for it.
+/// Returns the time for which others prevented the generator's threads from running, percent,
+/// summed over threads. Without run delay figures, the CPU time of others is used.
 fn generator_pct(trial: &Trial, threads: u32, stolen: f64) -> Option<f64> {
     let generator = &trial.generator;
     let waited_pct = match (generator.preempted_pct, generator.run_delay_pct) {
@@ -119,7 +130,8 @@ fn generator_pct(trial: &Trial, threads: u32, stolen: f64) -> Option<f64> {
     Some(f64::from(threads) * (waited_pct + stolen * generator.cpu_pct.unwrap_or(0.0)))
 }
 
-/// Share of a thread's running time that the hypervisor takes, on the machine where it takes most.
+/// Returns the share of a thread's running time that the hypervisor takes, on the machine with the
+/// largest share.
 fn stolen_share(sampled: &Sampled) -> f64 {
     let of_host = |host: &HostSums| {
         let (steal_pct, busy_pct) = host.steal_pct.value().zip(host.busy_pct.value())?;
@@ -128,18 +140,19 @@ fn stolen_share(sampled: &Sampled) -> f64 {
     largest(sampled.hosts.iter().filter_map(of_host)).unwrap_or(0.0)
 }
 
-/// Time for which others kept the target's threads from running, percent, summed over threads.
+/// Time for which others prevented the target's threads from running, percent, summed over threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TargetDelay {
-    /// On all hosts together.
+    /// Total over all hosts.
     delay_pct: f64,
-    /// On the host where it is longest: hosts without idle time lose this share of what they can do, however many they are.
+    /// Largest delay of a host: hosts without idle time lose this share of their capacity,
+    /// regardless of their number.
     longest_pct: f64,
-    /// Time for which the busiest thread ran or waited to run, whoever ran instead.
+    /// Time for which the busiest thread ran or waited to run, for any reason.
     busy_pct: f64,
 }
 
-/// The target's delay by others; `None` where nobody knows it.
+/// Returns the target's delay by others, or `None` if it is unknown.
 fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     let machine = sampled.host(THIS_MACHINE);
     let of_host = |host: &HostSums| {
@@ -149,7 +162,7 @@ fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
             (None, Some(machine)) => (machine.strangers_pct.value()?, machine.busy_pct.value()?),
             (None, None) => return None,
         };
-        // A thread that waits finds its core stopped by the host's own quota, or else in use.
+        // A waiting thread's core is either stopped by the host's own quota, or in use.
         let throttled = host.throttled_pct.value().unwrap_or(0.0) / 100.0;
         let stopped_pct = 100.0 * throttled + (1.0 - throttled) * others_pct;
         let share =
@@ -157,11 +170,13 @@ fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
         let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
         let run_delay_pct = host.target_run_delay_pct();
         let waited_pct = match run_delay_pct {
-            // The threads wait for each other: they can do less by no more than what others did.
+            // The threads wait for each other: their capacity falls by no more than the CPU time of
+            // others.
             Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
                 (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
             }
-            // Others can have kept from a host that its quota stops no more than what it left of that.
+            // For a host that its quota stops, others can have taken no more than the unused part
+            // of the quota.
             Some(pct) if throttled > 0.0 => (pct * share).min(100.0 - host.busy_pct.value()?.min(100.0)),
             Some(pct) => pct * share,
             None => strangers_pct,
@@ -176,7 +191,7 @@ fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     })
 }
 
-/// A distribution of times, by the buckets of a histogram.
+/// Distribution of times, by the buckets of a histogram.
 struct Distribution<'a> {
     times: &'a Histogram<u64>,
     /// Upper end of each bucket, nanoseconds, and the share of times up to it.
@@ -193,7 +208,7 @@ impl<'a> Distribution<'a> {
         Self { times, steps: times.iter_recorded().map(step).collect() }
     }
 
-    /// Percentage by which a quantile can have risen by a mean delay.
+    /// Returns the percentage by which a quantile can have risen because of a mean delay.
     fn risen_pct(&self, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
         let quantile_ns = self.times.value_at_quantile(q) as f64;
         let without_ns = |slice_ns: u64| {
@@ -205,13 +220,13 @@ impl<'a> Distribution<'a> {
         if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
     }
 
-    /// Share of times up to this one.
+    /// Returns the share of times up to this one.
     fn share(&self, time_ns: u64) -> f64 {
         let above = self.steps.partition_point(|(step_ns, _)| *step_ns <= time_ns);
         above.checked_sub(1).and_then(|last| self.steps.get(last)).map_or(0.0, |(_, share)| *share)
     }
 
-    /// The quantile if the share of times were not longer by the slice.
+    /// Returns the quantile without a delay of the share `share` of times by one slice.
     fn quantile_without(&self, q: f64, share: f64, slice_ns: u64) -> u64 {
         let without = |time_ns: u64| {
             let (mut factor, mut sum, mut at_ns) = (1.0 / (1.0 - share), 0.0, Some(time_ns));
@@ -220,7 +235,7 @@ impl<'a> Distribution<'a> {
                 factor *= -share / (1.0 - share);
                 at_ns = now_ns.checked_sub(slice_ns);
             }
-            // Who is delayed by a slice is found within that slice.
+            // Operations that are delayed by a slice are within that slice.
             sum.min(self.share(time_ns.saturating_add(slice_ns)))
         };
         let first = self.steps.partition_point(|(time_ns, _)| without(*time_ns) < q);
@@ -246,7 +261,7 @@ mod tests {
         histogram
     }
 
-    /// Times of 1 ms and an exponential tail of 10 ms, of which a share is longer by so many milliseconds.
+    /// Times of 1 ms plus an exponential tail of 10 ms. A share of them is longer by `more_ms`.
     fn exponential(share: f64, more_ms: f64) -> Histogram<u64> {
         let mut random = fastrand::Rng::with_seed(7);
         times((0..40_000).map(|_| {
@@ -277,7 +292,8 @@ mod tests {
         assert!(risen_pct(&fast, 0.9, 0.5e6, &SLICES_NS) > 10.0, "a p90 of 1.3 ms suffers from delays of 0.5 ms");
     }
 
-    /// A trial at 1,000/s of 10 agents that wait 10 ms each, whose generator others delayed for so much of the time.
+    /// A trial at 1,000/s with 10 agents that wait 10 ms each, and a generator that others delayed
+    /// for this part of the time.
     fn delayed(preempted_pct: f64, run_delay_pct: f64) -> Trial {
         Trial {
             throughput: Throughput { operations_per_s: Some(1_000.0), ..Throughput::default() },
@@ -300,11 +316,11 @@ mod tests {
     fn agents_that_wait_lose_the_delay_and_a_rate_that_is_reached_loses_nothing() {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
         let of = |trial: &Trial, due| effect(trial, due).unwrap();
-        // Two operations wait for a thread that is mostly idle: 2 × 20 ms in each second.
+        // Two operations wait for a mostly idle thread: 2 × 20 ms in each second.
         let idle = delayed(2.0, 2.0);
         close(of(&idle, None).operation_us, 40.0);
         close(of(&idle, None).throughput_pct, 0.4);
-        // All ten wait for one that has no time left.
+        // All ten wait for a thread without time left.
         close(of(&delayed(2.0, 90.0), None).throughput_pct, 2.0);
         close(of(&delayed(2.0, 70.0), None).throughput_pct, 1.0);
         close(of(&idle, Some((20_000, 19_800))).throughput_pct, 0.0);

@@ -1,7 +1,9 @@
-//! `[demand]`: how many hosts of each variant carry what is demanded, if each carries as much as those of the run did.
+//! `[demand]`: the number of hosts of each variant that a demand takes, if each carries as much as
+//! the hosts of the run did.
 //!
-//! Of a sweep the point counts at which a variant's trials carried most; of a search its safe load, under the worst condition. Hosts are taken to
-//! add up in a straight line, which is the best case: a cluster of more members agrees more (`docs/scaling.md`).
+//! In a sweep, the best point of each variant counts; in a search, its safe load under the worst
+//! condition. Capacity is assumed to grow linearly with hosts, which is the best case: a cluster of
+//! more members needs more coordination (`docs/scaling.md`).
 
 use std::collections::BTreeMap;
 
@@ -14,10 +16,11 @@ use crate::groups::{TrialGroup, repeats};
 use crate::metrics;
 use crate::stats::quantiles::mean;
 
-/// Swept paths under it are loads: the same hosts, used more or less.
+/// Prefix of swept paths that are loads: the same hosts, used more or less.
 const LOAD: &str = "load.";
 
-/// For each variant at each point but for the load, in the order of the trials; empty without `[demand]`.
+/// Returns the hosts for each variant at each point, apart from the load, in the order of the
+/// trials. Empty without `[demand]`.
 pub(crate) fn hosts(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> Vec<DemandedHosts> {
     let Some(demand) = &plan.demand else { return Vec::new() };
     let carried = if plan.find.is_some() { found(safe_loads) } else { swept(demand, trials) };
@@ -30,7 +33,7 @@ pub(crate) fn hosts(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> V
         .collect()
 }
 
-/// What all hosts of a variant carried together.
+/// Load that all hosts of a variant carried together.
 struct Carried {
     variant: Option<String>,
     at: BTreeMap<String, Value>,
@@ -38,7 +41,7 @@ struct Carried {
     ci95: [Option<f64>; 2],
 }
 
-/// The point of each curve at which most was carried; of equals the first.
+/// Returns the point of each curve with the highest load carried; the first of equals.
 fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
     let value = |trial: &Trial| demand.metric.path().and_then(|path| mean(&metrics::metric(trial, path)));
     let groups: Vec<TrialGroup<'_>> = repeats(counting(trials));
@@ -61,7 +64,7 @@ fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
     best
 }
 
-/// The lowest safe load of each variant.
+/// Returns the lowest safe load of each variant.
 fn found(safe_loads: &[SafeLoad]) -> Vec<Carried> {
     let mut lowest: Vec<Carried> = Vec::new();
     for line in safe_loads {
@@ -85,7 +88,7 @@ impl Carried {
         planned.variant == self.variant && self.at.iter().all(|(path, value)| planned.point.get(path) == Some(value))
     }
 
-    /// `planned`: one of the trials that carried it.
+    /// Compares the capacity with the demand. `planned` is one of the trials that carried the load.
     fn against(self, demand: &Demand, planned: Option<&PlannedTrial>) -> DemandedHosts {
         let measured_hosts = planned.map_or(1, members);
         let per_host = |all: f64| all / f64::from(measured_hosts);
@@ -111,7 +114,7 @@ impl Carried {
             per_host: value,
             per_host_ci95: [low, high],
             hosts,
-            // The less each carries, the more are needed.
+            // The less each host carries, the more hosts are needed.
             hosts_ci95: [needed(high), needed(low)],
             price: hosts.zip(price.as_ref()).map(|(hosts, (amount, _))| hosts as f64 * amount),
             currency: price.map(|(_, currency)| currency),
@@ -119,13 +122,14 @@ impl Carried {
     }
 }
 
-/// Hosts of the lab that carry the load; 1 where there is no lab.
+/// Returns the number of the lab's hosts that carry the load; 1 without a lab.
 fn members(planned: &PlannedTrial) -> u32 {
     let of_lab = planned.lab.hosts.iter().filter(|host| !planned.lab.balancers.contains(&host.name)).count();
     u32::try_from(of_lab.max(1)).unwrap_or(u32::MAX)
 }
 
-/// The mean over the hosts that carry the load; `None` where one has no price, or in several currencies.
+/// Returns the mean price of the hosts that carry the load. Returns `None` if a host has no price,
+/// or if the currencies differ.
 fn price_of_a_host(planned: &PlannedTrial) -> Option<(f64, String)> {
     let lab = &planned.lab;
     let hosts = lab.hosts.iter().filter(|host| !lab.balancers.contains(&host.name));
@@ -172,7 +176,7 @@ mod tests {
         }
     }
 
-    /// How a metric is written.
+    /// Parses a metric as users write it.
     trait ParseMetric {
         fn parse_metric(&self) -> MetricExpression;
     }

@@ -1,4 +1,5 @@
-//! The steps of an exercise, from the events of a trial: how long each took, what came of it, and what its audits say.
+//! The steps of an exercise, from the events of a trial: their duration, their result, and the
+//! results of their audits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +10,11 @@ use text::{code, listed, numbers};
 
 use crate::groups;
 
-/// Every step that began, in order; one that is played several times each time.
+/// Returns every step that began, in order. A repeated step appears each time.
 pub(crate) fn played(events: &[Event]) -> Vec<PlayedStep> {
     let mut steps: Vec<PlayedStep> = Vec::new();
     for event in events {
-        // One is played after the other, so that what follows is of the last of that name.
+        // Steps run one after the other, so later events belong to the last step with their name.
         let step = match &event.what {
             What::StepBegun { step } => {
                 steps.push(PlayedStep { name: step.clone(), at_s: event.at_s, failed: 1, ..PlayedStep::default() });
@@ -59,7 +60,8 @@ fn audited(step: &mut PlayedStep, audit: &str, host: &str, failed: Option<&Strin
     }
 }
 
-/// How many steps were good, and which were not; of several cases, in which. `None` without steps.
+/// Returns the number of successful steps, and the names of the others, with their cases if there
+/// are several. Returns `None` without steps.
 pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
     let mut named: BTreeMap<&str, BadStep> = BTreeMap::new();
     let (mut all, mut bad) = (0, 0);
@@ -76,7 +78,7 @@ pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
     }
     let told = |(name, of): (&&str, &BadStep)| {
         let times = if of.times == 1 { String::new() } else { format!(" {} times", of.times) };
-        // Where there is one case it has no name.
+        // A single case has no name.
         let cases: Vec<String> = of.cases.iter().filter(|case| !case.is_empty()).map(|case| code(case)).collect();
         let at = if cases.is_empty() { String::new() } else { format!(" in {}", listed(&cases, "and")) };
         format!("{} {}{times}{at}", code(name), of.result)
@@ -93,7 +95,7 @@ pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
     }
 }
 
-/// A step that was not ok, over all trials.
+/// A step that failed, over all trials.
 #[derive(Default)]
 struct BadStep {
     result: &'static str,

@@ -1,4 +1,4 @@
-//! The generators of a fleet, one by one: what each did and how it fared, from the seconds of its threads.
+//! The generators of a fleet: figures of each, from the seconds of its threads.
 
 use experiment::plan::Fleet;
 use record::results::GeneratorFigures;
@@ -7,10 +7,10 @@ use record::rows::GeneratorSecond;
 use crate::load_window::LoadWindow;
 use crate::stats::quantiles::largest;
 
-/// Rows of shorter intervals say nothing about a share of time.
+/// Shortest interval of a row that shows a share of time.
 const SHORTEST_S: f64 = 0.5;
 
-/// Over the measured part; in the order of their numbers.
+/// Returns the figures of each generator over the measured part, in the order of their numbers.
 pub(crate) fn each(
     fleet: &Fleet,
     is_open: bool,

@@ -1,5 +1,5 @@
-//! Figures of an experiment over its runs, oldest first, and where they changed. Figures are those of each run's `analysis.json`;
-//! a run without one is analysed.
+//! Figures of an experiment over its runs, oldest first, with their changes. The figures come from
+//! each run's `analysis.json`; a run without it is analyzed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,33 +19,33 @@ use crate::stats::change_points::{ChangePoint, change_points};
 use crate::stats::quantiles::median;
 use crate::stats::significance::holm;
 
-/// What is looked at if nobody says what; of these, what the runs have.
+/// Metrics that are shown by default, if the runs have them.
 pub const USUAL: [&str; 4] =
     ["throughput.operations_per_s", "latency_us.p50", "latency_us.p99", "faults.outage.back_to_baseline_s"];
 
-/// The chances of a change are the same each time they are asked for.
+/// Fixed seed, so that the p-values of a change are the same each time.
 const SEED: u64 = 1;
 
-/// A run, read.
+/// A run with its results.
 #[derive(Debug, Clone, Default)]
 struct HistoryRun {
     folder: String,
     start_unix_s: Option<f64>,
     results: Results,
-    /// Void trials that are taken all the same.
+    /// Number of void trials that are used nevertheless.
     accepted: u32,
     environment: Option<Environment>,
 }
 
-/// Variant and point; the point as text, because a JSON value has no order.
+/// Variant and point. The point is text, because a JSON value has no order.
 type GroupKey = (Option<String>, String);
 
-/// The course of `metrics` (the usual ones if empty) over the runs in these folders, each a run folder or a folder of such; of
-/// void trials only if they are accepted.
+/// Returns the course of `metrics` (the usual ones if empty) over the runs in these folders. Each
+/// is a run folder or a folder of run folders. Void trials are used only if they are accepted.
 ///
 /// # Errors
-/// If there is no run, they are of different experiments, no trial has a metric that was asked for, or a record is broken elsewhere
-/// than at its end.
+/// If there is no run, if the runs are of different experiments, if no trial has a requested
+/// metric, or if a record is damaged elsewhere than at its end.
 pub fn history(folders: &[&Path], metrics: &[String], accepts_void: bool) -> Result<MetricHistory, Error> {
     let mut runs: Vec<HistoryRun> = Vec::new();
     for folder in folders {
@@ -62,7 +62,7 @@ fn read_runs(path: &Path, metrics: &[String], accepts_void: bool) -> Result<Vec<
 fn read_run(folder: &RunFolder, metrics: &[String], accepts_void: bool) -> Result<HistoryRun, Error> {
     let mut results = match folder.read_results()? {
         Some(results) if has_percentiles(&results, metrics) => results,
-        // Without records it has no other figures than these.
+        // A run without records has no other figures than these.
         Some(results) => {
             Some(analyze_for(folder, metrics)?).filter(|new| has_percentiles(new, metrics)).unwrap_or(results)
         }
@@ -83,7 +83,8 @@ fn read_run(folder: &RunFolder, metrics: &[String], accepts_void: bool) -> Resul
     })
 }
 
-/// Whether results have the percentiles that these metrics name; others are found in the records.
+/// Whether results have the percentiles that these metrics name. Other percentiles must be computed
+/// from the records.
 fn has_percentiles(results: &Results, metrics: &[String]) -> bool {
     let paths = metrics.iter().map(|path| MetricPath::from(path.as_str()));
     let mut percentiles = paths.filter(|path| path.0.last().is_some_and(|name| percentile(name).is_some()));
@@ -91,10 +92,10 @@ fn has_percentiles(results: &Results, metrics: &[String]) -> bool {
 }
 
 fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory, Error> {
-    // A folder may have been named twice, itself and by the one it lies in.
+    // A folder may be given twice: directly, and by its parent folder.
     runs.sort_by(|a, b| a.folder.cmp(&b.folder));
     runs.dedup_by(|a, b| a.folder == b.folder);
-    // Folders are named by when they were made, so that those without a clock find their place, too.
+    // Folder names contain their time, so that runs without a clock are ordered, too.
     let name = |run: &HistoryRun| Path::new(&run.folder).file_name().map(std::ffi::OsStr::to_os_string);
     runs.sort_by_key(name);
     if runs.iter().all(|run| run.start_unix_s.is_some()) {
@@ -129,17 +130,18 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
     Ok(MetricHistory { format: FORMAT, title, runs: listed.collect(), series })
 }
 
-/// A change of less than this is no finding, percent.
+/// Smallest change that is reported, percent.
 const SMALLEST_PCT: f64 = 5.0;
 
-/// Chance of calling anything a change that is none, over all series together.
+/// Chance of a false alarm, over all series together.
 const LEVEL: f64 = 0.05;
 
-/// Finds where the series change, except what many series show by chance (Holm), and what is too small to matter.
+/// Finds the changes of the series, without those that many series show by chance (Holm), and
+/// without those too small to matter.
 fn find_changes(series: &mut [FigureSeries], environments: &[BTreeMap<String, String>]) {
     let together = series.len();
     series.iter_mut().for_each(|one| one.changes = changes(&one.values, environments, together));
-    // A series without a change has a chance of at least the level, and does not count for others.
+    // A series without a change has a p-value of at least the level, and does not count for others.
     let chances: Vec<f64> =
         series.iter().map(|one| one.changes.iter().map(|change| change.p).fold(1.0, f64::min)).collect();
     for (one, chance) in series.iter_mut().zip(holm(&chances)) {
@@ -152,7 +154,7 @@ fn count(run: &HistoryRun, which: impl Fn(&&Trial) -> bool) -> u32 {
     u32::try_from(run.results.trials.iter().filter(which).count()).unwrap_or(u32::MAX)
 }
 
-/// The title that all runs have.
+/// Returns the common title of all runs.
 fn one_experiment(runs: &[HistoryRun]) -> Result<String, Error> {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for run in runs {
@@ -168,7 +170,7 @@ fn one_experiment(runs: &[HistoryRun]) -> Result<String, Error> {
     Ok(titles.keys().next().map(|title| (*title).to_owned()).unwrap_or_default())
 }
 
-/// A metric at every variant and point where any run has it.
+/// Returns the series of a metric for every variant and point where any run has it.
 fn of_metric(path: &str, runs: &[HistoryRun]) -> Vec<FigureSeries> {
     let mut places: Vec<(GroupKey, &Trial)> = Vec::new();
     for trial in runs.iter().flat_map(|run| &run.results.trials) {
@@ -193,7 +195,8 @@ fn place(trial: &Trial) -> GroupKey {
     (trial.variant.clone(), serde_json::to_string(&trial.point).unwrap_or_default())
 }
 
-/// The median over a run's usable trials there; of a trial that has several values, such as of several faults, their median.
+/// Returns the median over a run's usable trials at this variant and point. If a trial has several
+/// values, for example of several faults, their median is used.
 fn value(path: &str, run: &HistoryRun, wanted: &GroupKey) -> Option<f64> {
     let usable = run.results.trials.iter().filter(|trial| trial.counts() && place(trial) == *wanted);
     let values: Vec<f64> = usable.filter_map(|trial| median(&metric(trial, &path.into()))).collect();
@@ -201,7 +204,7 @@ fn value(path: &str, run: &HistoryRun, wanted: &GroupKey) -> Option<f64> {
 }
 
 fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>], together: usize) -> Vec<FigureChange> {
-    // Runs without the figure are no part of its series.
+    // Runs without the figure are not part of its series.
     let (at, series): (Vec<usize>, Vec<f64>) =
         values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).unzip();
     let found = change_points(&series, SEED, together);
@@ -221,7 +224,7 @@ fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>], to
     found.iter().enumerate().filter_map(change).collect()
 }
 
-/// Every field of an environment that is known, by its path.
+/// Returns every known field of an environment, by its path.
 fn fields(environment: Option<&Environment>) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     if let Some(environment) = environment {
@@ -280,7 +283,8 @@ mod tests {
         }
     }
 
-    /// Twelve nights of about 1,000/s, and with another kernel from the ninth on 900/s; out of order.
+    /// Twelve nights of about 1,000/s, and 900/s from the ninth on with another kernel; out of
+    /// order.
     fn nights() -> Vec<HistoryRun> {
         let mut runs: Vec<HistoryRun> = (1..=12)
             .map(|day| {

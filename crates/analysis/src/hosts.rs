@@ -8,8 +8,8 @@ use record::rows::THIS_MACHINE;
 
 use crate::sampled::{HostSums, RunningMean, Sampled};
 
-/// Every host of the lab, in its order, and any other that was sampled. Where hosts were made or reached, the machine that
-/// makes the load is none of them.
+/// Returns every host of the lab, in its order, and any other sampled host. In a lab, the
+/// load-generating machine is not among them.
 pub(crate) fn hosts(events: &[Event], sampled: &Sampled) -> Vec<Host> {
     let mut names: Vec<&str> = ups(events).map(|(name, ..)| name).collect();
     let is_lab = is_lab(events);
@@ -19,7 +19,8 @@ pub(crate) fn hosts(events: &[Event], sampled: &Sampled) -> Vec<Host> {
     names.into_iter().map(|name| with_figures(host(name, sampled.host(name)), events)).collect()
 }
 
-/// Hosts that came up: name, and the rest of the event. One that was booted again is there more than once.
+/// Returns the hosts that came up: name, and the rest of the event. A rebooted host appears more
+/// than once.
 fn ups(events: &[Event]) -> impl Iterator<Item = (&str, &str, Option<&String>, &HostFigures)> {
     events.iter().filter_map(|event| match &event.what {
         What::HostUp { host, kind, profile, is } => Some((host.as_str(), kind.as_str(), profile.as_ref(), is)),
@@ -27,12 +28,12 @@ fn ups(events: &[Event]) -> impl Iterator<Item = (&str, &str, Option<&String>, &
     })
 }
 
-/// Whether the target ran on hosts other than the machine that makes the load.
+/// Whether the target ran on hosts other than the load-generating machine.
 fn is_lab(events: &[Event]) -> bool {
     ups(events).any(|(_, kind, ..)| kind != THIS_MACHINE)
 }
 
-/// What it got when it first came up.
+/// Adds the properties that the host had when it first came up.
 fn with_figures(host: Host, events: &[Event]) -> Host {
     let found = ups(events).find(|(name, ..)| *name == host.name);
     let Some((_, kind, profile, figures)) = found else { return host };
@@ -66,8 +67,8 @@ fn host(name: &str, sums: Option<&HostSums>) -> Host {
     }
 }
 
-/// The machine that makes the load as a whole: the mean over its own rows that have a figure. Without a lab that is the one
-/// host there is.
+/// Returns the figures of the load-generating machine as a whole: the means over its rows that have
+/// the figure. Without a lab it is the only host.
 pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     let is_lab = is_lab(events);
     let mean_of = |figure: fn(&HostSums) -> RunningMean| {
@@ -82,7 +83,7 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     }
 }
 
-/// Returns the shares of the machine's CPU time, as the trial's last event about them has them.
+/// Returns the shares of the machine's CPU time from the trial's last event about them.
 fn shares(events: &[Event]) -> Machine {
     let last = events.iter().rev().find(|event| matches!(event.what, What::CpuShares { .. }));
     let Some(What::CpuShares {
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(machine(&events, &during(&samples, 10.0)).steal_pct, Some(2.0));
     }
 
-    /// The samples of a load that ends then.
+    /// The samples of a load that ends at `until_s`.
     fn during(samples: &[Sample], until_s: f64) -> Sampled {
         let mut sampled = Sampled::over(0.0, until_s);
         samples.iter().for_each(|sample| sampled.add(sample));

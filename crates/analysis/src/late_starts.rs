@@ -1,5 +1,5 @@
-//! Late starts that arrive in bunches: a generator that did not run for a while sends at once what was due meanwhile. A target that limits
-//! bursts rejects them, and these failures are the generator's.
+//! Late starts in bunches: a generator that did not run for a while then sends all due operations
+//! at once. A target that limits bursts rejects them, and these failures belong to the generator.
 
 use experiment::plan;
 use record::results::{Outcomes, Trial};
@@ -8,31 +8,32 @@ use record::rows::{GeneratorSecond, OutcomeSlot};
 use crate::evidence::Evidence;
 use crate::operations::failed_pct;
 
-/// Operations that became due while the generator did not run, from which on they arrive in a bunch.
+/// Operations that became due while the generator did not run, from which on they form a bunch.
 const BUNCH: f64 = 2.0;
 
-/// Failures come this long after the second in which a bunch was sent, seconds.
+/// Longest time between the second in which a bunch was sent and its failures, seconds.
 const AFTER_S: f64 = 0.1;
 
-/// Share of the load's slots without bunches that a share of failures is taken from.
+/// Share of the load's slots that must be without bunches for a share of failures.
 const ENOUGH: f64 = 0.5;
 
-/// Whether starts of a row's second were late, so many of them that they arrived in a bunch.
+/// Whether starts in a row's second were so late that they formed a bunch.
 pub(crate) fn is_bunched(row: &GeneratorSecond) -> bool {
     let due_per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s.max(f64::EPSILON);
     row.late_us_max.is_some_and(|late_us| late_us / 1e6 * due_per_s >= BUNCH)
 }
 
-/// How many starts were bunched, and what failed without them.
+/// Bunched starts, and the failures without them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct BunchedStarts {
-    /// Percentage of the load's time in which late starts arrived in bunches.
+    /// Percentage of the load's time in which late starts came in bunches.
     pct: f64,
-    /// Percentage of operations that failed in the rest of the time; `None` if that is less than half.
+    /// Percentage of operations that failed in the rest of the time; `None` if that is less than
+    /// half.
     failed_pct: Option<f64>,
 }
 
-/// Adds the bunches of a load whose operations start at given moments.
+/// Adds the bunches of an open load.
 pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence) {
     if planned.load.as_ref().is_some_and(plan::Load::is_open) {
         let found = of_rows(&evidence.generator, &evidence.slots);
@@ -44,7 +45,7 @@ pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence)
 fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<BunchedStarts> {
     let mut bunched: Vec<&GeneratorSecond> = generator.iter().filter(|row| is_bunched(row)).collect();
     bunched.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    // The earliest begin of each row and those after it.
+    // The earliest begin of each row and all later rows.
     let mut begins_s: Vec<f64> = bunched.iter().map(|row| row.at_s - row.interval_s).collect();
     for place in (1..begins_s.len()).rev() {
         begins_s[place - 1] = begins_s[place - 1].min(begins_s[place]);
@@ -81,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Ten seconds of 100 operations each, of which one in a hundred fails in those that have a bunch.
+    /// Ten seconds of 100 operations each. In seconds with a bunch, one in a hundred fails.
     fn slots(bunched: &[usize]) -> Vec<OutcomeSlot> {
         let slot = |index: usize| {
             let failed = u32::from(bunched.contains(&(index / 10)));

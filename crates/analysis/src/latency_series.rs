@@ -1,5 +1,5 @@
-//! Latency of `ok` operations as it is drawn: quantiles of each second, and how all of them are distributed. It is made while the
-//! log of latencies is read, so that nothing else decodes that.
+//! Latency of `ok` operations for charts: quantiles of each second, and the distribution of all.
+//! The series is built while the latency log is read, so that nothing else decodes the log.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,25 @@ const NS_PER_US: f64 = 1e3;
 /// Latency of the `ok` operations of a trial, all operations together, warm-up included.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LatencySeries {
-    /// Each interval of the log, in time order; those in which none ended are left out.
+    /// Intervals of the log in time order, without those in which no operation ended.
     pub seconds: Vec<LatencySecond>,
-    /// The same of each group of agents, in the order of the plan.
+    /// Intervals of each group of agents, in the order of the plan.
     pub groups: Vec<(String, Vec<LatencySecond>)>,
-    /// All of them, nanoseconds.
+    /// Latencies of the whole trial, nanoseconds.
     pub all_ns: HistogramCounts,
     /// Whether the last line of the log was cut off.
     pub torn: bool,
 }
 
-/// Latency of the `ok` operations that ended in an interval. A quantile that too few samples support is `None`.
+/// Latency of the `ok` operations that ended in an interval. A quantile that too few samples
+/// support is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LatencySecond {
     /// Start of the interval, seconds since load start.
     pub at_s: f64,
-    /// Its length, seconds.
+    /// Length of the interval, seconds.
     pub length_s: f64,
-    /// How many ended in it.
+    /// Number of operations that ended in the interval.
     pub count: u64,
     /// Median, microseconds.
     pub p50_us: Option<f64>,
@@ -42,11 +43,12 @@ pub struct LatencySecond {
     pub max_us: Option<f64>,
 }
 
-/// Seconds that may still grow: the log is in time order, but for what several operations have in the same second.
+/// Seconds that may still grow: the log is in time order, except that several operations have the
+/// same second.
 const OPEN: usize = 4;
 
-/// Merges the operations of each interval; quantiles are taken after merging, never averaged. Of a second that is over only they are
-/// kept.
+/// Builder that merges the operations of each interval. Quantiles are computed after merging, never
+/// averaged, and only they are kept of a finished second.
 #[derive(Debug, Default)]
 pub(crate) struct MergedSeconds {
     open: BTreeMap<i64, (f64, Vec<Bucket>)>,
@@ -54,7 +56,7 @@ pub(crate) struct MergedSeconds {
 }
 
 impl MergedSeconds {
-    /// Takes in the `ok` latencies of an operation's interval.
+    /// Adds the `ok` latencies of an operation's interval.
     pub fn add(&mut self, start_s: f64, length_s: f64, counts: &HistogramCounts) {
         if counts.is_empty() {
             return;
@@ -69,7 +71,7 @@ impl MergedSeconds {
         }
     }
 
-    /// Every second, in time order.
+    /// Returns every second, in time order.
     pub fn ended(mut self) -> Vec<LatencySecond> {
         let open = self.open.into_iter().map(|(start_ms, (length_s, buckets))| second(start_ms, length_s, buckets));
         self.over.extend(open);
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(seconds.len(), 2);
         let near = |value: Option<f64>, wanted: f64| (value.unwrap() - wanted).abs() < wanted * 0.002;
         assert!(near(seconds[0].p50_us, 100.0) && near(seconds[0].p99_us, 200.0) && near(seconds[0].max_us, 300.0));
-        // One sample has a maximum, and no quantiles.
+        // A single sample has a maximum, but no quantiles.
         assert_eq!((seconds[1].p50_us, seconds[1].p99_us), (None, None));
         assert!(near(seconds[1].max_us, 100.0));
     }
@@ -147,7 +149,7 @@ mod tests {
         assert!((merged.ended()[0].max_us.unwrap() - 5_000_000.0).abs() < 5_000.0);
     }
 
-    /// What lasts a quarter of a second in a day is still seen.
+    /// An event of a quarter of a second in a day still shows.
     #[test]
     fn of_a_second_that_is_over_only_quantiles_are_kept() {
         const DAY_S: u32 = 86_400;

@@ -1,4 +1,4 @@
-//! The groups of a load's agents: each by its operations, which belong to one group each, and by its agents' numbers.
+//! The groups of a load's agents. Each has its own operations, and its own range of agent numbers.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use record::rows::Attempts;
 use crate::evidence::Evidence;
 use crate::operations::{LoadLog, OperationTotals, agents_without_cycle, failed_pct, share_pct};
 
-/// The groups of a load with their operations; none of a load without groups.
+/// Returns the groups of a load with their operations; empty for a load without groups.
 pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
     let names = |group: &Load| group.steps.iter().map(|step| step.name.clone()).collect::<BTreeSet<_>>();
     load.groups.iter().filter_map(|group| Some((group.name.clone()?, names(group).into_iter().collect()))).collect()
 }
 
-/// Throughput of those that make the load of a swept path: of a group, where it is a group's. Of an offered rate it is operations that
-/// are offered.
+/// Returns the throughput for the load of a swept path: that of a group, if the path belongs to a
+/// group. For an offered rate, throughput is in operations, like the rate.
 pub(crate) fn throughput_over(trial: &Trial, over: &str) -> Option<f64> {
     match plan::group_of(over) {
         Some(name) => trial.groups.get(name)?.throughput_per_s,
@@ -25,7 +25,7 @@ pub(crate) fn throughput_over(trial: &Trial, over: &str) -> Option<f64> {
     }
 }
 
-/// Adds the figures of each group, and to each operation whose it is.
+/// Adds the figures of each group, and sets the group of each operation.
 pub(crate) fn add(trial: &mut Trial, load: &Load, evidence: &Evidence) {
     let mut before = 0;
     for (group, (name, operations)) in load.groups.iter().zip(by_operation(load)) {
@@ -55,7 +55,7 @@ pub(crate) fn add(trial: &mut Trial, load: &Load, evidence: &Evidence) {
     }
 }
 
-/// What the records say of these operations together.
+/// Returns the figures of these operations together.
 fn figures(log: &LoadLog, attempts: &[Attempts], operations: &[String]) -> GroupFigures {
     let all = OperationTotals::of_all(operations.iter().filter_map(|name| log.totals.get(name)));
     let measured = OperationTotals::of_all(operations.iter().filter_map(|name| log.measured().get(name)));
@@ -140,7 +140,8 @@ mod tests {
         assert_eq!((p50(writers), p50(readers).div_euclid(100.0)), (100.0, 90.0));
         assert_eq!(throughput_over(&trial, "load.group.readers.rate"), Some(25.0));
         assert_eq!(throughput_over(&trial, "load.agents"), None);
-        // What counts documents is held by them, but against an offered rate, which is one of operations.
+        // An operation that counts documents is measured by documents, except against an offered
+        // rate, which counts operations.
         trial.throughput =
             Throughput { operations_per_s: Some(20.0), median_units_per_s: Some(9_000.0), ..Throughput::default() };
         assert_eq!(throughput_over(&trial, "load.copies"), Some(9_000.0));

@@ -1,5 +1,7 @@
-//! What the clients of each member saw, where clients are spread over several: while one is down, the others go on, and the sum hides it.
-//! Outages are found in a member's own counts, in the same way as in the sum. Latency and memory are not recorded by member.
+//! Results for the clients of each member, if clients are spread over several members: while one
+//! member is down, the others continue, and the total hides the outage. Outages are found in a
+//! member's own counts, in the same way as in the total. Latency and memory are not recorded by
+//! member.
 
 use experiment::plan;
 use record::ReadError;
@@ -11,7 +13,8 @@ use crate::faults;
 use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
 
-/// Adds to a trial what each member's records say. They are read one after the other: of a large lab they are too many to be held together.
+/// Adds the results of each member to a trial. The records are read one after the other, because
+/// those of a large lab do not fit into memory together.
 pub(crate) fn add(
     trial: &mut Trial,
     planned: &plan::Trial,
@@ -49,10 +52,11 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    /// How many ended `ok` and failed in a millisecond of the load.
+    /// Operations that end `ok` and that fail in a millisecond of the load.
     type Ended = fn(u32) -> (u32, u32);
 
-    /// A trial of 30 s with a fault at 10 s and one at 20 s, and what ended at each of these members in each millisecond.
+    /// A trial of 30 s with faults at 10 s and 20 s, and these outcomes for each member in each
+    /// millisecond.
     fn analyzed(name: &str, members: &[(&str, Ended)]) -> Trial {
         let path = std::env::temp_dir().join(format!("plimsoll-members-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();

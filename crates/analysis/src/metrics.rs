@@ -1,13 +1,14 @@
-//! Metric paths: from a path such as `operations.save.latency_us.p99` to the numbers it names in a trial. It must not know one field by
-//! name: what there is comes from the format of the results itself, so that the two cannot drift apart.
+//! Metric paths: finds the numbers of a trial that a path such as `operations.save.latency_us.p99`
+//! names. This module must not know any field by name: the fields come from the format of the
+//! results, so that the two cannot diverge.
 
 use experiment::catalog::ANY_PERCENTILE;
 use experiment::plan::MetricPath;
 use record::results::{PERCENTILE, Trial};
 use serde_json::Value;
 
-/// The values that a path names in a trial; a list on the way gives one per element. Empty if the path names nothing, or
-/// nothing that was measured.
+/// Returns the values that a path names in a trial; a list on the path gives one value per element.
+/// Empty if the path names nothing, or nothing that was measured.
 #[must_use]
 pub fn metric(trial: &Trial, path: &MetricPath) -> Vec<f64> {
     let mut values = Vec::new();
@@ -27,7 +28,7 @@ fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
             let (picked, steps) = if picked.is_empty() { (elements.iter().collect(), steps) } else { (picked, rest) };
             picked.into_iter().for_each(|element| collect(element, steps, values));
         }
-        // A name may itself hold dots; the longest that fits is meant.
+        // A name may contain dots; the longest match counts.
         (Value::Object(fields), _) => {
             let fits = (1..=steps.len()).rev().find_map(|count| Some((fields.get(&steps[..count].join("."))?, count)));
             if let Some((field, count)) = fits {
@@ -38,8 +39,9 @@ fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
     }
 }
 
-/// Every path that names a number in a trial; `*` stands for a free part, such as the name of an operation, and `p*` for any percentile.
-/// Faults and hosts can be left out or picked by name, so these have two paths.
+/// Returns every path that names a number in a trial. `*` is a placeholder, for example for the
+/// name of an operation, and `p*` for any percentile. Faults and hosts can be left out or selected
+/// by name, so these have two paths.
 #[must_use]
 pub fn metric_paths() -> Vec<String> {
     let schema = schemars::schema_for!(Trial).to_value();
@@ -85,7 +87,7 @@ fn walk(schema: &Value, root: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Whether the elements of a list have names to be picked by.
+/// Whether the elements of a list can be selected by name.
 fn is_named(items: &Value, root: &Value) -> bool {
     let reference = items.get("$ref").and_then(Value::as_str).unwrap_or_default();
     let target = root.pointer(reference.trim_start_matches('#')).unwrap_or(items);
@@ -198,7 +200,7 @@ mod tests {
         assert!(!paths.iter().any(|path| path.contains("label") || path.contains("verdict")), "{paths:#?}");
     }
 
-    /// Puts a number wherever a path says there is one, and looks for it there.
+    /// Sets a number at every path, and looks it up there.
     #[test]
     fn every_path_finds_the_number_that_it_names() {
         for path in metric_paths() {

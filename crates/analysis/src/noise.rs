@@ -1,6 +1,7 @@
-//! Random numbers and series of known laws, for simulations whose truth is known.
+//! Random numbers and series of known distributions, for simulations with a known truth.
 
-/// An autoregressive series of order 1 with mean 0 and standard deviation 1: each value is `phi` of the one before, and noise.
+/// Returns an autoregressive series of order 1 with mean 0 and standard deviation 1: each value is
+/// `phi` times the previous one, plus noise.
 #[must_use]
 pub fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64) -> Vec<f64> {
     let mut last = normal(random);
@@ -12,14 +13,14 @@ pub fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64) -> Ve
     values.take(length).collect()
 }
 
-/// A standard normal number (G. E. P. Box, M. E. Muller 1958).
+/// Returns a standard normal number (G. E. P. Box, M. E. Muller 1958).
 #[must_use]
 pub fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * random.f64().max(1e-300).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// A Poisson number, in D. E. Knuth's way: large ones in parts, whose sum is one, too.
+/// Returns a Poisson number by D. E. Knuth's method. Large ones are the sum of Poisson parts.
 #[must_use]
 pub fn poisson(random: &mut fastrand::Rng, mean: f64) -> u32 {
     let part = mean.min(500.0);

@@ -1,5 +1,5 @@
-//! Whether what stands in a record can be: times that are finite and within reach of the trial, counts that can be summed up.
-//! What comes after it may then walk from one time to the next.
+//! Plausibility of records: times must be finite and within reach of the trial, and counts must be
+//! summable. Later code may then iterate from one time to the next.
 
 use std::path::Path;
 
@@ -14,28 +14,29 @@ use record::rows::{
 
 use crate::evidence::Evidence;
 
-/// A preparation may take so long before the load, and a read-back or a generator that was stopped so long after it, seconds.
+/// Longest time of a preparation before the load, and of a read-back or a stopped generator after
+/// it, seconds.
 const BESIDE_S: f64 = 7.0 * 86_400.0;
 
-/// No trial is planned to last so long, seconds.
+/// Longest planned trial, seconds.
 const MOST_PLANNED_S: f64 = 10.0 * 366.0 * 86_400.0;
 
 /// Longest slot of `outcomes.csv`, seconds.
 const LONGEST_SLOT_S: f64 = 3_600.0;
 
-/// No row counts so many.
+/// Largest count of a row.
 const MOST: u64 = 1_000_000_000_000;
 
-/// No thread has so many agents.
+/// Most agents of a thread.
 const MOST_AGENTS: u32 = 100_000_000;
 
-/// Times that a record of a trial may speak of, seconds since load start.
+/// Range of times that a record of a trial may contain, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RecordedSpan {
     until_s: f64,
 }
 
-/// What cannot be, in words; `Ok` if all can.
+/// Result of a check; the error says in words what is impossible.
 type Plausible = Result<(), String>;
 
 impl RecordedSpan {
@@ -74,7 +75,7 @@ pub(crate) fn interval(folder: &TrialFolder, reach: RecordedSpan, interval: &Cou
     reach.interval(interval).map_err(|reason| content(&folder.load_hlog(), named(reason)))
 }
 
-/// Checks all records but the log of latencies and the samples.
+/// Checks all records except the latency log and the samples.
 pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evidence) -> Result<(), ReadError> {
     for (path, slots) in [(folder.outcomes(), &evidence.slots), (folder.fine_outcomes(), &evidence.fine_slots)] {
         self::slots(&path, reach, slots)?;
@@ -89,7 +90,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
     rows(&folder.history(), &evidence.history, |HistoryEntry { at_s, .. }| reach.time("at_s", *at_s))
 }
 
-/// Checks what a plan says of time.
+/// Checks the times of a plan.
 pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
     for trial in &plan.trials {
         let of_load = |load: &plan::Load| {
@@ -192,7 +193,7 @@ fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {
     counts.into_iter().try_for_each(|(name, value)| count(name, value))
 }
 
-/// Checks when a row of `samples.csv` is of: of all rows, before what they say is read.
+/// Checks the time of a row of `samples.csv`. All rows are checked before their figures are read.
 pub(crate) fn moment(folder: &TrialFolder, reach: RecordedSpan, number: u64, row: &Moment) -> Result<(), ReadError> {
     reach.time("at_s", row.at_s).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
@@ -273,7 +274,7 @@ mod tests {
 
     const SLOTS: &str = "at_s,slot_s,ok,failed,timeout,wrong\n";
 
-    /// A trial's folder of its own for one test.
+    /// A trial folder for one test.
     struct Scratch(TrialFolder);
 
     impl Scratch {
@@ -283,7 +284,7 @@ mod tests {
             Self(TrialFolder::at(&path))
         }
 
-        /// What the analysis says of a trial of 20 s with this one record.
+        /// Returns the analysis's error for a trial of 20 s with this one record.
         fn said(&self, path: &Path, text: &str) -> Result<(), String> {
             std::fs::write(path, text).unwrap();
             let said = crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), &self.0).map(drop);
@@ -318,11 +319,11 @@ mod tests {
                 let reason = format!("{name}: row 2: `at_s` is ");
                 assert!(said.as_ref().err().is_none_or(|said| said.contains(&reason)), "{said:?}");
             }
-            // No operation ends before the load has begun.
+            // No operation ends before the load begins.
             let said = scratch.said(&folder.outcomes(), &format!("{SLOTS}1,0.001,5,0,0,0\n{time},0.001,5,0,0,0\n"));
             assert_eq!(said.is_ok(), can_be && !time.starts_with('-'), "{time}: {said:?}");
         }
-        // JSON has no infinity, and `1e999` is none of its numbers.
+        // JSON has no infinity, and `1e999` is not a valid number.
         for (time, can_be) in TIMES.into_iter().filter(|(time, _)| !time.contains(['i', 'N'])) {
             for event in [
                 r#""event":"fault_begun","fault":"oops","number":1,"kind":"call","on":"n1""#,

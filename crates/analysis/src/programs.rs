@@ -1,4 +1,5 @@
-//! What programs that the target names used on each host, from `programs.csv`, in one pass.
+//! CPU time and memory of the programs that the target names, on each host, from `programs.csv`, in
+//! one pass.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use record::rows::ProgramSample;
 
 use crate::sampled::RunningMean;
 
-/// Sums over the load: host, role and program.
+/// Sums over the load, by host, role and program.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ProgramSums {
-    /// End of the load, seconds since its start; of a trial without load there is none.
+    /// End of the load, seconds since its start; `None` for a trial without load.
     until_s: Option<f64>,
     programs: BTreeMap<(String, String, String), ProgramFigures>,
 }
@@ -26,14 +27,14 @@ struct ProgramFigures {
 }
 
 impl ProgramSums {
-    /// Of a load that ends then; `None`: of all rows.
+    /// Creates empty sums for a load that ends at this time; `None` includes all rows.
     pub fn until(until_s: Option<f64>) -> Self {
         Self { until_s, programs: BTreeMap::new() }
     }
 
-    /// Takes in the next row.
+    /// Adds the next row.
     pub fn add(&mut self, row: &ProgramSample) {
-        // The second lies, for the most part, in the load.
+        // Most of the second must lie in the load.
         if self.until_s.is_some_and(|until_s| !(0.5..=until_s + 0.5).contains(&row.at_s)) {
             return;
         }
@@ -48,7 +49,7 @@ impl ProgramSums {
             row.processes_replaced.map(|count| sums.replaced.unwrap_or(0).saturating_add(count)).or(sums.replaced);
     }
 
-    /// Each host with its programs.
+    /// Adds the programs to their hosts.
     pub fn with(&self, mut hosts: Vec<Host>) -> Vec<Host> {
         for ((host, process, program), sums) in &self.programs {
             let Some(host) = hosts.iter_mut().find(|known| known.name == *host) else { continue };

@@ -1,4 +1,5 @@
-//! A run: its plan and every trial that has records, put together into results; which run folders a user names.
+//! A run: combines its plan and every trial with records into results. Also finds the run folders
+//! that a user names.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict, 
 use crate::versions::EarlierVersions;
 use crate::{Error, claims, comparisons, cost, demand, faults, plausibility, scaling};
 
-/// Results of a run, and what of the records that they were made of is drawn.
+/// Results of a run, and the latency of its trials for charts.
 #[derive(Debug, Clone)]
 pub struct AnalyzedRun {
     /// `analysis.json`.
@@ -31,10 +32,11 @@ pub struct AnalyzedRun {
     pub latencies: Vec<LatencySeries>,
 }
 
-/// The results of a run, as far as its records go.
+/// Returns the results of a run, as far as its records go.
 ///
 /// # Errors
-/// If it has no plan, a later version wrote it, or a record is broken elsewhere than at its end.
+/// If the folder has no plan, if a later version wrote it, or if a record is damaged elsewhere than
+/// at its end.
 pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     analyze_for(folder, &[])
 }
@@ -102,16 +104,16 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
         claims,
         requirements,
         safe_load: safe_load::lowest(&safe_loads),
-        // Trials of a search differ in what it makes of them.
+        // Trials of a search have different loads and are not compared.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
         scaling: scaling::scaling(&drawn, &plan.swept),
         crossings: scaling::crossings(&drawn, &plan.swept),
         outages: faults::distributions(&trials),
-        // Nor has a search points whose repeats could be put together.
+        // A search has no points whose repeats could be combined.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&drawn) },
         demanded_hosts: demand::hosts(&plan, &trials, &safe_loads),
         safe_loads,
-        // Of a search each trial has a load of its own, and the last ones are beyond the edge.
+        // Each trial of a search has its own load, and the last ones are beyond the edge.
         consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },
         title: plan.title.clone(),
         asks: plan.asks.clone(),
@@ -123,8 +125,8 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
     Ok(AnalyzedRun { results, latencies })
 }
 
-/// Holds the plan's claims and requirements against the trials that they are about: beside a search, those at the
-/// safe load, because a search overloads the target on purpose.
+/// Checks the plan's claims and requirements against the trials that they are about. In a search
+/// these are the trials at the safe load, because a search overloads the target on purpose.
 fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Claim>, Vec<Requirement>) {
     let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(safe_loads, trials));
     let in_file_order = LazyCell::new(|| in_file_order(plan, trials));
@@ -142,7 +144,8 @@ fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Cl
     (claims, plan.requirements.iter().map(required).collect())
 }
 
-/// The trials in the order of their variants and points in the file, for a function that asks where something begins.
+/// Returns the trials in the order of their variants and points in the file, for functions that
+/// search for an onset.
 fn in_file_order(plan: &Plan, trials: &[Trial]) -> Vec<Trial> {
     let places: BTreeMap<&str, usize> = plan.trials.iter().map(|trial| (trial.id.as_str(), trial.place)).collect();
     let mut trials = trials.to_vec();
@@ -157,7 +160,7 @@ pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Why the results are not those of all trials that were to be played, if so.
+/// Returns the reason if the results do not cover all planned trials.
 fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Option<String> {
     let done = trials.iter().filter(|trial| trial.ended == Some(Ending::Done)).count();
     let because = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
@@ -177,7 +180,7 @@ fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Opti
     })
 }
 
-/// The run folder at `path`, or those that lie in it; `hint` says what to give instead.
+/// Returns the run folder at `path`, or the run folders in it. `hint` says what to give instead.
 pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
     let nothing = |what: String| Error::Incomparable { what, hint: hint.to_owned() };
     let folders = RunFolder::found_at(path).map_err(|error| nothing(format!("{}: {error}", path.display())))?;
@@ -187,7 +190,7 @@ pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
     Ok(folders)
 }
 
-/// When a trial's load began, by the calendar; `None` if it never did.
+/// Returns the calendar time at which a trial's load began, or `None` if it never did.
 pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>, ReadError> {
     let events = lines::read_events(&folder.trial(id).events())?.items;
     Ok(events.iter().find_map(|event| match event.what {
@@ -208,7 +211,7 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    /// A run folder of its own for one test.
+    /// A run folder for one test.
     struct Scratch(RunFolder);
 
     impl Scratch {

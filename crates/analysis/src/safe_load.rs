@@ -36,6 +36,9 @@ pub(crate) struct SearchTrial {
 
 /// Returns the result of the trial in this folder for its search, with the step for the reader.
 /// Returns `None` if the trial did not end, or if the plan has no search.
+///
+/// # Errors
+/// If a record cannot be read, or is damaged elsewhere than at its end.
 pub fn finished(
     plan: &Plan,
     planned: &plan::Trial,

@@ -1,5 +1,6 @@
-//! Throughput over swept loads: for each variant its curve with peak, knee and scalability law, and for each two where one overtakes
-//! the other. The methods are in `stats`; here trials become curves.
+//! Throughput over swept loads: each variant's curve with peak, knee and scalability law, and the
+//! load at which one of two variants overtakes the other. This module turns trials into curves; the
+//! methods are in `stats`.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +21,19 @@ pub(crate) struct VariantCurve {
     pub variant: String,
     /// Values of the other swept paths.
     pub point: BTreeMap<String, Value>,
-    /// Its curve.
     pub curve: LoadCurve,
 }
 
-/// A figure and its interval; an infinite one lies outside of the sweep.
+/// A figure and its interval. An infinite value lies outside of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Estimate {
-    /// The figure.
     pub value: f64,
-    /// Its 95 % interval, if there were repeats enough.
+    /// 95 % interval, if there were enough repeats.
     pub ci95: Option<[f64; 2]>,
 }
 
-/// The scaling of each variant over each swept path that is a load, in the order of the trials.
+/// Returns the scaling of each variant over each swept path that is a load, in the order of the
+/// trials.
 pub(crate) fn scaling(trials: &[&Trial], swept: &[String]) -> Vec<Scaling> {
     let of_path = |over: &String| -> Vec<Scaling> {
         curves(trials, over).into_iter().map(|curve| described(curve, over)).collect()
@@ -41,7 +41,8 @@ pub(crate) fn scaling(trials: &[&Trial], swept: &[String]) -> Vec<Scaling> {
     swept.iter().flat_map(of_path).collect()
 }
 
-/// Where variants overtake each other, over each swept path that is a load, in the order of the trials.
+/// Returns the loads at which variants overtake each other, over each swept path that is a load, in
+/// the order of the trials.
 pub(crate) fn crossings(trials: &[&Trial], swept: &[String]) -> Vec<Crossing> {
     let mut found = Vec::new();
     for over in swept {
@@ -54,18 +55,20 @@ pub(crate) fn crossings(trials: &[&Trial], swept: &[String]) -> Vec<Crossing> {
     found
 }
 
-/// Whether a law of how those that make the load hinder each other is fitted over this path.
+/// Whether a scalability law is fitted over this path: not over an offered rate, whose sources do
+/// not hinder each other.
 pub(crate) fn has_law(over: &str) -> bool {
     !is_offered(over)
 }
 
-/// The curves of throughput over a path, of a group over a path of that group, in the order of the trials. None over a path that is not a positive number in each trial that has it, or
-/// that has one value only.
+/// Returns the curves of throughput over a path, in the order of the trials. Over a path of an
+/// agent group, the throughput is that of the group. Returns none if the path is not a positive
+/// number in each trial that has it, or if it has only one value.
 pub(crate) fn curves(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     curves_of(trials, over, |trial| throughput_over(trial, over))
 }
 
-/// The same of another figure than `ok` operations per second.
+/// Returns the curves of another figure than throughput.
 pub(crate) fn curves_of(trials: &[&Trial], over: &str, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<VariantCurve> {
     let mut measured: Vec<(VariantCurve, Vec<(f64, f64)>)> = Vec::new();
     for trial in trials {
@@ -108,8 +111,8 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
     }
 }
 
-/// The mean of the loads that cannot be told from the best. Its interval is Student's, as wide as that of the best alone, because which
-/// loads count was chosen by their figures.
+/// Returns the mean of the loads that cannot be told from the best. Its interval is Student's, as
+/// wide as that of the best load alone, because the figures decided which loads count.
 pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     let best = knee::peak(&means)?;
@@ -122,8 +125,8 @@ pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     Some(Estimate { value, ci95: half.map(|half| [(value - half).max(0.0), value + half]) })
 }
 
-/// The peak of `a` over that of `b`, with the interval of their best points. Which points are the best is decided once: of curves drawn at
-/// random the highest would be too high by chance.
+/// Returns the peak of `a` over that of `b`, with the interval of their best points. The best
+/// points are chosen once: the highest of resampled curves would be too high by chance.
 pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let (means_a, means_b) = (a.means(), b.means());
     let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
@@ -136,13 +139,14 @@ pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     Some(Estimate { value, ci95: interval(&[a, b], ratio).map(|ends| ends.map(|end| end * moved)) })
 }
 
-/// The knee; infinite where throughput still rises at the highest load. `None` with too few loads, or without throughput.
+/// Returns the knee; infinite if throughput still rises at the highest load. Returns `None` with
+/// too few loads, or without throughput.
 pub(crate) fn knee(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     if means.len() < knee::LEAST_LOADS || knee::peak(&means).is_none() {
         return None;
     }
-    // Which loads are light and which level is decided once: curves drawn at random would decide by chance.
+    // The light and the level loads are chosen once: resampled curves would choose by chance.
     let Some(bend) = knee::KneeSplit::of(&means, curve.spread()) else {
         return Some(Estimate { value: f64::INFINITY, ci95: None });
     };
@@ -162,14 +166,15 @@ fn described_law(curve: &LoadCurve, TestedLaw { law, p }: &TestedLaw) -> Option<
     })
 }
 
-/// The load from which `a` is ahead of `b` for good: minus infinity if at every load, infinity if not at the highest. `None` with
-/// fewer than two loads that both have.
+/// Returns the load from which `a` stays ahead of `b`: minus infinity if at every load, infinity if
+/// not at the highest. Returns `None` with fewer than two loads that both have.
 pub(crate) fn overtakes(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let value = crossing(&a.means(), &b.means())?;
     Some(Estimate { value, ci95: interval(&[a, b], |drawn| crossing(&drawn[0], &drawn[1])) })
 }
 
-/// The same in the order in which it is an answer: `a` is ahead at the highest load.
+/// Returns the crossing in the order in which it answers the question: `a` is ahead at the highest
+/// load.
 fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Crossing> {
     let (mut a, mut b, mut found) = (one, other, overtakes(&one.curve, &other.curve)?);
     if found.value == f64::INFINITY {
@@ -215,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A variant over 1, 2, 4 … 64 agents, repeats a percent apart.
+    /// A variant over 1, 2, 4 … 64 agents, with repeats that differ by a percent.
     fn swept(variant: Option<&str>, repeats: u32, rate: impl Fn(f64) -> f64) -> Vec<Trial> {
         let mut trials = Vec::new();
         for repeat in 1..=repeats {
@@ -239,7 +244,7 @@ mod tests {
         trials
     }
 
-    // The answer of a run that was played in a random order began with whichever variant was played first.
+    // The answer of a run in random order began with the variant that happened to run first.
     #[test]
     fn curves_come_in_the_order_of_the_plan_and_not_in_that_of_the_trials() {
         let mut trials = pi_and_xeon(1);
@@ -258,7 +263,7 @@ mod tests {
         assert!((found.knee.unwrap() - 4.0).abs() < 0.1 && (found.peak_per_s.unwrap() - 400.0).abs() < 5.0);
         let ([low, high], [from, to]) = (found.knee_ci95.unwrap(), found.peak_ci95.unwrap());
         assert!(low < 4.0 && 4.0 < high && from < 400.0 && 400.0 < to, "{found:?}");
-        // A sharp corner is not the law's curve.
+        // A sharp corner does not follow the law.
         assert!(found.usl.is_none() && found.usl_missing.as_ref().unwrap().contains("lack of fit"), "{found:?}");
         let smooth = |n: f64| 100.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.001 * n * (n - 1.0));
         let found = self::scaling(&counting(&swept(None, 3, smooth)), &paths(&[AGENTS])).remove(0);
@@ -297,7 +302,7 @@ mod tests {
     fn equal_variants_are_not_told_apart() {
         let mut trials = swept(Some("one"), 3, |n| n);
         trials.extend(swept(Some("other"), 3, |n| n));
-        // Nothing is ahead by more than a thousandth.
+        // No variant is ahead by more than a thousandth.
         trials[0].throughput.operations_per_s = trials[0].throughput.operations_per_s.map(|rate| rate * 1.001);
         assert_eq!(crossings(&counting(&trials), &paths(&[AGENTS]))[0].lead, Lead::NotShown);
     }
@@ -358,7 +363,8 @@ mod tests {
 
     const RATE: &str = "lab.port.distribution.rate";
 
-    /// Six modes over agents and rates, which are texts: the n-th mode levels off at 4 n agents, and a slower link halves it.
+    /// Six modes over agents and rates, which are texts: the n-th mode levels off at 4 n agents,
+    /// and a slower link halves it.
     fn modes_by_agents_and_rate(repeats: u32) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (rate, factor) in [("1gbit", 1.0), ("5mbit", 0.5)] {
@@ -386,7 +392,7 @@ mod tests {
             (of.knee.unwrap() * 10.0).round() / 10.0
         };
         assert!((knee("m2", "1gbit") - 8.0).abs() < 0.3 && (knee("m2", "5mbit") - 4.0).abs() < 0.2);
-        // Fifteen couples of six modes, at each rate.
+        // Fifteen pairs of six modes, at each rate.
         let crossings = crossings(&counting(&trials), &paths(&[AGENTS, RATE]));
         assert_eq!(crossings.len(), 30);
         let couple = |point: &str| {

@@ -1,5 +1,5 @@
 //! A trial that is still running: its figures so far, and the findings that the rest of it cannot
-//! take back.
+//! change.
 
 use experiment::plan::{self, Plan};
 use record::folder::TrialFolder;
@@ -11,8 +11,8 @@ use crate::latency_series::LatencySeries;
 use crate::trial::judged;
 use crate::verdict::{self, RuleFinding, RunContext};
 
-/// Rules whose findings the rest of the trial cannot take back: they count events. The others weigh
-/// the whole trial.
+/// Rules whose findings the rest of the trial cannot change, because they count events. The other
+/// rules judge the whole trial.
 const FINAL: [&str; 12] = [
     "alarming_log",
     "clock_jump",
@@ -29,10 +29,10 @@ const FINAL: [&str; 12] = [
 ];
 
 /// Returns a trial's results as far as its records go, and its latency for charts. Until the trial
-/// ends, its verdict has only findings that the rest of it cannot take back.
+/// ends, its verdict has only findings that the rest of it cannot change.
 ///
 /// # Errors
-/// If a record cannot be read, or is broken elsewhere than at its end.
+/// If a record cannot be read, or is damaged elsewhere than at its end.
 pub fn trial_so_far(plan: &Plan, planned: &plan::Trial, folder: &TrialFolder) -> Result<(Trial, LatencySeries), Error> {
     let mut evidence = Evidence::read(planned, folder)?;
     let of_run = RunContext { plan: Some(plan), ..RunContext::default() };

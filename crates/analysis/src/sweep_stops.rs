@@ -1,4 +1,5 @@
-//! The stop rule of a sweep: whether a finished trial meets its condition, in words for the records.
+//! The stop rule of a sweep: whether a finished trial meets its condition, in words for the
+//! records.
 
 use experiment::plan::{self, Plan, StopRule};
 use record::folder::TrialFolder;
@@ -12,11 +13,12 @@ use crate::metrics::metric;
 use crate::trial::judged;
 use crate::verdict::RunContext;
 
-/// The figure of the trial in this folder that ends its sweep; `None` if it does not, or the plan has no rule. A void trial ends
-/// nothing, unless such are accepted.
+/// Returns the figure of the trial in this folder that ends its sweep. Returns `None` if the sweep
+/// continues, or if the plan has no stop rule. A void trial ends the sweep only if void trials are
+/// accepted.
 ///
 /// # Errors
-/// If a record cannot be read, or is broken elsewhere than at its end.
+/// If a record cannot be read, or is damaged elsewhere than at its end.
 pub fn stops_sweep(plan: &Plan, planned: &plan::Trial, folder: &TrialFolder) -> Result<Option<String>, Error> {
     let Some(rule) = &plan.stop else { return Ok(None) };
     let mut evidence = Evidence::read(planned, folder)?;

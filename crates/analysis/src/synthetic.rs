@@ -1,5 +1,5 @@
-//! Made-up plans, series and loads for tests: one trial with a closed loop, noise whose law is known, loads whose outages are
-//! known to the slot.
+//! Synthetic plans, series and loads for tests: a trial with a closed loop, noise with a known
+//! distribution, and loads whose outages are known to the slot.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use experiment::plan::{self, Fault, Find, Load, Plan, Requirement, Step, Target, TargetKind, Trial, Warmup, When};
@@ -29,7 +29,7 @@ pub(crate) fn trial(load: Load) -> Trial {
     }
 }
 
-/// So many agents for so long, in a closed loop without ramp.
+/// A closed loop of agents without ramp.
 pub(crate) fn load(agents: u32, time_s: f64) -> Load {
     Load {
         agents,
@@ -42,7 +42,7 @@ pub(crate) fn load(agents: u32, time_s: f64) -> Load {
     }
 }
 
-/// A fault that is planned for this second.
+/// A fault that is planned for this time.
 pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
     Fault {
         name: name.into(),
@@ -55,7 +55,7 @@ pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
     }
 }
 
-/// A plan of nothing.
+/// An empty plan.
 pub(crate) fn plan() -> Plan {
     Plan {
         format: plan::FORMAT,
@@ -72,7 +72,7 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-/// A search for a number of agents within these limits, of nothing yet.
+/// A search for a number of agents within these limits, without templates.
 pub(crate) fn find(limits: Vec<Requirement>) -> Find {
     Find {
         highest: "load.agents".into(),
@@ -89,7 +89,7 @@ pub(crate) fn find(limits: Vec<Requirement>) -> Find {
     }
 }
 
-/// Length of their slots.
+/// Length of the slots.
 pub(crate) const SLOT_S: f64 = 0.001;
 
 /// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
@@ -123,7 +123,8 @@ impl SyntheticLoad {
         Self { rows: (0..slots).map(row).collect(), latency: LatencySeconds::default() }
     }
 
-    /// Operations that took about so many microseconds, by the moment they ended; half of them are within a fifth of it.
+    /// Sets the latency of the operations by the moment of their end, in microseconds; half of them
+    /// are within a fifth of it.
     pub fn taking(mut self, seed: u64, latency_us: impl Fn(f64) -> f64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let slots_in_second = (1.0 / SLOT_S).round() as usize;
@@ -131,7 +132,7 @@ impl SyntheticLoad {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             for row in rows {
                 for _ in 0..row.ok {
-                    // Of four uniform numbers the sum is normal enough.
+                    // The sum of four uniform numbers is sufficiently normal.
                     let off = (0..4).map(|_| random.f64() - 0.5).sum::<f64>();
                     histogram.record((latency_us(row.at_s) * 1e3 * (0.5 * off).exp()) as u64).unwrap();
                 }
@@ -141,7 +142,7 @@ impl SyntheticLoad {
         self
     }
 
-    /// So many failures, spread evenly over these times.
+    /// Adds failures, spread evenly between these times.
     pub fn failing(mut self, count: u32, from_s: f64, until_s: f64) -> Self {
         for number in 0..count {
             let at_s = from_s + (until_s - from_s) * f64::from(number) / f64::from(count);
@@ -168,7 +169,8 @@ impl SyntheticLoad {
         outage(&self.timeline(), &self.latency, times)
     }
 
-    /// As it is read from records: slots in which nothing ended have no row.
+    /// Returns the timeline as it is read from records: slots in which no operation ended have no
+    /// row.
     pub fn timeline(&self) -> Timeline {
         let rows: Vec<_> =
             self.rows.iter().copied().filter(|row| row.ok + row.failed + row.timeout + row.wrong > 0).collect();
@@ -176,7 +178,7 @@ impl SyntheticLoad {
     }
 }
 
-/// Whether a value is there and off by no more than this.
+/// Whether a value exists and is off by no more than `by`.
 pub(crate) fn near(value: Option<f64>, known: f64, by: f64) -> bool {
     value.is_some_and(|value| (value - known).abs() <= by)
 }

@@ -1,5 +1,6 @@
-//! One trial: its records, put together into its results. Most numbers are worked out in rooms of their own and only meet here;
-//! what the target's processes said, and a trial on modelled hosts as it would be on the machines meant, are put together here.
+//! One trial: combines its records into its results. Other modules compute most figures; this
+//! module computes the log lines of the target's processes, and the figures of emulated hosts
+//! rescaled to the modelled machines.
 
 use experiment::plan::{self, Lab};
 use record::events::{Event, FailureExample, What};
@@ -18,22 +19,22 @@ use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{Error, cost, delays, exercise, faults, fleet, generator, hosts, late_starts, load_groups, members, units};
 
-/// How sure throughput is, is told from bins of this length, seconds.
+/// Bin length for the interval of throughput, seconds.
 const BIN_S: f64 = 0.1;
 
-/// The results of a trial, as far as its records go.
+/// Returns the results of a trial, as far as its records go.
 ///
 /// # Errors
-/// If a record cannot be read, or is broken elsewhere than at its end.
+/// If a record cannot be read, or is damaged elsewhere than at its end.
 pub fn trial(planned: &plan::Trial, folder: &TrialFolder) -> Result<Trial, Error> {
     let mut evidence = Evidence::read(planned, folder)?;
     judged(planned, folder, &mut evidence, verdict::RunContext::default()).map(|(trial, _)| trial)
 }
 
-/// The results of a trial, and the findings that its verdict was made of.
+/// Returns the results of a trial, and the findings behind its verdict.
 ///
 /// # Errors
-/// If the log of latencies cannot be read, or is broken elsewhere than at its end.
+/// If the latency log cannot be read, or is damaged elsewhere than at its end.
 pub(crate) fn judged(
     planned: &plan::Trial,
     folder: &TrialFolder,
@@ -60,7 +61,7 @@ pub(crate) fn judged(
         load_groups::add(&mut trial, load, evidence);
     }
     let is_open = planned.load.as_ref().is_some_and(plan::Load::is_open);
-    // Where nothing ended there is no measured part, and waiting for the feed may be why.
+    // If no operation ended there is no measured part, and waiting for the feed may be the reason.
     let fed_s = window.as_ref().map(|window| (window.from_s, window.until_s));
     let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
     trial.generator.all_busy_s = is_open.then(|| generator::all_busy_s(&evidence.generator));
@@ -186,7 +187,7 @@ fn throughput(
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
     let is_long = measured_s.is_some_and(|(from_s, until_s)| until_s - from_s >= SHORTEST_S - 1e-6);
     let of_bins = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
-    // An interval from below 0 says nothing.
+    // An interval from below 0 shows nothing.
     let ci95 = of_bins.filter(|[low, _]| *low > 0.0 || operations_per_s == Some(0.0));
     let without = || match of_bins {
         Some(_) => "the rate changes so much that its interval would include 0",
@@ -215,7 +216,7 @@ fn throughput(
     }
 }
 
-/// Numbers of separate moments that the quantiles come from.
+/// Returns the numbers of separate moments that determine the quantiles.
 fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> QuantileMoments {
     let within_s = [window.latency_from_s(), window.until_s];
     let of = |us: Option<f64>| evidence.load.latency.moments(us? * 1e3, within_s);
@@ -229,7 +230,7 @@ fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> 
     }
 }
 
-/// The interval of the mean, with what a warm-up that is left in it may have taken from it.
+/// Returns the interval of the mean, widened by the bias of a warm-up that may be left in it.
 fn with_bias(ci95: Option<[f64; 2]>, steady: Option<&Steady>) -> Option<[f64; 2]> {
     let bias_pct = steady
         .and_then(|steady| largest([steady.remaining_bias_pct, steady.tolerated_bias_pct].into_iter().flatten()))
@@ -237,7 +238,7 @@ fn with_bias(ci95: Option<[f64; 2]>, steady: Option<&Steady>) -> Option<[f64; 2]
     ci95.map(|[low, high]| [low, high + (low + high) / 2.0 * bias_pct / 100.0])
 }
 
-/// The figures of the whole load, from its start to the last new operation.
+/// Returns the figures of the whole load, from its start to the last new operation.
 fn with_warmup(
     evidence: &Evidence,
     timeline: Option<&Timeline>,
@@ -257,7 +258,7 @@ fn per_1000(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| 1_000.0 * part as f64 / of as f64)
 }
 
-/// The figures of a trial, rescaled by `lab.speed`; `None` where its hosts are real.
+/// Returns the figures of a trial, rescaled by `lab.speed`, or `None` if its hosts are real.
 pub(crate) fn emulated(lab: &Lab, trial: &Trial) -> Option<Emulated> {
     if lab.hosts.is_empty() || !lab.is_emulated() {
         return None;
@@ -306,7 +307,8 @@ fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
     }
 }
 
-/// The failures of which one was recorded for each kind. The bounds of a file are not trusted.
+/// Returns the recorded failures, of which there is one for each kind. The number is limited,
+/// because a file may have more.
 fn examples(events: &[Event]) -> Vec<FailureExample> {
     const MOST: usize = 32;
     let is = |event: &Event| match &event.what {
@@ -316,13 +318,14 @@ fn examples(events: &[Event]) -> Vec<FailureExample> {
     events.iter().filter_map(is).take(MOST).collect()
 }
 
-/// Each process and text once, in the order in which it was first said.
+/// Returns each log line of the target once per process and text, in the order in which they first
+/// appeared.
 pub(crate) fn said(events: &[Event]) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for event in events {
         let What::Log { host, process, line, text, alarming, left_out } = &event.what else { continue };
         let count = (*left_out).max(1);
-        // Early versions did not say which text it was.
+        // Early versions did not record the matching text.
         let is_same = |said: &Said| said.text == *text && (!text.is_empty() || said.line == *line);
         let known = all.iter_mut().find(|said| said.host == *host && said.role == *process && is_same(said));
         match known {

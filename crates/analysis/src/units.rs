@@ -1,4 +1,5 @@
-//! Units of work that `ok` operations did, and the parts of their answers, from `units.csv`: in all and by operation.
+//! Units of work that `ok` operations did, and the parts of their answers, from `units.csv`: in
+//! total and by operation.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,10 @@ use record::rows::UnitSecond;
 
 use crate::stats::quantiles::median;
 
-/// Status of what was refused because there was too much.
+/// Status of parts that were rejected because of overload.
 const REJECTED: &str = "429";
 
-/// A second may lie so far from where its rows say.
+/// Largest distance between a second and the time of its rows, seconds.
 const NEAR_S: f64 = 0.01;
 
 /// Units and parts of one operation, or of all.
@@ -22,7 +23,7 @@ struct WorkDone<'a> {
     has_parts: bool,
 }
 
-/// Adds to a trial what its operations did; nothing where none counts units.
+/// Adds the units and parts to a trial, if any operation counts them.
 pub(crate) fn add(trial: &mut Trial, load: Option<&Load>, rows: &[UnitSecond], measured_s: Option<(f64, f64)>) {
     let counting = load.into_iter().flat_map(Load::all_steps);
     let mut by_operation: BTreeMap<&str, WorkDone<'_>> = BTreeMap::new();
@@ -59,7 +60,7 @@ impl WorkDone<'_> {
         self.units.iter().map(|row| row.count).sum()
     }
 
-    /// A second that lies only partly in the window counts by its part.
+    /// Returns units per second. A second that lies partly in the window counts by its part.
     fn per_s(&self, (from_s, until_s): (f64, f64)) -> f64 {
         let inside = |row: &&UnitSecond| {
             let inside_s = row.at_s.min(until_s) - (row.at_s - row.interval_s).max(from_s);
@@ -68,7 +69,8 @@ impl WorkDone<'_> {
         self.units.iter().map(inside).sum::<f64>() / (until_s - from_s)
     }
 
-    /// Over the seconds of the clock that lie in the window whole; what has no row did nothing then.
+    /// Returns the median over the whole seconds of the clock within the window. A second without a
+    /// row counts as 0.
     fn median_per_s(&self, (from_s, until_s): (f64, f64)) -> Option<f64> {
         let (first, end) = ((from_s - NEAR_S).ceil(), (until_s + NEAR_S).floor());
         let mut seconds = vec![0.0; (end - first).max(0.0) as usize];

@@ -1,4 +1,4 @@
-//! Checks of claims and requirements over made-up trials.
+//! Checks of claims and requirements on synthetic trials.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use record::results::{Fault, Outage, Throughput, Trust, Verdict};
@@ -205,7 +205,8 @@ fn a_gate_that_an_interrupted_trial_violates_says_so() {
 #[test]
 fn a_ratio_compares_trials_of_one_point_and_repeat() {
     let ratio = format!("ratio({RATE}, pi, xeon)");
-    // 1.5 at 32 agents, once; at 1 agent the root of 0.25 × 0.4, and two pairs tell next to nothing.
+    // 1.5 at 32 agents, once; at 1 agent the root of 0.25 × 0.4, and two pairs show next to
+    // nothing.
     let (value, holds) = held(&ratio, below(2.0), &[], &trials());
     assert!((value.unwrap() - (1.5 + 0.1_f64.sqrt()) / 2.0).abs() < 1e-12 && holds == Holds::NotShown, "{value:?}");
     let at_32 = [("load.agents", json!(32))];
@@ -216,7 +217,8 @@ fn between(low: f64, high: f64) -> MetricRange {
     MetricRange { at_least: Some(low), at_most: Some(high), ..MetricRange::default() }
 }
 
-/// 24 slow cores and 2 fast ones over 1 to 64 agents: knees at 24 and 2, peaks of 240 and 120, and they meet at 12.
+/// 24 slow cores and 2 fast ones over 1 to 64 agents: knees at 24 and 2, peaks of 240 and 120, and
+/// the curves meet at 12.
 fn curves(repeats: u32, off: f64) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repeat in 1..=repeats {
@@ -343,7 +345,8 @@ mod ratio {
         MetricRange { at_least: Some(bound), ..MetricRange::default() }
     }
 
-    /// Ratios of 2, 2.2 and 1.8181…: logarithms ln 2 and ln 2 ± ln 1.1, so the mean is ln 2 and the standard error ln 1.1 / √3.
+    /// Ratios of 2, 2.2 and 1.8181…: logarithms ln 2 and ln 2 ± ln 1.1, so the mean is ln 2 and the
+    /// standard error ln 1.1 / √3.
     fn three() -> Vec<Trial> {
         let pairs = [(200.0, 100.0), (242.0, 110.0), (180.0, 99.0)];
         let both = |((a, b), repeat)| [trial("a", 8, repeat, Some(a)), trial("b", 8, repeat, Some(b))];
@@ -442,7 +445,7 @@ mod onset {
     const OVER: &str = "lab.port.distribution.rate";
     const WRONG: &str = "outcomes.wrong";
 
-    /// Three repeats at each rate, with so many wrong answers in each.
+    /// Three repeats at each rate, with these wrong answers in each.
     fn trials(wrong: &[(&str, [u64; 3])]) -> Vec<Trial> {
         let mut trials = Vec::new();
         for repeat in 0..3 {
@@ -581,7 +584,7 @@ mod refusals {
         }];
         let asked = asked_in_vain(&plan, &trial(10, None));
         assert_eq!(asked, ["`latency_us.p99` needs at least 299 operations (got 10)"]);
-        // Beside a search they ask of the safe load, and of each trial only the limits do.
+        // In a search, requirements apply to the safe load, and only limits apply to each trial.
         let limits = vec![gate("operations.save.latency_us.p97.5", &[])];
         plan.find = Some(synthetic::find(limits));
         let asked = asked_in_vain(&plan, &trial(10, None));

@@ -1,5 +1,5 @@
-//! Checks of comparisons: what is compared with what, what is said of it, and by simulation how often nothing is called
-//! something over a whole run.
+//! Checks of comparisons: the pairs that are compared, the conclusions, and by simulation the rate
+//! of false alarms over a whole run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{ComparisonSide, PlayedTrial, *};
 
-/// A trial of a variant with this throughput; its latency is what a closed loop of 64 agents makes of it.
+/// A trial of a variant with this throughput, and the latency that follows for a closed loop of 64
+/// agents.
 pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
     let latency = Quantiles { p50: Some(64e6 / per_s), p99: Some(192e6 / per_s), ..Quantiles::default() };
     Trial {
@@ -29,7 +30,7 @@ pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
 
 #[test]
 fn all_looks_together_have_no_more_chance_than_one_however_they_are_planned() {
-    // Each plan is gone on with by the next one, as with another `--turns` or `--at-most`.
+    // Each plan is continued by the next one, as with another `--turns` or `--at-most`.
     for plans in
         [&[&[5, 10, 20, 40][..]][..], &[&[5, 10, 20, 30], &[5, 10, 20, 40, 60]], &[&[3, 6], &[7, 12], &[9, 11, 100]]]
     {
@@ -48,7 +49,8 @@ fn all_looks_together_have_no_more_chance_than_one_however_they_are_planned() {
     assert!((level_of_look(40, 30, 0.0) - LEVEL).abs() < 1e-12, "more turns are there than were asked for");
 }
 
-/// The same runs at two looks and at a single one: intervals widen, p grows, and what was shown by a hair is not.
+/// The same runs at two looks and at a single one: intervals widen, p grows, and a barely
+/// significant difference is no longer significant.
 #[test]
 fn a_look_with_a_smaller_share_is_stricter() {
     let trials: Vec<Trial> = (1..=5)
@@ -122,7 +124,7 @@ const FIVE: [(f64, f64); 5] =
 fn a_faster_variant_is_said_to_be_faster() {
     let found = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
     let metrics: Vec<&str> = found.iter().map(|comparison| comparison.metric.as_str()).collect();
-    // Cycles are a quarter of the operations throughout, and no operation was audited or broken.
+    // Cycles are always a quarter of the operations, and no operation was audited or failed.
     assert_eq!(metrics, ["throughput.operations_per_s", "latency_us.p50", "latency_us.p99", "failed_pct"]);
     let rate = of(&found, "throughput.operations_per_s");
     let [low, high] = rate.ci95.unwrap();
@@ -131,18 +133,18 @@ fn a_faster_variant_is_said_to_be_faster() {
     assert_eq!((rate.over.as_str(), rate.pairs, rate.trials, rate.without), ("variant", 5, [5, 5], [0, 0]));
     assert_eq!((rate.significant, rate.better.as_deref()), (true, Some("b")));
     assert!(rate.detectable_pct.unwrap() < 4.0, "{rate:#?}");
-    // Of latencies less is better.
+    // Lower latency is better.
     let latency = of(&found, "latency_us.p99");
     assert!((latency.ratio.unwrap() * rate.ratio.unwrap() - 1.0).abs() < 1e-9);
     assert_eq!(latency.better.as_deref(), Some("b"));
-    // Nothing failed on either side: that is no test, so three count.
+    // No failure on either side: that is no test, so three count.
     let failed = of(&found, "failed_pct");
     assert_eq!((failed.p, failed.p_adjusted, failed.significant, failed.ratio), (Some(1.0), Some(1.0), false, None));
     assert_eq!((failed.difference, failed.detectable_pct, failed.difference_ci95), (Some(0.0), None, None));
     assert!((rate.p_adjusted.unwrap() / rate.p.unwrap() - 3.0).abs() < 1e-9);
 }
 
-/// The two ends of an interval, and the ratio, turn over when a and b do.
+/// Swapping a and b inverts the ratio and both ends of the interval.
 #[test]
 fn the_order_of_the_two_does_not_matter() {
     let one = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
@@ -221,7 +223,8 @@ fn what_one_of_them_lacks_is_counted() {
     assert!(p50.a_value.is_some() && p50.b_value.is_none() && p50.p.is_none());
 }
 
-/// Steal of some percent costs twice its share: where it is measured, neither side is slower for it, and no trial is left out for it.
+/// A few percent of steal cost twice their share. With steal as a covariate, neither side is slower
+/// because of it, and no trial is left out because of it.
 #[test]
 fn what_others_took_is_allowed_for_and_voids_no_comparison() {
     let mut random = Rng::with_seed(8);
@@ -251,7 +254,7 @@ fn what_others_took_is_allowed_for_and_voids_no_comparison() {
     assert_eq!(of(&found, "throughput.operations_per_s").pairs, 5, "it is void for something else, too");
 }
 
-/// The same of runs that were played in turn: eight pairs beside a neighbour who comes and goes.
+/// The same check for alternating runs: eight pairs beside a neighbour that comes and goes.
 #[test]
 fn what_others_took_is_allowed_for_between_runs_in_turn() {
     let mut random = Rng::with_seed(4);
@@ -276,7 +279,7 @@ fn what_others_took_is_allowed_for_between_runs_in_turn() {
     assert_eq!((found[0].pairs, found[0].adjusted_for.as_slice()), (8, &["steal".to_owned()][..]), "{found:#?}");
     assert!(found[0].significant && (found[0].ratio.unwrap() - 0.9).abs() < 0.02, "{found:#?}");
     assert!(!between(&[of_a, side_of("same", &same, &begun(10.0, 8))], RATE)[0].significant);
-    // Of five pairs too little would be left to judge by: what is void is left out.
+    // Five pairs leave too few degrees of freedom, so void trials are left out.
     let (a, b) = (side(1.0, 5), side(0.9, 5));
     let found = between(&[side_of("a", &a, &begun(0.0, 5)), side_of("b", &b, &begun(10.0, 5))], RATE);
     assert!(found.iter().all(|found| found.adjusted_for.is_empty()), "{found:#?}");
@@ -295,7 +298,8 @@ fn at(trial: Trial, point: &[(&str, Value)]) -> Trial {
 #[test]
 fn variants_are_compared_at_each_point() {
     let mut trials = Vec::new();
-    // `c` is `a` to the last digit, so that `b` spreads more than the rest and is judged by its pairs alone.
+    // `c` equals `a` to the last digit, so `b` spreads more than the rest and is judged by its
+    // pairs alone.
     for (agents, gain) in [(1, 0.9), (8, 1.01), (64, 1.3)] {
         for repeat in 1..=4 {
             let rate = 1_000.0 + f64::from(repeat * agents % 7);
@@ -379,7 +383,8 @@ fn normal(random: &mut Rng) -> f64 {
     (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// Of 60 runs of two variants that are the same, at two points, on a machine that drifts: how many have anything flagged.
+/// Counts the runs with any flag, among 60 runs of two equal variants, at two points, on a machine
+/// that drifts.
 #[test]
 fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
     let mut random = Rng::with_seed(5);
@@ -404,11 +409,11 @@ fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
         assert!(found.len() >= 6);
         flagged += u32::from(found.iter().any(|comparison| comparison.significant));
     }
-    // 5 % of 60 are 3; more than 7 are one in forty.
+    // 5 % of 60 are 3; more than 7 occur once in forty.
     assert!(flagged <= 7, "{flagged} of 60");
 }
 
-/// A side whose runs began at these times, each of so many trials.
+/// A side whose runs began at these times, with `repeats` trials each.
 fn side<'a>(name: &str, trials: &'a [Trial], begun: &[f64], repeats: usize) -> ComparisonSide<'a> {
     let played = begun.iter().enumerate().flat_map(|(run, begun)| {
         (0..repeats).map(move |repeat| PlayedTrial {
@@ -437,12 +442,13 @@ fn runs_in_turn_are_pairs() {
     // A B B A A B B A.
     let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
     assert_eq!(between(&sides, &[])[0].pairs, 4);
-    // The last has no partner.
+    // The last run has no partner.
     let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0], 1)];
     assert_eq!(between(&sides, &[])[0].pairs, 3);
 }
 
-/// Found with `compare --play` beside a process that comes and goes: one void run brought all pairs behind it out of step.
+/// Found with `compare --play` beside a process that comes and goes: one void run shifted all later
+/// pairs.
 #[test]
 fn a_void_run_takes_its_own_pair_away_and_no_other() {
     let (mut a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05 + rate.sqrt() / 100.0)));
@@ -451,7 +457,7 @@ fn a_void_run_takes_its_own_pair_away_and_no_other() {
     let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
     let found = between(&sides, &[]);
     assert_eq!((found[0].pairs, found[0].trials, found[0].significant), (3, [3, 3], true), "{found:#?}");
-    // Of two pairs one is left, which is no test.
+    // Two pairs leave one, which is no test.
     a[0].verdict.is = Trust::Void;
     a[2].verdict.is = Trust::Void;
     let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
@@ -464,10 +470,10 @@ fn runs_one_after_the_other_are_none() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
     let sides = [side("a", &a, &[0.0, 10.0, 20.0, 30.0], 1), side("b", &b, &[40.0, 50.0, 60.0, 70.0], 1)];
     let found = between(&sides, &[]);
-    // The spread among the trials hides what the pairs would have shown.
+    // The spread of the trials hides the difference that the pairs would have shown.
     assert_eq!((found[0].pairs, found[0].significant, found[0].trials), (0, false, [4, 4]));
     assert!(found[0].p.is_some() && found[0].detectable_pct.is_some());
-    // Nor where nobody knows when they began.
+    // Runs whose begin is unknown are not paired either.
     let mut sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &[10.0, 30.0, 50.0, 70.0], 1)];
     sides[1].trials[0].started_unix_s = None;
     assert_eq!(between(&sides, &[])[0].pairs, 0);
@@ -481,7 +487,7 @@ fn of_one_run_each_nothing_is_tested() {
     assert!((found[0].ratio.unwrap() - 2.0).abs() < 1e-9);
 }
 
-/// Of runs that have repeats of their own, the run is the observation: its repeats share a moment of the machine.
+/// A run with repeats is one observation: its repeats share a state of the machine.
 #[test]
 fn repeats_of_a_run_in_turn_count_once() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
@@ -576,7 +582,7 @@ fn cycles_are_compared_where_they_tell_more() {
     assert!(!has(&[]));
 }
 
-/// Two races index documents, and twice as many queries as documents are asked beside them: what is told is documents.
+/// Two races index documents, with twice as many queries as documents: documents are reported.
 #[test]
 fn where_operations_count_units_their_throughput_and_service_time_are_compared() {
     let trial = |variant: &str, repeat, docs: f64| {
@@ -638,7 +644,7 @@ fn a_gate_fails_by_what_is_shown_and_large_and_passes_by_what_is_excluded() {
         (lost, 0.0, 0.0, false, None, Gated::Passes),
         (lost, 0.0, 2.0, false, None, Gated::CannotTell),
         (lost, 0.0, 2.0, false, Some([-1.0, 5.0]), Gated::CannotTell),
-        // Of a share that is nearly 0, points are meant.
+        // For a share near 0, the limit is in points.
         (failed, 0.0, 0.001, false, Some([-0.002, 0.004]), Gated::Passes),
         (failed, 0.0, 3.0, false, Some([-1.0, 7.0]), Gated::CannotTell),
         (steal, 0.01, 0.02, true, Some([0.015, 0.025]), Gated::Fails),
@@ -648,7 +654,7 @@ fn a_gate_fails_by_what_is_shown_and_large_and_passes_by_what_is_excluded() {
     }
 }
 
-/// Two sides of repeats that differ as single trials do on a shared machine.
+/// Two sides of repeats that differ like single trials on a shared machine.
 fn noisy(random: &mut Rng, repeats: usize, ratio: f64, spread: f64) -> [Vec<Trial>; 2] {
     let mut side = |ratio: f64| -> Vec<Trial> {
         let rates: Vec<f64> = (0..repeats).map(|_| 1_000.0 * ratio * (spread * normal(random)).exp()).collect();
@@ -678,7 +684,7 @@ fn a_gate_hardly_ever_passes_3_repeats_that_differ_by_46_pct_whatever_their_nois
     }
 }
 
-/// So many repeats as are said to be needed decide in most cases.
+/// The number of repeats that is given as needed decides in most cases.
 #[test]
 fn as_many_repeats_as_are_asked_for_would_do() {
     let mut random = Rng::with_seed(11);
@@ -694,14 +700,14 @@ fn as_many_repeats_as_are_asked_for_would_do() {
         decided += u32::from(found[0].gate != Some(Gated::CannotTell));
     }
     assert!(decided >= 8, "{decided} of 12");
-    // Where nothing spreads the number of repeats speaks: 2 of the ways to deal them out.
+    // Without spread the number of repeats decides: 2 of the ways to divide them.
     let lost = |lost| Trial {
         consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
         ..trial("", 1, 1_000.0)
     };
     let found = held(&[vec![lost(0); 3], vec![lost(2_000); 3]], &["consistency.lost_writes"]);
     assert_eq!((found[0].gate, found[0].repeats_needed), (Some(Gated::CannotTell), Some(4)));
-    // A single trial says nothing of its noise.
+    // A single trial does not show its noise.
     let found = held(&[trials(&[1_000.0]), trials(&[999.0])], RATE);
     assert_eq!((found[0].gate, found[0].repeats_needed), (Some(Gated::CannotTell), None));
 }
@@ -728,7 +734,8 @@ fn a_sure_gate_fails_only_where_the_whole_interval_is_beyond_it() {
     }
 }
 
-/// Eight pairs at which `b` is by so much slower, and a percent slower for each point of steal, of which it has so much more than `a`.
+/// Eight pairs in which `b` is slower by `slower_pct`, plus a percent for each point of steal, of
+/// which it has `more_steal` more than `a`.
 fn beside_steal(slower_pct: f64, more_steal: [f64; 8]) -> Vec<Trial> {
     let one = |variant: &str, repeat: u32, steal: f64, slower_pct: f64| {
         let wobble = 0.1 * (f64::from(repeat * 3 % 8) - 3.5) * if variant == "a" { 1.0 } else { -0.7 };
@@ -748,7 +755,8 @@ fn gated_by(trials: &[Trial], gate_pct: f64) -> GatedComparison {
     within_runs(&plan(&["a", "b"], &[]), &played, &options(RATE, Some(gate_pct))).remove(0)
 }
 
-/// It was 2.7 % slower (1.9–3.4 %), and the gate of 5 % failed by 6 % of the means as measured.
+/// The adjusted ratio was 2.7 % slower (1.9–3.4 %), but the gate of 5 % failed because of 6 % in
+/// the unadjusted means.
 #[test]
 fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
     let judged = gated_by(&beside_steal(3.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -2.0]), 5.0);
@@ -760,7 +768,8 @@ fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
     assert!((one.raw_ratio.unwrap() - means).abs() < 1e-9 && one.raw_ci95_adjusted.unwrap()[1] > 1.0, "{one:#?}");
 }
 
-/// It was 5 % slower through a back end that took 5 points more of the CPU, and no difference was ever seen.
+/// A back end that took 5 points more of the CPU made `b` 5 % slower, and no difference was ever
+/// found.
 #[test]
 fn what_b_itself_may_cause_is_not_adjusted_for() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
@@ -777,7 +786,7 @@ fn what_b_itself_may_cause_is_not_adjusted_for() {
     );
 }
 
-/// The same of runs that were played in turn.
+/// The same check for alternating runs.
 #[test]
 fn what_b_itself_may_cause_is_not_adjusted_for_between_runs_either() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
@@ -792,7 +801,7 @@ fn what_b_itself_may_cause_is_not_adjusted_for_between_runs_either() {
     assert!((found[0].ratio.unwrap() - 0.95).abs() < 0.005, "{found:#?}");
 }
 
-/// More steal beside `b`, by so much that chance may have made it.
+/// More steal beside `b`, by an amount that chance may explain.
 #[test]
 fn a_gate_fails_by_the_ratio_without_adjusting_too() {
     let judged = gated_by(&beside_steal(0.0, [8.0, 1.0, 6.0, -1.0, 7.0, 2.0, -2.0, 6.0]), 2.0);
@@ -803,7 +812,7 @@ fn a_gate_fails_by_the_ratio_without_adjusting_too() {
     assert!(said.starts_with("without adjusting for steal: 3.3 % slower ("), "{said}");
 }
 
-/// A back end that was not found by its connections is among the others.
+/// A back end that was not found by its connections counts among the other processes.
 #[test]
 fn other_processes_are_not_adjusted_for_where_the_target_was_found_by_its_connections() {
     let mut trials = beside_steal(0.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -9.0]);
@@ -813,7 +822,7 @@ fn other_processes_are_not_adjusted_for_where_the_target_was_found_by_its_connec
     assert_eq!(gated_by(&trials, 5.0).comparison.adjusted_for, [""; 0]);
 }
 
-/// Six pairs of which each has the next bucket of the histogram.
+/// Six pairs, each of which has the next bucket of the histogram.
 #[test]
 fn a_difference_of_one_bucket_is_not_shown() {
     for (by, is_shown) in [(1.000_9, false), (1.002, true)] {
@@ -832,7 +841,8 @@ fn a_difference_of_one_bucket_is_not_shown() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, rng_seed: RngSeed::Fixed(15), ..ProptestConfig::default() })]
 
-    /// Whatever was measured, beside whatever steal, with trials that are missing: the decision follows from an estimate and its interval.
+    /// A property test for any values, any steal, and missing trials: the decision follows from an
+    /// estimate and its interval.
     #[test]
     fn a_gate_follows_from_an_estimate_and_its_interval(
         seed in 0_u64..1 << 40, groups in 2_usize..4, repeats in 2_u32..10, noise in 0.0..0.05_f64, per_point in 0.0..0.02_f64,

@@ -1,4 +1,4 @@
-//! Costs worked out by hand.
+//! Costs computed by hand.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use experiment::{plan, profile};
@@ -42,7 +42,7 @@ fn pi2c() -> Lab {
     lab(&[("proxy", Some("pi")), ("n1", Some("pi")), ("n2", Some("pi"))], vec![pi()])
 }
 
-/// A host that used so much in the seconds from 1 to 8 of which the first two are the warm-up.
+/// A host with this CPU use in the seconds from 1 to 8, of which the first two are the warm-up.
 fn seconds(host: &str, warming_pct: f64, then_pct: f64) -> Vec<Sample> {
     let sample = |second: u32| Sample {
         at_s: f64::from(second),
@@ -57,7 +57,7 @@ fn seconds(host: &str, warming_pct: f64, then_pct: f64) -> Vec<Sample> {
 fn of_pi2c() -> Vec<Sample> {
     let process = Sample { process: "server".into(), ..seconds("n1", 10.0, 10.0)[4].clone() };
     let mut samples = [seconds("proxy", 5.0, 25.0), seconds("n1", 20.0, 100.0), seconds("n2", 20.0, 60.0)].concat();
-    // Of the host they are a part, and the machine that makes the load is not in the lab.
+    // The process is part of the host, and the load-generating machine is not in the lab.
     samples.push(process);
     samples.extend(seconds("local", 100.0, 100.0));
     samples
@@ -255,7 +255,7 @@ mod points {
 
     use super::super::*;
 
-    /// 12 W and EUR 0.1 an hour or so: what a cycle costs goes with one over the rate.
+    /// 12 W and about EUR 0.1 per hour: the cost of a cycle is proportional to one over the rate.
     fn trial(variant: &str, point: &[(&str, u32)], cycles_per_s: f64) -> Trial {
         Trial {
             variant: Some(variant.to_owned()).filter(|name| !name.is_empty()),
@@ -286,7 +286,7 @@ mod points {
         // relative spread of 0.2706994 with 3 degrees of freedom, t = 3.182446. Half widths: × 3 / √3 = 1.492135 and × 1.1 / √2 = 0.670078.
         let rates = [(1, 6.0), (1, 4.0), (1, 3.0), (2, 12.0), (2, 10.0)];
         let mut trials = rates.map(|(agents, rate)| trial("", &[(AGENTS, agents)], rate)).to_vec();
-        // Another variant's repeats differ more, which says nothing of this one.
+        // The repeats of another variant differ more, which says nothing about this one.
         trials.extend([1.0, 9.0, 30.0].map(|rate| trial("other", &[(AGENTS, 1)], rate)));
         let costs = points(&counting(&trials));
         let [one, two, _] = costs.as_slice() else { panic!("{costs:?}") };
@@ -299,7 +299,7 @@ mod points {
         let [low, high] = two.joules_per_cycle_ci95.unwrap();
         near(low, 1.1 - 0.670_078);
         near(high, 1.1 + 0.670_078);
-        // The price is 2.5 times that.
+        // The price is 2.5 times the energy.
         near(two.price_per_million_cycles_ci95.unwrap()[0], 2.5 * (1.1 - 0.670_078));
         assert_eq!((one.trials, two.trials, one.watts, one.currency.as_deref()), (3, 2, Some(12.0), Some("EUR")));
         near(two.with_warmup.joules_per_cycle.unwrap(), 13.0 / 12.0 * 1.1);
@@ -321,7 +321,7 @@ mod points {
                 trials.push(trial(variant, &[(AGENTS, agents), ("lab.hosts", hosts)], rate));
             }
         }
-        // A point whose energy is least, though not its price.
+        // A point with the least energy, though not the lowest price.
         trials[2].cost.joules_per_cycle = Some(0.1);
         let costs = points(&counting(&trials));
         let marked = |of: fn(&PointCost) -> bool| -> Vec<usize> { (0..9).filter(|&index| of(&costs[index])).collect() };

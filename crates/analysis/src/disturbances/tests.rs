@@ -1,4 +1,5 @@
-//! Checks of disturbances against made-up loads whose outages and slow times are known to the slot.
+//! Checks of disturbances against synthetic loads whose outages and slow times are known to the
+//! slot.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use hdrhistogram::Histogram;
@@ -11,7 +12,7 @@ fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
     found_at(made, from_s, false)
 }
 
-/// The same of a load whose rate was to change, or not.
+/// Returns the disturbances of a load whose rate the plan changes, or not.
 fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
     let timeline = made.timeline();
     let until_s = made.rows.len() as f64 * timeline.slot_s();
@@ -56,7 +57,8 @@ fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
     }
 }
 
-/// 60 operations a second, of which the last ends 20 ms before a fault: nothing is disturbed before it. Where they end 2 s before, something is.
+/// 60 operations per second, of which the last ends 20 ms before a fault: nothing is disturbed
+/// before the fault. If the last ends 2 s before the fault, there is a disturbance.
 #[test]
 fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
     let made =
@@ -73,7 +75,8 @@ fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
     assert!(found.len() == 1 && (found[0].at_s - 18.0).abs() < 0.02, "{found:?}");
 }
 
-/// As two generators would record it whose silences of 240 ms came one after the other, by clocks that are 3 ms off.
+/// Silences of 240 ms that two generators see one after the other, as recorded by clocks that are 3
+/// ms off.
 #[test]
 fn a_silence_that_clocks_may_have_made_is_none() {
     let quiet = |until_s: f64| {
@@ -98,12 +101,13 @@ fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
     assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
 }
 
-/// 64 queries that share two cores began together and end together, some 2.7 s later: nothing is broken in between.
+/// 64 queries that share two cores begin together and end together, about 2.7 s later: nothing is
+/// broken in between.
 #[test]
 fn a_silence_shorter_than_a_call_is_none_without_a_failure() {
     let in_lumps = |at_s: f64| if (at_s / 2.7).fract() < 0.55 { 43.0 } else { 0.0 };
     let silences = |latency_us: f64| {
-        // Two lumps, so that the silence is no habit of the load.
+        // Two lumps, so that the silence is not usual for the load.
         let made = SyntheticLoad::even(8.0, |at_s| if at_s < 5.4 { in_lumps(at_s) } else { 43.0 });
         found(&made.taking(1, |_| latency_us), 0.0).len()
     };
@@ -150,8 +154,8 @@ fn what_the_load_shows_again_and_again_is_no_disturbance() {
 
 #[test]
 fn stalls_of_a_machine_and_chance_raise_no_alarm() {
-    // 40 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
-    // one.
+    // 40 loads of 40 s, from 3 to 3,000 operations per second. Half of them have a stall of 60 to
+    // 80 ms about every 3 s, the others a single one.
     let mut alarms = 0;
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -163,11 +167,13 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
         let made = SyntheticLoad::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
         alarms += found(&made, 2.0).len();
     }
-    // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
+    // Chance causes such a silence in one of a hundred loads, and it counts only if it is not
+    // usual.
     assert!(alarms <= 1, "{alarms} false alarms in 40 loads");
 }
 
-/// The end of the silence was looked for beyond the end of the stretch, for ever.
+/// A regression test: the search for the end of the silence went beyond the end of the stretch and
+/// never ended.
 #[test]
 fn a_silence_that_outlasts_its_stretch_ends_with_it() {
     let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
@@ -179,7 +185,8 @@ fn a_silence_that_outlasts_its_stretch_ends_with_it() {
     assert!(found[0].at_s < 0.4, "{found:?}");
 }
 
-/// Of 8 loads at each rate with a standstill of 250 ms, how many have a disturbance there, and one only.
+/// Counts, for 8 loads at each rate with a stall of 250 ms, those with exactly one disturbance at
+/// the stall.
 #[test]
 fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
     for rate in [50.0, 100.0, 400.0, 1_600.0, 5_000.0] {
@@ -197,7 +204,7 @@ fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
 
 #[test]
 fn a_standstill_that_catches_up_is_found() {
-    // 400/s evenly, nothing for 1.5 s, and then all that had waited.
+    // 400/s evenly, nothing for 1.5 s, and then all delayed operations.
     let rate = |at_s: f64| match at_s {
         at_s if (8.0..9.5).contains(&at_s) => 0.0,
         at_s if (9.5..10.5).contains(&at_s) => 1_000.0,
@@ -208,7 +215,7 @@ fn a_standstill_that_catches_up_is_found() {
     assert!((found[0].at_s - 8.0).abs() < 0.004 && near(found[0].outage.total_s, 1.5, 0.006), "{found:?}");
 }
 
-/// A load with a share of failures at any time, and nothing but failures between two times.
+/// A load with a share of failures at any time, and only failures between two times.
 fn amid_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) -> SyntheticLoad {
     let is_down = |at_s: f64| (from_s..until_s).contains(&at_s);
     let mut made = SyntheticLoad::random(seed, 20.0, |at_s| if is_down(at_s) { 0.0 } else { rate * (1.0 - share) });
@@ -252,7 +259,7 @@ fn usual_failures_raise_no_alarm() {
 
 #[test]
 fn the_share_that_fails_anyway_is_no_part_of_a_partial_outage() {
-    // 30 % fail for 4 s, beside the 2 % that always do.
+    // 30 % fail for 4 s, in addition to the usual 2 %.
     let mut made = amid_failures(7, 1_000.0, 0.02, [0.0; 2]);
     let mut random = fastrand::Rng::with_seed(8);
     let mut planted = 0;
@@ -267,7 +274,7 @@ fn the_share_that_fails_anyway_is_no_part_of_a_partial_outage() {
     assert!(found[0].outage.failed > u64::from(planted));
 }
 
-/// The disturbances of a load, slow times among them.
+/// Returns the disturbances of a load, including slow times.
 fn with_slow(made: &SyntheticLoad, faults: &[Fault]) -> Vec<Disturbance> {
     let (timeline, until_s) = (made.timeline(), made.rows.len() as f64 * SLOT_S);
     let mut evidence = Evidence::default();
@@ -301,7 +308,7 @@ fn a_latency_that_is_higher_for_a_while_is_a_slow_time_though_no_operation_is_mi
     assert_eq!(one.outage.failed, 0);
 }
 
-/// A share of the operations takes one time, the others another.
+/// A load in which a share of the operations takes one time, and the others another.
 fn mixed(seed: u64, share: impl Fn(f64) -> f64, [some_us, others_us]: [f64; 2]) -> SyntheticLoad {
     let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
     let latency_us = |at_s| if random.borrow_mut().f64() < share(at_s) { some_us } else { others_us };
@@ -363,7 +370,7 @@ fn a_slow_time_before_a_fault_ends_with_it_and_has_none_of_its_failures() {
     assert_eq!(one.outage.failed, 0);
 }
 
-/// Response times of a queue with one server and random arrivals, which wander by themselves.
+/// Response times of a queue with one server and random arrivals, which wander without a cause.
 #[test]
 fn a_queue_that_wanders_is_not_slow_time_after_time() {
     for load in [0.5, 0.7, 0.9] {

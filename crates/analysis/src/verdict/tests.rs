@@ -1,4 +1,4 @@
-//! Checks of each rule below, at and above its thresholds, and of the verdict they make together.
+//! Checks of each rule below, at and above its thresholds, and of the combined verdict.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::synthetic;
 
 mod by_figure;
 
-/// A trial with nothing to say against it, to be spoiled.
+/// A trial without any finding, to be spoiled.
 struct Case {
     planned: plan::Trial,
     evidence: Evidence,
@@ -27,7 +27,7 @@ struct Case {
     plan: Option<Plan>,
     earlier: EarlierVersions,
     is_over: bool,
-    /// What is lost of the records once they are whole.
+    /// Removes records after they are complete.
     loses: fn(&mut Evidence),
 }
 
@@ -53,8 +53,8 @@ impl Case {
         }
     }
 
-    /// The records of a load of 20 s in which happened what the slots say. The rows of the generator are of another thread than
-    /// those of the cases.
+    /// Adds the records of a load of 20 s with the outcomes of the slots. The rows of the generator
+    /// belong to another thread than those of the cases.
     fn complete(&mut self) {
         let second = |slot: &OutcomeSlot| slot.at_s.floor();
         for at_s in (1..=20_u8).map(f64::from) {
@@ -103,13 +103,14 @@ impl Case {
         })
     }
 
-    /// A fault that is planned at 10 s for 2 s, and when it began and was healed.
+    /// Adds a fault that is planned at 10 s for 2 s, with the times at which it began and was
+    /// healed.
     fn crash(&mut self, at_s: f64, healed_s: Option<f64>) {
         self.planned.faults = vec![plan::Fault { for_s: Some(2.0), ..synthetic::fault("crash", 10.0) }];
         self.trial.faults = vec![Fault { name: "crash".into(), number: 1, at_s, healed_s, ..Fault::default() }];
     }
 
-    /// Three connects failed, and of the attempts so many with this result.
+    /// Adds three failed connects, and attempts with this result.
     fn refused_by(&mut self, result: &str, count: u64) {
         self.evidence.generator.push(unconnected(2.0));
         self.evidence.attempts.push(Attempts { at_s: 2.0, result: result.to_owned(), count, ..Attempts::default() });
@@ -124,33 +125,33 @@ impl Case {
         self.evidence.events.insert(0, Event { at_s: 9.0, what });
     }
 
-    /// A member that does not tell what it holds, beside one that does.
+    /// Adds a member that does not report its records, beside one that does.
     fn silent(&mut self, member: &str) {
         let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
         let failed = Err("hook `audit` failed: exit 7".to_owned());
         self.evidence.replicas = vec![replica("n9", Ok(ReplicaContents::new())), replica(member, failed)];
     }
 
-    /// Generators whose clocks are known so well, microseconds.
+    /// Adds generators with these clock errors, microseconds.
     fn apart(&mut self, began_within_us: Option<f64>, clock_error_us: f64) {
         let clock_error_us = Some(clock_error_us);
         self.trial.generator.fleet = Some(FleetFigures { generators: 2, began_within_us, clock_error_us });
     }
 
-    /// Others delayed operations, with this effect.
+    /// Adds a delay by others, with this effect.
     fn delayed(&mut self, make: impl FnOnce(&mut DelayEffect)) {
         let mut delay = DelayEffect { generator_pct: Some(3.0), target_pct: Some(2.0), ..DelayEffect::default() };
         make(&mut delay);
         self.trial.delay = Some(delay);
     }
 
-    /// Operations are programs, which used so much of the machine beside the target.
+    /// Adds operations that are programs, with this CPU use of programs and target.
     fn runs_programs(&mut self, programs_pct: f64, target_pct: f64) {
         let machine = &mut self.trial.machine;
         (machine.programs_cpu_pct, machine.target_cpu_pct) = (Some(programs_pct), Some(target_pct));
     }
 
-    /// Three generators with so many operations each, of which the second is as it is made.
+    /// Adds three generators with this number of operations each; `make` changes the second.
     fn fleet(&mut self, operations: u64, make: impl FnOnce(&mut GeneratorFigures)) {
         let one = |number: u32| GeneratorFigures {
             name: format!("g{number}"),
@@ -169,13 +170,14 @@ impl Case {
         }
     }
 
-    /// So late, in a load that waits for timers.
+    /// Makes operations this late, in a load that waits for timers.
     fn late(&mut self, late_us: f64) {
         self.planned.load.as_mut().unwrap().think_s = 0.01;
         self.trial.generator.late_us_p99 = Some(late_us);
     }
 
-    /// CPU of a balancer and of a member, each with four cores, and of the balancer's busiest thread.
+    /// Sets the CPU use of a balancer and of a member, each with four cores, and of the balancer's
+    /// busiest thread.
     fn busy(&mut self, [balancer, member]: [f64; 2], thread_pct: Option<f64>) {
         let figures = Some(HostFigures { cores: Some(4), ..HostFigures::default() });
         let host = |name: &str, pct| record::results::Host {
@@ -190,20 +192,20 @@ impl Case {
         self.trial.hosts = vec![proxy, host("n1", member)];
     }
 
-    /// The generator has no time left, and the target's busiest thread used so much of its core.
+    /// Leaves the generator without CPU time, and sets the CPU use of the target's busiest thread.
     fn generator_and_target_at_their_limits(&mut self, target_pct: f64) {
         self.trial.generator.cpu_pct = Some(100.0);
         self.trial.hosts = vec![record::results::Host { busiest_thread_pct: Some(target_pct), ..Default::default() }];
     }
 
-    /// Agents waited for a record for so much of their time.
+    /// Makes agents wait for a record of a feed for this part of their time.
     fn waits_for_feed(&mut self, wait_pct: f64) {
         let feed =
             FeedFigures { wait_pct: Some(wait_pct), read_pct: Some(97.0), bytes_per_s: Some(2e6), records_per_s: None };
         self.trial.generator.feed = Some(feed);
     }
 
-    /// A second that ends then, in which the generator did not run for so long.
+    /// Adds a second that ends at `at_s`, in which the generator did not run for this time.
     fn stall(&mut self, at_s: f64, late_us: f64) {
         self.evidence.generator.push(GeneratorSecond {
             at_s,
@@ -213,7 +215,7 @@ impl Case {
         });
     }
 
-    /// Asks for this metric in a requirement; the trial has so many operations.
+    /// Adds a requirement with this metric, and sets the trial's number of operations.
     fn asks(&mut self, metric: &str, count: u64) {
         let mut plan = synthetic::plan();
         plan.requirements.push(plan::Requirement {
@@ -225,13 +227,14 @@ impl Case {
         self.trial.latency_us = Some(Quantiles { count, ..self.trial.latency_us.clone().unwrap() });
     }
 
-    /// In the second that ends then, so many processes of the target were replaced.
+    /// Adds a second that ends at `at_s`, in which this number of the target's processes was
+    /// replaced.
     fn replaced(&mut self, at_s: f64, count: u64) {
         let row = Sample { at_s, host: "n1".into(), process: "server".into(), ..Sample::default() };
         self.evidence.sampled.add(&Sample { processes_replaced: Some(count), ..row });
     }
 
-    /// An earlier trial was played with this program, and this one with that.
+    /// Adds an earlier trial with one program, and sets another program for this one.
     fn programs(&mut self, then: &str, now: &str) {
         let before = Evidence { events: vec![played_with(then)], ..Evidence::default() };
         self.earlier.add(&plan::Trial { id: "000".into(), ..self.planned.clone() }, &before);
@@ -320,7 +323,7 @@ fn nothing_speaks_against_a_good_trial() {
 
 type Spoil = fn(&mut Case);
 
-/// What each rule is for, and what it makes of it.
+/// Cases for each rule, with the resulting trust.
 const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("alarming_log", Suspect, |case| case.trial.said = vec![said(true)]),
     ("clock_jump", Suspect, |case| case.trial.generator.clock_jump_s = Some(0.1)),
@@ -376,7 +379,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     }),
     ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
     ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
-    // The timers that were due before the end fire after it.
+    // Timers that were due before the end fire after it.
     ("generator_stall", Void, |case| case.stall(21.0, 2_000_000.0)),
     ("generator_stall", Void, |case| {
         case.planned.load.as_mut().unwrap().think_s = 0.01;
@@ -425,7 +428,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.attempts[0].count -= 1),
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].operations += 1),
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.slots[0].ok -= 1),
-    // What was still open at the end is in no other record.
+    // Operations that were still open at the end are in no other record.
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].due = Some(5_001)),
     ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0, skipped: 0 })),
     ("refused_connects", Suspect, |case| case.refused_by("answer: wrongpass", 3)),
@@ -508,7 +511,8 @@ fn a_result_without_a_success_is_void_and_one_point_of_many_is_suspect() {
 fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
     let said = |run_delay_pct: Option<f64>| {
         let found = Case::spoiled(|case| {
-            // Stopped at 3.0 s for two seconds: the seconds that ended meanwhile share what the thread had.
+            // Stopped at 3.0 s for two seconds: the seconds that ended in this time share the CPU
+            // time of the thread.
             case.stall(6.0, 2_000_000.0);
             for at_s in [4.0, 5.0] {
                 case.evidence.generator.push(GeneratorSecond { at_s, interval_s: 1.0, ..GeneratorSecond::default() });
@@ -646,13 +650,13 @@ fn a_failed_handshake_is_told_from_a_target_that_was_not_reached() {
     let certificate = "TLS handshakes failed without a fault: the target was reached, but its certificate";
     assert!(matches!(&said("tls: bad certificate", 3)[..], [one] if one.contains(certificate)));
     assert!(matches!(&said("tls: handshake failed", 3)[..], [one] if one.contains("it speaks no TLS")));
-    // Whoever shared the connection was refused with it.
+    // Attempts that shared the connection were refused with it.
     assert!(matches!(&said("tls: closed in the handshake", 48)[..], [one] if one.starts_with("3 TLS handshakes")));
     let wants = said("tls: refused by the target: certificate required", 3);
     assert!(wants[0].contains("refused the handshake (certificate required); it may want a certificate of the client"));
     let both = said("tls: refused by the target: protocol version", 1);
     assert!(both[0].starts_with("2 connects failed") && both[1].starts_with("1 TLS handshakes"), "{both:?}");
-    // After the handshake there is a connection, and nothing but the connects is left to speak of.
+    // After the handshake there is a connection, and only connects are reported.
     assert!(matches!(&said("tls: broken", 3)[..], [one] if one.starts_with("3 connects failed")));
     let found = Case::spoiled(|case| case.refused_by("tls: bad certificate", 3));
     assert_eq!(limit(&found, &Case::good().trial), "connections");
@@ -705,7 +709,7 @@ fn lost_evidence_never_makes_a_verdict_better() {
         case.planned.load.as_mut().unwrap().think_s = 0.01;
     };
     let before = verdict(&Case::spoiled(spoil)).is;
-    // What the analysis makes of an empty generator.csv.
+    // An empty generator.csv, as the analysis reads it.
     let after = Case::spoiled(|case| {
         case.loses = |evidence| evidence.generator.clear();
         case.trial.generator = Generator::default();
@@ -751,17 +755,17 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.trial.generator.cpu_pct = Some(89.9),
     |case| case.late(999.0),
     |case| {
-        // The worst second was late, and the figures hardly moved.
+        // The worst second was late, but the figures hardly changed.
         case.late(30_000.0);
         case.trial.generator.lateness_effect_pct = Some(4.9);
     },
-    // It has served before: that it refuses is its failure.
+    // The target has served before, so its refusals are its failure.
     |case| case.evidence.generator.push(unconnected(5.0)),
     |case| case.stall(5.0, 49_000.0),
     |case| case.stall(1.5, 900_000.0),
     |case| case.stall(22.0, 900_000.0),
     |case| {
-        // It was busy for all that time: more work than time, which is not standing still.
+        // The thread was busy all the time: too much work, which is no stall.
         case.planned.load.as_mut().unwrap().think_s = 0.01;
         case.stall(5.0, 950_000.0);
         case.evidence.generator[0].cpu_pct = 99.0;
@@ -812,7 +816,7 @@ const JUST_INSIDE: &[Spoil] = &[
         case.evidence.history = vec![line(By::Load, "write"), line(By::Audit, "read")];
     },
     |case| {
-        // The members told what they hold, and nobody had to be asked key by key.
+        // The members reported their records, so no key had to be read back.
         case.event(What::Audit { keys: 1, unread: 0, skipped: 0 });
         case.event(What::Replicas { rounds: 2, settled: true });
         case.evidence.history = vec![line(By::Load, "write")];
@@ -821,10 +825,10 @@ const JUST_INSIDE: &[Spoil] = &[
     // The last row is due when the load is over.
     |case| case.loses = |evidence| evidence.generator.truncate(19),
     |case| case.loses = |evidence| evidence.machine_sampled_at_s.truncate(19),
-    // The machine stood still, or one row is lost.
+    // The machine stalled, or one row is lost.
     |case| case.loses = |evidence| drop(evidence.machine_sampled_at_s.drain(8..12)),
     |case| {
-        // Without a load nobody makes one.
+        // A trial without a load has no outcomes.
         case.planned.load = None;
         case.trial.outcomes = Outcomes::default();
         case.evidence.slots.clear();
@@ -833,12 +837,12 @@ const JUST_INSIDE: &[Spoil] = &[
     },
     |case| case.trial.consistency.replicas_settled = Some(true),
     |case| {
-        // Whom a fault took down and nobody was to bring back, nobody misses.
+        // A member that a fault took down, and that the plan does not restart, is not missed.
         case.silent("n1");
         case.event(down(true));
     },
     |case| {
-        // Late by 40 ms where an operation takes half a second.
+        // Late by 40 ms if an operation takes half a second.
         case.trial.latency_us = Some(Quantiles { p50: Some(500_000.0), ..Quantiles::default() });
         case.late(40_000.0);
     },
@@ -847,7 +851,7 @@ const JUST_INSIDE: &[Spoil] = &[
         case.trial.outcomes.ok = 100;
     },
     |case| {
-        // Agents cannot connect while the target is down: that is what the fault is for.
+        // Agents cannot connect while the target is down, as the fault intends.
         case.window.first_fault_s = Some(10.0);
         case.evidence.generator.push(unconnected(11.0));
     },
@@ -895,7 +899,7 @@ fn a_member_that_is_silent_is_missed_unless_a_fault_took_it_down() {
     assert!(missed(vec![stopping(), host(false, true), down(true)]), "that was the end of the trial");
 }
 
-/// A run of these trials: agents and verdict of each.
+/// Returns the verdict of a run of these trials: agents and verdict of each.
 fn run(judged: &[(u32, Trust)]) -> Trust {
     let mut trials = Vec::new();
     let mut findings = Vec::new();

@@ -1,5 +1,6 @@
-//! The golden run folder (`crates/record/golden`), hand-made and committed: its records must be readable for ever, and its
-//! `analysis.json` is what the analysis makes of them. A change here that was not meant to change results is a bug.
+//! The golden run folder (`crates/record/golden`), made by hand and committed. Its records must
+//! stay readable forever, and its `analysis.json` is the analysis's result for them. An unintended
+//! change of these results is a bug.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ fn folder() -> RunFolder {
     RunFolder::at(&golden.join("2026-11-20T10-31-05-a-name-server-crashes"))
 }
 
-/// Whether two JSON values are the same but for the last digits of numbers, which another machine may round otherwise.
+/// Asserts that two JSON values are equal except for the last digits of numbers, which another
+/// machine may round differently.
 fn assert_same(now: &Value, then: &Value, path: &str) {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {
@@ -110,16 +112,17 @@ fn totals_are_exactly_those_of_the_log() {
     }
 }
 
-/// `cargo test -p plimsoll-analysis --test golden -- --ignored renew_the_golden_results`: where results were meant to change; the records
-/// stay.
+/// Renews the golden results after an intended change; the records stay. `cargo test -p
+/// plimsoll-analysis --test golden -- --ignored renew_the_golden_results`
 #[test]
 #[ignore = "writes the golden results"]
 fn renew_the_golden_results() {
     folder().write_results(&analysis::analyze(&folder()).unwrap()).unwrap();
 }
 
-/// `cargo test -p plimsoll-analysis --test golden -- --ignored make_the_golden_folder`: only if the format itself is extended; the old
-/// folder must then stay beside the new one.
+/// Makes the golden folder, only if the format itself is extended; the old folder must then be kept
+/// beside the new one. `cargo test -p plimsoll-analysis --test golden -- --ignored
+/// make_the_golden_folder`
 #[test]
 #[ignore = "writes the golden folder"]
 fn make_the_golden_folder() {

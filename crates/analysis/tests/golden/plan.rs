@@ -1,4 +1,4 @@
-//! The golden run's experiment and plan. They must stay as they are: the folder is committed.
+//! The golden run's experiment and plan. They must not change: the folder is committed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use experiment::plan::{
 
 use crate::simulation::{AGENTS, CRASH_S, EVERY, PREPARED, RAMP_S, TIME_S};
 
-/// `experiment.toml`.
+/// Text of `experiment.toml`.
 pub const EXPERIMENT: &str = r#"# How many calls fail when the name server crashes, and which names are lost?
 
 title  = "A name server crashes"
@@ -74,7 +74,7 @@ metric = "throughput.before_first_fault_per_s"
 holds  = { at_least = 13000 }
 "#;
 
-/// What is played.
+/// Returns the plan of the run.
 pub fn plan() -> Plan {
     let range = |at_least, at_most| MetricRange { at_least, at_most, ..MetricRange::default() };
     let claim = |says: &str, metric: &str, range| Claim {
@@ -108,7 +108,7 @@ pub fn plan() -> Plan {
     }
 }
 
-/// Texts by name.
+/// Returns texts by name.
 pub fn texts<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }

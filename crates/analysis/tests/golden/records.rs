@@ -1,4 +1,5 @@
-//! The golden folder's records, written with the writers of `record` from a simulation. They must stay as they are.
+//! The golden folder's records, written with the writers of `record` from a simulation. They must
+//! not change.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,13 @@ use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use crate::plan::{EXPERIMENT, plan, texts};
 use crate::simulation::{ABORTED, AGENTS, CRASH_S, Done, LOST_WITHIN_S, PREPARED, Simulation, TIME_S, micros};
 
-/// What the server gives back when it crashes.
+/// Memory that the server releases when it crashes.
 pub const RELEASED_BYTES: u64 = 5_242_880;
 
 const UNIX_S: [f64; 2] = [1_795_170_667.25, 1_795_170_684.75];
 
-/// Writes the whole folder, but for `analysis.json`. The second trial's files end in the middle of a line.
+/// Writes the whole folder, except `analysis.json`. The second trial's files end in the middle of a
+/// line.
 pub fn make(folder: &RunFolder) {
     let _ = std::fs::remove_dir_all(folder.path());
     std::fs::create_dir_all(folder.path()).unwrap();
@@ -39,7 +41,7 @@ pub fn make(folder: &RunFolder) {
     }
 }
 
-/// As SIGKILL or a power cut leaves a file: without the second half of its last line.
+/// Removes the second half of a file's last line, as SIGKILL or a power cut does.
 fn cut_off(path: &std::path::Path) {
     let bytes = std::fs::read(path).unwrap();
     let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;

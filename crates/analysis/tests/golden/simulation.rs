@@ -1,5 +1,5 @@
-//! A small simulation of a name server with one queue, which crashes at 5 s, and of agents in a closed loop before it.
-//! Everything comes from one seed.
+//! A small simulation of a name server with one queue, which crashes at 5 s, and of agents in a
+//! closed loop. One seed determines everything.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use record::events::{By, HistoryEntry, Outcome};
 
 pub const RATE_PER_S: f64 = 2_500.0;
 pub const ABORTED: u64 = 99;
-/// After the crash: nothing works for so long, calls abort for so long, service is slow for so long.
+/// Times after the crash in which nothing works, operations abort, and service is slow.
 pub const DOWN_S: f64 = 0.010;
 pub const ABORTING_S: f64 = 0.020;
 pub const SLOW_S: f64 = 0.5;
@@ -17,10 +17,10 @@ pub const AGENTS: u32 = 200;
 pub const RAMP_S: f64 = 1.0;
 pub const TIME_S: f64 = 10.0;
 pub const CRASH_S: f64 = 5.0;
-/// Keys that are there before the load, and in which cycles of an agent another is kept.
+/// Keys that exist before the load, and the cycles of an agent in which another key is kept.
 pub const PREPARED: u64 = 60;
 pub const EVERY: u32 = 40;
-/// … one trial loses the names that were saved so shortly before the crash.
+/// Time before the crash in which saved names are lost, in one trial.
 pub const LOST_WITHIN_S: f64 = 0.2;
 /// An operation that ended.
 pub struct Done {
@@ -30,11 +30,11 @@ pub struct Done {
     pub at_s: f64,
 }
 
-/// Agents in a closed loop before one queue.
+/// Agents in a closed loop in front of one queue.
 pub struct Simulation {
     random: fastrand::Rng,
     queue: VecDeque<(u32, f64)>,
-    /// Per agent: the step it is at, and its cycle.
+    /// Current step and cycle of each agent.
     agents: Vec<(usize, u64)>,
     pub done: Vec<Done>,
     pub cycles: Vec<f64>,
@@ -42,11 +42,11 @@ pub struct Simulation {
     lost_within_s: f64,
 }
 
-/// A cycle.
+/// Steps of a cycle.
 const STEPS: [&str; 4] = ["save", "load", "remove", "save_for_good"];
 
 impl Simulation {
-    /// Plays a trial to its end.
+    /// Runs a trial to its end.
     pub fn run(seed: u64, lost_within_s: f64) -> Self {
         let mut simulation = Self {
             random: fastrand::Rng::with_seed(seed),
@@ -165,7 +165,7 @@ impl Simulation {
     }
 }
 
-/// To the microsecond, as a record has it.
+/// Rounds to the microsecond, as in a record.
 pub fn micros(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A load at 1,000/s that fails so often in late and in punctual seconds, percent; every third second is late.
+/// Returns the findings for a load at 1,000/s with these failures in late and in punctual seconds,
+/// percent; every third second is late.
 fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
     Case::spoiled(|case| {
         case.planned.load.as_mut().unwrap().rate = Some(plan::Rate::Constant(1_000.0));
@@ -14,7 +15,7 @@ fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
             let at_s = f64::from(second);
             let slot =
                 OutcomeSlot { at_s: at_s + 0.5, slot_s: 0.001, ok: 1_000 - failed, failed, ..OutcomeSlot::default() };
-            // In one second nothing ends.
+            // No operation ends in one of the seconds.
             case.evidence.slots.extend((second != 13).then_some(slot));
             case.trial.outcomes.ok += u64::from(slot.ok);
             case.trial.outcomes.failed += u64::from(failed);
