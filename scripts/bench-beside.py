@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Whether verdicts tell figures that other load has spoiled from those that it has not. Servers of known behaviour are measured beside next to
-nothing, bursts, a busy loop on one core and one on each core. Of each figure: what is true, what was measured, and what its verdict says. A
-figure is wrong that is more than 5 % off. True of a latency is the lowest of all runs, whose arrivals are the same: delays only add. All else
-is arithmetic. Needs a machine that is idle otherwise. Writes a section of bench/TRUST.md.
+"""Checks that verdicts distinguish figures that other load has spoiled from good figures. Servers
+of known behaviour are measured with no other load, beside bursts, and beside a busy loop on one
+core and on each core. For each figure the table has the truth, the measurement and the verdict.
+A figure that is more than 5 % off is wrong. The true latency is the lowest of all runs with the
+same arrivals, because other load only adds delay. All other truths are arithmetic. Needs a
+machine that is otherwise idle. Writes a section of bench/TRUST.md.
 """
 
 import collections
@@ -17,7 +19,7 @@ from bench_stage import ROOT, arguments, bench, free_port
 
 SERVER = ROOT / "scripts/bench_truth_server.py"
 WRONG = 0.05
-# A figure is wrong from here on only: microseconds of a median, seconds of an outage.
+# Errors up to this size are not wrong: microseconds of a median, seconds of an outage.
 EXACT = {"median_latency": 200.0, "outages": 0.02}
 PATHS = {"median_latency": "p50", "upper_latency": "p90", "tail_latency": "p99", "extreme_latency": "p999"}
 
@@ -106,7 +108,7 @@ with = {{ path = "/" }}
     measured |= {"throughput": trial["throughput"]["operations_per_s"], "counts": trial["outcomes"]["failed"]}
     outages = [one["outage"]["first_ok_s"] for one in trial["disturbances"] if one["kind"] == "outage"]
     measured["outages"] = outages[0] if len(outages) == 1 else None
-    # What is planted in a leak does not speak against its figures.
+    # A reason about the planted leak does not mark its figures.
     against = lambda one: [reason for reason in one.get("reasons", []) if "never became steady" not in reason]
     trust = {one["figure"]: one["is"] if against(one) else "valid" for one in trial["verdict"]["figures"]}
     return measured, truth.true(json.loads(book.read_text())), trust, trial

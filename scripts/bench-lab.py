@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The lab, measured: how long 16 hosts take to come up and go down beside a plain `ip` script, and what hosts get of what their
-profile asks for. Writes bench/LAB.md. Needs root.   bench-lab.py [ROUNDS] [TURNS]
+"""Measures the lab: the time that 16 hosts take to come up and go down, compared with a plain `ip`
+script, and how closely hosts keep to their profile. Writes bench/LAB.md. Needs root. Usage:
+bench-lab.py [ROUNDS] [TURNS]
 """
 
 import json
@@ -16,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLIMSOLL = ROOT / "target/release/plimsoll"
 HOSTS = 16
 
-# What is asked of a host: name, cores, speed of each, more of the profile, and what is measured of it.
+# Profiles of the hosts: cores and their speed, links, disks and memory.
 CPU = [(1, 0.05), (1, 0.1), (1, 0.25), (1, 0.5), (2, 0.1), (2, 0.25), (4, 0.05), (4, 0.1), (4, 0.15)]
 LINKS = ["1mbit", "10mbit", "100mbit", "1gbit"]
 DISKS = [100, 200, 500, 1000]
@@ -64,7 +65,7 @@ def lab_times(rounds, work):
     ups, downs = [], []
     for trial in sorted((folder / "trials").iterdir()):
         at = {event.get("phase", event["event"]): event["at_s"] for event in events(trial)}
-        # The clock's zero is 50 ms after the load was decided on.
+        # The clock's zero is 50 ms after the decision to start the load.
         ups.append(-0.05 - at["starting"])
         downs.append(at["ended"] - at["stopping"])
     return ups, downs
@@ -102,7 +103,7 @@ def plain_times(rounds):
         made = subprocess.run(["bash", "-c", up], capture_output=True, text=True, check=True)
         ups.append(time.monotonic() - begun)
         pids = made.stdout.split()
-        # `unshare` waits for its child and takes no notice of a SIGTERM.
+        # `unshare` waits for its child and ignores SIGTERM.
         down = f"kill -KILL {' '.join(pids)};" + "".join(
             f'while [ -n "$(ip netns pids plain-{i})" ]; do :; done; ip netns del plain-{i};' for i in range(1, HOSTS + 1)
         )

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What it costs the generator to look closer: its CPU time for an operation with expectations, patterns, places in JSON, scripts, TLS and
-new connections, over that of a plain one. Against nginx, generator and server with a CPU each. Writes a section of bench/RESULTS.md.
+"""Measures the CPU time per operation that expectations, patterns, places in JSON, scripts, TLS and
+new connections cost the generator, compared with a plain operation. The server is nginx;
+generator and server have a CPU each. Writes a section of bench/RESULTS.md.
 """
 
 import statistics
@@ -12,7 +13,7 @@ import bench_page
 from bench_stage import Failed, arguments, bench, free_port, tool
 
 AGENTS = 64
-# What is looked for stands near its end.
+# The text that patterns look for is near the end.
 BODY = '{"count": 3, "items": [' + ", ".join(f'{{"id": {id}, "name": "item {id}", "price": "{id}.50"}}' for id in [5, 6, 7]) + "]}"
 
 SCRIPT = """
@@ -52,7 +53,7 @@ call = "get"
 
 PLAIN = 'with = { path = "/orders/123456789" }'
 SCRIPTED = 'script = "prices.lua"'
-# What is measured: its name, lines of the target beside its URL, of the load, of the step.
+# Kinds of operations: name, further lines of the target, of the load, and of the step.
 KINDS = [
     ("a plain GET, its status looked at", "", "", PLAIN),
     ('`expect = { status = "200" }`', "", "", f'{PLAIN}\nexpect = {{ status = "200" }}'),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Documents per second that Elasticsearch takes from Plimsoll and from Rally: the same documents, bulks and clients, the same server,
-in turns; and the CPU time that each spends on it. Then a stream of many gigabytes of documents, and the memory that it takes. The target
-`elasticsearch` has to be installed, and Rally, as `make bench-rally` sees to. Needs root, and the controller cpuacct of version 1. Writes a section of
-bench/RESULTS.md.
+"""Compares Plimsoll with Rally at Elasticsearch: documents per second and CPU time, with the same
+documents, bulks, clients and server, in turns. Then measures the memory for a stream of many
+gigabytes of documents. Needs the target `elasticsearch` and Rally, which `make bench-rally`
+installs, root, and the controller cpuacct of version 1. Writes a section of bench/RESULTS.md.
 """
 
 import csv
@@ -233,7 +233,7 @@ def measure(stage, given):
     stream = streamed(stage, corpus, given.gigabytes)
     print(f"stream: {stream}", file=sys.stderr, flush=True)
     port, folder = server(stage), track(stage, corpus, given.documents)
-    # A server that has just been started compiles its own program first, which whoever has the first turn would pay for.
+    # A newly started server first compiles its own program, which would slow the first turn.
     by_plimsoll(stage, port, corpus, given.documents)
     turns = {"Plimsoll": [], "Rally": []}
     for number in range(given.turns):
@@ -255,7 +255,7 @@ def beside_rally(turns, given):
     figures = ["docs_per_s", "service_ms", "cpu_s"]
     median = {who: {figure: statistics.median(turn[figure] for turn in came) for figure in figures} for who, came in turns.items()}
     ours, theirs = median["Plimsoll"], median["Rally"]
-    # Both of a turn have met the same server in the same state.
+    # Both runs of a turn meet the same server in the same state.
     each = list(zip(turns["Plimsoll"], turns["Rally"]))
     documents = statistics.median(one["docs_per_s"] / other["docs_per_s"] for one, other in each)
     cpu = statistics.median(one["cpu_s"] / other["cpu_s"] for one, other in each)

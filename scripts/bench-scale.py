@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""50,000 agents on this machine: the memory of an idle one, how long they take to connect, and what the highest rate costs that two CPUs
-carry, one for the engine and one for the server. Where a process may not open that many files, even as root, several share the
-agents. Writes a section of bench/RESULTS.md.
+"""Measures 50,000 agents on this machine: the memory of an idle agent, the time to connect, and the
+CPU time at the highest rate that two CPUs carry, one for the engine and one for the server. If a
+process may not open enough files, even as root, several processes share the agents. Writes a
+section of bench/RESULTS.md.
 """
 
 import resource
@@ -14,13 +15,14 @@ from bench_stage import Failed, arguments, bench
 AGENTS = 50_000
 FEW = 100
 WANTED_BYTES = 4096
-# Files that a process needs beside its connections, and then some.
+# Files that a process needs besides its connections, with a margin.
 OTHERS = 500
-# A run whose agents have more connections than an address has ports takes several by itself; smaller ones are told to.
+# A run with more connections than an address has ports uses several addresses by itself. Smaller
+# runs need this line.
 SOURCES = 'from = ["127.0.0.2", "127.0.0.3", "127.0.0.4"]'
-# Pauses of an agent, seconds: each step doubles the rate or somewhat more.
+# Pauses of an agent, seconds. Each step at least doubles the rate.
 THINK_S = [10, 5, 2.5, 1, 0.5, 0.25]
-# A rate is carried if so much of it comes to pass.
+# A rate is carried if at least this share of it is reached.
 CARRIED = 0.95
 
 EXPERIMENT = """
@@ -50,7 +52,8 @@ def parts():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard in range(wanted):
         try:
-            # Root may, unless it is kept from it (CAP_SYS_RESOURCE); what it starts inherits it.
+            # Root may raise the limit, unless it lacks CAP_SYS_RESOURCE. Started programs inherit
+            # the limit.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
         except (ValueError, OSError):
             return -(-AGENTS // (hard - OTHERS))
@@ -104,7 +107,7 @@ def at_rest(stage, count, seconds):
 
 def at_pace(stage, count, think_s, seconds):
     """A row of the table, and whether the rate was carried."""
-    # Started over a whole pause, the agents are spread evenly for ever.
+    # The start over a whole pause spreads the agents evenly.
     until_s = think_s + seconds
     times = {"think": f"{think_s * 1000:.0f}ms", "ramp_ms": round(think_s * 1000), "time_ms": round(until_s * 1000)}
     trials = play(stage, AGENTS, count, **times)
@@ -119,7 +122,8 @@ def at_pace(stage, count, think_s, seconds):
     asked, operations = AGENTS / think_s, counted(trials, "operations")
     server_s = [trial.process_cpu_s("target", until_s) for trial in trials]
     verdicts = sorted({trial.results["verdict"]["is"] for trial in trials})
-    # Several generators are strangers to each other; their verdicts say no more than that, and the page says so.
+    # Several generators count as other processes for each other. Their verdicts say only that, as
+    # the page notes.
     is_carried = per_s >= CARRIED * asked and (count > 1 or verdicts != ["void"])
     engine_us = sum(trial.engine_cpu_s for trial in trials) / operations * 1e6
     server_us = None if None in server_s else sum(server_s) / operations * 1e6

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How fast the load engine is beside wrk, oha and hey: requests per second of the generator's CPU, everything recorded, against the
-built-in server and against nginx. Generator and server have a CPU each. Writes a section of bench/RESULTS.md.
+"""Compares the speed of the load engine with wrk, oha and hey: requests per second of the
+generator's CPU, with everything recorded, against the built-in server and against nginx.
+Generator and server have a CPU each. Writes a section of bench/RESULTS.md.
 """
 
 import statistics
@@ -13,11 +14,12 @@ import bench_profile
 from bench_stage import arguments, bench
 
 CONNECTIONS = [64, 1000]
-# How many times a peer's requests per CPU-second ours have to be.
+# Wanted ratio of Plimsoll's requests per CPU-second to each peer's.
 WANTED = {"light": {"wrk": 1.5, "oha": 2.0}, "nginx": {"wrk": 1.25, "oha": 1.6}}
 SERVERS = {"light": "the built-in server", "nginx": "nginx"}
 
-# Connecting is part of the first operations' latency here, and of none of wrk's: it is left out of p99, and of nothing else.
+# The first operations' latency includes connecting, but not in wrk. So this time is left out of
+# p99, and of no other figure.
 CONNECTING_MS = 500
 EXPERIMENT = """
 title = "speed"

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Whether Plimsoll's answers can be trusted, measured. What it says of itself is `plimsoll selfcheck --long`; here it is held against servers
-written in another language, which note what they have done: every row of the table is right, or marked by the verdict. Then how often an
-undisturbed open loop is valid, how often pairs that were played in turn show a tenth more work, how often they show what is not there,
-the same while something else takes CPU now and then, and whether searches find loads that are known. Writes sections of bench/TRUST.md.
+"""Measures whether Plimsoll's answers can be trusted. `plimsoll selfcheck --long` checks Plimsoll
+against its own server. Here it is checked against servers in another language, which record what
+they did: every row of the table must be right, or marked by the verdict. Further measurements:
+how often an undisturbed open loop is valid, how often paired comparisons find a tenth more work,
+how often they find a difference that does not exist, the same while other programs take CPU now
+and then, and whether searches find known loads. Writes sections of bench/TRUST.md.
 """
 
 import heapq
@@ -18,11 +20,11 @@ import bench_page
 from bench_stage import ROOT, Failed, arguments, bench, free_port
 
 SERVER = ROOT / "scripts/bench_truth_server.py"
-# How far times may be off.
+# Allowed error of times.
 WITHIN_S = 0.010
-# What carrying bytes and waking threads may add.
+# Time that carrying bytes and waking threads may add.
 CARRIED_S = 0.001
-# Rounds of a loop of the server for each request, and a tenth more.
+# Rounds of the server's loop for each request, and the factor for a tenth more.
 WORK = 20_000
 MORE = 1.1
 TURNS = 5

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Whether what is said of a server that stalls is true: a tenth of the time the server does nothing, operations come at a steady rate, so
-many are served at a time, and what each of them must wait is arithmetic. Plimsoll's percentiles are held against that, and those of
-its peers shown beside them. Writes a section of bench/RESULTS.md.
+"""Checks the percentiles of a server that stalls for a tenth of the time. Operations come at a
+steady rate and the server serves a fixed number at a time, so each operation's wait is
+arithmetic. Plimsoll's percentiles are compared with it; those of its peers are shown beside
+them. Writes a section of bench/RESULTS.md.
 """
 
 import math
@@ -12,10 +13,11 @@ import bench_peers
 from bench_stage import Failed, arguments, bench, tool
 
 RATE = 2000
-# An answer takes so long when nothing is wrong: long enough for a percent of it to be more than what it takes to wake a thread.
+# Length of an answer without a stall: so long that 1 % of it is more than the time to wake a
+# thread.
 DELAY_S = 0.05
-# So many are served at a time: WORKERS / DELAY_S a second, far fewer than the machine could. So how long a pile takes that a stall has left
-# is arithmetic, too.
+# Operations served at the same time: WORKERS / DELAY_S per second, far fewer than the machine could
+# serve. So the time for the backlog after a stall is arithmetic, too.
 WORKERS = 180
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 WITHIN_PCT = 1
@@ -42,7 +44,8 @@ class Stalls:
     load: they hold enough operations for the slowest tenth to have waited for one of them. Of fewer, p90 would be the machine's noise."""
 
     def __init__(self, seconds):
-        # A load that begins in the last quarter of the first period ends when the third stall's pile has long been worked off.
+        # A load that begins in the last quarter of the first period ends long after the third
+        # stall's backlog is served.
         self.period_s = seconds / 2.5
         self.stall_s = self.period_s / 10
         self.seconds = seconds
@@ -58,7 +61,7 @@ class Stalls:
         served_s, waits_s = [0] * WORKERS, []
         for number in range(round(RATE * self.seconds)):
             at_s = start_s + number / RATE
-            # All take equally long: whoever was begun WORKERS before is done first.
+            # All operations take equally long: the operation begun WORKERS before ends first.
             served_s.append(max(self.after(at_s), served_s[-WORKERS]) + DELAY_S)
             waits_s.append(self.after(served_s[-1]) - at_s)
         return sorted(waits_s)
@@ -69,7 +72,7 @@ def quantiles_us(waits_s):
 
 
 def plimsoll(stage, server, stalls):
-    # As many as are due in a stall, and half as many again: so none waits for another.
+    # Half as many again as are due in a stall, so that no operation waits for an agent.
     agents = math.ceil(1.5 * RATE * (stalls.stall_s + DELAY_S))
     text = EXPERIMENT.format(url=server.url, agents=agents, rate=RATE, milliseconds=round(stalls.seconds * 1000))
     trial = stage.play(text, cpu=stage.generator_cpu)
@@ -80,7 +83,7 @@ def plimsoll(stage, server, stalls):
 def peers(stalls):
     """What is asked of the others: for each the words in the table, and how it is asked."""
     agents = math.ceil(1.5 * RATE * (stalls.stall_s + DELAY_S))
-    # So many are always busy at the rate, if nothing is wrong.
+    # Number of connections that are busy at this rate without a stall.
     busy = round(RATE * DELAY_S)
     some = round(2.5 * busy)
     asked = [
@@ -96,7 +99,7 @@ def peers(stalls):
 def stalling(stage, stalls):
     options = ["--delay", DELAY_S, "--workers", WORKERS, "--stall", stalls.stall_s, "--stall-every", stalls.period_s]
     server = stage.echo(*(f"{option:.9f}" if isinstance(option, float) else option for option in options))
-    # The load begins shortly before the first stall, once its generator has got ready.
+    # The load begins shortly before the first stall, after its generator is ready.
     time.sleep(0.75 * stalls.period_s)
     return server
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Whether a generator that cannot do what it is asked says so: with a twentieth of a core and 50,000 operations/s the verdict has to be
-`void`, with all of a core and a tenth of that `valid`. The first needs root, for a control group with a quota; the second may be tried
-again, because a machine that others share is late now and then. Writes a section of bench/RESULTS.md.
+"""Checks that a generator reports when it cannot keep its rate. With a twentieth of a core and
+50,000 operations/s the verdict must be `void`; with a whole core and a tenth of that rate it
+must be `valid`. The first check needs root, for a control group with a quota. The second may be
+tried again, because a shared machine is late now and then. Writes a section of bench/RESULTS.md.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ RATE = 50_000
 HEALTHY_RATE = 5_000
 QUOTA = 0.05
 PERIOD_US = 100_000
-# So often at most is a healthy generator let run until its verdict is the wanted one. A starved one must not need a second try.
+# Maximum number of tries of a healthy generator. A starved generator must not need a second try.
 TRIES = 3
 TREE = pathlib.Path("/sys/fs/cgroup")
 
@@ -61,7 +62,7 @@ def quota(cores):
     try:
         yield group
     finally:
-        # Whoever was in it goes back to the top: a group that is not empty cannot be removed.
+        # Its processes move to the group above, because only an empty group can be removed.
         for pid in (group / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
                 (group.parent / "cgroup.procs").write_text(pid)
@@ -92,7 +93,7 @@ def measure(stage, given):
         if group is None:
             lines.append(f"- {words}: **not measured**: no control group with a quota can be made (as root it can)")
         else:
-            # A server of the run's own would be in the group, too.
+            # A server that the run starts would be in the group, too.
             target = f'url = "{stage.echo().url}"'
             text = EXPERIMENT.format(target=target, rate=RATE, agents=1000, **load)
             trial = stage.play(text, cpu=stage.generator_cpu, group=group)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How many calls a second the name service takes on one core: agents in a closed loop that save, load and remove a name, the server
-pinned to a CPU and the generator to another, with more and more agents to a connection. Writes a section of bench/RESULTS.md.
+"""Measures the operations per second that the name service takes on one core. Agents in a closed
+loop save, load and remove a name, with more and more agents on a connection. Server and
+generator are pinned to a CPU each. Writes a section of bench/RESULTS.md.
 """
 
 import statistics
@@ -10,7 +11,8 @@ import sys
 import bench_page
 from bench_stage import ROOT, Failed, arguments, bench, free_port
 
-# Agents in all, and agents that share a connection: as many as the first has, there is one connection.
+# Total number of agents, and numbers of agents on a connection. With the full number there is one
+# connection.
 AGENTS = [64, 256, 1000]
 PIPELINES = [1, 4, 16, 64]
 WANTED_PER_S = 100_000

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The cost of `run --watch`: the throughput of a load that takes all of the machine, with 200 readers of the page of which half never read, beside
-the same load without `--watch`. Played in turns; `plimsoll compare` gives the ratio and its interval. Wanted: less than 2 %. Takes 4 minutes on a
-machine that is idle otherwise. Exits with 1 if the interval reaches 2 %.
+"""Measures the cost of `run --watch`: the throughput of a load that takes the whole machine, with
+200 readers of the page, half of which never read, compared with the same load without `--watch`.
+The two are played in turns; `plimsoll compare` gives the ratio and its interval. The goal is
+less than 2 %. Takes 4 minutes on a machine that is otherwise idle. Exits with 1 if the interval
+reaches 2 %.
 """
 
 import collections
@@ -76,7 +78,7 @@ def play(stage, file, out, is_watched):
             readers.read(0.2)
             continue
         time.sleep(0.05)
-        # The program writes at the same offset as a read would move.
+        # The program writes at the offset that a read would move.
         said = os.pread(files[1].fileno(), 1 << 16, 0).decode(errors="replace")
         found = re.search(r"^watch: (\S+)\n", said, re.MULTILINE) if is_watched else None
         readers = Readers(found[1]) if found else None

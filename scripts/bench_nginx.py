@@ -1,4 +1,5 @@
-"""nginx for the benches: one worker on the servers' CPU, with a configuration of its own. It must not know what is measured."""
+"""nginx for the benchmarks: one worker on the servers' CPU, with a separate configuration. This
+module must not know what is measured."""
 
 from bench_stage import free_port, tool
 

@@ -1,5 +1,5 @@
-"""Pages of measured results: a section for each measurement, written over by the next one of its kind, and the machine they were
-measured on."""
+"""Pages of measured results: a section for each measurement, which the next measurement of the kind
+replaces, and the machine of the measurement."""
 
 import dataclasses
 import os
@@ -63,7 +63,7 @@ TRUST = Page(
 `plimsoll selfcheck --long` and *Coverage and error rates* that of `plimsoll selfcheck --statistics --long` ([docs/selfcheck.md](../docs/selfcheck.md)).
 """,
 )
-# What a verdict line ends with.
+# End of a verdict line.
 VERDICTS = {"met": r"\*\*met\*\*", "not met": r"\*\*not met", "not measured": r"\*\*not measured"}
 
 

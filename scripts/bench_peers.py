@@ -1,5 +1,5 @@
-"""The other load generators: how each is asked for the same load, and what it says of it. A peer that is not installed is left out. It must
-not judge."""
+"""The other load generators: their command lines for the same load, and their results. A peer that
+is not installed is left out. This module must not judge."""
 
 import dataclasses
 import json
@@ -26,7 +26,8 @@ class Said:
 
     requests: int
     requests_per_s: float
-    # p50, p90, p99, p999, mean, microseconds; None where it does not say.
+    # p50, p90, p99, p999 and mean, microseconds; None for a figure that the generator does not
+    # report.
     latency_us: dict
     failed: int
     # User and system time of the whole process, seconds.
@@ -38,7 +39,7 @@ def wrk(stage, url, connections, seconds, program="wrk", rate=None):
     """Closed loop; wrk2 with a rate."""
     script = stage.folder / "says.lua"
     script.write_text(SAYS)
-    # It takes whole seconds only.
+    # It takes only whole seconds.
     words = [tool(program), "--threads", 1, "--connections", connections, "--duration", f"{max(1, round(seconds))}s"]
     words += ["--script", script] + (["--rate", rate] if rate else []) + [url]
     done = stage.finish(words, cpu=stage.generator_cpu)
@@ -65,7 +66,7 @@ def oha(stage, url, connections, seconds, rate=None, corrected=False):
     names = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
     latency_us = {ours: micro(percentiles.get(theirs)) for ours, theirs in names.items()}
     latency_us["mean"] = micro(results["summary"].get("average"))
-    # What was open when the time was up is none of the server's failures.
+    # Requests that were open at the end are not failures of the server.
     errors = {why: count for why, count in results["errorDistribution"].items() if "deadline" not in why}
     failed = sum(errors.values()) + sum(count for code, count in codes.items() if not code.startswith("2"))
     requests = sum(codes.values())
@@ -111,7 +112,7 @@ def versions():
     words = {"wrk": ["wrk", "--version"], "wrk2": ["wrk2", "--version"], "oha": ["oha", "--version"], "nginx": ["nginx", "-v"]}
     found = {name: said([tool(of), option]).split(" Copyright")[0] for name, (of, option) in words.items() if tool(of)}
     if tool("hey"):
-        # It does not tell its own; Go tells it of what it has built.
+        # hey does not report its version, but Go reports the versions of programs that it built.
         lines = said_all(["go", "version", "-m", tool("hey")]) + said_all(["dpkg-query", "-W", "hey"])
         found["hey"] = next((" ".join(line.split()[1:3]) for line in lines if line.split()[:1] in (["mod"], ["hey"])), "?")
     return "; ".join(f"{name}: {version}" for name, version in sorted(found.items())) + "."

@@ -1,5 +1,6 @@
-"""Where a generator's CPU time goes, by samples of its stacks while it plays a load: in its own code, in sending, in what the server's side
-of the kernel does within that, in receiving, in waiting. It must not measure speed: sampling costs some."""
+"""Profile of a generator's CPU time, from samples of its stacks during a load: its own code,
+sending, the server's side of the kernel within sending, receiving, and waiting. This module must
+not measure speed, because sampling takes CPU time."""
 
 import collections
 import re
@@ -8,10 +9,11 @@ import time
 
 from bench_stage import tool
 
-# Seconds of a load before samples are taken, and how often.
+# Seconds of a load before sampling begins, and samples per second.
 SETTLING_S = 1.0
 SAMPLES_PER_S = 3000
-# The first of these that a frame of the stack matches says what a sample is of. A send's softirq comes before the send.
+# The first kind that matches a frame of the stack is the sample's kind. The softirq of a send comes
+# before the send.
 KINDS = [
     ("the server's input and its waking, within a send (softirq)", r"(__)?do_softirq|handle_softirqs"),
     ("sending: system call and TCP", r"io_send|__sys_sendto|__sys_sendmsg|ksys_write|io_write"),
@@ -20,7 +22,7 @@ KINDS = [
     ("waiting: epoll_wait or the ring's", r"do_epoll_wait|ep_poll|io_cqring_wait|__schedule"),
     ("the rest of the kernel", r"entry_SYSCALL_64_after_hwframe|asm_.*|do_syscall_64|ret_from_fork"),
 ]
-# Of these, what no generator can do without: the first three.
+# Kinds that every generator needs: the first three.
 NEEDED = [name for name, _ in KINDS[:3]]
 OWN = "its own code"
 

@@ -1,5 +1,6 @@
-"""What the benches share: processes that end with the bench, pinned to a CPU each; servers; experiments, played; the CPU time that was
-spent. It must not know what is measured, nor write results."""
+"""Shared code of the benchmarks: processes that end with the benchmark, each pinned to a CPU;
+servers; experiments; and the CPU time that they used. This module must not know what is
+measured, or write results."""
 
 import argparse
 import csv
@@ -18,7 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "target/tools/bin"
-# How long a process may take to end when it is asked to, and a server to be there.
+# Time limit for a process to end, and for a server to start.
 PATIENCE_S = 30
 PORTS = range(18080, 19080)
 
@@ -45,7 +46,7 @@ class Server:
 
     process: subprocess.Popen
     port: int
-    # When its first connection was made.
+    # Time of the first connection to it.
     first_unix_s: float
 
     @property
@@ -96,7 +97,7 @@ class Trial:
             for row in self.samples(process)
             if float(row["at_s"]) < until_s + 0.5 and row["cpu_user_pct"]
         ]
-        # A row is of a second, in percent of the whole machine.
+        # A row covers one second, in percent of the whole machine.
         return sum(busy) / 100 * os.cpu_count() if busy else None
 
 
@@ -112,14 +113,14 @@ class Stage:
 
     def __enter__(self):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        # The programs inherit it; some would not raise it themselves.
+        # Started programs inherit the limit; some do not raise it themselves.
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-bench-"))
         return self
 
     def __exit__(self, *_):
-        # Whoever presses Ctrl-C twice must not leave anything behind, either.
+        # A second Ctrl-C must not leave anything behind, either.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for process in list(reversed(self.processes)):
             self.end(process)

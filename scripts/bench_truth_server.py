@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A server that does what is known beforehand, in another language than Plimsoll's own: it serves so many a second, stands still, fails, breaks
-connections off or is slow from one moment to another, and writes what it has done as a line of JSON when it is told to stop. One thread.
-Answers are planned in virtual time, so a server that was kept from running loses no capacity. Times count from the first request.
+"""A server of known behaviour, in another language than Plimsoll's. It has a fixed capacity, and stalls, fails,
+breaks connections or is slow in given windows of time. When it is stopped it writes its record as a line of
+JSON. It has one thread. Answers are planned in virtual time, so that a server that is kept from running loses
+no capacity. Times count from the first request.
 
 bench_truth_server.py PORT [--service S] [--workers N] [--exponential] [--seed N, 0: another each time] [--work ROUNDS] [--background SHARE] [--leak SHARE,OVER]
-                      [--bucket RATE,BURST]                    what finds no token fails
+                      [--bucket RATE,BURST]                    a request without a token fails
                       [--window KIND,FROM,UNTIL[,HOW]]...      KIND: error (HOW: share), stall, reset, refuse, slow (HOW: seconds more)
 """
 
@@ -22,7 +23,7 @@ import time
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 ERROR = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"
 END = b"\r\n\r\n"
-# The longest time for which a window goes unnoticed.
+# A shorter window may go unnoticed.
 TICK_S = 0.02
 
 Window = collections.namedtuple("Window", "kind from_s until_s how")
@@ -37,7 +38,8 @@ def window(text):
 class Server:
     def __init__(self, asked):
         self.asked = asked
-        # Of several trials each has other draws with 0: those of one seed alone would have an edge of their own.
+        # With seed 0 each trial draws other values. Trials with a single seed would have an edge of
+        # their own.
         self.chance = random.Random(asked.seed or None)
         self.poll = select.epoll()
         self.connections, self.due, self.number = {}, [], 0
@@ -63,7 +65,8 @@ class Server:
             while self.due and self.due[0][0] <= now_s:
                 _, _, connection, answer = heapq.heappop(self.due)
                 self.send(connection, answer)
-            # To the microsecond, which epoll itself does not wait: and not awake, which would take the CPU from whoever is woken on it.
+            # To the microsecond, which epoll alone does not wait. Not in a busy loop, which would
+            # take CPU from the woken threads.
             wait_s = min(self.due[0][0] - now_s if self.due else TICK_S, TICK_S)
             select.select([self.poll], [], [], max(wait_s, 0))
             for number, _ in self.poll.poll(0):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# check-hlog.sh PLIMSOLL: plays two experiments, short, with this binary, and opens their load.hlog with a reader that is not ours (PyPI's hdrhistogram):
-# every interval must be readable there, and the totals must be those of analysis.json.
+# check-hlog.sh PLIMSOLL: plays two short experiments with this binary, and opens their load.hlog
+# with an independent reader (PyPI's hdrhistogram). It must read every interval, and the totals must
+# be those of analysis.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,7 @@ runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 
 play() {
-    # The debug build is slow, which may spoil the figures and does not spoil their sums: hence --accept.
+    # The debug build is slow, which may spoil figures but not their sums: hence --accept.
     if ! "$plimsoll" run "$@" --out "$runs" --accept --json >/dev/null 2>"$runs/said"; then
         cat "$runs/said" >&2
         exit 1
@@ -30,7 +31,7 @@ for run in "$runs"/*/; do
     "$python" scripts/check_hlog.py "$run"
 done
 
-# The canary: one interval less must be noticed.
+# Canary: a missing interval must be noticed.
 sed -i '0,\,/ok/latency,{\,/ok/latency,d}' "$run/trials/001/load.hlog"
 if "$python" scripts/check_hlog.py "$run" >/dev/null; then
     echo "check_hlog did not notice that an interval is missing" >&2

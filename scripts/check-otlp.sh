@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# check-otlp.sh PLIMSOLL: plays an experiment, short, with this binary, and has what it tells a collector read by OpenTelemetry's own messages (PyPI's
-# opentelemetry-proto): every post must be one, and the last must have the totals of analysis.json.
+# check-otlp.sh PLIMSOLL: plays a short experiment with this binary, and reads its exports with
+# OpenTelemetry's own messages (PyPI's opentelemetry-proto). Every post must be such a message, and
+# the last must have the totals of analysis.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# check-packages.sh [--short | --debug]: installs plimsoll from its packages alone, as `cargo install --locked plimsoll` does from a registry, and
-# runs it where there is no checkout: hit, an experiment without installation, and one that installs its target (as root).
-# The packages, with what they depend on, are the directory source target/packages/source. --short makes the packages and stops;
-# --debug installs without optimisation, which takes a fraction of the time.
+# check-packages.sh [--short | --debug]: installs plimsoll from its packages alone, as `cargo
+# install --locked plimsoll` does from a registry, and runs it without a checkout: hit, an
+# experiment without installation, and an experiment that installs its target (as root).
+# The packages and their dependencies are the directory source target/packages/source. --short makes
+# the packages and stops. --debug installs without optimisation, which takes a fraction of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,11 +26,12 @@ for package in target/package/plimsoll*-"$version".crate; do
     printf '{"files":{},"package":"%s"}' "$(sha256sum "$package" | cut -d ' ' -f 1)" >"$source/$name/.cargo-checksum.json"
 done
 
-# Not below the checkout: the program looks for targets and profiles in the folders above it, too.
+# Outside of the checkout, because the program also searches the folders above it for targets and
+# profiles.
 home=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$home"' EXIT
-# Where there is no Cargo.toml, and so none of the workspace's profiles.
+# In a folder without a Cargo.toml, so that the workspace's profiles do not apply.
 (cd "$home" && CARGO_TARGET_DIR=$work/build cargo install --quiet ${1:+"$1"} --locked --offline --root "$home" \
     --config 'source.crates-io.replace-with="packages"' --config "source.packages.directory=\"$source\"" plimsoll)
 
@@ -45,7 +47,7 @@ until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
     kill -0 "$server"
     sleep 0.1
 done
-# The machine may be busy, which makes a result void: what is looked at here is that there is one.
+# A busy machine may make the result void. Only the presence of a result matters here.
 plimsoll hit "http://127.0.0.1:$port/" -t 3s --accept
 kill "$server" && server=
 plimsoll run 01-first-run --accept

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# Holds the totals of a run's load.hlog, as an independent reader sees them, against its analysis.json.
+# Compares the totals of a run's load.hlog, as an independent reader gets them, with its
+# analysis.json.
 # usage: check_hlog.py RUN_FOLDER
 
 import collections
@@ -12,7 +13,7 @@ import sys
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-# Nothing of a trial lasts longer than this: ns in a day.
+# Upper bound of times in a trial: nanoseconds of a day.
 DAY_NS = 86_400 * 10**9
 
 
@@ -34,12 +35,12 @@ def totals(path, measured_from_s):
     reader = HistogramLogReader(str(path), HdrHistogram(1, DAY_NS, 3))
     while (histogram := reader.get_next_interval_histogram()) is not None:
         counts[histogram.get_tag()] += histogram.get_total_count()
-        # To the millisecond, as starts are written.
+        # Starts are written to the millisecond.
         if round(histogram.get_start_time_stamp() / 1000 - zero_s, 2) >= measured_from_s:
             measured[histogram.get_tag()] += histogram.get_total_count()
         read += 1
     reader.close()
-    # Where nothing ended in the measured part, times are of the whole load.
+    # If no operation ended in the measured part, times cover the whole load.
     ended = any(count for tag, count in measured.items() if tag.endswith("/latency"))
     return counts, measured if ended else counts, read
 

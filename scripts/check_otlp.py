@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A collector of OpenTelemetry's metrics for one run of the program that is named: what is posted must be messages of OTLP, and the last of
-them must say what the run's analysis says."""
+"""A collector of OpenTelemetry metrics for one run of the given program. All posts must be messages
+of OTLP, and the last post must agree with the run's analysis."""
 
 import json
 import pathlib
@@ -63,7 +63,7 @@ def main():
         [latency] = last["plimsoll.latency"].histogram.data_points
         if told != found or latency.count != found["ok"] or sum(latency.bucket_counts) != latency.count:
             sys.exit(f"told {told}, latencies {latency.count}; the analysis says {found}")
-        # Nobody there: named, and the run goes on.
+        # Without a collector, the run names it and goes on.
         collector.shutdown()
         collector.server_close()
         _, said = play(sys.argv[1], url, pathlib.Path(runs) / "untold")

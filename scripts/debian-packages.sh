@@ -1,13 +1,15 @@
 #!/bin/bash
-# Installs Debian packages and starts none of the services in them: debian-packages.sh PACKAGE…  Needs root. Says nothing
-# but why it failed. scripts/need.sh calls it; `plimsoll install` and `plimsoll run --install` have it built in.
+# Installs Debian packages without starting their services: debian-packages.sh PACKAGE…  Needs root.
+# Prints only the reason of a failure. scripts/need.sh calls it; `plimsoll install` and `plimsoll
+# run --install` have it built in.
 set -euo pipefail
 
-# needrestart would restart what the administrator runs.
+# needrestart would restart the administrator's services.
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 
-# A package's own scripts start its services by these two programs. In a mount namespace of its own, apt sees a program that
-# does nothing in their place. The namespace ends with apt, however that ends: nothing is left to be removed.
+# A package's scripts start its services by these two programs. In a separate mount namespace, apt
+# finds a program that does nothing in their place. The namespace ends with apt in every case, so
+# that nothing must be removed.
 without_starting() {
     local starter
     for starter in /usr/sbin/invoke-rc.d /usr/bin/deb-systemd-invoke; do
@@ -17,7 +19,8 @@ without_starting() {
 }
 apart=()
 if unshare --mount --propagation private true 2>/dev/null; then
-    # Elsewhere, as in containers without the right to mount, there is hardly an init that could start anything.
+    # Otherwise, as in containers without the right to mount, there is usually no init that could
+    # start a service.
     apart=(unshare --mount --propagation private bash -c "set -e; $(declare -f without_starting); without_starting \"\$@\"" apart)
 fi
 apt() { "${apart[@]}" apt-get --option DPkg::Lock::Timeout=300 --yes --no-install-recommends "$@" </dev/null 2>&1; }
@@ -28,13 +31,13 @@ for package in "$@"; do
     is_there "$package" || new+=("$package")
 done
 
-# The lists may be missing or old; they are only fetched when the first attempt fails.
+# The lists may be missing or old. They are fetched only if the first attempt fails.
 if ! said=$(apt install "$@") && ! said=$(apt update && apt install "$@"); then
     tail -n 5 <<<"$said" >&2
     exit 1
 fi
 
-# Nor are services that have just come to start with the system. What was there before is the administrator's.
+# New services must not start with the system, either. Earlier services belong to the administrator.
 [ ${#new[@]} -gt 0 ] || exit 0
 units=$(dpkg --listfiles "${new[@]}" 2>/dev/null | grep -E '^(/usr)?/lib/systemd/system/[^@]*\.(service|socket)$|^/etc/init\.d/.' || true)
 for unit in $units; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Licences, bans and sources of all dependencies, and known vulnerabilities where the database can be reached.
-# cargo-deny is built once, into target/tools, and fast rather than small: it runs for half a second.
+# Checks licences, bans and sources of all dependencies, and known vulnerabilities if the database
+# can be reached.
+# cargo-deny is built once, into target/tools, without optimisation: it runs for half a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

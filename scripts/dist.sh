@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What is handed to whoever has no checkout: dist.sh [FOLDER]  writes into target/dist-packages, or FOLDER
-#   plimsoll-VERSION-ARCH-linux-musl.tar.gz   linked statically, for any Linux; without load.script, whose interpreter takes a C++ library.
-#                                             Where musl is not there (rustup target, musl-tools): …-linux-gnu.tar.gz, for this glibc or later
+# Makes the packages for users without a checkout: dist.sh [FOLDER] writes into target/dist-packages, or FOLDER
+#   plimsoll-VERSION-ARCH-linux-musl.tar.gz   linked statically, for any Linux; without load.script, whose
+#                                             interpreter needs a C++ library. Without musl (rustup target,
+#                                             musl-tools): …-linux-gnu.tar.gz, for this glibc or later
 #   plimsoll_VERSION_DEBARCH.deb              with all features, for this release of Debian or later
-# Both hold the two programs, stripped, completions, manual pages, licences and documents; targets and experiments are in the program.
-# BUILT=DIR packs the programs of that folder instead of building any; the tests do.
+# Both contain the two stripped programs, completions, manual pages, licences and documents. Targets and
+# experiments are in the program. BUILT=DIR packs the programs of that folder instead of building them, as the
+# tests do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,7 +55,8 @@ deb() {
     debarch=$(dpkg --print-architecture)
     tree "$1" "$root/usr"
     mkdir -p "$work/debian" "$root/DEBIAN"
-    # What its programs are linked to, by Debian's names; without dpkg-dev, what they are linked to wherever they are built.
+    # Debian packages of the linked libraries; without dpkg-dev, the libraries that every build
+    # needs.
     depends="libc6 (>= $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)), libgcc-s1, libstdc++6"
     if command -v dpkg-shlibdeps >/dev/null; then
         echo 'Source: plimsoll' >"$work/debian/control"

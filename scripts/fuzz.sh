@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Plays the fuzz targets with libFuzzer, as many at once as there are cores: fuzz.sh [SECONDS [TARGET…]]. Each for at most so long,
-# 600 s if nothing is said, and with RUNS set for at most so many inputs; ends with 1 if one found something. What they hold is in crates/fuzzing. cargo-fuzz is built once, into
-# target/tools. The targets are built by whatever Rust is there: libFuzzer itself asks for no nightly, only sanitizers would, and
-# they would have no unsafe code to look at.
+# Runs the fuzz targets with libFuzzer, one on each core: fuzz.sh [SECONDS [TARGET…]]. Each runs for
+# at most SECONDS, 600 by default, and for at most RUNS inputs if that is set. Exits with 1 if a
+# target found a failure. crates/fuzzing has their code. cargo-fuzz is built once, into
+# target/tools. The targets need no nightly Rust: only sanitizers would, and there is no unsafe code
+# for them to check.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +33,7 @@ for target in "${targets[@]}"; do
 done
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# one TARGET: what it finds lies in target/fuzz/found, what it learns in target/fuzz/corpus.
+# one TARGET: failures go to target/fuzz/found, and new inputs to target/fuzz/corpus.
 one() {
     local target=$1 corpus=$home/corpus/$1 log=$home/$1.log
     mkdir -p "$corpus" "$home/found"

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Is the load engine of this tree slower than that of an earlier revision? Builds both, lets them take turns against one echo
-# server, and has `plimsoll compare --gate` judge: exit 5 if the tree's engine is significantly worse, by 10 % or more, and 7 if
-# the turns cannot tell (GATE_TURNS plays more). Where there is nothing to compare it says so and passes. gate.sh [BASE]; without
-# BASE: where this branch left main, or HEAD~1.
+# Checks whether the load engine of this tree is slower than that of an earlier revision. Builds
+# both, runs them in turns against an echo server, and lets `plimsoll compare --gate` judge. Exits
+# with 5 if this tree's engine is significantly worse, by 10 % or more, and with 7 if the turns are
+# inconclusive (GATE_TURNS sets their number). Passes with a message if there is nothing to compare.
+# Usage: gate.sh [BASE]; the default for BASE is where this branch left main, or HEAD~1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 turns=${GATE_TURNS:-6}
 seconds=${GATE_SECONDS:-3}
 gate=${GATE_PERCENT:-10}
-# What the engine is made of. A change elsewhere cannot make it slower.
+# Parts of the engine. A change elsewhere cannot make it slower.
 engine=(crates/load crates/record crates/echo crates/conduct Cargo.lock Cargo.toml)
 work=target/gate
 
@@ -37,8 +38,9 @@ base=$(base_revision "$@") || {
 }
 ! git diff --quiet "$base" -- "${engine[@]}" || pass "the engine is that of ${base:0:12}: nothing to compare"
 
-# Both alike, and sooner than a release is built: what is compared is one with the other. Both in one place, so that what
-# they depend on is built once; with new times of change, because cargo goes by these. What is not the engine stays slow.
+# Both are built alike, and faster than a release, because they are only compared with each other.
+# Both use one folder, so that dependencies are built once, and get new modification times, by which
+# cargo decides what to build. Packages outside of the engine are built without optimisation.
 export CARGO_TARGET_DIR="$PWD/$work/target"
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=3
 aside=()
@@ -63,8 +65,9 @@ for port in $(seq 18280 18380) none; do
     (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
 done
 
-# One echo server for both, started by each run, so that its CPU is known to be the target's. It holds its answers back: so the
-# generator has time to spare and its CPU per operation can be seen. Flat out it would measure itself, which is void.
+# Both use the same kind of echo server, started by each run, so that its CPU counts as the
+# target's. Its answers are delayed, so that the generator is not saturated and its CPU per
+# operation can be measured. A saturated generator would make the result void.
 cat >"$work/gate.toml" <<TOML
 title = "gate"
 asks  = "How much CPU does the generator take for the same load, and what latency does it see?"
@@ -81,7 +84,7 @@ call = "get"
 with = { path = "/" }
 TOML
 
-# Away from this tree: an older program must not meet today's targets and profiles, which it may not understand.
+# Outside of this tree, because an older program may not understand today's targets and profiles.
 away=$(mktemp -d)
 trap 'rm -rf "$away"' EXIT
 root=$PWD
@@ -95,7 +98,7 @@ turn() {
 }
 echo "gate: $turns turns each of ${base:0:12} and of this tree, $seconds s a turn" >&2
 for number in $(seq "$turns"); do
-    # A B, B A, A B, …: so a machine that gets slower all the time is not held against one of them.
+    # A B, B A, A B, …: a machine that slows down steadily favours neither.
     if [ $((number % 2)) -eq 1 ]; then turn base && turn candidate; else turn candidate && turn base; fi
 done
 

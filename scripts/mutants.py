@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mutation test: draws mutants of the statistics and of the verdict with a stated seed, and runs the unit tests of `analysis` on each.
+"""Mutation test: draws mutants of the statistics and of the verdict with a given seed, and runs the unit tests of `analysis` on each.
 
 Mutants are listed by cargo-mutants, which is installed under target/tools if it is missing. Each one is applied in a copy of the checkout.
 A mutant is caught if a unit test fails or runs out of time; it is missed if all pass; one that does not compile is replaced by the next.
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CRATE = "crates/analysis"
 FILES = ["stats/**/*.rs", "comparisons.rs", "audit.rs", "faults.rs", "verdict/**/*.rs", "generator.rs"]
-# A mutant may loop for ever.
+# Time limit, because a mutant may loop forever.
 TIMEOUT_S = 300
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sees to it that what a make target needs is there: need.sh NEED…  Quiet when nothing is missing. Installs Debian
-# packages where it may (root, apt-get); elsewhere it prints the command that would and stops.
+# Installs what a make target needs: need.sh NEED…  Prints nothing if nothing is missing. Installs
+# Debian packages if possible (root, apt-get). Otherwise it prints the command for it and stops.
 set -euo pipefail
 
 # The oldest Rust that builds the workspace.
@@ -33,7 +33,7 @@ program() {
     command -v "$1" >/dev/null || missing+=("$2")
 }
 
-# One start of the virtual machine tells which Erlang applications are not there.
+# One start of the virtual machine finds all missing Erlang applications.
 erlang() {
     local application
     if ! command -v erl >/dev/null; then
@@ -48,14 +48,14 @@ erlang() {
     done
 }
 
-# header APPLICATION PACKAGE: Debian keeps some of Erlang's header files in packages of their own.
+# header APPLICATION PACKAGE: Debian has some of Erlang's header files in separate packages.
 header() {
     erl -noshell -eval '
         halt(case filelib:wildcard(filename:join([code:lib_dir(), "'"$1"'-*", include, "'"$1"'.hrl"])) of [] -> 1; _ -> 0 end).
     ' 2>/dev/null || missing+=("$2")
 }
 
-# target NAME: what the target's own hook says that it lacks.
+# target NAME: packages that are missing according to the target's own hook.
 target() {
     local package packages
     packages=$("$(dirname "$0")/../targets/$1/hooks/install" packages)
@@ -87,13 +87,13 @@ for need in "$@"; do
             header eunit erlang-dev
             target docket
             ;;
-        # Empty: an experiment whose target is not one of ours.
+        # The hook is missing for an experiment whose target is not in this tree.
         target:*) [ ! -x "$(dirname "$0")/../targets/${need#target:}/hooks/install" ] || target "${need#target:}" ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         curl) program curl curl ;;
         shellcheck) program shellcheck shellcheck ;;
-        # What virtual hosts, their faults and their storage figures are made with.
+        # Tools that make and measure virtual hosts, their faults and their storage.
         lab)
             program ip iproute2
             program nft nftables
@@ -102,7 +102,7 @@ for need in "$@"; do
             ;;
         # Real machines over ssh, for the tests.
         ssh) program ssh openssh-client; [ -x /usr/sbin/sshd ] || missing+=(openssh-server) ;;
-        # A virtual machine with persistent memory, and what is in it.
+        # A virtual machine with persistent memory, and its content.
         nvdimm)
             program qemu-system-x86_64 qemu-system-x86
             program ndctl ndctl
@@ -113,7 +113,8 @@ for need in "$@"; do
             program depmod kmod
             ;;
         wrk) program wrk wrk ;;
-        # Peers that Debian has not, or not in each release, are built from their sources into target/tools.
+        # Peers that Debian lacks, or lacks in some releases, are built from source into
+        # target/tools.
         oha) [ -x "$tools/bin/oha" ] || command -v oha >/dev/null || from_cargo+=(oha) ;;
         hey)
             if [ -x "$tools/bin/hey" ] || command -v hey >/dev/null; then :
@@ -122,14 +123,14 @@ for need in "$@"; do
             fi
             ;;
         chromium) program chromium chromium ;;
-        # Without npm pages are opened all the same, and say what was not looked at.
+        # Without npm, pages are still opened, and the output says what was not checked.
         axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
         nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac
 done
 
-# Where that fails the bench goes on: a peer that is not there is left out, and the page says so.
+# If this fails the benchmark goes on: a missing peer is left out, as the page notes.
 for crate in ${from_cargo[@]+"${from_cargo[@]}"}; do
     echo "building $crate into target/tools, which takes a few minutes" >&2
     cargo install --quiet --locked --root "$tools" "$crate" || echo "$crate cannot be built here" >&2
@@ -145,7 +146,7 @@ done
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 
-# Several needs may name the same.
+# Several needs may name the same package.
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort --unique)
 install=(apt-get install --yes --no-install-recommends "${missing[@]}")
 if ! command -v apt-get >/dev/null; then

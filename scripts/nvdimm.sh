@@ -1,12 +1,14 @@
 #!/bin/bash
-# Persistent memory set up as `plimsoll doctor` says, on an emulated NVDIMM in a virtual machine: doctor looks, its own commands are
-# run as they are printed, for all of the memory and for half of it, it looks again, and an experiment is played whose folder is on the tier `pmem`.
-# Nothing of this machine's own memory, disks or settings is touched.
+# Sets up persistent memory as `plimsoll doctor` says, on an emulated NVDIMM in a virtual machine.
+# doctor looks, its commands run as printed, for all of the memory and for half of it, and doctor
+# looks again. Then an experiment is played whose folder is on the tier `pmem`. This machine's
+# memory, disks and settings are not changed.
 #
 #   scripts/nvdimm.sh PLIMSOLL [FOLDER]    FOLDER keeps the kernel's package, for the next time
 #
-# Needs qemu-system-x86, ndctl, fio, e2fsprogs, busybox-static, cpio and kmod, and fetches a kernel by apt-get; no root. Says what the machine
-# said, and exits 0 if both ways came to a file system with dax and the experiment was played.
+# Needs qemu-system-x86, ndctl, fio, e2fsprogs, busybox-static, cpio and kmod, and fetches a kernel
+# by apt-get; no root. Prints the machine's output, and exits with 0 if both ways made a file system
+# with dax and the experiment was played.
 set -euo pipefail
 
 plimsoll=$(realpath -- "${1:?usage: nvdimm.sh PLIMSOLL [FOLDER]}")
@@ -37,7 +39,7 @@ depmod --basedir "$work/kernel" "$version"
 root=$work/root
 mkdir -p "$root"/{bin,dev,proc,sys,run,tmp,mnt,etc,root,lib/modules/"$version"}
 cp "$(command -v busybox)" "$root/bin/busybox"
-# copy PROGRAM: it, and the libraries that it is linked with, where they are here
+# copy PROGRAM: copies it, with the libraries that it is linked with, if they are here
 copy() {
     local file
     file=$(command -v "$1")
@@ -55,7 +57,8 @@ printf 'root:x:0:\n' >"$root/etc/group"
 
 modules=$work/kernel/lib/modules/$version
 for name in nfit nd_pmem dax_pmem ext4; do
-    # Not by this machine's rules (ndctl's own has a program load libnvdimm). A module that is built in has no file.
+    # Without this machine's rules (ndctl's own rule loads libnvdimm by a program). A built-in
+    # module has no file.
     modprobe --config /dev/null --dirname "$work/kernel" --set-version "$version" --show-depends "$name" | sed -n 's/^insmod //p'
 done | awk '!seen[$0]++' | while read -r module; do
     cp "$module" "$root/lib/modules/"
@@ -107,7 +110,7 @@ ip link set lo up
 while read -r module; do insmod "$module" || echo "NO MODULE $module"; done </modules
 sleep 1
 ls /sys/bus/nd/devices
-# way NAME: does what doctor says below that name
+# way NAME: runs the commands that doctor prints below that name
 way() {
     echo "=== doctor, before: $1"
     plimsoll doctor >/tmp/said 2>&1
@@ -135,9 +138,10 @@ END
 chmod +x "$root/init"
 (cd "$root" && find . -print0 | cpio --null --create --format=newc --quiet) | gzip -1 >"$work/initrd.gz"
 
-# Steps of 16 MiB, which regions are made of, and the labels.
+# Regions consist of steps of 16 MiB; the rest is for the labels.
 truncate -s 1026M "$work/nvdimm"
-# Not by KVM, which not every machine that has it can boot this kernel with: what is shown here has no times in it.
+# Without KVM, because not every machine with KVM can boot this kernel with it. No times are
+# measured here.
 timeout 280 qemu-system-x86_64 -accel tcg -machine q35,nvdimm=on,nvdimm-persistence=mem-ctrl -m 1G,slots=2,maxmem=4G -smp 2 \
     -nographic -no-reboot -nodefaults -serial stdio \
     -object "memory-backend-file,id=memory,share=on,mem-path=$work/nvdimm,size=1026M" -device nvdimm,id=nvdimm,memdev=memory,label-size=2M \

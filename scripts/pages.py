@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Opens report pages in Chromium and uses them as a reader does, at a desk and on a phone, in light and in dark.
+"""Opens report pages in Chromium and uses them as a reader does, on a desktop and on a phone, in light and in dark.
 
     scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
 Each page: no error in the console, nothing wider than the window, no words of a chart on others, no caption cut off, a pointer
-shows values, no chart is enlarged to the page's width, no table is wider than a page at a desk, dragging zooms all charts of a
+shows values, no chart is enlarged to the page's width, no table is wider than a page on a desktop, dragging zooms all charts of a
 trial, names switch lines, headings sort, a trial is laid over another, a link to a folded chart opens it, and a saved CSV has the
 page's values. With axe-core (`scripts/need.sh axe` fetches it): no finding that it calls serious or critical for accessibility.
 Exits with 1 if a check fails. Needs Chromium and Python's standard library.
@@ -81,7 +81,7 @@ class Browser:
         head = bytes([0x81, 0x80 | size]) if size < 126 else (
             bytes([0x81, 0xFE]) + struct.pack(">H", size) if size < 65536 else bytes([0x81, 0xFF]) + struct.pack(">Q", size)
         )
-        # A mask of zeros is a mask.
+        # A mask of zeros is allowed.
         self.socket.sendall(head + bytes(4) + data)
 
     def receive(self):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Attacks Plimsoll for long and writes what came of it to bench/RELIABILITY.md: kills at random moments, corrupted records, local
-attackers, hostile servers and hosts, fuzzers, a soak, and a day of records. Needs root. The short forms are in `make test`.
+"""Attacks Plimsoll for a long time and writes the results to bench/RELIABILITY.md: kills at random moments,
+corrupted records, local attackers, hostile servers and hosts, fuzzers, a soak, and a day of records. Needs
+root. `make test` has the short forms.
 
-siege.py [--soak SECONDS] [PART…]     all parts, or some of: kills corruptions attackers servers hosts generators fuzz soak day
+siege.py [--soak SECONDS] [PART…]     all parts, or some of these: kills corruptions attackers servers hosts generators fuzz soak day
 """
 
 import argparse
@@ -49,7 +50,7 @@ PAGE = bench_page.Page(
 )
 
 
-# As in the Makefile: compiled once for all tests.
+# The same options as in the Makefile, so that all tests share one build.
 WHOLE = ["--workspace", "--features", "plimsoll/scripts"]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Debian's Slurm with three nodes on this machine, for tests of fleets: nothing is installed, all of it lies in one folder, and it listens
-# on the loopback alone. Root.
-#   slurm.sh up FOLDER     fetches it if it is not there, starts it, prints what to put into the environment
+# Runs Debian's Slurm with three nodes on this machine, for tests of fleets. Nothing is installed: all
+# files are in one folder. It listens only on the loopback address. Needs root.
+#   slurm.sh up FOLDER     fetches Slurm if necessary, starts it, prints variables for the environment
 #   slurm.sh down FOLDER   ends it
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,5p' "$0" | cut -c3-; exit 2; }
@@ -14,11 +14,11 @@ nodes=3
 down() {
   for pid in "$folder"/run/*.pid; do
     [ -e "$pid" ] || continue
-    # A number may have gone to another since.
+    # The process number may have been reused since.
     number=$(cat "$pid")
     if [ -e "/proc/$number/environ" ] && grep -qz "^PLIMSOLL_SLURM=$folder$" "/proc/$number/environ"; then kill -9 "$number"; fi
   done
-  # Their steps.
+  # Processes of their steps.
   for environ in /proc/[0-9]*/environ; do
     if grep -qz "^PLIMSOLL_SLURM=$folder$" "$environ" 2>/dev/null; then
       number=${environ%/environ}; kill -9 "${number#/proc/}" 2>/dev/null || true
@@ -45,7 +45,7 @@ up() {
   down
   mkdir -p "$folder"/run/{state,bin}
   cd "$folder/run"
-  # Under the names that people type.
+  # With the names that users type.
   for program in "$root"/usr/bin/s* "$root"/usr/sbin/*-wlm; do
     name=$(basename "$program")
     printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$libraries" "$program" >"bin/${name%-wlm}"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a long run of a short one: its records, over and over, as the recorder would have written them in so long a load.
+"""Makes a long run from a short one, by repeating its records as the recorder would write them in a long load.
 
     scripts/stretch-run.py RUN_FOLDER 24h NEW_FOLDER
 
-The recorded load is repeated until the wanted length is full; what came before it, and the drain behind it, stay as they are. Slots of
-outcomes are as wide as those of a load so long (see docs/formats.md); events of the load, and so faults, are not repeated. The plan says
-the new length. Nothing is measured by such a run: it is for checking that a night can be analysed.
+The recorded load is repeated up to the wanted length. The records before the load, and the drain after it, do
+not change. Slots of outcomes are as wide as in a load of that length (see docs/formats.md). Events of the load,
+including faults, are not repeated. The plan has the new length. Such a run is no measurement: it checks that the
+records of a night can be analysed.
 """
 
 import csv
@@ -15,7 +16,7 @@ import shutil
 import sys
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# Times of more than this are a load's, and not its preparation's.
+# Records with a later time belong to the load, and others to its preparation.
 LOAD = 0.0
 
 
@@ -44,7 +45,7 @@ def repeated_rows(source, target, column, period_us, wanted_us):
     lead = [row for time, row in timed if time <= 0]
     load = [(time, row) for time, row in timed if 0 < time <= period_us]
     tail = [(time, row) for time, row in timed if time > period_us]
-    # Of each row all but its time, once.
+    # The parts of each row around its time are formatted once.
     parts = [(time, ",".join(row[:at]) + ("," if at else ""), "".join("," + cell for cell in row[at + 1 :]) + "\n") for time, row in load]
     with open(target, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Runs the experiments of a study, one after the other, and writes one page with their first charts that links their reports.
-# study.sh NAME [EXPERIMENT…]; left out: those that experiments/studies/NAME.toml names.
+# Runs the experiments of a study, one after the other, and writes one page with their first charts
+# and links to their reports.
+# study.sh NAME [EXPERIMENT…]; the default is the list in experiments/studies/NAME.toml.
 #
-# With SHORT=1 in the environment each is run in its short form, which stands in its opening comment in lines that begin `# short:`, such as
+# With SHORT=1 in the environment each experiment is run in its short form. Lines of its opening
+# comment that begin with `# short:` have the options, such as
 #     # short: --set load.time=20s --set 'sweep."load.agents"=[1, 8, 64]'
-# An experiment without such a line is run as it stands.
+# An experiment without such a line is run in full.
 #
-# A run whose verdict is bad, or whose target does not start, does not stop the others; a bad file does, before anything is run.
+# A run with a bad verdict, or whose target does not start, does not stop the others. A bad file
+# stops them, before any run.
 # Ctrl-C ends the run in good order and starts no other; the page then links the runs so far.
-# Exits with the first of 130, 2, 1, 3, 4, 6, 5 that a run came to, or 0.
+# Exits with the first of 130, 2, 1, 3, 4, 6, 5 that a run returned, or 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +27,8 @@ if [ ${#experiments[@]} -eq 0 ]; then
 fi
 out=${STUDY_RUNS:-runs}/study-$name-$(date +%Y-%m-%dT%H-%M-%S)
 
-# short_form FILE: sets `sets` to the words of its short form. Quotes work as in a shell; nothing is expanded.
+# short_form FILE: sets `sets` to the options of its short form. Quotes work as in a shell; nothing
+# is expanded.
 sets=()
 short_form() {
     local words
@@ -35,7 +39,7 @@ short_form() {
     [ -z "$words" ] || mapfile -t sets <<<"$words"
 }
 
-# Everything that is wrong with any file, before the first is run.
+# Check all files before the first run.
 bad=
 for experiment in "${experiments[@]}"; do
     if ! short_form "$experiment" || ! "$plimsoll" check "$experiment" "${sets[@]}" >/dev/null; then
@@ -55,7 +59,8 @@ stop() {
 }
 trap stop INT TERM HUP
 
-# play EXPERIMENT TEXT: sets `code`. The run has a process group of its own, so that a Ctrl-C reaches it once, through us.
+# play EXPERIMENT TEXT: sets `code`. The run has a separate process group, so that Ctrl-C reaches it
+# once, through this script.
 code=0
 play() {
     set -m
@@ -115,7 +120,7 @@ for worst in 130 2 1 3 4 6 5; do
         [ "$code" -ne "$worst" ] || exit "$worst"
     done
 done
-# Any other code, such as that of a run that was killed.
+# Any other code, such as that of a killed run.
 for code in "${codes[@]}"; do
     [ "$code" -eq 0 ] || exit "$code"
 done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Plays the real servers for a minute each: test-targets.sh PLIMSOLL [TARGET…]. Installs what they need (root, network).
+# Plays the real servers for a minute each: test-targets.sh PLIMSOLL [TARGET…]. Installs what they
+# need (root, network).
 #
-# A run has to end with 0, 5 (a requirement) or 6 (a void result: the machine is busy), and at least one operation has to be ok. It is no
-# measurement. The last line says which targets failed.
+# A run must end with 0, 5 (a requirement) or 6 (a void result: the machine is busy), and at least
+# one operation must be ok. This is no measurement. The last line lists the targets that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
