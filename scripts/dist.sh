@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the packages for users without a checkout: dist.sh [FOLDER] writes into target/dist-packages, or FOLDER
+# Makes packages for users without a checkout: dist.sh [FOLDER] writes into target/dist-packages, or FOLDER
 #   plimsoll-VERSION-ARCH-linux-musl.tar.gz   linked statically, for any Linux; without load.script, whose
 #                                             interpreter needs a C++ library. Without musl (rustup target,
 #                                             musl-tools): …-linux-gnu.tar.gz, for this glibc or later

@@ -106,7 +106,7 @@ fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new(caught())?;
     let listener = move || {
         for signal in &mut signals {
-            // A closing terminal may send the signal more than once, and does not ask to hurry.
+            // A closing terminal may send the signal more than once, and does not ask to abort.
             if signal == SIGHUP {
                 interrupts.ask_once();
                 continue;

@@ -50,7 +50,7 @@ struct Playing {
 #[derive(Debug, Clone)]
 struct FaultSoFar {
     shown: LiveFault,
-    /// Whether it has a recovery clock. A standing fault and a repair have none.
+    /// Whether the fault has a recovery clock. A standing fault and a repair have none.
     is_timed: bool,
     begun_s: Option<f64>,
     begun_unix_s: f64,

@@ -246,7 +246,7 @@ for  = "200ms"
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-/// A container may share the registry's folder, but its processes with the same numbers are others.
+/// A container may share the registry's folder, but other processes have the same numbers there.
 #[test]
 fn clean_in_a_container_leaves_a_live_run_alone() {
     if !crate::local_attacks::is_root() {

@@ -1,5 +1,5 @@
-//! The name service's crash on the real Erlang service, in a short form: the names lost with each
-//! way of keeping them.
+//! The name service's crash on the real Erlang service, in a short form: the names that are lost
+//! with each way of storing them.
 
 use serde_json::Value;
 

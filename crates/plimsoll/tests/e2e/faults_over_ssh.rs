@@ -104,7 +104,7 @@ fn a_killed_lab_heals_machines_over_ssh() {
     let before = machines.of(1).network();
     let playing = broken(&stage);
     assert_ne!(machines.of(1).network(), before, "or else this test shows nothing");
-    // ssh accepts connections; other ports do not even refuse them.
+    // ssh accepts connections; other ports drop them without an answer.
     machines.on_the_wire(
         "bash -c 'read -r -t 9 banner </dev/tcp/10.84.0.1/22' && \
          { timeout 1 bash -c '</dev/tcp/10.84.0.1/9' 2>/dev/null; [ $? = 124 ]; }",

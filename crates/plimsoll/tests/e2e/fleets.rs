@@ -1,5 +1,5 @@
 //! Load from several processes: its results as a whole. A lost generator makes the trial void,
-//! wherever its stream leads.
+//! however it is connected.
 
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +72,7 @@ fn clocks_are_compared(results: &Value, run: &Path) {
     assert!(number(results, "/trials/0/generator/fleet/clock_error_us") > 0.0);
 }
 
-/// Checks that all 360 scheduled operations came, from three threads.
+/// Checks that all 360 scheduled operations are recorded, from three threads.
 fn is_whole(results: &Value, run: &Path) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();

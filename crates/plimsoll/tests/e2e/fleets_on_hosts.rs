@@ -23,7 +23,7 @@ fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
 const VIRTUAL: &str = "generators = 3\nby = \"virtual\"\nprofile = \"far\"";
 const FAR: &str = "what = \"far\"\n[link]\nsource = \"made up\"\nrate = \"100mbit\"\n";
 
-/// Checks that all 360 scheduled operations came, and that each generator has figures and each host
+/// Checks that all 360 scheduled operations are recorded, and that each generator has figures and each host
 /// has samples.
 fn is_whole(results: &Value, run: &Path, hosts: &[&str], generators: &[&str]) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];

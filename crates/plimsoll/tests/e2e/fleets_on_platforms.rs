@@ -35,7 +35,7 @@ fn experiment(stage: &Stage, url: &str, fleet: &str) -> String {
 const SLURM: &str = "by = \"slurm\"\nslurm = { partition = \"load\" }";
 const KUBERNETES: &str = "by = \"kubernetes\"\nkubernetes = { namespace = \"load\", nodes = { pool = \"load\" } }";
 
-/// Checks that all 360 scheduled operations came, from three generators.
+/// Checks that all 360 scheduled operations are recorded, from three generators.
 fn is_whole(results: &Value) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();

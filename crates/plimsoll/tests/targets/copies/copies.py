@@ -1,5 +1,6 @@
-"""Members that keep records, and a proxy in front of them that deals connections out in turn. PUT /records/KEY keeps a record, GET /audit
-gives all of them. A member that finds something in its data folder when it starts keeps a record that says so."""
+"""Members that keep records, and a proxy that spreads connections over them in turn. PUT
+/records/KEY keeps a record, and GET /audit returns all records. A member that finds a file in its
+data folder at its start adds a record about it."""
 
 import http.client, itertools, json, os, socket, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,4 +1,4 @@
-"""A server for the tests: it counts what it answers, and tells of itself at /stats."""
+"""A server for the tests: it counts its answers, and reports its figures at /stats."""
 
 import http.server
 import json

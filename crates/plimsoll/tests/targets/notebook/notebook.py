@@ -1,4 +1,4 @@
-"""A server for the tests: what it is asked for needs the disk, the processor, memory, or nothing but the network."""
+"""A server for the tests. Its pages need the disk, the processor, memory, or only the network."""
 
 import http.server
 import os
@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 HOST, PORT, DATA = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# There while the command fault says so.
+# File that exists while the command fault lasts.
 SIGN = "/tmp/closed"
 GRAB = "import mmap; held = mmap.mmap(-1, 96 << 20); [held.__setitem__(at, 1) for at in range(0, len(held), 4096)]"
 
 
 def write():
-    """A note is answered for when it is on disk."""
+    """Answers when the note is on disk."""
     with open(os.path.join(DATA, f"note-{os.getpid()}"), "ab") as file:
         file.write(b"n" * 4096)
         file.flush()
@@ -26,7 +26,7 @@ def work():
 
 
 def grab():
-    """Memory is taken in a child: the server is to live on when the kernel ends who took too much."""
+    """Takes memory in a child process, so that the server survives when the kernel kills it."""
     return 200 if subprocess.run([sys.executable, "-c", GRAB]).returncode == 0 else 507
 
 
@@ -53,7 +53,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    # The fault that starts it again does so at once.
+    # A fault may restart the server at once.
     allow_reuse_address = True
 
 
