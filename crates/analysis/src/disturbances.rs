@@ -98,7 +98,7 @@ impl NormalLoad {
 
     /// Returns the first slot of `from..until` with which a disturbance begins.
     fn first(&self, timeline: &Timeline, [from, until]: [usize; 2]) -> Option<usize> {
-        // The fault that ends this stretch owns silences that become unusual only after its begin:
+        // The fault that ends this stretch owns silences that become unusual only after its start:
         // their last success came a little before it.
         let here = |silence: &&UnusualSilence| silence.from >= from && silence.shown <= until;
         let silent = self.silences.iter().find(here).map(|silence| silence.from);
@@ -145,7 +145,7 @@ impl NormalLoad {
         }
     }
 
-    /// Returns the disturbances of such a load by their signs alone, from begin to end. The
+    /// Returns the disturbances of such a load by their signs alone, from start to end. The
     /// disturbance of its start is left out.
     pub fn spells(
         timeline: &Timeline,
@@ -234,7 +234,7 @@ fn unusual(
 
 /// A stretch of time without a fault.
 pub(crate) struct FaultlessStretch {
-    /// Begin of the time that no fault explains.
+    /// Start of the time that no fault explains.
     pub from_s: f64,
     /// End of the time that no fault explains.
     pub until_s: f64,
@@ -355,7 +355,7 @@ pub(crate) fn with_slow_phases(
 struct SlowLoad<'a> {
     timeline: &'a Timeline,
     latency: &'a LatencySeconds,
-    /// Begin of the first bin, whole seconds since load start.
+    /// Start of the first bin, whole seconds since load start.
     from_s: f64,
     /// Length of a bin, seconds.
     bin_s: f64,
@@ -501,7 +501,7 @@ impl<'a> SlowLoad<'a> {
         })
     }
 
-    /// Returns begin and end of a phase of lower throughput, to the slot. It does not reach into
+    /// Returns start and end of a phase of lower throughput, to the slot. It does not reach into
     /// excluded bins.
     fn edges_of_rate(&self, phase: SlowPhase, usual_per_s: f64) -> [f64; 2] {
         let (slot_s, ok) = (self.timeline.slot_s(), self.timeline.ok());

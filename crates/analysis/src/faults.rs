@@ -50,7 +50,7 @@ pub(crate) fn happened(
     let (Some(timeline), Some(window)) = (timeline, window) else {
         return FaultOutcomes { faults, ..FaultOutcomes::default() };
     };
-    // A standing fault is a condition of the trial: clients do not notice its begin.
+    // A standing fault is a condition of the trial: clients do not notice its start.
     let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
     let mut felt: Vec<&mut Fault> = faults
         .iter_mut()
@@ -122,7 +122,7 @@ impl<'a> FaultWalk<'a> {
         }
     }
 
-    /// Returns the latest end of an outage, and the end of counting: the begin of the next fault,
+    /// Returns the latest end of an outage, and the end of counting: the start of the next fault,
     /// or the ends of the load and of the drain.
     fn until_s(&self, next_s: Option<f64>) -> [f64; 2] {
         let load_s = self.window.until_s;

@@ -509,8 +509,6 @@ mod tests {
         }
     }
 
-    /// Run delay of the engine's threads in each second, and CPU use of the machine, of other
-    /// processes and of the generator.
     #[test]
     fn a_second_in_which_every_agent_of_every_thread_is_busy_counts() {
         let row = |at_s, thread, in_flight_mean| GeneratorSecond {
@@ -526,6 +524,8 @@ mod tests {
         assert_eq!(all_busy_s(&[]), 0.0);
     }
 
+    /// Run delay of the engine's threads in each second, and CPU use of the machine, of other
+    /// processes and of the generator.
     fn waiting(run_delay_pct: f64, machine_pct: f64, strangers_pct: f64, own_pct: f64) -> Evidence {
         waiting_with(run_delay_pct, machine_pct, strangers_pct, own_pct, |row| row)
     }

@@ -45,7 +45,7 @@ pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence)
 fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<BunchedStarts> {
     let mut bunched: Vec<&GeneratorSecond> = generator.iter().filter(|row| is_bunched(row)).collect();
     bunched.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    // The earliest begin of each row and all later rows.
+    // The earliest start of each row and all later rows.
     let mut begins_s: Vec<f64> = bunched.iter().map(|row| row.at_s - row.interval_s).collect();
     for place in (1..begins_s.len()).rev() {
         begins_s[place - 1] = begins_s[place - 1].min(begins_s[place]);

@@ -16,11 +16,11 @@ use crate::stats::timeline::Timeline;
 /// The load's time, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadWindow {
-    /// Begin of the measured part.
+    /// Start of the measured part.
     pub from_s: f64,
     /// Time of the last new operation; the drain follows.
     pub until_s: f64,
-    /// Begin of the first fault, if one began while the load ran.
+    /// Start of the first fault, if one began while the load ran.
     pub first_fault_s: Option<f64>,
     /// Whether the load became steady; `None` if the plan changes the rate, or if the load was too
     /// short to tell.
@@ -43,7 +43,7 @@ impl LoadWindow {
         let first_fault_s = evidence
             .events
             .iter()
-            // A fault before the load's begin is a condition of the load.
+            // A fault before the load's start is a condition of the load.
             .filter(|event| matches!(event.what, What::FaultBegun { .. }) && (0.0..until_s).contains(&event.at_s))
             .map(|event| event.at_s)
             .min_by(f64::total_cmp);

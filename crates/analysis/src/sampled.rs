@@ -208,7 +208,7 @@ pub(crate) struct RestartedProcesses {
 /// Everything that is kept of the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sampled {
-    /// Begin of the measured part, and end of the load.
+    /// Start of the measured part, and end of the load.
     measured_from_s: f64,
     until_s: f64,
     /// Hosts in the order of their first row in the load.

@@ -55,8 +55,8 @@ pub(crate) fn crossings(trials: &[&Trial], swept: &[String]) -> Vec<Crossing> {
     found
 }
 
-/// Whether a scalability law is fitted over this path: not over an offered rate, whose sources do
-/// not hinder each other.
+/// Whether a scalability law, which describes how load sources hinder each other, is fitted over
+/// this path. An offered rate has no such law.
 pub(crate) fn has_law(over: &str) -> bool {
     !is_offered(over)
 }

@@ -13,7 +13,7 @@ const CARRIED_S: f64 = 0.001;
 const OFF_S: f64 = 0.010;
 /// Largest error of a rate, as a share.
 const RATE_OFF: f64 = 0.01;
-/// Largest distance between a planted outage and the begin of the disturbance that belongs to it,
+/// Largest distance between a planted outage and the start of the disturbance that belongs to it,
 /// seconds.
 const NEAR_S: f64 = 0.5;
 /// Share of repeated answers that may be wrong by chance.
@@ -22,7 +22,7 @@ const BY_CHANCE: f64 = 0.1;
 /// A time in which a server did not serve, as the server logged it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlantedOutage {
-    /// Begin, seconds since load start.
+    /// Start, seconds since load start.
     pub from_s: f64,
     /// End; for errors, the time of the last one.
     pub until_s: f64,

@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 /// Versions with which earlier trials of a run were made, each with the first trial that used it.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierVersions {
-    /// Version of Plimsoll, checksum of its program, and trial.
+    /// Version of Plimsoll, fingerprint of its program, and trial.
     plimsoll: Option<(String, Option<String>, String)>,
     /// Files of each target by name, and trial.
     targets: BTreeMap<String, (BTreeMap<String, String>, String)>,

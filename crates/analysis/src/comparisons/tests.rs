@@ -473,7 +473,7 @@ fn runs_one_after_the_other_are_none() {
     // The spread of the trials hides the difference that the pairs would have shown.
     assert_eq!((found[0].pairs, found[0].significant, found[0].trials), (0, false, [4, 4]));
     assert!(found[0].p.is_some() && found[0].detectable_pct.is_some());
-    // Runs whose begin is unknown are not paired either.
+    // Runs whose start is unknown are not paired either.
     let mut sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &[10.0, 30.0, 50.0, 70.0], 1)];
     sides[1].trials[0].started_unix_s = None;
     assert_eq!(between(&sides, &[])[0].pairs, 0);

@@ -100,7 +100,8 @@ fn watts_joules_and_price_are_those_of_the_hand() {
     assert_eq!(trial.hosts[0].watts_source.as_deref(), Some("profile"));
     // 12.7095 W / 40 cycles/s.
     near(cost.joules_per_cycle, 0.317_737_5);
-    // EUR 150 over 5 × 31,557,600 s are EUR 9.506426e-7 a second; over 40 cycles/s, times a million: EUR 0.02376607.
+    // EUR 150 over 5 × 31,557,600 s are EUR 9.506426e-7 a second; over 40 cycles/s, times a
+    // million: EUR 0.02376607.
     near(cost.price_per_million_cycles, 0.023_766_066);
     assert_eq!((cost.currency.as_deref(), cost.lacks.as_deref()), (Some("EUR"), None));
     assert_eq!(cost.electricity_per_million_cycles, None, "nobody said what it costs");
@@ -110,7 +111,8 @@ fn watts_joules_and_price_are_those_of_the_hand() {
 #[test]
 fn with_the_warm_up_it_is_the_whole_load() {
     let cost = charged(&pi2c(), &of_pi2c(), trial(40.0, 30.0)).cost.with_warmup;
-    // Two seconds in eight at 5, 20 and 20 %: means of 20, 80 and 50 %. 3 × 3.33 + 1.47 × 1.5 = 12.195 W; / 30 = 0.4065 J.
+    // Two seconds in eight at 5, 20 and 20 %: means of 20, 80 and 50 %. 3 × 3.33 + 1.47 × 1.5 =
+    // 12.195 W; / 30 = 0.4065 J.
     near(cost.watts, 12.195);
     near(cost.joules_per_cycle, 0.4065);
     near(cost.price_per_million_cycles, 0.031_688_088);
@@ -129,7 +131,8 @@ fn slowed_time_costs_the_machine_meant_nothing() {
 fn electricity_is_in_the_price_where_it_has_one() {
     let lab = Lab { electricity_per_kwh: Some(0.25), ..pi2c() };
     let cost = charged(&lab, &of_pi2c(), trial(40.0, 30.0)).cost;
-    // 317,737.5 J for a million cycles are 0.08826042 kWh, at EUR 0.25: EUR 0.02206510; with the hosts' 0.02376607.
+    // 317,737.5 J for a million cycles are 0.08826042 kWh, at EUR 0.25: EUR 0.02206510; with the
+    // hosts' 0.02376607.
     near(cost.electricity_per_million_cycles, 0.022_065_104);
     near(cost.price_per_million_cycles, 0.045_831_17);
     // 406,500 J: EUR 0.02822917, and the hosts' 0.03168809.
@@ -281,9 +284,11 @@ mod points {
 
     #[test]
     fn means_and_intervals_are_those_of_the_hand() {
-        // J at 1 agent 2, 3, 4 (mean 3), at 2 agents 1, 1.2 (mean 1.1). Squares of the residuals, as shares of the mean and enlarged by
-        // √(3/2) and √2: (1/3)² × 1.5 = 0.1666667 twice, 0 once, (0.1/1.1)² × 2 = 0.0165289 twice. Their mean over 5: 0.0732782, so a
-        // relative spread of 0.2706994 with 3 degrees of freedom, t = 3.182446. Half widths: × 3 / √3 = 1.492135 and × 1.1 / √2 = 0.670078.
+        // J at 1 agent 2, 3, 4 (mean 3), at 2 agents 1, 1.2 (mean 1.1). Squares of the residuals,
+        // as shares of the mean and enlarged by √(3/2) and √2: (1/3)² × 1.5 = 0.1666667 twice, 0
+        // once, (0.1/1.1)² × 2 = 0.0165289 twice. Their mean over 5: 0.0732782, so a relative
+        // spread of 0.2706994 with 3 degrees of freedom, t = 3.182446. Half widths: × 3 / √3 =
+        // 1.492135 and × 1.1 / √2 = 0.670078.
         let rates = [(1, 6.0), (1, 4.0), (1, 3.0), (2, 12.0), (2, 10.0)];
         let mut trials = rates.map(|(agents, rate)| trial("", &[(AGENTS, agents)], rate)).to_vec();
         // The repeats of another variant differ more, which says nothing about this one.

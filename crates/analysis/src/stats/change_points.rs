@@ -204,7 +204,7 @@ mod tests {
             let found = change_points(&series, 1, 1);
             assert_eq!(places(&found), indices(&case["e_divisive"]), "{}: {found:?}", case["name"]);
             assert!(found.iter().all(|change| change.p < 0.05));
-            // Least squares with a given number of steps also report steps in noise.
+            // Least squares, with the number of steps given, find no other steps.
             for step in indices(&case["least_squares"]) {
                 assert!(places(&found).contains(&step), "{}: {step} is not in {found:?}", case["name"]);
             }

@@ -153,7 +153,7 @@ impl LatencySeconds {
         Cow::Owned(SecondLatency { from_s, until_s, counts })
     }
 
-    /// Refines begin and end of a spell of whole seconds in which latencies beyond the limit are
+    /// Refines start and end of a spell of whole seconds in which latencies beyond the limit are
     /// usual. Each edge may lie within the first or last second, or its neighbour.
     pub fn edges(&self, [from_s, until_s]: [f64; 2], limit_ns: f64) -> [f64; 2] {
         const BEFORE_S: f64 = 10.0;
@@ -242,7 +242,7 @@ impl LatencyBound {
         spells
     }
 
-    /// Returns begin and end of a spell of the seconds `first..end`. The seconds at its edges, and
+    /// Returns start and end of a spell of the seconds `first..end`. The seconds at its edges, and
     /// their neighbours, may be slow in part.
     fn edges(&self, seconds: &[&SecondLatency], [first, end]: [usize; 2]) -> [f64; 2] {
         let share = |index: usize| seconds[index].share_above(self.step).unwrap_or(0.0) - self.usual;

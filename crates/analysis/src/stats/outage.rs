@@ -78,16 +78,16 @@ const PARTIAL_BIN_S: f64 = 0.01;
 /// Times that define the outage of a fault, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FaultTimes {
-    /// Begin of the fault.
+    /// Start of the fault.
     pub at_s: f64,
     /// Time at which the fault was healed; `None` if it heals by itself.
     pub healed_s: Option<f64>,
-    /// Begin of the time that may serve as baseline, after the warm-up and the outage of an earlier
+    /// Start of the time that may serve as baseline, after the warm-up and the outage of an earlier
     /// fault. `None` if service was not back from the earlier fault.
     pub baseline_from_s: Option<f64>,
     /// Baseline to use if `baseline_from_s` leaves too little time for one.
     pub earlier_baseline_s: Option<[f64; 2]>,
-    /// Begin of the next fault, or end of the load.
+    /// Start of the next fault, or end of the load.
     pub until_s: f64,
     /// End of counting: `until_s`, or the end of the drain.
     pub counted_until_s: f64,
@@ -301,7 +301,7 @@ fn is_brief(
     baseline: &Baseline,
     healed: Option<usize>,
 ) -> bool {
-    // The shortest window that shows the stall locates its begin best.
+    // The shortest window that shows the stall locates its start best.
     let low = baseline.bounds.iter().find_map(|bound| (earlier..late).find(|slot| bound.is_above(timeline, *slot)));
     let gaps = || gaps.iter().filter(|gap| gap[0] >= earlier);
     let first = gaps().map(|gap| gap[0]).chain(low).min();

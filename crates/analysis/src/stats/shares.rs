@@ -235,7 +235,8 @@ mod tests {
 
         #[test]
         fn worked_out_by_hand() {
-            // 10 + 20 + 30 of 1000 + 1000 + 2000: 0.015. Residuals -5, 5, 0, so s^2 = 25; error = sqrt(25 / 3) / (4000 / 3).
+            // 10 + 20 + 30 of 1000 + 1000 + 2000: 0.015. Residuals -5, 5, 0, so s^2 = 25; error =
+            // sqrt(25 / 3) / (4000 / 3).
             let (ratio, [low, high]) = ratio_of_sums(&[(10.0, 1000.0), (20.0, 1000.0), (30.0, 2000.0)]).unwrap();
             let wide = 4.302_652_729_749_462 * (25.0_f64 / 3.0).sqrt() / (4000.0 / 3.0);
             assert!(

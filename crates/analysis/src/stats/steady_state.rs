@@ -99,7 +99,7 @@ const CUT: f64 = 1.0 / 3.0;
 /// The mean latency of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MeanLatency {
-    /// Begin of the stretch, seconds since load start.
+    /// Start of the stretch, seconds since load start.
     pub at_s: f64,
     /// Mean latency of the operations that ended in the stretch, seconds.
     pub mean_s: f64,
@@ -110,7 +110,7 @@ pub(crate) struct MeanLatency {
 pub(crate) struct LoadStretch<'a> {
     /// End of the ramp, or of a given warm-up; seconds since load start.
     pub from_s: f64,
-    /// End of the load, or begin of the first fault.
+    /// End of the load, or start of the first fault.
     pub until_s: f64,
     /// Whether a warm-up may be cut off.
     pub cuts: bool,

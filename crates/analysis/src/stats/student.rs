@@ -71,9 +71,9 @@ fn chi_squared(value: f64, freedom: f64) -> f64 {
     if value > 0.0 { gamma_lr(freedom / 2.0, value / 2.0) } else { 0.0 }
 }
 
-/// Returns the root of a rising function of positive numbers; `first` is a guess of its order of magnitude. The method is the
-/// Illinois variant of false position (M. Dowell, P. Jarratt, "A modified regula falsi method for computing the root of an
-/// equation", BIT 11, 1971).
+/// Returns the root of a rising function of positive numbers; `first` is a guess of its order of
+/// magnitude. The method is the Illinois variant of false position (M. Dowell, P. Jarratt, "A
+/// modified regula falsi method for computing the root of an equation", BIT 11, 1971).
 pub(crate) fn root(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
     let (mut low, mut high) = (0.0, first.max(f64::MIN_POSITIVE));
     let (mut at_low, mut at_high) = (rising(low), rising(high));

@@ -1,5 +1,5 @@
 //! Usual failures of a load: their rate, the number that chance puts into a stretch of time, the
-//! begin of unusual failures, and the failures of an outage beyond the usual ones.
+//! start of unusual failures, and the failures of an outage beyond the usual ones.
 //!
 //! **Rate**: the mean of the middle half of all quarters of a second. If most quarters have no
 //! failure, the rate is instead the frequency with which failures begin after a quarter without: an
@@ -99,7 +99,7 @@ fn seldom(bins: &[f64]) -> f64 {
     if begun < FEWEST { 0.0 } else { -(1.0 - chance.min(0.99)).ln() }
 }
 
-/// Returns the begin of the stretch that an increased failure rate explains best. `failures` are
+/// Returns the start of the stretch that an increased failure rate explains best. `failures` are
 /// the slots of a window with their counts, in order; the window ends at `end`; `usual` failures
 /// are expected per slot. If there is only one failure, its slot is returned.
 pub(crate) fn onset(failures: &[(usize, u64)], end: usize, usual: f64) -> Option<usize> {

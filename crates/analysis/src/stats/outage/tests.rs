@@ -387,7 +387,7 @@ struct Script {
     seed: u64,
     /// Operations per second, in total.
     rate: f64,
-    /// Begin of the outage.
+    /// Start of the outage.
     at_s: f64,
     /// Time in which no operation succeeds and all fail.
     total_s: f64,
@@ -519,7 +519,8 @@ fn holding(make: impl Fn(u64) -> SyntheticLoad, down_s: f64) -> [usize; 2] {
         let felt = made.failing(1, 12.0, 12.001).outage(12.0);
         let [low, high] = felt.baseline_ci95.unwrap();
         holds[0] += usize::from((low..=high).contains(&5_000.0));
-        // The true loss is that of the outage's slots, so the found outage must have nearly these slots.
+        // The true loss is that of the outage's slots, so the found outage must have nearly these
+        // slots.
         assert!(near(felt.total_s, down_s, 0.006), "{felt:?}");
         let [low, high] = felt.lost_operations_ci95.unwrap();
         holds[1] += usize::from((low..=high).contains(&f64::from(lost)));

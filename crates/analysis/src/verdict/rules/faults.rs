@@ -70,7 +70,7 @@ pub(super) fn fault_duration(facts: &RuleInput<'_>) -> Evaluation {
     off.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Returns the scheduled faults that were injected, each with its plan.
+/// Returns the injected faults that are not standing, each with its plan.
 fn begun<'a>(facts: &RuleInput<'a>) -> impl Iterator<Item = (&'a Fault, &'a plan::Fault)> + use<'a> {
     let planned = &facts.planned.faults;
     facts.trial.faults.iter().filter(|fault| fault.failed.is_none()).filter_map(|fault| {
@@ -78,7 +78,7 @@ fn begun<'a>(facts: &RuleInput<'a>) -> impl Iterator<Item = (&'a Fault, &'a plan
     })
 }
 
-/// Returns the planned begin of an occurrence, seconds since load start.
+/// Returns the planned start of an occurrence, seconds since load start.
 fn due_s(fault: &Fault, planned: &plan::Fault, facts: &RuleInput<'_>) -> Option<f64> {
     match &planned.when {
         When::At(at_s) => Some(*at_s),

@@ -209,8 +209,8 @@ pub(super) fn generator_stall(facts: &RuleInput<'_>, class: FigureClass) -> Eval
     Some((counted, what))
 }
 
-/// Returns the operations that stalls of all waiting agents delayed, percent of those that ended.
-/// Each stall delays one operation per agent.
+/// Returns the operations that this number of stalls delayed, percent of those that ended. Each
+/// stall delays one operation of every agent, because agents wait for answers.
 fn held_pct(facts: &RuleInput<'_>, stalls: usize) -> Option<f64> {
     let agents = facts.planned.load.as_ref()?.agents;
     let ok = facts.trial.outcomes.ok.max(1);
