@@ -46,7 +46,7 @@ const POWER: f64 = 0.9;
 pub struct CompareOptions {
     /// Paths of the figures; the usual ones if empty.
     pub metrics: Vec<String>,
-    /// Largest change for the worse that passes the gate, percent; `None` without a gate.
+    /// Smallest change for the worse that fails the gate, percent; `None` without a gate.
     pub gate_pct: Option<f64>,
     /// Whether void trials are used like others.
     pub accepts_void: bool,

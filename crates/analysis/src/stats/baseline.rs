@@ -60,10 +60,10 @@ const WINDOW_OPERATIONS: f64 = 2_000.0;
 /// Operations that the shortest window should hold; its Poisson noise is then 10 %.
 const FEWEST_OPERATIONS: f64 = 100.0;
 
-/// Smallest factor by which a window may be lower than the lowest window without a fault.
+/// Smallest factor by which the deficit of the lowest window without a fault is multiplied.
 const LOWER: f64 = 2.0;
 
-/// Standard deviations to which that factor corresponds if throughput is normally distributed.
+/// Standard deviations that the multiplied deficit reaches if throughput is normally distributed.
 const LOWEST_DEVIATIONS: f64 = 5.5;
 
 /// Fewest windows without a fault on which a bound is based.

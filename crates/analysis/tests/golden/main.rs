@@ -112,8 +112,8 @@ fn totals_are_exactly_those_of_the_log() {
     }
 }
 
-/// Renews the golden results after an intended change; the records stay. `cargo test -p
-/// plimsoll-analysis --test golden -- --ignored renew_the_golden_results`
+/// Renews the golden results after an intended change; the records stay. Command:
+/// `cargo test -p plimsoll-analysis --test golden -- --ignored renew_the_golden_results`.
 #[test]
 #[ignore = "writes the golden results"]
 fn renew_the_golden_results() {
@@ -121,8 +121,8 @@ fn renew_the_golden_results() {
 }
 
 /// Makes the golden folder, only if the format itself is extended; the old folder must then be kept
-/// beside the new one. `cargo test -p plimsoll-analysis --test golden -- --ignored
-/// make_the_golden_folder`
+/// beside the new one. Command:
+/// `cargo test -p plimsoll-analysis --test golden -- --ignored make_the_golden_folder`.
 #[test]
 #[ignore = "writes the golden folder"]
 fn make_the_golden_folder() {

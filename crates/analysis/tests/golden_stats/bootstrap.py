@@ -1,4 +1,4 @@
-"""Makes bootstrap.json: what SciPy says about samples, for the tests of stats/bootstrap.rs.
+"""Makes bootstrap.json: SciPy's results for samples, for the tests of stats/bootstrap.rs.
 
     pip install scipy==1.17.1 numpy==2.4.6 && python bootstrap.py > bootstrap.json
 """
@@ -10,7 +10,7 @@ import scipy
 from scipy.stats import bootstrap
 
 
-# Rounded, so that a resample equal to the sample is a tie, whichever way its terms were added up.
+# Rounded, so that a resample equal to the sample is a tie for any order of summation.
 def log_mean(x, axis=-1):
     return numpy.round(numpy.mean(numpy.log(x), axis=axis), 12)
 

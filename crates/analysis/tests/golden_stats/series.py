@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes steady_state.json and change_points.json, which the tests of `stats` are held against: series, and what programs that are
-not ours make of them. Run it in this folder:
+"""Makes steady_state.json and change_points.json for the tests of `stats`: series, and the results of
+other programs for them. Run it in this folder:
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install numpy==1.26.4 pymser==1.0.22 ruptures==1.1.10 \
         signal-processing-algorithms==2.1.6 && /tmp/golden/bin/python series.py
@@ -41,7 +41,7 @@ def autoregressive(random, length, phi):
 
 
 def steady_state():
-    """Series with a warm-up, and where MSER-5 cuts it off by pyMSER."""
+    """Series with a warm-up, and the place at which pyMSER's MSER-5 cuts it off."""
     random = np.random.default_rng(5)
     at = np.arange(300)
     series = {
@@ -55,7 +55,7 @@ def steady_state():
         values = np.array(rounded(values))
         # Relative to the mean: pyMSER computes in single precision.
         errors = pymser.calculate_MSEm(values / values.mean(), batch_size=5)
-        # In the first half: the last few batches are often alike by chance, and then pyMSER cuts off all but them.
+        # First half only: the last few batches are often equal by chance, and then pyMSER cuts off all others.
         cut = int(pymser.MSERm_index(errors[:31], batch_size=5))
         cases.append({"name": name, "series": list(values), "errors": rounded(1e6 * errors), "cut": cut})
     return cases
@@ -93,7 +93,7 @@ def change_points():
 
 
 def critical_value():
-    """What `level_shift` compares with: 99 % quantile of sup B(t)² / t(1 − t) over 0.1 to 0.9, of series of 1,000."""
+    """Critical value of `level_shift`: 99 % quantile of sup B(t)² / t(1 − t) over 0.1 to 0.9, of series of 1,000."""
     random = np.random.default_rng(1)
     share = np.arange(1, 1_001) / 1_000
     inside = (share >= 0.1) & (share <= 0.9)

@@ -1,4 +1,4 @@
-"""Makes significance.json: what SciPy says, for the tests of stats/significance.rs, noncentral_t.rs and holm.rs.
+"""Makes significance.json: SciPy's results, for the tests of stats/significance.rs and stats/student.rs.
 
     pip install scipy==1.17.1 numpy==2.4.6 statsmodels==0.15.0 && python significance.py > significance.json
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes usl.json: curves, and what SciPy's bounded curve_fit makes of them. Needs SciPy; the tests need only the JSON.
+"""Writes usl.json: curves, and the fits of SciPy's bounded curve_fit. Needs SciPy; the tests need only the JSON.
 
     python3 -m venv /tmp/scipy && /tmp/scipy/bin/pip install scipy && /tmp/scipy/bin/python usl.py > usl.json
 
 The first two curves are published: Gunther's ray tracer on an SGI Origin 2000 (Guerrilla Capacity Planning, 2007, table 4.2)
-and the SPARCcenter 2000 of SPEC SDM91. Both are data sets of the R package `usl`; what its documentation prints for the second
-stands under `published`.
+and the SPARCcenter 2000 of SPEC SDM91. Both are data sets of the R package `usl`; the values in its documentation for the second
+are in `published`.
 """
 
 import json
@@ -22,7 +22,7 @@ def usl(n, scale, sigma, kappa):
 def fitted(loads, rates):
     loads, rates = np.asarray(loads, float), np.asarray(rates, float)
     best = None
-    # From several places: the bounds make local ends.
+    # From several starting points, because the bounds cause local minima.
     for sigma in (0.0, 0.01, 0.1, 0.5):
         for kappa in (0.0, 1e-5, 1e-3):
             start = [max(rates / loads), sigma, kappa]
