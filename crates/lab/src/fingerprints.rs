@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_byte_shows_and_a_touched_file_does_not() {
+    fn fingerprints_depend_on_content_only() {
         let folder = TestDir::new();
         folder.write("target.toml", "a = 1\n");
         folder.write("hooks/inspect", "exit 0\n");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_kept_by_an_interpreter_or_left_by_tests_is_left_out() {
+    fn hidden_files_caches_and_test_output_are_skipped() {
         let folder = TestDir::new();
         for name in [".git/HEAD", "hooks/__pycache__/a.pyc", "hooks/.swp", "_build/ct/log.html", "a"] {
             folder.write(name, "x");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_unknown() {
+    fn missing_files_have_no_fingerprints() {
         let found = fingerprints(Path::new("/no/such/program"), None, Some(Path::new("")));
         assert_eq!((found.program, found.target, found.files.len()), (None, None, 0));
     }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn its_failures_are_told_apart() {
+    fn hook_failures_are_distinguished() {
         let folder = TestDir::new();
         let fails = |script: &str| hook(&folder, script).ask().err().unwrap().to_string();
         assert_eq!(fails("echo first >&2; echo no >&2; exit 3"), "hook `inspect` failed: exit status: 3: no");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_takes_too_long_is_killed_with_what_it_started() {
+    fn a_slow_hook_is_killed_with_its_children() {
         let folder = TestDir::new();
         let note = folder.join("pid");
         let mut slow = hook(&folder, &format!("sleep 1000 & echo $! > {}; wait", note.display()));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_leaves_in_the_background_does_not_hold_us_up() {
+    fn a_background_child_does_not_delay_the_answer() {
         let folder = TestDir::new();
         let note = folder.join("pid");
         let leaves = hook(&folder, &format!("sleep 1000 & echo $! > {}; echo '{{}}'", note.display()));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_asked_on_another_host_the_same_way() {
+    fn a_hook_works_the_same_on_another_host() {
         let bench = Bench::new();
         let host = FakeHost::new(2, &bench.registry, Strings::default());
         let folder = TestDir::new();

@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_of_it_is_done_inside() {
+    fn operations_on_a_host_run_inside_it() {
         let (host, folder, story) = raise();
         let host = host.unwrap();
         assert_eq!((host.name(), host.kind(), host.is_up()), ("n1", HostKind::Virtual, true));
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_comes_out_as_is_asked_for() {
+    fn output_is_kept_up_to_the_requested_size() {
         let (host, _folder, _story) = raise();
         let host = host.unwrap();
         // JSON escapes each quote to two characters. With the audit's limit, the line exceeds 64
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn it_crashes_and_comes_back_with_its_data() {
+    fn a_crashed_host_boots_again_with_its_data() {
         let (host, folder, story) = raise();
         let mut host = host.unwrap();
         let data = host.folder("data").unwrap();
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_that_cannot_be_started_nothing_is_left() {
+    fn a_host_that_fails_to_boot_is_closed() {
         let story = Story::default();
         struct Dead(Story);
         impl HostBackend for Dead {
@@ -598,14 +598,14 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_it_is_in_order_or_the_first_error() {
+    fn parallel_results_are_in_order_or_the_first_error() {
         let work = |number: u32| if number < 30 { Ok(number * 2) } else { Err(Error::Fault(number.to_string())) };
         assert_eq!(all_or_none(in_parallel(vec![1, 2, 3], work)).unwrap(), [2, 4, 6]);
         assert_eq!(all_or_none(in_parallel(vec![1, 40, 50], work)).unwrap_err().to_string(), "40");
     }
 
     #[test]
-    fn what_is_not_needed_after_all_is_let_go_of_at_the_same_time() {
+    fn results_beside_an_error_are_dropped_in_parallel() {
         let both = Barrier::new(2);
         let made = vec![Ok(Together(&both)), Err(Error::NotAHost), Ok(Together(&both))];
         assert!(matches!(all_or_none(made), Err(Error::NotAHost)));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_advised_is_told_and_refuses_nothing() {
+    fn unmet_advice_is_reported_without_an_error() {
         let sysctl = BTreeMap::from([("kernel.pid_max".to_owned(), u64::MAX / 2)]);
         let needs = Needs { sysctl, ..Needs::default() };
         assert!(matches!(ensure("search", &needs), Err(Error::Unmet { can_fix: true, .. })));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_small_is_said_with_its_remedy() {
+    fn small_limits_are_reported_with_a_remedy() {
         let tree = TestDir::new();
         tree.write("proc/sys/vm/max_map_count", "65530\n");
         tree.write(

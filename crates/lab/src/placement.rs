@@ -421,7 +421,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn room(cpus: u32) -> MachineCapacity {
+    fn machine(cpus: u32) -> MachineCapacity {
         MachineCapacity { cpus: (0..cpus).collect(), memory_bytes: 16 * GIB, ..MachineCapacity::default() }
     }
 
@@ -465,11 +465,11 @@ mod tests {
             (4, Some(0), vec![], vec![]),
         ] {
             let lab = Lab { generator_cpus: asked, ..lab(2, None) };
-            let placed = place(&lab, &room(cpus)).unwrap();
+            let placed = place(&lab, &machine(cpus)).unwrap();
             assert_eq!(placed.generator_cpus, clients, "{cpus} {asked:?}");
             assert!(placed.envelopes.iter().all(|envelope| envelope.cpus == hosts), "{cpus} {asked:?}");
         }
-        let (what, speed) = refused(&Lab { generator_cpus: Some(2), ..lab(1, None) }, &room(2));
+        let (what, speed) = refused(&Lab { generator_cpus: Some(2), ..lab(1, None) }, &machine(2));
         assert_eq!(
             (what.as_str(), speed),
             ("lab.generator_cpus = 2 leaves the hosts none of this machine's 2 CPUs", None)
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_host_without_a_profile_is_only_slowed() {
         for (speed, share) in [(1.0, None), (0.5, Some(0.5)), (2.0, None)] {
-            let placed = place(&Lab { speed, ..lab(1, None) }, &room(2)).unwrap();
+            let placed = place(&Lab { speed, ..lab(1, None) }, &machine(2)).unwrap();
             assert_eq!(
                 placed.envelopes,
                 [Envelope { core_speed: share, cpus: vec![0], ..Envelope::default() }],
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_but_sizes_goes_by_the_speed() {
+    fn rates_and_delays_scale_with_the_lab_speed() {
         let profile = Profile {
             link: Link { rate_bits_per_s: Some(1e8), delay_s: Some(0.002), loss_pct: Some(1.0) },
             disk: Disk {
@@ -501,7 +501,7 @@ mod tests {
             },
             ..pi()
         };
-        let placed = place(&Lab { speed: 0.5, ..lab(1, Some(profile)) }, &room(2)).unwrap();
+        let placed = place(&Lab { speed: 0.5, ..lab(1, Some(profile)) }, &machine(2)).unwrap();
         let expected = Envelope {
             cores: Some(4),
             core_speed: Some(0.05),
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tighter_of_profile_and_network_counts() {
+    fn the_tighter_link_of_profile_and_network_applies() {
         let link = |rate: f64, delay_s: Option<f64>| Link { rate_bits_per_s: Some(rate), delay_s, loss_pct: None };
         let networks = vec![
             Network { name: "first".into(), link: link(1e8, Some(0.01)) },
@@ -530,40 +530,40 @@ mod tests {
         let profile = Profile { link: link(1e9, Some(0.001)), ..pi() };
         let mut lab = Lab { networks, ..lab(1, Some(profile)) };
         assert_eq!(
-            place(&lab, &room(2)).unwrap().envelopes[0].link,
+            place(&lab, &machine(2)).unwrap().envelopes[0].link,
             link(1e8, Some(0.01)),
             "the first without `networks`"
         );
         lab.hosts[0].networks = vec!["other".into()];
-        assert_eq!(place(&lab, &room(2)).unwrap().envelopes[0].link, link(1e3, Some(0.001)));
+        assert_eq!(place(&lab, &machine(2)).unwrap().envelopes[0].link, link(1e3, Some(0.001)));
     }
 
     #[test]
-    fn generators_have_the_cpus_of_the_clients_and_are_held_against_those() {
+    fn generators_must_fit_on_the_clients_cpus() {
         let mut lab = lab(2, Some(pi()));
         for number in [1, 2] {
             let profile = Some(pi().name);
             lab.hosts.push(Host { name: format!("gen{number}"), profile, is_generator: true, ..Host::default() });
         }
-        let placed = place(&lab, &room(2)).unwrap();
+        let placed = place(&lab, &machine(2)).unwrap();
         let cpus: Vec<_> = placed.envelopes.iter().map(|envelope| envelope.cpus.clone()).collect();
         assert_eq!(cpus, [[0], [0], [1], [1]]);
         lab.hosts.push(Host { is_generator: true, ..lab.hosts[3].clone() });
-        let (what, _) = refused(&lab, &room(2));
+        let (what, _) = refused(&lab, &machine(2));
         assert!(what.contains("1.2 of this machine's cores (3 × pi"), "{what}");
     }
 
     #[test]
-    fn four_fifths_of_the_hosts_cpus_may_be_asked_for() {
+    fn hosts_may_use_four_fifths_of_their_cpus() {
         // Two boards of 0.4 each use exactly 0.8 of the one CPU that the hosts have here.
-        assert!(place(&lab(2, Some(pi())), &room(2)).is_ok());
+        assert!(place(&lab(2, Some(pi())), &machine(2)).is_ok());
         for (hosts, cpus, speed) in [(3, 2, Some(0.666)), (4, 2, Some(0.5)), (4, 1, Some(0.5)), (8, 4, Some(0.5))] {
-            let (what, largest) = refused(&lab(hosts, Some(pi())), &room(cpus));
+            let (what, largest) = refused(&lab(hosts, Some(pi())), &machine(cpus));
             assert_eq!(largest, speed, "{hosts} on {cpus}: {what}");
             let slower = Lab { speed: speed.unwrap(), ..lab(hosts, Some(pi())) };
-            assert!(place(&slower, &room(cpus)).is_ok(), "{hosts} on {cpus}");
+            assert!(place(&slower, &machine(cpus)).is_ok(), "{hosts} on {cpus}");
         }
-        let (what, _) = refused(&lab(4, Some(pi())), &room(2));
+        let (what, _) = refused(&lab(4, Some(pi())), &machine(2));
         assert_eq!(
             what,
             "the hosts ask for 1.6 of this machine's cores (4 × pi with 4 cores at 0.1), and 0.8 is what may be asked of the 1 CPU \
@@ -572,95 +572,95 @@ mod tests {
         // Hosts without a profile use the remaining capacity.
         let mut mixed = lab(2, Some(pi()));
         mixed.hosts.push(Host { name: "free".into(), ..Host::default() });
-        assert!(place(&mixed, &room(2)).is_ok());
+        assert!(place(&mixed, &machine(2)).is_ok());
     }
 
     #[test]
-    fn no_core_is_faster_than_this_machines() {
+    fn a_core_faster_than_the_machines_is_refused() {
         let fast = Profile { cores: Some(1), core_speed: Some(1.5), memory_bytes: None, ..pi() };
-        let (what, speed) = refused(&lab(1, Some(fast)), &room(16));
+        let (what, speed) = refused(&lab(1, Some(fast)), &machine(16));
         assert_eq!((what.as_str(), speed), ("a core of pi is 1.5 times as fast as one of this machine", Some(0.666)));
         let as_is = Profile { cores: Some(1), core_speed: None, ..pi() };
-        assert_eq!(place(&lab(1, Some(as_is)), &room(16)).unwrap().envelopes[0].core_speed, Some(1.0));
+        assert_eq!(place(&lab(1, Some(as_is)), &machine(16)).unwrap().envelopes[0].core_speed, Some(1.0));
     }
 
     #[test]
     fn shares_that_are_too_small_are_refused() {
-        let (what, speed) = refused(&Lab { speed: 0.05, ..lab(1, Some(pi())) }, &room(2));
+        let (what, speed) = refused(&Lab { speed: 0.05, ..lab(1, Some(pi())) }, &machine(2));
         assert!(
             what.starts_with("a core of pi would be 0.005 of a core, and less than 0.01 cannot be given out"),
             "{what}"
         );
         assert_eq!(speed, None, "a lower speed would not help");
         // With this many hosts, a speed at which they fit makes each core too slow.
-        let (_, speed) = refused(&lab(30, Some(Profile { memory_bytes: None, ..pi() })), &room(2));
+        let (_, speed) = refused(&lab(30, Some(Profile { memory_bytes: None, ..pi() })), &machine(2));
         assert_eq!(speed, None);
     }
 
     #[test]
     fn memory_is_not_promised_twice() {
         let hungry = Profile { cores: None, core_speed: None, memory_bytes: Some(6 * GIB), ..pi() };
-        assert!(place(&lab(2, Some(hungry.clone())), &room(2)).is_ok());
-        let (what, speed) = refused(&lab(3, Some(hungry)), &room(2));
+        assert!(place(&lab(2, Some(hungry.clone())), &machine(2)).is_ok());
+        let (what, speed) = refused(&lab(3, Some(hungry)), &machine(2));
         assert_eq!((what.as_str(), speed), ("the hosts have 18GiB of memory in all, and 16GiB is available", None));
     }
 
     #[test]
-    fn more_members_than_memory_or_cpus_allow_are_refused_with_the_figures() {
+    fn members_beyond_memory_or_cpus_are_refused() {
         let members = |count: usize, profile: Option<Profile>| {
             let lab = lab(count, profile);
             let hosts = lab.hosts.iter().map(|host| host.name.clone()).collect();
             let demand = MemberDemand { target: "ring".into(), hosts, memory_bytes: Some(2 * GIB), per_cpu: Some(3) };
             Lab { members: Some(demand), generator_cpus: Some(0), ..lab }
         };
-        assert!(place(&members(8, None), &room(4)).is_ok());
+        assert!(place(&members(8, None), &machine(4)).is_ok());
         let memory =
             "each member of `ring` takes 2GiB of memory, 9 of them 18GiB, and 16GiB is available, enough for 8";
-        assert_eq!(refused(&members(9, None), &room(4)), (memory.to_owned(), None));
+        assert_eq!(refused(&members(9, None), &machine(4)), (memory.to_owned(), None));
         let cpus = "the lab has 7 members of `ring`, and the 2 CPUs that they have can carry 6, 3 each";
-        assert_eq!(refused(&members(7, None), &room(2)), (cpus.to_owned(), None));
+        assert_eq!(refused(&members(7, None), &machine(2)), (cpus.to_owned(), None));
         // If a profile limits the memory, its limit counts.
         let limited = Profile { cores: None, core_speed: None, memory_bytes: Some(GIB), ..pi() };
-        assert!(place(&members(9, Some(limited)), &room(4)).is_ok());
+        assert!(place(&members(9, Some(limited)), &machine(4)).is_ok());
     }
 
     #[test]
-    fn a_score_is_held_against_the_machines_own() {
+    fn core_speed_is_the_ratio_of_scores() {
         let measured = Profile { core_speed: None, score: Some(500.0), cores: Some(2), ..pi() };
         let lab = lab(1, Some(measured));
         assert!(needs_score(&lab));
-        assert_eq!(refused(&lab, &room(4)).1, None);
-        let placed = place(&lab, &MachineCapacity { score: Some(2000.0), ..room(4) }).unwrap();
+        assert_eq!(refused(&lab, &machine(4)).1, None);
+        let placed = place(&lab, &MachineCapacity { score: Some(2000.0), ..machine(4) }).unwrap();
         assert_eq!(placed.envelopes[0].core_speed, Some(0.25));
     }
 
     #[test]
-    fn real_machines_are_as_they_are() {
+    fn ssh_hosts_are_not_limited() {
         let mut lab = lab(2, Some(Profile { memory_bytes: Some(999 * GIB), ..pi() }));
         for host in &mut lab.hosts {
             host.ssh = Some("pi@10.0.0.11".into());
         }
-        let placed = place(&lab, &room(1)).unwrap();
+        let placed = place(&lab, &machine(1)).unwrap();
         assert_eq!(placed, Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(); 2] });
     }
 
     #[test]
-    fn too_slow_a_core_says_from_which_speed_on_it_is_not() {
-        let (what, speed) = refused(&Lab { speed: 0.07, ..lab(1, Some(pi())) }, &room(4));
+    fn a_too_slow_core_names_the_lowest_possible_speed() {
+        let (what, speed) = refused(&Lab { speed: 0.07, ..lab(1, Some(pi())) }, &machine(4));
         assert!(
             what.ends_with("0.007 of a core, and less than 0.01 cannot be given out: lab.speed has to be 0.1 at least"),
             "{what}"
         );
         assert_eq!(speed, None);
         let (what, speed) =
-            refused(&Lab { speed: 0.05, ..lab(60, Some(Profile { memory_bytes: None, ..pi() })) }, &room(4));
+            refused(&Lab { speed: 0.05, ..lab(60, Some(Profile { memory_bytes: None, ..pi() })) }, &machine(4));
         assert!(what.ends_with("at the lab.speed that it takes the hosts do not fit"), "{what}");
         assert_eq!(speed, None);
     }
 
     #[test]
-    fn without_cpusets_the_clients_get_no_cpus_of_their_own_unless_asked() {
-        let shared = MachineCapacity { shares_cpus: true, ..room(4) };
+    fn clients_share_cpus_without_cpusets_unless_asked() {
+        let shared = MachineCapacity { shares_cpus: true, ..machine(4) };
         let placed = place(&lab(2, None), &shared).unwrap();
         assert!(placed.generator_cpus.is_empty() && placed.envelopes.iter().all(|envelope| envelope.cpus.is_empty()));
         let asked = place(&Lab { generator_cpus: Some(1), ..lab(2, None) }, &shared).unwrap();
@@ -673,7 +673,7 @@ mod tests {
         // seventeenth of the time.
         let weight = |generator_cpus| {
             let lab = Lab { generator_cpus: Some(generator_cpus), ..lab(16, None) };
-            place(&lab, &room(2)).unwrap().weight()
+            place(&lab, &machine(2)).unwrap().weight()
         };
         assert_eq!([weight(0), weight(1)], [1, 16]);
     }

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_with_a_text_are_heard_and_each_once() {
+    fn only_lines_with_a_watched_text_are_kept() {
         let log_watcher = log_watcher();
         log_watcher.hear(b"all is well");
         log_watcher.hear(b"\tit waits for n2 since it cannot start\x1b[0m");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_too_often_is_counted() {
+    fn repeated_lines_beyond_the_limit_are_counted() {
         let log_watcher = log_watcher();
         for number in 1..=50 {
             log_watcher.hear(format!("cannot {number}").as_bytes());
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn each_trial_has_what_was_written_in_its_time() {
+    fn each_trials_log_has_only_its_lines() {
         let folder = fixture::TestDir::new();
         let (first, second) = (folder.join("001/n1.log"), folder.join("002/n1.log"));
         let log_watcher = log_watcher();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_name_counts_and_what_is_no_profile_does_not() {
+    fn the_first_profile_of_a_name_is_used() {
         let (near, far) = (TestDir::new(), TestDir::new());
         near.write("board.toml", "near");
         far.write("board.toml", "far");

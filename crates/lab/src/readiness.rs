@@ -300,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_stopped_reads_on() {
+    fn an_interrupted_read_is_continued() {
         let line = status_line(Interrupted(b"HTTP/1.1 200 OK\r\n\r\n", false));
         assert_eq!(line.unwrap(), "HTTP/1.1 200 OK");
     }
 
     #[test]
-    fn what_cannot_be_asked_is_said() {
+    fn failed_checks_state_their_reason() {
         let other = format!("ftp://{}/", answering(""));
         assert_eq!(get(&other, &LineClient), Err("readiness is asked by http or https, not by `ftp`".to_owned()));
         let secret = format!("https://{}/health?now", answering(""));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn urls_are_parsed() {
         let place = |url: &str| UrlParts::parse(url).map(|place| (place.scheme, place.host, place.port, place.path));
         let is = |scheme: &str, host: &str, port, path: &str| {
             Ok((scheme.to_owned(), host.to_owned(), port, path.to_owned()))

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_has_a_row_for_this_machine_and_none_for_a_host_that_is_down() {
+    fn a_host_that_is_down_has_no_row() {
         let sources = ProbeSources::of([HostKind::Virtual; 2], "no-such-run");
         sources.set("n1", None);
         let rows = sampled(sources, &["local"]);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_asked_by_the_runner_that_it_has_at_the_time() {
+    fn hosts_are_sampled_through_their_current_runner() {
         let folder = TestDir::new();
         let runner = |name: &str| {
             let (input, to) = io::pipe().unwrap();
@@ -525,14 +525,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_run_on_this_machine_are_no_lab_of_their_own() {
+    fn a_run_on_this_machine_has_no_lab() {
         let sources = ProbeSources::of([HostKind::ThisMachine], "run");
         sources.set("n1", None);
         assert!(!sources.is_lab() && sources.run().is_none() && sources.hosts().is_empty());
     }
 
     #[test]
-    fn rows_come_until_stopped_and_know_this_program() {
+    fn rows_of_host_and_generator_come_until_stopped() {
         let (sink, samples) = sync_channel(1000);
         let clock = Clock::starting_in(Duration::from_millis(5));
         let sink = SampleSenders { samples: sink, programs: sync_channel(1).0 };
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_what_is_busy_on_the_clients_cpus_but_the_clients() {
+    fn strangers_are_other_load_on_the_clients_cpus() {
         assert!((strangers(&[0]).unwrap() - 40.0).abs() < 1e-9, "80 % of that CPU, and 40 % of it is ours");
         assert_eq!(strangers(&[1]), Some(0.0), "never below");
         assert!((strangers(&[0, 1]).unwrap() - 35.0).abs() < 1e-9);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_of_any_group_above_shows() {
+    fn throttling_of_a_parent_group_is_reported() {
         let machine = TestDir::new();
         machine.write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         machine.write("proc/self/cgroup", "0::/a/b\n");

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_with_its_labels_however_it_is_sent() {
+    fn kept_metrics_are_read_with_their_labels() {
         let body = "# TYPE up gauge\nup 1\nups 2\nqueue{of=\"a\"} 3\nqueue{of=\"b\"} 4.5\nother 6\n";
         let wanted = [metric("up", 1.0), metric("queue{of=\"a\"}", 3.0), metric("queue{of=\"b\"}", 4.5)];
         assert_eq!(asked(&format!("HTTP/1.0 200 OK\r\n\r\n{body}"), false), wanted);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_answer_is_nothing() {
+    fn invalid_responses_give_no_metrics() {
         for answer in [
             "",
             "up 1\n",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_s_own_example_is_read() {
+    fn the_format_descriptions_example_is_read() {
         let text = r#"# HELP http_requests_total The total number of HTTP requests.
 # TYPE http_requests_total counter
 http_requests_total{method="post",code="200"} 1027 1395066363000
@@ -376,7 +376,7 @@ rpc_duration_seconds{quantile="0.01"} NaN
     }
 
     #[test]
-    fn odd_lines_are_read_or_passed_over() {
+    fn unusual_lines_are_read_or_skipped() {
         assert_eq!(read("\ta_b:c\t 1\r\n"), [("a_b:c".to_owned(), 1.0)]);
         assert_eq!(read(r#"x{a="}{",b="\\"} -0.5"#), [(r#"x{a="}{",b="\\"}"#.to_owned(), -0.5)]);
         assert_eq!(read("x {a=\"1\"} 2"), [("x{a=\"1\"}".to_owned(), 2.0)]);
@@ -400,7 +400,7 @@ rpc_duration_seconds{quantile="0.01"} NaN
     }
 
     #[test]
-    fn counters_are_told_from_gauges_by_type_name_or_manifest() {
+    fn counters_are_recognised_by_type_name_or_manifest() {
         let text = "# TYPE a counter\na 1\n# TYPE b_total gauge\nb_total 1\nc_total 1\nd 1\n# TYPE e histogram\ne_count 1\n\
                     # HELP f_count of\nf_count 1\n";
         let names = ["a", "b_total", "c_total", "d", "e_count", "f_count"];
@@ -418,7 +418,7 @@ rpc_duration_seconds{quantile="0.01"} NaN
     }
 
     #[test]
-    fn numbers_of_a_json_document_are_found_by_their_pointers() {
+    fn json_numbers_are_found_by_pointer() {
         let told = |document: &str, pointer: &str| -> Vec<(String, f64)> {
             let keep = [("it".to_owned(), pointer.to_owned())].into();
             let endpoint = Endpoint { host: "n1".to_owned(), metrics: Metrics { keep, ..Metrics::default() } };

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_program_writes_the_beginning_and_the_end_are_kept_however_much_it_is() {
+    fn long_output_keeps_its_beginning_and_end() {
         let script = "echo first; head -c 3000000000 /dev/zero; echo last; echo bad >&2; exit 255";
         let outcome = shell(script, Duration::from_secs(600));
         let note = "\n… 2 GB more, not kept\n";
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_writes_can_be_shown() {
+    fn control_characters_of_output_are_escaped() {
         let outcome = shell("printf '\\033]0;owned\\007\\n' >&2", Duration::from_secs(60));
         assert_eq!(outcome.errors, "\\u{1b}]0;owned\\u{7}\n");
     }
 
     #[test]
-    fn whoever_wants_an_end_does_not_wait_for_a_program() {
+    fn a_stop_request_ends_the_wait_for_a_program() {
         let mut command = Command::new("sleep");
         command.arg("1000");
         let outcome = run_within(command, Stdio::null(), Duration::from_secs(1000), &|| true).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_end_in_time_is_killed() {
+    fn a_program_over_its_time_limit_is_killed() {
         let outcome = shell("echo begun; exec sleep 1000", Duration::from_millis(300));
         assert!(outcome.status.is_none() && !outcome.is_ok());
     }

@@ -437,7 +437,7 @@ mod tests {
     use crate::fakes::manifest;
 
     #[test]
-    fn the_first_of_a_name_counts_and_what_is_no_target_does_not() {
+    fn the_first_target_of_a_name_is_used() {
         let (near, far) = (TestDir::new(), TestDir::new());
         near.write("vsns/target.toml", "near");
         far.write("vsns/target.toml", "far");
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_name_counts_also_if_it_is_refused() {
+    fn a_refused_target_hides_later_ones_of_its_name() {
         let (near, far) = (TestDir::new(), TestDir::new());
         near.write("vsns/target.toml", "near");
         far.write("vsns/target.toml", "far");
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn check_tells_what_apply_would_do() {
+    fn check_lists_missing_steps() {
         let checked = |script: &str| {
             let (folder, manifest) = installable(script);
             missing(&folder, &manifest, &BTreeMap::new())
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_says_what_it_does_and_why_it_cannot() {
+    fn apply_passes_on_output_and_reports_failures() {
         let applied = |script: &str| {
             let (folder, manifest) = installable(script);
             let mut lines = Vec::new();
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_asked_for_by_name_and_hooks_need_not_know_that_word() {
+    fn hooks_may_list_packages() {
         let asked = |script: &str| {
             let (folder, manifest) = installable(script);
             packages(&folder, &manifest, &BTreeMap::new()).unwrap()
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_about_installing_is_told_the_parameters_that_it_asks_for() {
+    fn install_hooks_get_only_the_requested_parameters() {
         use experiment::manifest::{Parameter, Takes};
         let (folder, mut manifest) = installable("env | sed -n 's/^PLIMSOLL_WITH_//p' | sort");
         for (name, default) in [("proxy", "apache"), ("copies", "disc")] {
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_those_of_what_is_installed() {
+    fn versions_come_from_the_versions_hook() {
         let versions = |script: &str| {
             let folder = TestDir::new();
             folder.script("hooks/versions", script);
@@ -615,14 +615,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_needed_for_nothing_and_the_command_names_all() {
+    fn the_install_command_names_all_packages() {
         assert!(install_packages(&[]).is_ok());
         let both = ["iproute2".to_owned(), "fio".to_owned()];
         assert!(install_command(&both).ends_with("apt-get install --yes --no-install-recommends iproute2 fio"));
     }
 
     #[test]
-    fn lists_are_fetched_where_the_first_attempt_fails_and_the_last_lines_are_said() {
+    fn package_lists_are_updated_after_a_failed_attempt() {
         let bin = TestDir::new();
         let calls = bin.join("calls");
         let apt = format!(
@@ -643,7 +643,7 @@ mod tests {
     /// Regression test: services are disabled only for apt itself, and nothing of that remains
     /// after a SIGKILL.
     #[test]
-    fn a_kill_in_the_middle_of_an_installation_leaves_nothing_behind() {
+    fn a_kill_during_installation_leaves_nothing_behind() {
         let starter = Path::new("/usr/sbin/invoke-rc.d");
         let may_mount = Command::new("unshare").args(["--mount", "true"]).output();
         if !starter.exists() || !may_mount.is_ok_and(|output| output.status.success()) {
@@ -686,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_filled() {
+    fn placeholders_are_filled_in() {
         let fill = |text: &str| values().fill(text).unwrap();
         assert_eq!(fill("--data={data}/x:{port.http}{state}"), "--data=/d/x:8080ets");
         assert_eq!(fill("{{kernel, [{{x}}]}}"), "{kernel, [{x}]}");
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_an_error_that_names_what_there_is() {
+    fn an_unknown_placeholder_lists_the_known_ones() {
         for text in ["{colour}", "{data", "a}b", "{}"] {
             assert!(matches!(values().fill(text), Err(Error::Placeholder { .. })), "{text}");
         }
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_handed_over_in_seconds_and_defaults_filled_in() {
+    fn durations_are_passed_in_seconds() {
         let mut manifest = manifest(Vec::new());
         let duration = |default: &str| Parameter {
             takes: Takes::Duration,
@@ -740,7 +740,7 @@ mod tests {
     const UNSET: &str = "PLIMSOLL_NO_SUCH_VARIABLE";
 
     #[test]
-    fn folders_above_the_working_folder_are_not_looked_at() {
+    fn parents_of_the_working_folder_are_not_searched() {
         let here = std::env::current_dir().unwrap();
         let program = std::env::current_exe().unwrap();
         let beside_us: Vec<_> = program.ancestors().skip(1).map(|folder| folder.join("targets")).collect();
@@ -751,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_experiment_is_looked_at() {
+    fn folders_beside_the_experiment_are_searched() {
         let beside = |file: &str| beside(Some(Path::new(file)));
         assert_eq!(beside("/a/b/x.toml"), [Path::new("/a/b")]);
         assert_eq!(beside("/a/experiments/x.toml"), ["/a/experiments", "/a"].map(Path::new));
@@ -761,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_put_beside_ours_is_left_out() {
+    fn folders_of_other_users_are_not_searched() {
         let folder = TestDir::new();
         let (file, targets) = (folder.join("x.toml"), folder.join("targets"));
         fs::create_dir(&targets).unwrap();

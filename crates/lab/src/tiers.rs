@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn persistent_memory_is_taken_with_dax_alone() {
+    fn persistent_memory_requires_dax() {
         for options in ["rw,relatime,dax", "rw,dax=always"] {
             assert!(is_direct("/", true, Some(&mount(options))).is_ok(), "{options}");
         }

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_to_is_not_trusted() {
+    fn files_that_others_can_write_are_not_trusted() {
         let folder = TestDir::new();
         let path = folder.write("inner/file", "text");
         assert_eq!(read(&path, 10).unwrap(), "text");
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
+    fn pipes_and_devices_are_not_trusted() {
         let folder = TestDir::new();
         let pipe = folder.join("pipe");
         rustix::fs::mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_as_good_as_where_it_leads() {
+    fn links_are_judged_by_their_destination() {
         let (folder, other) = (TestDir::new(), TestDir::new());
         let theirs = other.write("theirs/program", "x");
         symlink(&theirs, folder.join("link")).unwrap();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_another_is_not_trusted() {
+    fn files_of_another_user_are_not_trusted() {
         if !geteuid().is_root() {
             // Only root can give files away.
             return;
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_private_if_nobody_else_is_in_it() {
+    fn a_group_without_other_members_is_private() {
         let passwd =
             "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1001::/:/bin/sh\ncid:x:1002:100::/:\n";
         let group = "root:x:0:\nusers:x:100:\nann:x:1000:\nbob:x:1001:ann\ndan:x:1003:dan\n";

@@ -848,7 +848,7 @@ mod tests {
     use crate::fakes::runner_thread;
 
     #[test]
-    fn generators_on_the_clients_cpus_are_no_strangers_there() {
+    fn shared_client_cpus_are_not_checked_for_strangers() {
         let host = |is_generator| plan::Host { is_generator, ..plan::Host::default() };
         let mut lab = plan::Lab { hosts: vec![host(false)], ..plan::Lab::default() };
         assert_eq!(clients_alone(&lab, &[1]), [1]);
@@ -876,7 +876,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
+    fn a_stop_request_aborts_a_long_operation_on_a_host() {
         let folder = TestDir::new();
         let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let setup = Setup {

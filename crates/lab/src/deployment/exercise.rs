@@ -264,7 +264,7 @@ mod tests {
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
 
     #[test]
-    fn a_target_is_built_anew_on_the_same_hosts_with_nothing_broken() {
+    fn a_rebuild_heals_faults_and_keeps_the_hosts() {
         let mut stage = FakeDeployment::of(2);
         let services = stage.deployment.services();
         stage.deployment.inject("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_come_up_again_is_an_error() {
+    fn a_failed_rebuild_is_an_error() {
         let mut stage = FakeDeployment::of(1);
         stage.refuse(Some("start server"));
         let built = stage.deployment.rebuild(&plan::Lab::default(), &AlwaysOk, &AtomicBool::new(false));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_programs_are_told_apart() {
+    fn ends_of_programs_are_distinguished() {
         let (bench, folder) = (Bench::new(), TestDir::new());
         let host = FakeHost::new(2, &bench.registry, Strings::default());
         let ends = |script: &str, within: u64, stops: bool| {

@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_occurrence_injected_only_it_heals() {
+    fn an_occurrence_heals_only_its_own_injections() {
         let mut stage = FakeDeployment::of(3);
         stage.deployment.inject("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
         stage.deployment.inject("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
@@ -701,7 +701,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_outlives_a_crash() {
+    fn an_injection_survives_a_crash() {
         let mut stage = FakeDeployment::of(2);
         seen(&mut stage.deployment);
         stage.deployment.inject("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
@@ -730,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_does_not_come_back_is_said() {
+    fn a_failed_boot_is_reported() {
         let mut stage = FakeDeployment::of(2);
         stage.deployment.crash_host("n1", "crash#1").unwrap();
         stage.refuse(Some("boot"));
@@ -742,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_hold_a_process_let_it_go_together() {
+    fn a_process_paused_twice_continues_after_both_heals() {
         let mut stage = FakeDeployment::of(1);
         let post = stage.deployment.post_of("n1", None).unwrap();
         stage.deployment.pause(post, None, "a#1").unwrap();
@@ -755,7 +755,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_a_process_stands_still_by_itself() {
+    fn a_program_is_paused_apart_from_its_process() {
         let mut stage = FakeDeployment::of(1);
         let post = stage.deployment.post_of("n1", None).unwrap();
         stage.deployment.pause(post, Some("worker"), "a#1").unwrap();
@@ -772,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_of_the_target_are_filled_in_and_the_shells_own_braces_stay() {
+    fn only_known_placeholders_are_replaced() {
         let values = [("host", "10.83.0.1"), ("port.pg", "5432")];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let filled = |command: &str| super::with_placeholders(command, &values);
@@ -783,7 +783,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_with_every_look() {
+    fn polling_completes_a_restart() {
         let mut stage = FakeDeployment::of(1);
         seen(&mut stage.deployment);
         let post = stage.deployment.post_of("n1", Some("agent")).unwrap();
@@ -800,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_that_fails_is_said_once() {
+    fn a_failed_restart_is_reported_once() {
         let mut stage = FakeDeployment::of(1);
         let post = stage.deployment.post_of("n1", None).unwrap();
         stage.deployment.restart(post, Duration::ZERO).unwrap();
@@ -814,7 +814,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_mended_before_the_end() {
+    fn faults_are_healed_before_the_target_stops() {
         let mut stage = FakeDeployment::of(2);
         let post = stage.deployment.post_of("n1", None).unwrap();
         stage.deployment.pause(post, None, "a#1").unwrap();

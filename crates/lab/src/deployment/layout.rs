@@ -494,7 +494,7 @@ mod tests {
     }
 
     /// Formats each slot as a line: its host, its role and its arguments.
-    fn told(layout: &DeploymentLayout) -> String {
+    fn lines(layout: &DeploymentLayout) -> String {
         let line = |post: &ProcessSlot| {
             let words = post.start.arguments.iter().map(|word| word.to_string_lossy().into_owned());
             format!("n{} {}: {}", post.host + 1, post.start.role, words.collect::<Vec<_>>().join(" "))
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn without_roles_every_host_runs_all_of_them_role_by_role() {
+    fn hosts_without_roles_run_all_roles_in_order() {
         let server = Wanted {
             run: ["say", "{name} {index} {host}:{port.service} all {hosts} {names} peers [{peers}] first {first}"]
                 .map(str::to_owned)
@@ -522,7 +522,7 @@ n3 server: n3 2 10.83.0.3:7000 all 10.83.0.1,10.83.0.2,10.83.0.3 n1,n2,n3 peers 
 n1 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1 7000
 n2 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1 7000
 n3 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1 7000";
-        assert_eq!(told(&layout), expected);
+        assert_eq!(lines(&layout), expected);
         let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
         assert_eq!(services, ["10.83.0.1:7000", "10.83.0.2:7000", "10.83.0.3:7000"]);
         let checks: Vec<_> = layout.posts.iter().map(|post| post.check.to_string()).collect();
@@ -533,7 +533,7 @@ n3 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1
     }
 
     #[test]
-    fn with_roles_each_host_runs_its_own_and_clients_go_to_the_serving_one() {
+    fn hosts_run_their_roles_and_clients_use_the_service() {
         let balancer = Wanted {
             run: ["say", "{name} {index} to {hosts.web} first {host.web} port {port.http} as {hosts} peers [{peers}]"]
                 .map(str::to_owned)
@@ -556,7 +556,7 @@ n3 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1
 n1 web: n1 0 of n1,n3, behind 10.83.0.2:7000
 n3 web: n3 1 of n1,n3, behind 10.83.0.2:7000
 n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 peers []";
-        assert_eq!(told(&layout), expected);
+        assert_eq!(lines(&layout), expected);
         let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
         assert_eq!(services, ["10.83.0.2:7000"]);
         let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
@@ -590,12 +590,12 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         let layout = lay_out(&manifest, &hosts).unwrap();
         let runs: Vec<_> = layout.posts.iter().map(|post| (post.host, post.start.role.as_str())).collect();
         assert_eq!(runs, [(0, "server"), (1, "server"), (0, "sentinel"), (1, "sentinel"), (2, "proxy")]);
-        assert!(told(&layout).contains("n2 sentinel: n1,n2\nn3 proxy: n3"), "{}", told(&layout));
+        assert!(lines(&layout).contains("n2 sentinel: n1,n2\nn3 proxy: n3"), "{}", lines(&layout));
         assert_eq!(layout.hook_hosts.len(), 2);
     }
 
     #[test]
-    fn members_behind_a_proxy_are_asked_and_clients_go_to_the_proxy() {
+    fn hooks_reach_members_and_clients_reach_the_proxy() {
         let http = |role: &str| Wanted {
             ports: vec!["http".to_owned()],
             data: true,
@@ -612,7 +612,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
             host(3, Some("member"), &["member"]),
         ];
         let layout = lay_out(&manifest, &dealt).unwrap();
-        assert_eq!(told(&layout), "n2 member: 7001\nn3 member: 7001\nn1 proxy: 7000");
+        assert_eq!(lines(&layout), "n2 member: 7001\nn3 member: 7001\nn1 proxy: 7000");
         let of = |field: fn(&ProcessSlot) -> Option<&str>| layout.posts.iter().map(field).collect::<Vec<_>>();
         assert_eq!(of(|post| post.service.as_deref()), [None, None, Some("10.83.0.1:7000")]);
         assert_eq!(of(|post| post.member.as_deref()), [Some("10.83.0.2:7001"), Some("10.83.0.3:7001"), None]);
@@ -641,27 +641,27 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
     }
 
     #[test]
-    fn a_role_that_nobody_runs_is_missed_only_where_it_is_asked_for() {
+    fn an_unassigned_role_is_an_error_only_if_needed() {
         let asking = Wanted { run: vec!["say".to_owned(), "{host.db}".to_owned()], ..server("server") };
         let mut wanted = manifest(vec![asking, saying("db", "x")]);
         let hosts = [host(1, Some("server"), &["server"])];
         let error = lay_out(&wanted, &hosts).err().unwrap();
         assert_eq!(error.to_string(), "target.toml: `server` asks for {host.db}, and no host runs `db`");
         wanted.processes[0].run.pop();
-        assert_eq!(told(&lay_out(&wanted, &hosts).unwrap()), "n1 server: ");
+        assert_eq!(lines(&lay_out(&wanted, &hosts).unwrap()), "n1 server: ");
         let error = lay_out(&wanted, &[host(1, Some("db"), &["db"])]).err().unwrap();
         assert_eq!(error.to_string(), "target.toml: clients go to `server`, and no host of the lab has this role");
     }
 
     #[test]
-    fn what_is_not_known_of_a_host_is_no_placeholder() {
+    fn unknown_host_figures_are_no_placeholders() {
         let asking = Wanted { run: vec!["say".to_owned(), "{cores}".to_owned()], ..server("server") };
         let unknown = DiscoveredHost { cores: None, ..host(1, None, &["server"]) };
         assert!(matches!(lay_out(&manifest(vec![asking]), &[unknown]), Err(Error::Placeholder { .. })));
     }
 
     #[test]
-    fn the_hosts_that_serve_are_asked_for_their_own_figures() {
+    fn metrics_are_scraped_from_serving_hosts_only() {
         let mut manifest = manifest(vec![server("server"), shell("beside", &[])]);
         let hosts = [host(1, Some("beside"), &["beside"]), host(2, Some("server"), &["server"])];
         assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, []);

@@ -55,7 +55,7 @@ fn processes_come_up_in_order_and_go_down_in_reverse() {
 }
 
 #[test]
-fn the_service_answers_where_the_site_says() {
+fn the_service_answers_at_its_address() {
     let bench = Bench::new();
     let deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let caller = deployment.caller();
@@ -84,7 +84,7 @@ fn a_stubborn_process_is_killed() {
 }
 
 #[test]
-fn what_leaves_its_process_group_is_found_and_killed() {
+fn a_process_that_leaves_its_group_is_killed() {
     let bench = Bench::new();
     let note = bench.folder.join("escaped");
     // The process has its own session and group, and its parent is gone.
@@ -99,7 +99,7 @@ fn what_leaves_its_process_group_is_found_and_killed() {
 }
 
 #[test]
-fn a_dropped_site_leaves_nothing() {
+fn a_dropped_deployment_leaves_nothing() {
     let bench = Bench::new();
     let deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let pid = deployment.members()[0].pid;
@@ -181,7 +181,7 @@ fn a_missing_program_is_named() {
 }
 
 #[test]
-fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
+fn a_fixed_port_is_used_or_refused_if_taken() {
     let bench = Bench::new();
     let free = runner::ports::free(1).unwrap()[0];
     let mut manifest = manifest(vec![server("server")]);
@@ -213,7 +213,7 @@ fn an_interrupt_ends_the_wait() {
 }
 
 #[test]
-fn an_unknown_placeholder_and_a_circle_are_errors() {
+fn unknown_placeholders_and_cycles_are_errors() {
     let bench = Bench::new();
     let mut process = server("server");
     process.run.push("{colour}".to_owned());
@@ -247,7 +247,7 @@ fn a_command_is_started_and_its_group_ended() {
 }
 
 #[test]
-fn a_command_whose_url_somebody_else_answers_is_not_started() {
+fn a_command_whose_url_is_taken_is_not_started() {
     let bench = Bench::new();
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = stranger.local_addr().unwrap().port();
@@ -265,7 +265,7 @@ fn a_command_whose_url_somebody_else_answers_is_not_started() {
 }
 
 #[test]
-fn what_runs_already_is_only_looked_at() {
+fn a_running_target_is_only_observed() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
@@ -307,7 +307,7 @@ fn hooks_are_asked_with_the_documented_environment() {
 }
 
 #[test]
-fn what_processes_say_that_the_target_names_is_observed() {
+fn log_lines_named_by_the_target_are_observed() {
     let bench = Bench::new();
     let script = "echo all is well; echo oh dear; i=0; while [ $i -lt 25 ]; do i=$((i+1)); echo broken $i >&2; done; \
                   printf 'oh, and'; exec sleep 1000";
@@ -337,7 +337,7 @@ fn what_processes_say_that_the_target_names_is_observed() {
 }
 
 #[test]
-fn one_that_ends_by_itself_is_quoted() {
+fn a_process_that_ends_unexpectedly_is_quoted() {
     let bench = Bench::new();
     let mark = bench.folder.join("now");
     let script = format!("until [ -e {} ]; do sleep 0.05; done; echo why; echo that is why; exit 3", mark.display());
@@ -398,7 +398,7 @@ fn a_record_is_a_text_or_a_value_with_its_version() {
 }
 
 #[test]
-fn every_member_that_is_up_is_asked_by_itself_and_nobody_else() {
+fn only_members_that_are_up_are_audited() {
     let bench = Bench::new();
     // The member on n3 fails.
     let script = r#"echo "$PLIMSOLL_NAME" >> asked
@@ -436,7 +436,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
 }
 
 #[test]
-fn without_the_hook_nobody_is_asked() {
+fn members_are_not_audited_without_the_hook() {
     let bench = Bench::new();
     let mut manifest = target();
     manifest.hooks.clear();
@@ -449,7 +449,7 @@ const LARGE: &str = r#"awk 'BEGIN { v = ""; for (i = 0; i < 200; i++) v = v "\\\
 for (i = 0; i < 50000; i++) printf "%s\"k%d\": \"%s\"", i ? ", " : "", i, v; print "}}" }'"#;
 
 #[test]
-fn a_large_table_is_taken_whole() {
+fn a_large_table_is_read_completely() {
     let bench = Bench::new();
     bench.folder.script("hooks/audit", LARGE);
     let mut deployment = FakeLab::new(&bench, &[""]).up(&target()).unwrap();
@@ -465,7 +465,7 @@ fn as_set(words: &[String]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn role_by_role_on_all_hosts_and_back() {
+fn roles_start_in_order_and_stop_in_reverse() {
     let bench = Bench::new();
     let beside = shell("beside", &["exec sleep 1000"]).after("server");
     let lab = FakeLab::new(&bench, &["", "", ""]);
@@ -496,7 +496,7 @@ fn role_by_role_on_all_hosts_and_back() {
 }
 
 #[test]
-fn on_slow_hosts_everything_may_take_longer() {
+fn time_limits_grow_on_slow_hosts() {
     assert_eq!([0.1, 0.5, 1.0, 2.0, 0.0].map(slowdown), [10.0, 2.0, 1.0, 1.0, 1.0]);
     let bench = Bench::new();
     let mut lab = FakeLab::new(&bench, &[""]);
@@ -534,7 +534,7 @@ fn hosts_with_roles_run_nothing_else() {
 }
 
 #[test]
-fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
+fn an_unknown_role_is_named_with_its_host() {
     let bench = Bench::new();
     let failed = FakeLab::new(&bench, &["", "sever"]).up(&manifest(vec![server("server")])).err().unwrap();
     assert_eq!(failed.error.to_string(), "host n2: `test` has no role `sever`; it has server");
@@ -542,7 +542,7 @@ fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
 }
 
 #[test]
-fn one_that_dies_ends_the_start_and_its_story_is_told() {
+fn a_process_that_dies_ends_the_start() {
     let bench = Bench::new();
     let serve = ourselves("fakes::serve").join(" ");
     // The others would be ready only much later.
@@ -559,7 +559,7 @@ fn one_that_dies_ends_the_start_and_its_story_is_told() {
 }
 
 #[test]
-fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_others() {
+fn events_survive_a_missing_program_on_one_host() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     // The link exists on n1 only.
@@ -573,7 +573,7 @@ fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_other
 }
 
 #[test]
-fn ports_are_those_that_are_free_on_every_host() {
+fn ports_are_free_on_every_host() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     lab.strings[1].refuses_ports.store(3, Ordering::SeqCst);
@@ -607,7 +607,7 @@ fn hooks_are_run_where_the_service_is_up() {
 }
 
 #[test]
-fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
+fn an_incomplete_installation_is_reported_before_the_start() {
     let bench = Bench::new();
     bench
         .folder
@@ -647,7 +647,7 @@ fn a_quick_start_is_over_before_the_target_is_up() {
 }
 
 #[test]
-fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
+fn a_lost_host_takes_only_its_processes_down() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     let mut deployment = lab.up(&manifest(vec![server("server")])).unwrap();
@@ -666,7 +666,7 @@ fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_host_that_a_fault_takes_down_is_expected_to_be() {
+fn a_crash_by_a_fault_is_expected() {
     let bench = Bench::new();
     let mut deployment = FakeLab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
     deployment.poll();
@@ -681,7 +681,7 @@ fn a_host_that_a_fault_takes_down_is_expected_to_be() {
 }
 
 #[test]
-fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
+fn host_events_carry_resources_and_measured_storage() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     let manifest = manifest(vec![server("server")]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_part_whom_they_should() {
+    fn each_shape_cuts_the_expected_pairs() {
         assert_eq!(deaf(PartitionShape::Halves, 2, &[1]), [(0, 1), (1, 0)]);
         assert_eq!(deaf(PartitionShape::Halves, 3, &[2]), [(0, 2), (1, 2), (2, 0), (2, 1)]);
         let five = [(0, 1), (0, 3), (1, 0), (1, 2), (1, 4), (2, 1), (2, 3), (3, 0), (3, 2), (3, 4), (4, 1), (4, 3)];
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_one_way_are_symmetric() {
+    fn all_shapes_but_one_way_are_symmetric() {
         for count in 2..8 {
             for bits in 1_usize..1 << count {
                 let side: Vec<usize> = (0..count).filter(|host| bits & 1 << host != 0).collect();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_parts_nobody_is_refused() {
+    fn a_partition_that_separates_no_hosts_is_refused() {
         let refused = |shape, count, side: &[usize]| {
             super::deaf(shape, &PartitionSides { count, side: side.to_vec() }).unwrap_err()
         };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_words() {
+    fn shape_arguments_are_parsed() {
         let with = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Value::from(value))]);
         assert_eq!(shape(&BTreeMap::new()), Ok((PartitionShape::Halves, false)));
         assert_eq!(shape(&with("shape", "one_way")), Ok((PartitionShape::OneWay, false)));

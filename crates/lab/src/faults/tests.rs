@@ -85,7 +85,7 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
 }
 
 #[test]
-fn healing_twice_or_without_a_fault_does_nothing() {
+fn healing_without_a_fault_does_nothing() {
     let bench = Bench::new();
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let pid = deployment.members()[0].pid;
@@ -94,7 +94,7 @@ fn healing_twice_or_without_a_fault_does_nothing() {
 }
 
 #[test]
-fn what_kill_cannot_do_is_said() {
+fn kill_refuses_unknown_signals_and_processes() {
     let bench = Bench::new();
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let mut refused = |with: &[(&str, &str)]| {
@@ -105,7 +105,7 @@ fn what_kill_cannot_do_is_said() {
 }
 
 #[test]
-fn a_call_reaches_the_target_also_if_it_dies_of_it() {
+fn a_call_that_crashes_the_target_succeeds() {
     let bench = Bench::new();
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let call = find("call").unwrap();
@@ -123,7 +123,7 @@ fn a_call_reaches_the_target_also_if_it_dies_of_it() {
 }
 
 #[test]
-fn what_the_experiment_did_not_start_is_not_broken() {
+fn only_command_faults_work_on_a_running_target() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -137,7 +137,7 @@ fn what_the_experiment_did_not_start_is_not_broken() {
 
 /// The user's own command can break a container, a unit of systemd or a cluster.
 #[test]
-fn a_command_breaks_what_runs_already() {
+fn a_command_fault_can_break_a_running_target() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -153,7 +153,7 @@ fn a_command_breaks_what_runs_already() {
 }
 
 #[test]
-fn a_command_is_told_what_a_hook_is_told() {
+fn a_command_gets_the_environment_of_a_hook() {
     let bench = Bench::new();
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let note = bench.folder.join("note");
@@ -168,7 +168,7 @@ fn a_command_is_told_what_a_hook_is_told() {
 }
 
 #[test]
-fn only_what_was_undone_is_healed() {
+fn heal_returns_whether_a_fault_was_undone() {
     let mut stage = FakeDeployment::of(1);
     let healed = |stage: &mut FakeDeployment, fault: plan::Fault| {
         let kind = find(&fault.kind).unwrap();
@@ -183,7 +183,7 @@ fn only_what_was_undone_is_healed() {
 }
 
 #[test]
-fn a_fault_of_the_leader_hits_whom_the_hook_has_named_and_begins_after_that() {
+fn a_leader_fault_hits_the_named_leader() {
     let bench = Bench::new();
     bench.folder.script("hooks/leader", "echo '{\"leader\": \"n1\"}'");
     let mut manifest = manifest(vec![server("server")]);
@@ -219,7 +219,7 @@ impl FakeDeployment {
 }
 
 #[test]
-fn states_of_hosts_reach_their_hosts_and_are_healed() {
+fn host_faults_are_injected_and_healed() {
     let link = r#""control":"link","link":"#;
     let table = [
         ("clock_skew", json!({"offset": "-5s"}), r#"{"control":"clock","offset_s":-5.0}"#.to_owned()),
@@ -276,7 +276,7 @@ fn a_group_of_hosts_is_hit_together_or_not_at_all() {
 }
 
 #[test]
-fn figures_follow_the_speed_of_the_lab() {
+fn fault_arguments_scale_with_the_lab_speed() {
     let lab = plan::Lab { speed: 0.5, ..plan::Lab::default() };
     let mut stage = FakeDeployment::with(1, lab, |_| {});
     stage.inject(&with("slow_link", "n1", json!({"rate": "10mbit", "delay": "50ms"})), 1).unwrap();
@@ -289,7 +289,7 @@ fn figures_follow_the_speed_of_the_lab() {
 }
 
 #[test]
-fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
+fn slow_disk_is_relative_to_profile_or_measurement() {
     let by = with("slow_disk", "n1", json!({"factor": 0.1}));
     let mut stage = FakeDeployment::of(1);
     assert!(stage.inject(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
@@ -310,7 +310,7 @@ fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
 }
 
 #[test]
-fn a_partition_cuts_every_host_as_its_shape_says() {
+fn a_partition_cuts_hosts_according_to_its_shape() {
     let mut stage = FakeDeployment::of(3);
     let cut = |host: &str, from: &[&str], to: &[&str]| {
         format!("{host} inject it#1 {}", json!({"control": "cut", "from": from, "to": to}))
@@ -334,7 +334,7 @@ fn a_partition_cuts_every_host_as_its_shape_says() {
 }
 
 #[test]
-fn a_crashed_host_comes_back_only_if_asked() {
+fn a_crashed_host_boots_again_only_with_a_duration() {
     let mut stage = FakeDeployment::of(2);
     let mut crash = with("host_crash", "n2", json!({}));
     stage.inject(&crash, 1).unwrap();
@@ -377,7 +377,7 @@ fn a_command_is_run_and_undone() {
 }
 
 #[test]
-fn this_machine_is_not_broken_as_a_host() {
+fn host_faults_are_refused_on_this_machine() {
     let mut stage =
         FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = crate::host::HostKind::ThisMachine);
     let of_hosts = [
@@ -463,7 +463,7 @@ mod arguments {
     }
 
     #[test]
-    fn words_are_listed() {
+    fn an_unknown_word_lists_the_allowed_words() {
         let word = |text: &str| read(text, |arguments| arguments.word("x", &["halves", "ring"]));
         assert_eq!(word("ring"), Ok("ring"));
         let with = with("rings");
@@ -521,7 +521,7 @@ fn wrong_arguments_are_found_before_the_run() {
 }
 
 #[test]
-fn every_argument_that_is_checked_is_one_that_is_taken() {
+fn checks_name_only_accepted_arguments() {
     for kind in KINDS {
         let info = kind.info;
         let Some(check) = info.check else { continue };
@@ -536,7 +536,7 @@ fn every_argument_that_is_checked_is_one_that_is_taken() {
 }
 
 #[test]
-fn colours_are_told_apart_on_light_and_on_dark() {
+fn fault_colours_are_distinct_on_light_and_dark() {
     let parts = |colour: &str| [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()));
     let luminance = |colour: &str| {
         let linear = parts(colour).map(|part| {
@@ -770,7 +770,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 
     #[test]
     #[ignore = "needs the built program"]
-    fn a_slow_port_is_slow_alone_and_both_ways() {
+    fn slow_port_slows_only_its_port_in_both_directions() {
         let of_rate = |rate: f64, expected: f64| {
             // Headers are 4 % of a full packet.
             assert!((0.8..=1.2).contains(&(rate / expected)), "{rate} bit/s, and {expected} were asked for");
@@ -826,7 +826,7 @@ fn hit(stage: &mut FakeDeployment, kind: &str, on: &str, seed: u64) -> String {
 }
 
 #[test]
-fn groups_are_of_members() {
+fn groups_contain_only_members() {
     let mut stage = stage();
     assert_eq!(stage.deployment.member_hosts(), ["n2", "n3", "n4"]);
     assert_eq!(stage.deployment.fronts(), ["n1"]);
@@ -843,7 +843,7 @@ fn groups_are_of_members() {
 }
 
 #[test]
-fn the_proxy_is_hit_by_its_name_alone() {
+fn the_proxy_is_hit_only_by_name() {
     let mut stage = stage();
     stage.inject(&with("host_crash", "n1", json!({})), 1).unwrap();
     assert_eq!(stage.done(), ["n1 crash"]);
@@ -856,7 +856,7 @@ fn the_proxy_is_hit_by_its_name_alone() {
 }
 
 #[test]
-fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
+fn members_are_called_directly_and_clients_use_the_proxy() {
     let stage = stage();
     let [service] = stage.deployment.services().try_into().unwrap();
     assert!(service.starts_with("127.0.0.1:"), "{service}");
@@ -867,7 +867,7 @@ fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
 }
 
 #[test]
-fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
+fn a_partition_leaves_the_proxy_with_the_clients() {
     let mut stage = stage();
     let cut = |host: &str, from: &[&str], to: &[&str]| {
         format!("{host} inject it#1 {}", json!({"control": "cut", "from": from, "to": to}))
@@ -890,7 +890,7 @@ fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
 }
 
 #[test]
-fn a_member_goes_and_comes_with_its_host() {
+fn a_member_stops_and_starts_with_its_host() {
     let mut stage = stage();
     let crash = plan::Fault { for_s: Some(1.0), ..with("host_crash", "one", json!({})) };
     let on = stage.inject(&crash, 1).unwrap();
@@ -904,7 +904,7 @@ fn members(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn counts_are_as_the_words_say() {
+fn groups_have_the_right_size() {
     for (count, minority, majority) in [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 3), (5, 2, 3), (16, 7, 9)] {
         let chosen = |on: &str| among(&on.into(), 7, &members(count)).map_or(0, |chosen| chosen.len());
         assert_eq!((chosen("one"), chosen("all")), (1, count));
@@ -913,7 +913,7 @@ fn counts_are_as_the_words_say() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn the_seed_decides_the_choice() {
     let chosen = |seed| among(&"one".into(), seed, &members(5)).unwrap();
     assert_eq!(chosen(3), chosen(3));
     let all: std::collections::BTreeSet<_> = (0..100).map(chosen).collect();
@@ -921,7 +921,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn names_are_members_or_errors() {
+fn an_unknown_member_name_is_refused() {
     assert_eq!(among(&"n2".into(), 1, &members(3)).unwrap(), ["n2"]);
     let error = among(&"n9".into(), 1, &members(2)).err().unwrap();
     assert_eq!((error.to_string().as_str(), error.hint().unwrap().as_str()), ("no member `n9`", "there are: n1, n2"));

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_gets_its_environment_and_the_mark_and_nothing_to_read() {
+    fn a_process_gets_environment_mark_and_empty_input() {
         let bench = Bench::new();
         let mut process = start(&bench, "echo $MINE; echo $PLIMSOLL_RUN >&2; cat; pwd");
         process.wait(Duration::from_secs(20));
@@ -378,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn it_leads_a_process_group() {
+    fn a_process_leads_its_process_group() {
         let lines = lines_of("echo $$; cut -d' ' -f5 /proc/$$/stat");
         assert_eq!(lines[0], lines[1]);
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn exit_codes_and_signals_are_distinguished() {
         let bench = Bench::new();
         let ended = |script: &str| start(&bench, script).wait(Duration::from_secs(20)).unwrap().to_string();
         assert_eq!(ended("exit 3"), "exit 3");

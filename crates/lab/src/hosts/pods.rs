@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_platform_forbids_is_told_with_what_would_help() {
+    fn platform_refusals_come_with_a_remedy() {
         let security = "violates PodSecurity \"baseline:latest\": must not include \"NET_ADMIN\"";
         assert!(not_let_in(security).contains("enforce=privileged"));
         let kubectl = Kubectl::new(None, None, RIGHTS);

@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a machine that ssh reaches"]
-    fn by_hand() {
+    fn two_hosts_over_ssh() {
         let Ok(destination) = std::env::var("PLIMSOLL_TEST_SSH") else { return };
         let program = std::env::var("PLIMSOLL_TEST_PROGRAM").unwrap();
         let bench = Bench::new();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runner_alone_is_sent_where_it_lies_beside_plimsoll() {
+    fn a_runner_beside_plimsoll_is_sent_instead() {
         let folder = TestDir::new();
         let plimsoll = folder.write("plimsoll", "");
         assert_eq!(runner_beside(&plimsoll), plimsoll);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_of_the_configuration_is_read() {
+    fn the_resolved_ssh_configuration_is_read() {
         let text = "host pi1\nuser pi\nhostname 10.0.0.11\nport 22\nconnecttimeout none\nproxyusefdpass no\n";
         assert_eq!(
             read_resolved(text),
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_honoured_as_given() {
+    fn host_addresses_come_from_the_name_or_the_connection() {
         let at = |hostname: &str, is_behind, from| {
             address_of(&Resolved { hostname: hostname.to_owned(), is_behind, ..Resolved::default() }, from)
         };
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_taken_apart() {
+    fn every_destination_form_is_parsed() {
         for (text, host, port) in [
             ("pi1", "pi1", None),
             ("pi@10.0.0.11", "pi@10.0.0.11", None),
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_no_destination() {
+    fn invalid_destinations_are_refused() {
         for text in [
             "",
             "-oProxyCommand=x",
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_gets_it_after_its_options() {
+    fn the_destination_follows_the_ssh_options() {
         let arguments = |text| Destination::read(text).unwrap().arguments().join(" ");
         assert_eq!(arguments("pi@pi1:2222"), "-p 2222 -- pi@pi1");
         assert_eq!(arguments("pi1"), "-- pi1");

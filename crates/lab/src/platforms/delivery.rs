@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_arrives_hears_what_follows_and_leaves_no_file() {
+    fn a_delivered_program_reads_input_and_leaves_no_file() {
         let (folder, there) = (TestDir::new(), TestDir::new());
         // Larger than a pipe's buffer.
         let padding = "# padding\n".repeat(100_000);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_ends_says_why() {
+    fn a_carrier_that_ends_early_is_explained() {
         let folder = TestDir::new();
         let delivery = Delivery::of(&folder.script("program", "true"), "cat").unwrap();
         let (mut carrier, errors) = shell("echo no such partition >&2; exit 1", &folder);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_asked_for_a_place_or_after_an_interruption() {
+    fn delivery_ends_at_the_deadline_or_on_a_stop() {
         let folder = TestDir::new();
         let delivery = Delivery::of(&folder.script("program", &"x".repeat(1 << 20)), "cat").unwrap();
         for (until, stop) in [(Instant::now(), false), (soon(), true)] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_run_there_is_told_of() {
+    fn a_program_that_cannot_run_there_is_reported() {
         let folder = TestDir::new();
         let program = folder.join("program");
         std::fs::write(&program, b"\x7fELF and not more").unwrap();

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_waits_says_for_what_in_the_clusters_words() {
+    fn a_waiting_pod_quotes_the_clusters_reason() {
         let unscheduled = pod(r#"{"metadata": {"name": "p"}, "status": {"phase": "Pending", "conditions":
                 [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}]}}"#);
         assert_eq!(
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_waiting_changes_is_final() {
+    fn permanent_pod_failures_are_final() {
         let image = pod(r#"{"metadata": {"name": "p"}, "status": {"containerStatuses":
                 [{"state": {"waiting": {"reason": "ErrImageNeverPull", "message": "image \"x\" is not present"}}}]}}"#);
         assert_eq!(image, PodState::Failed("the pod p waits: ErrImageNeverPull: image \"x\" is not present".into()));
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_all_or_none_restricted_and_ends_by_itself() {
+    fn a_job_has_requests_a_deadline_and_no_retries() {
         let mut fleet = Fleet { generators: 3, threads: 2, ..Fleet::default() };
         fleet.kubernetes.nodes.insert("pool".to_owned(), "load".to_owned());
         let request = Request {
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_right_is_told_which_ones_it_takes() {
+    fn a_forbidden_operation_lists_the_needed_rights() {
         let kubectl = Kubectl::of(&KubernetesFleet::default());
         let error =
             kubectl.refused("Error from server (Forbidden): jobs.batch is forbidden: User \"x\" cannot create\n");

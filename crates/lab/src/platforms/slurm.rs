@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_asks_of_srun_comes_last_before_the_program() {
+    fn user_options_come_last_before_the_program() {
         let mut fleet = Fleet { generators: 2, threads: 4, ..Fleet::default() };
         fleet.slurm.partition = Some("load".to_owned());
         fleet.slurm.options = vec!["--time=5".to_owned()];

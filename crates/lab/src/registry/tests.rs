@@ -69,7 +69,7 @@ fn own() {
 }
 
 #[test]
-fn what_a_killed_owner_left_is_removed() {
+fn leftovers_of_a_killed_run_are_removed() {
     let folder = TestDir::new();
     let ourselves = ourselves("registry::tests::own");
     let mut command = Command::new(&ourselves[0]);
@@ -154,7 +154,7 @@ fn abandoned(folder: &TestDir, change: impl Fn(&mut RunOwner), more: &[RegistryL
 }
 
 #[test]
-fn an_owner_is_more_than_a_pid() {
+fn an_owner_is_identified_by_pid_and_start_time() {
     let folder = TestDir::new();
     let mut path = abandoned(&folder, |_| {}, &[]);
     assert_eq!(clean_all(&folder), [""; 0], "this very process is alive");
@@ -165,7 +165,7 @@ fn an_owner_is_more_than_a_pid() {
 }
 
 #[test]
-fn nothing_else_is_removed_or_killed() {
+fn foreign_files_and_processes_are_left_alone() {
     let folder = TestDir::new();
     let precious = folder.join("precious");
     fs::create_dir(&precious).unwrap();
@@ -181,7 +181,7 @@ fn nothing_else_is_removed_or_killed() {
 }
 
 #[test]
-fn after_a_reboot_only_files_are_left() {
+fn no_process_is_killed_after_a_reboot() {
     let folder = TestDir::new();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
     let lines = [RegistryLine::Group(ProcessGroup::of(bystander.id(), Vec::new()))];
@@ -197,7 +197,7 @@ fn group(pid: u32, started_ticks: u64) -> RegistryLine {
 }
 
 #[test]
-fn a_torn_entry_is_read_as_far_as_it_goes() {
+fn a_truncated_entry_is_read_in_part() {
     let folder = TestDir::new();
     let path =
         abandoned(&folder, |owner| owner.started_ticks += 1, &[RegistryLine::Scratch { path: "/nowhere".into() }]);
@@ -236,7 +236,7 @@ fn forgotten_loop(id: &str) -> Option<(PathBuf, PathBuf, PathBuf)> {
 }
 
 #[test]
-fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
+fn kernel_objects_are_removed_before_files() {
     let id = format!("test-{}-kernel", std::process::id());
     let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
     let group = top_of(&id);
@@ -264,7 +264,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
 }
 
 #[test]
-fn what_another_made_in_the_kernel_stays() {
+fn kernel_objects_of_others_are_left_alone() {
     let Some((scratch, file, device)) = forgotten_loop(&format!("test-{}-other", std::process::id())) else { return };
     let folder = TestDir::new();
     // A damaged entry, and a device that now has another file.
@@ -301,7 +301,7 @@ fn is_left_alone(obstruct: impl Fn(&TestDir, &Path) -> PathBuf, why: &str) {
 }
 
 #[test]
-fn a_registry_that_others_can_write_is_not_obeyed() {
+fn a_registry_that_others_can_write_is_ignored() {
     let mode = |path: PathBuf, mode| {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         path
@@ -325,7 +325,7 @@ fn a_registry_that_others_can_write_is_not_obeyed() {
 }
 
 #[test]
-fn what_is_no_file_of_ours_is_no_entry() {
+fn irregular_entries_are_left_alone() {
     let elsewhere = |to: &'static str| {
         move |_: &TestDir, entry: &Path| {
             fs::remove_file(entry).unwrap();
@@ -355,7 +355,7 @@ fn what_is_no_file_of_ours_is_no_entry() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_not_obeyed() {
+fn registries_and_entries_of_other_users_are_ignored() {
     if !geteuid().is_root() {
         println!("skipped: only root can give files away");
         return;
@@ -380,7 +380,7 @@ fn a_bad_entry_does_not_hide_the_others() {
 }
 
 #[test]
-fn a_folder_that_is_taken_is_not_used() {
+fn a_link_in_place_of_the_registry_is_refused() {
     let folder = TestDir::new();
     symlink(folder.join("elsewhere"), folder.join("registry")).unwrap();
     fs::create_dir(folder.join("elsewhere")).unwrap();
@@ -398,7 +398,7 @@ fn a_folder_that_is_taken_is_not_used() {
 }
 
 #[test]
-fn a_private_folder_whose_name_was_taken_stays() {
+fn a_link_in_place_of_a_scratch_folder_stays() {
     let (folder, other) = (TestDir::new(), TestDir::new());
     let name = "plimsoll-run-test-1";
     other.write("precious", "x");
@@ -409,15 +409,15 @@ fn a_private_folder_whose_name_was_taken_stays() {
 }
 
 #[test]
-fn a_number_that_went_to_somebody_else_is_not_killed() {
-    in_pid_namespace("registry::tests::number_went_to_somebody_else");
-    in_pid_namespace("registry::tests::number_went_to_somebody_else_meanwhile");
+fn a_process_that_reuses_a_pid_is_not_killed() {
+    in_pid_namespace("registry::tests::pid_reused_after_the_run");
+    in_pid_namespace("registry::tests::pid_reused_during_the_run");
 }
 
 /// Runs in a separate pid namespace. This is no test; another test starts it.
 #[test]
 #[ignore = "started by another test"]
-fn number_went_to_somebody_else() {
+fn pid_reused_after_the_run() {
     use std::os::unix::process::CommandExt as _;
     let folder = TestDir::new();
     // A process that was registered and is gone, with its children.
@@ -434,7 +434,7 @@ fn number_went_to_somebody_else() {
 /// it.
 #[test]
 #[ignore = "started by another test"]
-fn number_went_to_somebody_else_meanwhile() {
+fn pid_reused_during_the_run() {
     let folder = TestDir::new();
     let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
     let start = crate::host_process::Start {
@@ -504,7 +504,7 @@ fn clean_by_another_clock() {
 }
 
 #[test]
-fn an_entry_that_names_no_time_namespace_is_never_taken_for_a_process_that_is_gone() {
+fn start_times_are_not_compared_without_a_time_namespace() {
     let me = RunOwner::this_process();
     let older = RunOwner { time_namespace: None, started_ticks: me.started_ticks + 1, ..me.clone() };
     assert_eq!(me.standing(), OwnerState::Alive);
@@ -516,7 +516,7 @@ fn an_entry_that_names_no_time_namespace_is_never_taken_for_a_process_that_is_go
 }
 
 #[test]
-fn a_run_goes_with_its_pid_namespace() {
+fn a_run_ends_with_its_pid_namespace() {
     let folder = TestDir::new();
     let registry = folder.join("registry");
     if !in_pid_namespace_with("registry::tests::begin_inside", &registry) {

@@ -24,7 +24,7 @@ struct Host {
     serving: Option<JoinHandle<u8>>,
 }
 
-fn told(folder: &TestDir) -> Setup {
+fn setup(folder: &TestDir) -> Setup {
     Setup {
         version: VERSION.to_owned(),
         host: "n1".to_owned(),
@@ -39,7 +39,8 @@ fn host() -> Host {
     let (input, to) = io::pipe().unwrap();
     let (from, output) = io::pipe().unwrap();
     let serving = runner_thread(input, output);
-    let session = RunnerSession::open(Box::new(to), Box::new(from), &told(&folder), LONG, &Default::default()).unwrap();
+    let session =
+        RunnerSession::open(Box::new(to), Box::new(from), &setup(&folder), LONG, &Default::default()).unwrap();
     Host { session, folder, serving: Some(serving) }
 }
 
@@ -79,7 +80,7 @@ fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) ->
         }
     };
     std::thread::Builder::new().spawn(hear).unwrap();
-    RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &Default::default())
+    RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &Default::default())
 }
 
 const READY: &str =
@@ -98,7 +99,7 @@ fn a_process_gets_its_environment_and_the_marks_and_its_log() {
 }
 
 #[test]
-fn ends_are_told_apart_and_signals_arrive() {
+fn exit_codes_and_signals_are_distinguished() {
     let host = host();
     let mut killed = host.start("a", "kill -SEGV $$");
     assert_eq!(killed.wait(LONG), Some(ProcessExit::Signal(11)));
@@ -111,7 +112,7 @@ fn ends_are_told_apart_and_signals_arrive() {
 }
 
 #[test]
-fn a_group_is_signalled_also_when_its_leader_is_gone() {
+fn a_group_is_signalled_after_its_leader_ended() {
     let host = host();
     let mut process = host.start("server", "sleep 60 & echo $!");
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(0)));
@@ -124,7 +125,7 @@ fn a_group_is_signalled_also_when_its_leader_is_gone() {
 }
 
 #[test]
-fn a_process_that_is_let_go_is_ended() {
+fn a_dropped_process_is_ended() {
     let host = host();
     let process = host.start("server", "sleep 60 & wait");
     let pid = process.pid();
@@ -133,7 +134,7 @@ fn a_process_that_is_let_go_is_ended() {
 }
 
 #[test]
-fn programs_are_given_input_and_are_missed_by_name() {
+fn programs_get_input_and_missing_ones_are_named() {
     let host = host();
     let mut program =
         ProgramSpec { role: "audit".to_owned(), command: vec!["sh".to_owned()], ..ProgramSpec::default() };
@@ -151,7 +152,7 @@ fn programs_are_given_input_and_are_missed_by_name() {
 }
 
 #[test]
-fn folders_are_empty_each_time_and_stay_inside() {
+fn folders_start_empty_and_stay_inside() {
     let host = host();
     let folder = host.session.make_folder("server").unwrap();
     assert_eq!(folder, host.folder.join("host/server"));
@@ -167,7 +168,7 @@ fn folders_are_empty_each_time_and_stay_inside() {
 }
 
 #[test]
-fn ports_are_free_or_said_to_be_taken() {
+fn a_taken_port_is_reported() {
     let host = host();
     let ports = host.session.ports(3).unwrap();
     assert_eq!(ports.len(), 3);
@@ -181,7 +182,7 @@ fn ports_are_free_or_said_to_be_taken() {
 }
 
 #[test]
-fn asks_are_answered_while_two_processes_write_much() {
+fn orders_are_answered_while_processes_write_much() {
     let host = host();
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo \"line $i of a process that has much to say\"; done";
     let mut writers = [host.start("a", script), host.start("b", script)];
@@ -199,7 +200,7 @@ fn asks_are_answered_while_two_processes_write_much() {
 }
 
 #[test]
-fn closed_it_has_ended_everything_and_answers_no_more() {
+fn a_closed_session_has_ended_its_processes() {
     let mut host = host();
     let mut process = host.start("server", "trap '' TERM; while :; do sleep 1; done");
     let pid = process.pid();
@@ -213,7 +214,7 @@ fn closed_it_has_ended_everything_and_answers_no_more() {
 }
 
 #[test]
-fn dropped_it_ends_everything() {
+fn a_closed_input_ends_all_processes() {
     let host = host();
     let start = Start {
         role: "server".to_owned(),
@@ -240,14 +241,14 @@ fn a_runner_that_refuses_is_quoted() {
     let (input, to) = io::pipe().unwrap();
     let (from, output) = io::pipe().unwrap();
     let serving = runner_thread(input, output);
-    let setup = Setup { version: "0.0.1".to_owned(), ..told(&folder) };
+    let setup = Setup { version: "0.0.1".to_owned(), ..setup(&folder) };
     let error = RunnerSession::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
     assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
     assert_eq!(serving.join().unwrap(), 1);
 }
 
 #[test]
-fn a_greeting_is_passed_over_and_a_stranger_is_quoted() {
+fn greetings_are_skipped_and_a_silent_end_is_reported() {
     let session = fake(|_, _| Some(format!("Welcome to n1!\n{READY}"))).unwrap();
     assert_eq!(session.notices(), ["no controller"]);
     let error = fake(|number, _| (number == 0).then(|| "sh: plimsoll: not found\n".to_owned()).filter(|_| false));
@@ -255,7 +256,7 @@ fn a_greeting_is_passed_over_and_a_stranger_is_quoted() {
 }
 
 #[test]
-fn a_runner_that_dies_in_the_middle_of_an_ask_is_lost() {
+fn a_runner_that_dies_during_an_order_is_lost() {
     let session = fake(|number, _| (number == 0).then(|| READY.to_owned())).unwrap();
     let error = session.ask(Order::Sample, LONG).unwrap_err();
     assert_eq!(error.to_string(), "host n1 does not answer any more: its runner is gone");
@@ -264,7 +265,7 @@ fn a_runner_that_dies_in_the_middle_of_an_ask_is_lost() {
 }
 
 #[test]
-fn its_processes_are_dead_when_the_runner_is() {
+fn processes_of_a_dead_runner_are_dead() {
     let session = fake(|number, _| match number {
         0 => Some(READY.to_owned()),
         1 => Some(
@@ -298,7 +299,7 @@ fn its_processes_are_dead_when_the_runner_is() {
 }
 
 #[test]
-fn garbage_on_the_line_is_the_end_of_it() {
+fn an_invalid_message_ends_the_session() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { "what?\n".to_owned() })).unwrap();
     let error = session.ask(Order::Sample, LONG).unwrap_err();
     assert_eq!(
@@ -308,7 +309,7 @@ fn garbage_on_the_line_is_the_end_of_it() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_not_waited_for() {
+fn a_missing_sample_times_out_and_keeps_the_session() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { String::new() })).unwrap();
     let error = session.ask(Order::Sample, Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
@@ -316,7 +317,7 @@ fn an_answer_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn what_cannot_be_done_to_a_host_is_said_as_a_fault() {
+fn a_refused_injection_is_a_fault_error() {
     let session = fake(|number, _| {
         Some(match number {
             0 => READY.to_owned(),
@@ -329,7 +330,7 @@ fn what_cannot_be_done_to_a_host_is_said_as_a_fault() {
 }
 
 #[test]
-fn whoever_missed_a_deadline_is_not_asked_again() {
+fn a_session_that_missed_a_deadline_is_closed() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { String::new() })).unwrap();
     let late = session.ask(Order::CheckPort { port: 1 }, Duration::from_millis(50)).unwrap_err();
     assert!(matches!(&late, Error::HostLost { .. }), "{late}");
@@ -342,12 +343,12 @@ fn whoever_missed_a_deadline_is_not_asked_again() {
 }
 
 #[test]
-fn nobody_waits_once_all_is_to_end_at_once() {
+fn an_immediate_end_aborts_waiting_orders() {
     let (input, to) = io::pipe().unwrap();
     let (from, mut output) = io::pipe().unwrap();
     output.write_all(READY.as_bytes()).unwrap();
     let at_once = Arc::new(AtomicBool::new(false));
-    let session = RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &at_once).unwrap();
+    let session = RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &at_once).unwrap();
     let asked = std::thread::scope(|scope| {
         let asks = scope.spawn(|| session.ask(Order::Figures, LONG * 60));
         at_once.store(true, Ordering::SeqCst);
@@ -371,12 +372,12 @@ fn floods(text: String) -> Error {
     };
     std::thread::Builder::new().spawn(speak).unwrap();
     let session =
-        RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &Default::default()).unwrap();
+        RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &Default::default()).unwrap();
     session.run(&ProgramSpec { keeps_bytes: Some(1 << 20), ..ProgramSpec::default() }, "", LONG).unwrap_err()
 }
 
 #[test]
-fn a_flood_is_not_heard_to_its_end() {
+fn a_flood_of_messages_ends_the_session() {
     for (text, why) in [
         ("x", "it says a line of more than 1 MiB"),
         (READY, "more than 10000 unsolicited messages"),
@@ -390,7 +391,7 @@ fn a_flood_is_not_heard_to_its_end() {
 }
 
 #[test]
-fn what_a_program_prints_is_put_together_again_and_its_errors_can_be_shown() {
+fn program_output_is_reassembled_and_errors_escaped() {
     let host = host();
     let script = "head -c 400000 /dev/zero | tr '\\000' '\\001'; printf '\\033[2Jbad\\n' >&2";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -400,7 +401,7 @@ fn what_a_program_prints_is_put_together_again_and_its_errors_can_be_shown() {
 }
 
 #[test]
-fn what_is_no_text_is_kept_within_the_same_bounds() {
+fn binary_output_is_kept_within_the_limit() {
     let host = host();
     let script = "head -c 3000000 /dev/zero | tr '\\000' '\\377'";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_needs_the_packages_of_what_it_is_made_with() {
+    fn needed_packages_depend_on_the_lab() {
         let mut plain = trial(TargetKind::Running { url: String::new() });
         assert_eq!(packages(&plain, Envelope::default()), ["iproute2"]);
         let mut lossy = Envelope::default();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_nowhere_is_named_with_its_package() {
+    fn a_missing_program_is_named_with_its_package() {
         let tool = HostTool { program: "no such program", package: "none", needed_for: "this", without: None };
         assert_eq!(folder(&tool), Err("the program `no such program`, which is in Debian's package none".to_owned()));
         assert_eq!(absent(&[tool, tool]), ["none"]);

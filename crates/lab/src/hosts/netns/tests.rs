@@ -215,7 +215,7 @@ fn a_profile_limits_link_and_disk() {
 // writes.
 #[test]
 #[ignore = "needs the built program"]
-fn a_synced_write_is_no_more_than_one_write_to_a_throttled_disk() {
+fn a_throttled_disk_is_mounted_without_barriers() {
     let disk = Disk { size_bytes: Some(64 << 20), write_iops: Some(50.0), ..Disk::default() };
     let limited = vec![Envelope { disk, ..Envelope::default() }];
     with_lab(&trial(vec![host("n1", &[], false)]), limited, |hosts, _, _| {
@@ -226,7 +226,7 @@ fn a_synced_write_is_no_more_than_one_write_to_a_throttled_disk() {
 
 #[test]
 #[ignore = "needs the built program"]
-fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
+fn a_host_that_fails_to_start_leaves_nothing() {
     let before = machine();
     let bench = Bench::new();
     let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
@@ -279,7 +279,7 @@ fn own() {
 
 #[test]
 #[ignore = "needs the built program"]
-fn what_a_killed_lab_left_is_removed() {
+fn leftovers_of_a_killed_lab_are_removed() {
     let before = machine();
     let folder = fixture::TestDir::new();
     let ourselves = fixture::ourselves("hosts::netns::tests::own");
@@ -298,7 +298,7 @@ fn what_a_killed_lab_left_is_removed() {
 /// Prints the requested and the measured values of links, in both directions. Checks nothing.
 #[test]
 #[ignore = "it measures, and needs the built program"]
-fn links_asked_and_got() {
+fn requested_and_measured_links() {
     for rate in [1e6, 10e6, 100e6, 1e9] {
         let limited = Envelope { link: Link { rate_bits_per_s: Some(rate), ..Link::default() }, ..Envelope::default() };
         let hosts = vec![host("n1", &[], false), host("n2", &[], false)];

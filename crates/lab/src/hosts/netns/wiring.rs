@@ -407,7 +407,7 @@ link set h2n0 master net0 up
     }
 
     #[test]
-    fn others_go_through_the_host_that_routes() {
+    fn routes_lead_through_the_routing_host() {
         let hosts: [(&str, &[&str], bool); 3] =
             [("proxy", &["front", "back"], true), ("n1", &["back"], false), ("n2", &["back"], false)];
         let cables = Cables::plan(&lab(&["front", "back"], &hosts), true).unwrap();
@@ -425,7 +425,7 @@ link set h2n0 master net0 up
     }
 
     #[test]
-    fn the_way_may_be_long() {
+    fn routes_may_cross_several_hosts() {
         let hosts: [(&str, &[&str], bool); 3] =
             [("r1", &["a", "b"], true), ("r2", &["b", "c"], true), ("end", &["c"], false)];
         let cables = Cables::plan(&lab(&["a", "b", "c"], &hosts), false).unwrap();
@@ -438,7 +438,7 @@ link set h2n0 master net0 up
     }
 
     #[test]
-    fn what_cannot_be_reached_is_named() {
+    fn an_unreachable_network_is_named() {
         let hosts: [(&str, &[&str], bool); 2] = [("n1", &["a"], false), ("n2", &["a", "b"], false)];
         let error = Cables::plan(&lab(&["a", "b"], &hosts), false).unwrap_err().to_string();
         assert_eq!(error, "host n1: it is on a and cannot reach network `b`: no host with `routes = true` leads there");
@@ -447,7 +447,7 @@ link set h2n0 master net0 up
     }
 
     #[test]
-    fn a_lab_has_room_for_so_many() {
+    fn too_many_virtual_hosts_are_refused() {
         let hosts = |count: usize| Lab { hosts: vec![Host::default(); count], ..Lab::default() };
         assert!(Cables::plan(&hosts(MOST_HOSTS), false).is_ok());
         let error = Cables::plan(&hosts(MOST_HOSTS + 1), false).unwrap_err();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_patience_holds_where_there_is_one() {
+    fn a_connect_timeout_is_set_only_on_request() {
         assert!(!words(&client("pi1"), ConnectionRole::Master).contains("ConnectTimeout"));
         assert!(
             words(&client("pi1").with_connect_timeout(10), ConnectionRole::Master).contains("-o ConnectTimeout=10 ")
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_user_is_handed_on_to_a_host() {
+    fn nothing_is_forwarded_to_a_host() {
         // A user who forwards everything to every host, in the configuration.
         for part in [ConnectionRole::Master, ConnectionRole::Passenger, ConnectionRole::Alone] {
             let words = words(&client("pi1"), part);
@@ -281,7 +281,7 @@ mod tests {
         }
 
         #[test]
-        fn what_it_does_not_know_it_quotes() {
+        fn unknown_errors_are_quoted() {
             let refused = words("banner\r\nssh: connect to host pi1 port 2222: Connection refused\r\n\r\n");
             assert!(
                 refused.contains("cannot connect; ssh says: ssh: connect to host pi1 port 2222: Connection refused;")

@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_heard_through_what_a_login_says() {
+    fn guard_lines_are_found_among_login_messages() {
         let lines = [
             "Welcome to pi1",
             "plimsoll system Linux armv7l",
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_it_says_why() {
+    fn the_lack_of_a_usable_folder_is_explained() {
         let (facts, is_last) = heard(&["plimsoll system Linux x86_64", "plimsoll nowhere"]);
         assert!(is_last && nowhere(&facts).contains("can be written"));
         let (facts, _) = heard(&["plimsoll noexec /tmp", "plimsoll nowhere"]);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_never_stops_talking_is_not_heard_for_ever() {
+    fn an_endless_greeting_is_cut_off() {
         for text in [&b"x"[..], b"hello\n"] {
             let mut reader = chatter(text);
             let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &never);
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guard_says_can_be_shown() {
+    fn control_characters_of_guard_lines_are_escaped() {
         let (facts, _) = heard(&["\u{1b}[2Jhello", "plimsoll system Linux\u{7}", "plimsoll folder /tmp/\u{202e}x"]);
         assert_eq!((facts.aside.as_str(), facts.system.as_str()), ("\\u{1b}[2Jhello", "Linux\\u{7}"));
         assert!(!is_plain(&facts.folder), "{}", facts.folder);
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn any_login_shell_passes_them_on() {
+    fn scripts_pass_through_any_login_shell() {
         let scripts = [
             guard_script(RUN, "n1"),
             clean_script(RUN, NAME),
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_makes_a_private_folder_and_removes_it_when_its_input_ends() {
+    fn the_guard_removes_its_private_folder_at_end_of_input() {
         use std::os::unix::fs::PermissionsExt as _;
         let temporary = TestDir::new();
         let (mut guard, lines, folder) = guarded(&temporary);
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_from_the_folder_ends_with_it_and_nothing_else() {
+    fn only_processes_of_the_folder_are_killed() {
         let temporary = TestDir::new();
         let (mut guard, _, folder) = guarded(&temporary);
         let start = |mark: &str| Command::new("sleep").arg("1000").env(MARK, mark).spawn().unwrap();
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_finds_what_a_killed_guard_left() {
+    fn clean_removes_the_folder_of_a_killed_guard() {
         let temporary = TestDir::new();
         let (mut guard, _, folder) = guarded(&temporary);
         guard.kill().unwrap();
