@@ -35,7 +35,7 @@ fn dropped(came: &Came) -> u64 {
 }
 
 #[test]
-fn what_finds_no_room_is_dropped_and_the_rest_waits() {
+fn operations_beyond_the_backlog_are_dropped() {
     let server = silent_after(10);
     let came = play(orders(&server.service(), bounded(3, 1000.0, 1.2, 100, Overflow::Drop)));
     // Ten operations are answered, three are open, a hundred wait.
@@ -49,14 +49,14 @@ fn what_finds_no_room_is_dropped_and_the_rest_waits() {
 }
 
 #[test]
-fn without_room_an_operation_begins_at_once_or_never() {
+fn a_backlog_of_zero_lets_no_operation_wait() {
     let server = silent_after(0);
     let came = play(orders(&server.service(), bounded(2, 100.0, 0.5, 0, Overflow::Drop)));
     assert_eq!((came.summary.unfinished, came.summary.dropped), (2, 48));
 }
 
 #[test]
-fn threads_share_the_room() {
+fn threads_share_the_backlog_limit() {
     let server = silent_after(0);
     let mut load = bounded(4, 200.0, 0.5, 5, Overflow::Drop);
     load.threads = Some(2);
@@ -65,7 +65,7 @@ fn threads_share_the_room() {
 }
 
 #[test]
-fn a_load_that_is_to_stop_does_and_what_would_have_followed_is_dropped() {
+fn a_full_backlog_can_stop_the_load() {
     let server = silent_after(10);
     let mut load = bounded(3, 1000.0, 600.0, 100, Overflow::Stop);
     load.threads = Some(1);
@@ -78,7 +78,7 @@ fn a_load_that_is_to_stop_does_and_what_would_have_followed_is_dropped() {
 }
 
 #[test]
-fn what_waits_begins_in_order_when_its_agent_is_free() {
+fn waiting_operations_start_in_order() {
     let asked = AtomicU32::new(0);
     let server = Server::frames(move |_| {
         if asked.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -98,7 +98,7 @@ fn what_waits_begins_in_order_when_its_agent_is_free() {
 }
 
 #[test]
-fn a_target_that_keeps_up_drops_nothing() {
+fn nothing_is_dropped_if_the_target_keeps_up() {
     let server = silent_after(u32::MAX);
     for (agents, rate, threads) in [(8, 400.0, 1), (30, 1000.0, 2)] {
         let mut load = bounded(agents, rate, 0.5, 100_000, Overflow::Drop);

@@ -44,7 +44,7 @@ fn http_calls() {
 }
 
 #[test]
-fn a_lost_connection_is_made_again_by_the_next_call() {
+fn the_next_call_reopens_a_lost_connection() {
     let server =
         Server::frames(|request| if request.connection == 1 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
     let mut client = Client::connect("vsns", &server.service(), PATIENCE).unwrap();
@@ -71,7 +71,7 @@ fn refusals_and_errors() {
 }
 
 #[test]
-fn patience_ends() {
+fn an_unanswered_call_times_out() {
     let server = Server::frames(|_| Reply::Silence);
     let mut client = Client::connect("vsns", &server.service(), Duration::from_millis(50)).unwrap();
     assert!(matches!(client.call("ping", &pairs(&[])), Err(CallError::Timeout(_))));

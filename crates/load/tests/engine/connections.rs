@@ -23,7 +23,7 @@ fn connects(came: &Came) -> (u64, u64) {
 }
 
 #[test]
-fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
+fn http_without_keep_alive_uses_a_connection_per_operation() {
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&heads);
     // The server keeps connections nevertheless, so the client has to close them.
@@ -45,7 +45,7 @@ fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
 }
 
 #[test]
-fn another_protocol_just_closes() {
+fn vsns_without_keep_alive_uses_a_connection_per_operation() {
     let server = Server::names();
     let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
     let came = play(orders(&server.service(), anew(load(2, 0.1, steps))));
@@ -55,14 +55,14 @@ fn another_protocol_just_closes() {
 }
 
 #[test]
-fn nobody_there_is_still_not_hammered() {
+fn refused_connects_pause_without_keep_alive_too() {
     let came = play(orders(&nobody(), anew(load(2, 0.35, vec![step("ping", &[])]))));
     assert!(came.summary.failed >= 2 && came.summary.failed <= 2 * 4, "{:?}", came.summary);
     assert_eq!(connects(&came), (0, came.summary.failed));
 }
 
 #[test]
-fn who_was_cut_off_comes_back_late_and_fails_until_then() {
+fn operations_fail_while_a_reconnect_is_delayed() {
     for pipeline in [1, 2] {
         for (reconnect_s, fails) in [(0.02, true), (0.2, false)] {
             let server = Server::frames(|request| match (request.connection, request.number) {
@@ -87,7 +87,7 @@ fn who_was_cut_off_comes_back_late_and_fails_until_then() {
 }
 
 #[test]
-fn a_backlog_is_worked_off_in_the_drain_on_new_connections_too() {
+fn new_connections_work_off_a_backlog_in_the_drain() {
     let asked = AtomicU32::new(0);
     let server = Server::http(move |_| {
         if asked.fetch_add(1, Ordering::SeqCst) == 0 {

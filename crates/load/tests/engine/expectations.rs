@@ -83,7 +83,7 @@ fn statuses_by_list_and_pattern() {
 }
 
 #[test]
-fn a_field_that_is_not_there_contradicts_whatever_is_said_of_it() {
+fn a_missing_field_contradicts_every_expectation() {
     for expected in ["x".into(), matches(".*"), not("x".into())] {
         assert_eq!(outcomes(&get(200, "", &[("header.etag", expected)])), WRONG);
     }
@@ -131,7 +131,7 @@ fn a_place_in_a_field_of_any_protocol() {
 }
 
 #[test]
-fn an_audited_read_may_be_of_a_place() {
+fn an_audited_read_may_use_a_json_place() {
     let server = Server::http(|_| answer(200, r#"{"kvs": [{"value": "v1"}]}"#));
     let told = AuditAs {
         effect: AuditEffect::Read,
@@ -194,7 +194,7 @@ fn each_key_of_a_bulk_is_audited_with_the_status_of_its_part() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_expectations_are_refused() {
     let server = Server::http(|_| answer(200, ""));
     let refused = |field: &str, expected: Expected| {
         let mut step = step("get", &["path=/x"]);

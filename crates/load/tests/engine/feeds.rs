@@ -59,7 +59,7 @@ fn documents(count: u32) -> String {
 }
 
 #[test]
-fn each_record_is_sent_once_and_the_load_ends_with_the_last() {
+fn each_record_is_sent_once_before_the_load_ends() {
     let file = File::new("docs.json.zst", &zstd::encode_all(documents(5_000).as_bytes(), 1).unwrap());
     let (server, lines) = collector();
     let feed = Feed { batch: 7, before: Some("{\"index\":{}}".into()), ..file.stream() };
@@ -80,7 +80,7 @@ fn each_record_is_sent_once_and_the_load_ends_with_the_last() {
 }
 
 #[test]
-fn a_file_that_ends_in_mid_line_ends_the_load_and_says_where() {
+fn a_truncated_file_ends_the_load_with_an_error() {
     let file = File::new("cut.json", format!("{}{{\"id\": 9", documents(300)).as_bytes());
     let (server, lines) = collector();
     let posts = load(2, 1.0, vec![step("post", &["path=/", "body={feed.docs.line}"])]);

@@ -66,7 +66,7 @@ fn a_greeting_is_answered_before_the_first_request() {
 }
 
 #[test]
-fn where_the_greeting_is_refused_nothing_is_asked() {
+fn no_request_follows_a_refused_greeting() {
     let (server, log) = redis(|_| bytes(b"-WRONGPASS invalid username-password pair\r\n"));
     let came = play(read(&server, 5.0));
     assert_eq!(came.summary.ok, 0);
@@ -77,7 +77,7 @@ fn where_the_greeting_is_refused_nothing_is_asked() {
 }
 
 #[test]
-fn a_database_that_is_not_there_is_never_mistaken_for_another() {
+fn no_request_is_sent_if_the_database_is_missing() {
     let (server, log) = redis(|words| match words {
         "SELECT 3" => bytes(b"-ERR DB index is out of range\r\n"),
         words if words.starts_with("AUTH") => bytes(b"+OK\r\n"),
@@ -92,7 +92,7 @@ fn a_database_that_is_not_there_is_never_mistaken_for_another() {
 }
 
 #[test]
-fn a_greeting_that_is_not_answered_is_a_connect_that_takes_too_long() {
+fn an_unanswered_greeting_is_a_connect_timeout() {
     let (server, _) = redis(|_| Some(Reply::Silence));
     let came = play(read(&server, 0.05));
     assert!(came.summary.failed > 0 && came.summary.timeout == 0);
@@ -101,7 +101,7 @@ fn a_greeting_that_is_not_answered_is_a_connect_that_takes_too_long() {
 }
 
 #[test]
-fn greetings_that_break() {
+fn a_broken_greeting_is_a_failed_connect() {
     for reply in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"+OK\r\n+OK\r\n+OK\r\n", b""] {
         let (server, log) = redis(move |_| if reply.is_empty() { Some(Reply::Close) } else { bytes(reply) });
         let came = play(read(&server, 5.0));
@@ -112,7 +112,7 @@ fn greetings_that_break() {
 }
 
 #[test]
-fn a_connection_that_is_made_again_is_greeted_again() {
+fn each_new_connection_is_greeted() {
     let (server, log) = redis(|words| match words {
         "GET k" => Some(Reply::Last(b"$1\r\nv\r\n".to_vec())),
         _ => bytes(b"+OK\r\n"),

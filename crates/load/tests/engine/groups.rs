@@ -36,7 +36,7 @@ fn ended(came: &Came, name: &str, outcome: Outcome) -> u64 {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_beside_a_closed_one() {
+fn an_open_loop_keeps_its_rate_beside_a_closed_loop() {
     let server = good();
     for (threads, agents) in [(1, [1, 1]), (2, [3, 2]), (3, [4, 5])] {
         let paced = Load { rate: Some(Rate::Constant(200.0)), ..group("paced", agents[0], vec![step("ping", &[])]) };
@@ -60,7 +60,7 @@ fn an_open_loop_keeps_its_rate_beside_a_closed_one() {
 }
 
 #[test]
-fn agents_have_their_own_steps_and_count_on() {
+fn groups_have_own_steps_and_consecutive_agent_numbers() {
     let keys: Arc<Mutex<BTreeMap<u8, BTreeSet<String>>>> = Arc::default();
     let seen = Arc::clone(&keys);
     let server = Server::frames(move |request| {
@@ -80,7 +80,7 @@ fn agents_have_their_own_steps_and_count_on() {
 }
 
 #[test]
-fn each_copy_of_the_load_has_a_number_that_its_agents_share() {
+fn agents_of_a_copy_share_its_number() {
     let keys: Arc<Mutex<BTreeMap<u8, BTreeSet<String>>>> = Arc::default();
     let seen = Arc::clone(&keys);
     let server = Server::frames(move |request| {
@@ -101,7 +101,7 @@ fn each_copy_of_the_load_has_a_number_that_its_agents_share() {
 }
 
 #[test]
-fn the_load_ends_with_the_groups_that_have_a_number_of_cycles() {
+fn the_load_ends_with_its_counted_groups() {
     let server = good();
     for threads in [1, 2] {
         let counted = |name: &str, agents, count| {
@@ -120,7 +120,7 @@ fn the_load_ends_with_the_groups_that_have_a_number_of_cycles() {
 }
 
 #[test]
-fn a_backlog_and_a_retry_are_of_their_group() {
+fn backlogs_and_retries_apply_per_group() {
     // A ping is not answered in time, and a removal fails.
     let server = Server::frames(|request| match request.opcode {
         1 => Reply::Frame(0, Vec::new()),
@@ -148,7 +148,7 @@ fn a_backlog_and_a_retry_are_of_their_group() {
 }
 
 #[test]
-fn a_feed_is_read_by_those_whose_steps_name_it() {
+fn a_feed_is_read_only_by_groups_that_use_it() {
     let keys: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&keys);
     let server = Server::frames(move |request| {
@@ -184,7 +184,7 @@ fn a_feed_is_read_by_those_whose_steps_name_it() {
 }
 
 #[test]
-fn groups_that_cannot_be_played_are_refused() {
+fn invalid_groups_are_refused() {
     let one = || group("one", 2, vec![step("ping", &[])]);
     let of = |load: Load| try_play(orders("127.0.0.1:1", load)).err().unwrap().to_string();
     let sum = Load { agents: 3, ..groups(1.0, 1, vec![one()]) };

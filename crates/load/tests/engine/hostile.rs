@@ -321,13 +321,13 @@ fn resident_bytes() -> u64 {
 /// Tests that panics are noticed.
 #[test]
 #[should_panic(expected = "it panicked")]
-fn a_panic_is_seen() {
+fn a_panic_fails_its_case() {
     in_time::<()>("canary", || panic!("on purpose"));
 }
 
 #[test]
 #[should_panic(expected = "nothing ended in `bad answer`")]
-fn a_wrong_word_is_seen() {
+fn an_unexpected_result_fails_its_case() {
     static CASE: Case = http("canary", &[Deed::Hear, Deed::Say(OK), Deed::Again], &["bad answer"]);
     CASE.check();
 }

@@ -69,7 +69,7 @@ fn nonsense() {
 }
 
 #[test]
-fn redirects_are_told_of_and_are_not_silently_ok() {
+fn redirects_have_their_own_result_and_a_notice() {
     let server =
         always("HTTP/1.1 301 Moved Permanently\r\nLocation: https://example.org/new\r\nContent-Length: 0\r\n\r\n");
     let came = get(&server, &[]);

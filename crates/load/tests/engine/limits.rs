@@ -26,7 +26,7 @@ fn replayed(stretch: f64) -> Rate {
 }
 
 #[test]
-fn orders_that_make_no_sense() {
+fn invalid_orders_are_refused() {
     let of_load = |change: fn(&mut Load)| refused(|orders| change(&mut orders.load));
     let table = [
         (refused(|orders| orders.protocol = "gopher".into()), "gopher"),
@@ -91,13 +91,13 @@ fn a_slot_must_be_kept_before_it_is_used() {
 }
 
 #[test]
-fn too_many_agents_for_this_process_or_machine() {
+fn too_many_agents_are_refused() {
     let error = load::check(&orders("127.0.0.1:1", load(4_000_000_000, 1.0, vec![step("ping", &[])]))).unwrap_err();
     assert!(matches!(error, Error::Files { .. } | Error::Ports { .. }), "{error}");
 }
 
 #[test]
-fn stopped_and_aborted() {
+fn a_load_can_be_stopped_and_aborted() {
     for abort in [false, true] {
         let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
         let (sink, intervals) = sync_channel(1000);
@@ -133,7 +133,7 @@ fn an_abort_does_not_wait_for_load_start() {
 }
 
 #[test]
-fn records_that_nobody_takes_end_the_load() {
+fn the_load_ends_if_its_recorder_is_gone() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let (sink, intervals) = sync_channel(10);
     drop(intervals);

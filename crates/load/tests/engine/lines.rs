@@ -14,7 +14,7 @@ fn to(service: &str, steps: Vec<Step>) -> LoadOrder {
 
 /// Returns a server that echoes each line. It answers `list` with three lines and an end, and
 /// `fail` with an error.
-fn told(banner: &'static str) -> Server {
+fn echo(banner: &'static str) -> Server {
     Server::lines(banner, |request| {
         let line = String::from_utf8_lossy(&request.body).into_owned();
         let answer = match line.as_str() {
@@ -28,7 +28,7 @@ fn told(banner: &'static str) -> Server {
 
 #[test]
 fn lines_of_each_kind() {
-    let server = told("");
+    let server = echo("");
     let tell = Step {
         expect: pairs(&["line=hello 1-{seq}"]),
         keep: pairs(&["told=answer.line"]),
@@ -43,7 +43,7 @@ fn lines_of_each_kind() {
 
 #[test]
 fn a_line_that_fails_is_a_refusal() {
-    let server = told("");
+    let server = echo("");
     let came = play(to(&server.service(), vec![step("send", &["line=fail", "until=END", "fails=ERROR"])]));
     assert!(came.summary.failed > 0 && came.summary.ok == 0);
     assert_eq!(came.attempts("answer: refused"), came.summary.failed);
@@ -51,8 +51,8 @@ fn a_line_that_fails_is_a_refusal() {
 }
 
 #[test]
-fn a_server_that_speaks_first_is_heard_out() {
-    let server = told("220-welcome\r\n220 go on\r\n");
+fn a_banner_is_read_before_the_first_request() {
+    let server = echo("220-welcome\r\n220 go on\r\n");
     let hello = || vec![Step { expect: pairs(&["line=hello"]), ..step("send", &["line=hello"]) }];
     let came = play(to(&format!("tcp://{}?banner=2", server.service()), hello()));
     assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
@@ -63,7 +63,7 @@ fn a_server_that_speaks_first_is_heard_out() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_the_load() {
+fn invalid_steps_and_addresses_are_refused_before_the_load() {
     let error = try_play(to("tcp://127.0.0.1:1", vec![step("send", &["line=x", "until={seq}"])])).err().unwrap();
     assert!(matches!(&error, Error::Step { reason, .. } if reason.contains("until")), "{error}");
     let error = try_play(to("tcp://127.0.0.1:1/path", vec![step("send", &["line=x"])])).err().unwrap();

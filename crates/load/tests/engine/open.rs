@@ -27,7 +27,7 @@ fn rest(time: Duration) {
 }
 
 #[test]
-fn as_many_operations_as_rate_times_time() {
+fn operations_equal_rate_times_time() {
     let server = good();
     for (agents, rate, threads, expected) in [(1, 100.0, 1, 50), (7, 1000.0, 2, 500), (30, 30.0, 3, 15)] {
         let mut load = open(agents, rate, 0.5);
@@ -42,7 +42,7 @@ fn as_many_operations_as_rate_times_time() {
 }
 
 #[test]
-fn with_a_ramp_agents_join_one_after_the_other() {
+fn agents_join_one_after_the_other_during_a_ramp() {
     let server = good();
     let mut load = open(4, 80.0, 1.0);
     load.ramp_s = 1.0;
@@ -83,7 +83,7 @@ fn a_stall_shows_as_latency_and_not_as_fewer_operations() {
 }
 
 #[test]
-fn what_an_overloaded_server_never_got_is_unfinished_and_counted_exactly() {
+fn operations_never_started_are_counted_as_unfinished() {
     let answered = AtomicU32::new(0);
     // Ten answers, then none.
     let server = Server::frames(move |_| match answered.fetch_add(1, Ordering::SeqCst) {
@@ -134,7 +134,7 @@ fn a_backlog_is_worked_off_in_the_drain() {
 }
 
 #[test]
-fn tries_keep_their_agent_busy() {
+fn retries_keep_their_agent_busy() {
     let server = Server::frames(|request| Reply::Frame(if request.number % 3 == 0 { 0 } else { 4 }, Vec::new()));
     let mut load = open(2, 200.0, 0.5);
     load.retry = Retry::Tries { tries: 3, wait_s: 0.01 };
@@ -162,7 +162,7 @@ fn cycles_and_mixes_start_one_operation_at_a_time() {
 }
 
 #[test]
-fn nobody_there_is_a_failure_of_the_target_and_all_is_counted() {
+fn all_operations_count_if_connects_are_refused() {
     let mut load = open(2, 1000.0, 0.5);
     load.drain_s = 0.1;
     load.reconnect_s = 0.05;
@@ -173,7 +173,7 @@ fn nobody_there_is_a_failure_of_the_target_and_all_is_counted() {
 }
 
 #[test]
-fn stopped_early_it_counts_what_was_due_by_then() {
+fn a_stopped_load_counts_operations_due_until_then() {
     for abort in [false, true] {
         let server = Server::frames(|request| match request.number {
             1 => Reply::Frame(0, Vec::new()),
@@ -200,7 +200,7 @@ fn stopped_early_it_counts_what_was_due_by_then() {
 }
 
 #[test]
-fn a_generator_that_stood_still_says_so_for_each_operation_that_it_delayed() {
+fn a_stalled_generator_records_each_delayed_operation_as_late() {
     let server = good();
     let (sink, intervals) = std::sync::mpsc::sync_channel(0);
     // Several agents: with a single busy agent, all waiting operations would wait for the target.
@@ -218,7 +218,7 @@ fn a_generator_that_stood_still_says_so_for_each_operation_that_it_delayed() {
 }
 
 #[test]
-fn a_target_that_stands_still_does_not_look_like_a_late_generator() {
+fn a_stalled_target_does_not_make_the_generator_late() {
     let asked = AtomicU32::new(0);
     let server = Server::frames(move |_| {
         if asked.fetch_add(1, Ordering::SeqCst) == 100 {

@@ -59,7 +59,7 @@ fn a_place_in_a_request_is_audited_and_kept() {
 
 /// The count holds for any number of threads and agents, however fast each is.
 #[test]
-fn so_many_cycles_and_no_more() {
+fn exactly_the_given_number_of_cycles_runs() {
     let server = Server::names();
     for (agents, count) in [(16, 1_000), (7, 3), (1, 1)] {
         let mut load = load(agents, 60.0, vec![step("ping", &[]), step("ping", &[])]);
@@ -70,7 +70,7 @@ fn so_many_cycles_and_no_more() {
 }
 
 #[test]
-fn wrong_and_the_cycle_goes_on() {
+fn a_wrong_answer_does_not_end_the_cycle() {
     let server = Server::frames(|request| match request.opcode {
         2 => Reply::Frame(0, b"stale".to_vec()),
         3 => Reply::Frame(0, vec![1]),
@@ -126,7 +126,7 @@ fn expected_failures_are_ok() {
 }
 
 #[test]
-fn closed_in_mid_operation_and_connected_again_at_once() {
+fn a_connection_closed_mid_operation_is_reopened_at_once() {
     let server = Server::frames(|request| if request.number == 2 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
     let came = play(orders(&server.service(), load(1, 0.2, vec![audited("save", &["key=k", "value=v"])])));
     // Every second operation of a connection fails. No pause follows, so there are many
@@ -139,7 +139,7 @@ fn closed_in_mid_operation_and_connected_again_at_once() {
 }
 
 #[test]
-fn half_an_answer_and_the_end() {
+fn half_an_answer_is_a_closed_connection() {
     let server = Server::frames(|request| Reply::Last(frame(request.id, 0, b"")[..6].to_vec()));
     let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
     assert_eq!(came.attempts("connection closed"), came.summary.failed);
@@ -147,7 +147,7 @@ fn half_an_answer_and_the_end() {
 }
 
 #[test]
-fn never_answered() {
+fn unanswered_operations_time_out() {
     let server = Server::frames(|_| Reply::Silence);
     let mut load = load(3, 0.35, vec![audited("save", &["key=k", "value=v"])]);
     load.timeout_s = 0.1;
@@ -159,7 +159,7 @@ fn never_answered() {
 }
 
 #[test]
-fn slow_is_unfinished_when_the_drain_ends() {
+fn operations_open_after_the_drain_are_unfinished() {
     let server = Server::frames(|_| Reply::Silence);
     let mut load = load(3, 0.1, vec![audited("save", &["key={agent}", "value=v"])]);
     load.drain_s = 0.1;
@@ -173,7 +173,7 @@ fn slow_is_unfinished_when_the_drain_ends() {
 }
 
 #[test]
-fn nobody_listens() {
+fn refused_connects_fail_without_effect() {
     let came = play(orders(&nobody(), load(2, 0.35, vec![audited("save", &["key=k", "value=v"])])));
     assert!(came.summary.failed >= 2);
     assert_eq!(came.attempts("connect refused"), came.summary.failed);
@@ -203,7 +203,7 @@ fn nonsense_closes_the_connection() {
 }
 
 #[test]
-fn more_answers_than_questions() {
+fn surplus_answers_close_the_connection() {
     let server = Server::frames(|request| {
         let answer = frame(request.id, 0, b"");
         Reply::Bytes([answer.clone(), answer].concat())
@@ -235,7 +235,7 @@ fn large_requests_and_answers_in_pieces() {
 /// unread bytes. With a closed window, the target's system kept probing for space and held
 /// megabytes of each such answer for minutes.
 #[test]
-fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
+fn abandoned_answers_reset_the_connection_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = listener.local_addr().unwrap().to_string();
     let (told, was_told) = std::sync::mpsc::channel();

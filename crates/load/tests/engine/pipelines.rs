@@ -102,7 +102,7 @@ fn assert_books_balance(came: &Came) {
 }
 
 #[test]
-fn requests_go_out_together_and_answers_come_together() {
+fn requests_and_answers_travel_in_batches() {
     let server = Batches::of(4, |stream, ids| stream.write_all(&ok(ids)).is_ok());
     let came = play(orders(&server.service, ping(8, 4)));
     assert!(came.summary.ok > 16 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.results());
@@ -141,7 +141,7 @@ fn get_own_path() -> Step {
 }
 
 #[test]
-fn http_in_the_clear_and_by_tls() {
+fn http_pipelines_work_with_and_without_tls() {
     let clear = Server::http(|request| Reply::Bytes(path(&request.body)));
     let authority = Authority::new();
     let secret = Secret::serve(authority.vouch(&["127.0.0.1"], |_| {}), |stream, request| {
@@ -157,7 +157,7 @@ fn http_in_the_clear_and_by_tls() {
 }
 
 #[test]
-fn a_connection_that_breaks_fails_all_that_was_asked_on_it() {
+fn a_broken_connection_fails_its_open_operations() {
     // Two answers, and part of the third.
     let server = Batches::of(4, |stream, ids| {
         let _ = stream.write_all(&ok(ids)[..25.min(ids.len() * 9)]);
@@ -172,7 +172,7 @@ fn a_connection_that_breaks_fails_all_that_was_asked_on_it() {
 }
 
 #[test]
-fn answers_out_of_order_are_no_answers() {
+fn answers_out_of_order_are_bad_answers() {
     let server = Batches::of(3, |stream, ids| {
         let reversed: Vec<u32> = ids.iter().rev().copied().collect();
         stream.write_all(&ok(&reversed)).is_ok()
@@ -184,7 +184,7 @@ fn answers_out_of_order_are_no_answers() {
 }
 
 #[test]
-fn more_answers_than_questions() {
+fn surplus_answers_close_the_connection() {
     let server = Batches::of(4, |stream, ids| {
         let mut answers = ok(ids);
         answers.extend_from_slice(&frame(1_000_000, 0, b""));
@@ -200,7 +200,7 @@ fn more_answers_than_questions() {
 }
 
 #[test]
-fn one_that_times_out_costs_the_others_their_connection() {
+fn a_timeout_closes_the_connection_for_all_agents() {
     // The first request on each connection is answered, and no other.
     let server = Batches::of(4, |stream, ids| ids.len() < 4 || stream.write_all(&ok(&ids[..1])).is_ok());
     let mut load = ping(4, 4);
@@ -213,7 +213,7 @@ fn one_that_times_out_costs_the_others_their_connection() {
 }
 
 #[test]
-fn what_a_server_leaves_unanswered_at_an_announced_end_is_asked_again() {
+fn requests_unanswered_at_an_announced_close_are_resent() {
     // Three answers on each connection. The last one announces the end.
     let server = Server::http(|request| match request.number % 3 {
         0 => {
@@ -232,7 +232,7 @@ fn what_a_server_leaves_unanswered_at_an_announced_end_is_asked_again() {
 }
 
 #[test]
-fn at_a_rate_there_are_still_as_many_operations() {
+fn shared_connections_keep_the_rate() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let mut load = sharing(4, Load { rate: Some(Rate::Constant(1000.0)), ..load(10, 0.5, vec![step("ping", &[])]) });
     load.drain_s = 60.0;
@@ -244,7 +244,7 @@ fn at_a_rate_there_are_still_as_many_operations() {
 }
 
 #[test]
-fn each_service_has_as_many_connections() {
+fn services_have_equal_numbers_of_connections() {
     let servers = [(); 2].map(|()| Server::frames(|_| Reply::Frame(0, Vec::new())));
     let mut orders = orders("", ping(11, 3));
     orders.services = servers.iter().map(Server::service).collect();
@@ -256,7 +256,7 @@ fn each_service_has_as_many_connections() {
 }
 
 #[test]
-fn settings_that_make_no_sense() {
+fn invalid_pipeline_settings_are_refused() {
     for connections in [
         Connections { keep_alive: true, pipeline: 0 },
         Connections { keep_alive: false, pipeline: 2 },

@@ -23,7 +23,7 @@ fn key(body: &[u8]) -> u64 {
 }
 
 #[test]
-fn every_repetition_once() {
+fn every_repetition_runs_once() {
     for (agents, count) in [(7, 100), (16, 5), (1, 1)] {
         let keys: Arc<Mutex<Vec<u64>>> = Arc::default();
         let seen = Arc::clone(&keys);
@@ -41,7 +41,7 @@ fn every_repetition_once() {
 }
 
 #[test]
-fn a_failure_is_an_error_that_names_it() {
+fn a_failure_is_an_error_naming_the_operation() {
     let server = Server::frames(|request| Reply::Frame(if key(&request.body) == 13 { 3 } else { 0 }, Vec::new()));
     let error = try_play(preparing(&server, 4, 1000)).err().unwrap();
     assert!(
@@ -52,7 +52,7 @@ fn a_failure_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_failure_that_passes_is_retried() {
+fn a_temporary_failure_is_retried() {
     let failures = Mutex::new(3);
     let server = Server::frames(move |_| {
         let mut left = failures.lock().unwrap();

@@ -38,13 +38,13 @@ fn words_inputs_and_outputs() {
 }
 
 #[test]
-fn an_end_that_is_expected_is_ok() {
+fn an_expected_exit_is_ok() {
     let expected = Step { expect: pairs(&["status=3", "stderr=no"]), ..run("sh -c 'echo no >&2; exit 3'") };
     assert!(ok(&play(programs(0.2, 30.0, vec![expected]))));
 }
 
 #[test]
-fn ends_of_each_kind_are_told_apart() {
+fn each_kind_of_exit_has_its_own_result() {
     for (command, result) in [
         ("false", "answer: exit"),
         ("sh -c 'kill -KILL $$'", "answer: signal"),
@@ -66,11 +66,11 @@ fn a_program_that_takes_too_long_is_killed() {
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
     assert!(!pids.is_empty());
-    all_go(&pids);
+    wait_until_gone(&pids);
 }
 
 #[test]
-fn none_outlives_the_load() {
+fn no_program_outlives_the_load() {
     let note = std::env::temp_dir().join(format!("plimsoll-open-{}", std::process::id()));
     let mut orders = programs(0.3, 60.0, vec![run(&format!("sh -c 'echo $$ >> {}; sleep 600'", note.display()))]);
     orders.load.drain_s = 3.0;
@@ -80,18 +80,18 @@ fn none_outlives_the_load() {
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
     assert_eq!(pids.lines().count(), 2, "{pids}");
-    all_go(&pids);
+    wait_until_gone(&pids);
 }
 
 /// Waits until none of these processes is left.
-fn all_go(pids: &str) {
+fn wait_until_gone(pids: &str) {
     for pid in pids.lines() {
         fixture::until("it goes", || !fixture::is_alive(pid.parse().unwrap()));
     }
 }
 
 #[test]
-fn there_are_no_single_calls() {
+fn single_calls_are_refused() {
     let refused = Client::connect("command", "", Duration::from_secs(1)).err().unwrap();
     assert!(matches!(refused, CallError::Invalid(_)));
 }
@@ -139,7 +139,7 @@ fn on_member(runner: Option<Arc<dyn ProgramRunner>>, run: &[&str], step: Step) -
 }
 
 #[test]
-fn what_the_target_names_is_run_by_the_members_runner() {
+fn the_members_runner_runs_programs_of_the_target() {
     let member: Arc<Member> = Arc::default();
     let said = Step { expect: pairs(&["stdout=set|k 1|n1 < n1"]), ..step("set", &["key=k 1"]) };
     assert!(ok(&play(on_member(Some(member.clone()), &["set", "{key}", "{name}"], said))));
@@ -154,7 +154,7 @@ fn what_the_target_names_is_run_by_the_members_runner() {
 }
 
 #[test]
-fn without_a_runner_it_is_run_here_with_what_it_is_told() {
+fn programs_of_the_target_run_locally_without_a_runner() {
     let said = Step { expect: pairs(&["stdout=n1 / n1 k"]), ..step("set", &["key=k"]) };
     let run = ["sh", "-c", "echo $PLIMSOLL_NAME $(pwd) $(cat) $0", "{key}"];
     assert!(ok(&play(on_member(None, &run, said))));

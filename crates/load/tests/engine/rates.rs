@@ -29,7 +29,7 @@ fn due(came: &Came) -> Vec<u64> {
 }
 
 #[test]
-fn stages_have_their_operations_each_second() {
+fn stages_keep_their_rate_in_each_second() {
     let stages = vec![
         RateStage { from: 0.0, to: 200.0, over_s: 2.0 },
         RateStage { from: 50.0, to: 50.0, over_s: 1.0 },
@@ -47,7 +47,7 @@ fn stages_have_their_operations_each_second() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_load_at_random() {
+fn the_same_seed_gives_the_same_random_load() {
     let server = good();
     let played = |seed: u64, threads: u32| {
         let mut load = at(5, 1.0, Rate::Poisson { poisson: 300.0 });
@@ -67,7 +67,7 @@ fn the_same_seed_is_the_same_load_at_random() {
 }
 
 #[test]
-fn a_recorded_schedule_is_played_and_what_comes_too_late_is_said() {
+fn a_replay_reports_starts_after_the_load() {
     let server = good();
     let name = format!("plimsoll-{}-recorded.csv", std::process::id());
     let path = std::env::temp_dir().join(&name);
@@ -82,7 +82,7 @@ fn a_recorded_schedule_is_played_and_what_comes_too_late_is_said() {
 }
 
 #[test]
-fn a_target_that_stands_still_finds_all_of_it_waiting() {
+fn a_silent_target_leaves_every_operation_unfinished() {
     let stages = vec![RateStage { from: 0.0, to: 1000.0, over_s: 1.0 }];
     let server = Server::frames(|_| Reply::Silence);
     for rate in [Rate::Stages(stages), Rate::Poisson { poisson: 500.0 }] {

@@ -36,7 +36,7 @@ fn eventful() -> Came {
 }
 
 #[test]
-fn nothing_is_lost_on_the_way_to_the_files() {
+fn every_count_arrives_in_the_files() {
     let came = eventful();
     let path = std::env::temp_dir().join(format!("plimsoll-records-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
@@ -84,7 +84,7 @@ fn nothing_is_lost_on_the_way_to_the_files() {
 }
 
 #[test]
-fn operations_tile_the_time_of_their_agents() {
+fn the_open_time_equals_the_sum_of_latencies() {
     let came = eventful();
     let mut open_s = 0.0;
     let mut ended_s = 0.0;

@@ -59,7 +59,7 @@ fn values_are_kept_and_removed() {
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn refusals_have_their_own_results() {
     for (answer, result, applied) in [
         ("-READONLY You can't write against a read only replica.\r\n", "answer: readonly", Some(false)),
         ("-MOVED 1 127.0.0.1:7001\r\n", "answer: moved", Some(false)),
@@ -77,7 +77,7 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
-fn a_server_with_enough_clients_says_so_and_harms_nothing() {
+fn a_refusal_for_maxclients_had_no_effect() {
     let server = Server::redis(|_| Reply::Last(b"-ERR max number of clients reached\r\n".to_vec()));
     let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };
     let came = play(to(&server, vec![set]));

@@ -173,7 +173,7 @@ fn stale_answers_are_wrong_and_end_the_cycle() {
 }
 
 #[test]
-fn a_missing_answer_is_wrong_and_a_case_that_should_be_gone_too() {
+fn missing_and_undeleted_cases_are_wrong() {
     let (server, _) =
         register(|asked, before| (asked.method == "GET" && before == 0).then(|| answer(404, 0, "no such case")));
     let missing = play(http(&server, strict(2, cycle())));
@@ -188,7 +188,7 @@ fn a_missing_answer_is_wrong_and_a_case_that_should_be_gone_too() {
 }
 
 #[test]
-fn timeouts_and_failures_leave_out_the_rest() {
+fn timeouts_and_failures_skip_the_rest_of_the_cycle() {
     for (is_silent, when_failed) in
         [(true, WhenFailed::NextCycle), (false, WhenFailed::NextCycle), (false, WhenFailed::GoOn)]
     {
@@ -214,7 +214,7 @@ fn timeouts_and_failures_leave_out_the_rest() {
 }
 
 #[test]
-fn which_statuses_are_about_the_data() {
+fn only_statuses_about_data_contradict_an_expectation() {
     let got = |status: u16, expect: &[&str]| {
         let (server, _) = register(move |_, _| Some(answer(status, 0, "no")));
         let mut load = strict(1, vec![Step { expect: pairs(expect), ..case("browse", "get", &[], &[], &[]) }]);
@@ -256,7 +256,7 @@ impl Outcomes {
 }
 
 #[test]
-fn an_expectation_that_is_not_filled_contradicts_nothing() {
+fn an_expectation_with_an_empty_slot_contradicts_nothing() {
     let create = Step { every: 2, ..case("create", "post", &["body=x"], &[], &["sent=request.body"]) };
     let browse = case("browse", "get", &[], &["body={sent}"], &[]);
     let (server, _) = register(|asked, _| (asked.method == "GET").then(|| answer(404, 0, "no such case")));
@@ -286,7 +286,7 @@ fn a_refusal_had_no_effect_and_keeps_nothing() {
 }
 
 #[test]
-fn who_contradicts_itself_by_trying_again_is_not_wrong() {
+fn a_conflict_with_an_earlier_attempt_is_not_wrong() {
     // Every first attempt takes effect and is never answered.
     let done: Mutex<BTreeMap<(String, String), usize>> = Mutex::default();
     let server = Server::http(move |request| {
@@ -314,7 +314,7 @@ fn who_contradicts_itself_by_trying_again_is_not_wrong() {
 }
 
 #[test]
-fn steps_that_are_not_due_break_no_cycle() {
+fn steps_that_are_not_due_do_not_end_the_cycle() {
     let mut steps = cycle();
     steps[3].every = 2;
     let (server, _) = register(|_, _| None);
@@ -324,7 +324,7 @@ fn steps_that_are_not_due_break_no_cycle() {
 }
 
 #[test]
-fn at_a_rate_the_next_operation_that_is_due_begins_the_next_cycle() {
+fn an_open_loop_starts_a_new_cycle_after_a_wrong_answer() {
     let (server, seen) = register(|asked, _| (asked.method == "PUT").then(|| answer(412, 0, "another version")));
     let mut load = strict(1, cycle());
     load.rate = Some(Rate::Constant(90.0));
@@ -337,7 +337,7 @@ fn at_a_rate_the_next_operation_that_is_due_begins_the_next_cycle() {
 }
 
 #[test]
-fn audits_that_make_no_sense_are_refused() {
+fn invalid_audits_are_refused() {
     let (server, _) = register(|_, _| None);
     for (told, about) in [
         (audit(AuditEffect::Write, None), "an audited write has a value"),

@@ -14,7 +14,7 @@ fn save() -> Step {
 }
 
 #[test]
-fn an_operation_that_is_tried_again_is_the_same_operation() {
+fn a_retry_sends_the_same_request() {
     let bodies: Mutex<BTreeMap<Vec<u8>, usize>> = Mutex::default();
     let server = Server::frames(move |request| {
         let mut bodies = bodies.lock().unwrap();
@@ -36,7 +36,7 @@ fn an_operation_that_is_tried_again_is_the_same_operation() {
 }
 
 #[test]
-fn tries_come_to_an_end() {
+fn an_operation_fails_after_its_last_try() {
     let server = Server::frames(|_| Reply::Frame(4, Vec::new()));
     let mut load = load(1, 0.1, vec![save()]);
     load.retry = Retry::Tries { tries: 4, wait_s: 0.001 };
@@ -77,7 +77,7 @@ fn waiting_hides_every_failure() {
 }
 
 #[test]
-fn who_waits_for_ever_is_unfinished() {
+fn an_operation_retried_until_the_end_is_unfinished() {
     let mut load = load(2, 0.1, vec![save()]);
     load.retry = Retry::Wait { wait_s: 0.001 };
     load.drain_s = 0.1;
@@ -88,7 +88,7 @@ fn who_waits_for_ever_is_unfinished() {
 }
 
 #[test]
-fn an_answer_too_late_for_its_attempt_counts_for_no_other() {
+fn a_timed_out_attempt_is_retried_on_a_new_connection() {
     // The first attempt is never answered. The second attempt, on another connection, is answered.
     let server =
         Server::frames(|request| if request.connection == 1 { Reply::Silence } else { Reply::Frame(0, Vec::new()) });

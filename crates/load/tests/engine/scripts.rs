@@ -92,7 +92,7 @@ fn a_script_that_fails_ends_the_load() {
 }
 
 #[test]
-fn what_is_not_right_is_told_before_anything_is_sent() {
+fn invalid_scripts_are_refused_before_the_load() {
     let server = echo();
     let refused = |text: &str, path: &str| {
         let script = Script::new("wrong", text);

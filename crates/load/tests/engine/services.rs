@@ -50,7 +50,7 @@ fn each_agent_stays_with_its_service_and_names_it() {
 }
 
 #[test]
-fn one_that_is_down_fails_only_its_agents() {
+fn a_service_that_is_down_fails_only_its_agents() {
     let servers = [Server::names(), Server::names()];
     let services = [servers[0].service(), nobody(), servers[1].service()];
     let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
@@ -85,7 +85,7 @@ fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
 
 /// Plays a load on two services. The second service dies during the load and closes its
 /// connections.
-fn with_one_that_dies(load: Load) -> Came {
+fn play_with_a_dying_service(load: Load) -> Came {
     let (asked, is_dead) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let lives = Server::names();
     let (counted, dead) = (Arc::clone(&asked), Arc::clone(&is_dead));
@@ -105,7 +105,7 @@ fn with_one_that_dies(load: Load) -> Came {
 }
 
 #[test]
-fn with_failover_its_agents_go_on_at_the_next_and_stay_there() {
+fn failover_moves_agents_to_the_next_service_for_good() {
     for pipeline in [1, 2] {
         let load = |failover| {
             let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
@@ -113,13 +113,13 @@ fn with_failover_its_agents_go_on_at_the_next_and_stay_there() {
             (load.think_s, load.connections.pipeline, load.reconnects.failover) = (0.001, pipeline, failover);
             load
         };
-        let came = with_one_that_dies(load(Failover::None));
+        let came = play_with_a_dying_service(load(Failover::None));
         assert!(came.attempts("connect refused") > 2, "{:?}", came.results());
         for (agent, saves) in saves(&came) {
             let expected = if agent % 2 == 0 { Outcome::Failed } else { Outcome::Ok };
             assert_eq!(*saves.last().unwrap(), expected, "agent {agent}");
         }
-        let came = with_one_that_dies(load(Failover::Next));
+        let came = play_with_a_dying_service(load(Failover::Next));
         // An idle agent notices the closed connection without an operation.
         assert!(came.attempts("connect refused") <= 2, "{:?}", came.results());
         for (agent, saves) in saves(&came) {
@@ -132,7 +132,7 @@ fn with_failover_its_agents_go_on_at_the_next_and_stay_there() {
 }
 
 #[test]
-fn with_failover_requests_name_the_service_that_they_go_to() {
+fn requests_after_a_failover_name_the_new_service() {
     let hosts: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let seen = Arc::clone(&hosts);
     let server = Server::http(move |request| {
@@ -150,7 +150,7 @@ fn with_failover_requests_name_the_service_that_they_go_to() {
 }
 
 #[test]
-fn where_all_are_gone_they_are_not_hammered_with_failover_either() {
+fn failover_pauses_if_all_services_refuse_connects() {
     let mut orders = to(&[nobody(), nobody()], 2, vec![step("ping", &[])]);
     (orders.load.time_s, orders.load.reconnects.failover) = (0.35, Failover::Next);
     let came = play(orders);
@@ -158,14 +158,14 @@ fn where_all_are_gone_they_are_not_hammered_with_failover_either() {
 }
 
 #[test]
-fn one_without_an_address_is_named() {
+fn an_unresolvable_service_is_named() {
     let services = ["127.0.0.1:1".to_owned(), "no-such-host.invalid:1".to_owned()];
     let error = try_play(to(&services, 2, vec![step("ping", &[])])).err().unwrap();
     assert!(matches!(&error, Error::Service { service, .. } if service == "no-such-host.invalid:1"), "{error}");
 }
 
 #[test]
-fn agents_connect_from_the_addresses_that_are_named() {
+fn agents_connect_from_the_given_addresses() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let mut load = load(5, 0.2, vec![step("ping", &[])]);
     load.from = ["127.0.0.9", "127.0.0.7"].map(|address| address.parse().unwrap()).into();

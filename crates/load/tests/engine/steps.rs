@@ -30,7 +30,7 @@ fn named(name: &str, step: Step) -> Step {
 }
 
 #[test]
-fn a_cycle_in_order_and_every_n_th() {
+fn steps_run_in_order_and_every_nth_cycle() {
     let (server, keys) = witness();
     let rare = Step { every: 3, ..named("rare", step("remove", &["key={seq}"])) };
     let steps = vec![step("save", &["key={seq}", "value=v"]), rare, step("load", &["key={seq}"])];
@@ -79,7 +79,7 @@ fn a_mix_by_weight() {
 }
 
 #[test]
-fn what_is_kept_is_used_and_forgotten() {
+fn kept_values_are_used_within_their_cycle() {
     let server = Server::names();
     let mut save = step("save", &["key=k{agent}", "value={bytes:30}"]);
     save.keep = pairs(&["saved=request.value"]);
@@ -95,7 +95,7 @@ fn what_is_kept_is_used_and_forgotten() {
 }
 
 #[test]
-fn an_expectation_whose_slot_was_not_filled_in_this_cycle_says_nothing() {
+fn an_expectation_with_an_empty_slot_is_ignored() {
     let server = Server::names();
     let mut save = step("save", &["key=k{agent}", "value={seq}"]);
     save.every = 2;
@@ -149,7 +149,7 @@ fn feeds_in_order_and_at_random() {
 }
 
 #[test]
-fn no_agent_starts_before_its_moment_of_the_ramp() {
+fn no_agent_starts_before_its_time_in_the_ramp() {
     let (told, starts) = channel();
     let told = Mutex::new(told);
     let server = Server::frames(move |request| {
@@ -169,7 +169,7 @@ fn no_agent_starts_before_its_moment_of_the_ramp() {
 }
 
 #[test]
-fn thinking_limits_an_agent() {
+fn think_time_limits_an_agent() {
     let (server, _) = witness();
     let mut load = load(2, 0.5, vec![step("ping", &[])]);
     load.think_s = 0.1;

@@ -46,7 +46,7 @@ fn assert_all_failed_by(came: &Came, result: &str) {
 }
 
 #[test]
-fn both_versions_of_the_protocol_with_a_ca_of_ones_own() {
+fn tls_12_and_13_work_with_a_private_ca() {
     let authority = Authority::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let mut config = authority.vouch_by(LOCAL, |_| {}, &[version]);
@@ -65,7 +65,7 @@ fn both_versions_of_the_protocol_with_a_ca_of_ones_own() {
 }
 
 #[test]
-fn certificates_that_are_not_trusted() {
+fn untrusted_certificates_are_refused() {
     let authority = Authority::new();
     let stranger = Authority::new();
     for (config, what) in [
@@ -82,7 +82,7 @@ fn certificates_that_are_not_trusted() {
 }
 
 #[test]
-fn a_certificate_that_signed_itself_is_trusted_by_its_own_file_alone() {
+fn a_self_signed_certificate_is_trusted_only_by_its_file() {
     let (config, file) = Authority::of_itself(LOCAL, |_| {});
     let server = Secret::serve(config, always(HELLO));
     let came = get_from(&server, file.trusted());
@@ -97,7 +97,7 @@ fn a_certificate_that_signed_itself_is_trusted_by_its_own_file_alone() {
 }
 
 #[test]
-fn a_server_can_be_asked_for_by_another_name() {
+fn the_server_name_can_be_configured() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(&["service.example"], |_| {}), |stream, _| {
         assert_eq!(stream.conn.server_name(), Some("service.example"));
@@ -159,7 +159,7 @@ fn a_forward_proxy_opens_tunnels_or_refuses_them() {
 }
 
 #[test]
-fn servers_that_speak_something_else() {
+fn servers_without_valid_tls_fail_the_handshake() {
     let authority = Authority::new();
     let said = |answer: &'static [u8]| {
         Secret::raw(move |mut socket| {
@@ -186,7 +186,7 @@ fn servers_that_speak_something_else() {
 }
 
 #[test]
-fn who_expects_plain_http_gets_a_bad_answer() {
+fn plain_http_to_a_tls_server_fails() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
     let service = server.service().replace("https", "http");
@@ -197,7 +197,7 @@ fn who_expects_plain_http_gets_a_bad_answer() {
 }
 
 #[test]
-fn what_comes_after_the_handshake_must_be_sealed() {
+fn unencrypted_bytes_after_the_handshake_break_the_session() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
         stream.sock.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_ok()
@@ -209,7 +209,7 @@ fn what_comes_after_the_handshake_must_be_sealed() {
 }
 
 #[test]
-fn an_answer_that_ends_with_the_connection_needs_a_word_at_the_end() {
+fn an_answer_without_length_needs_a_close_notification() {
     let authority = Authority::new();
     const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nhello";
     let clean = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
@@ -230,7 +230,7 @@ fn an_answer_that_ends_with_the_connection_needs_a_word_at_the_end() {
 }
 
 #[test]
-fn without_keep_alive_sessions_are_resumed() {
+fn sessions_are_resumed_without_keep_alive() {
     let authority = Authority::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let server = Secret::serve(authority.vouch_by(LOCAL, |_| {}, &[version]), always(HELLO));
@@ -269,7 +269,7 @@ fn large_requests_and_answers() {
 }
 
 #[test]
-fn an_idle_connection_that_the_server_closes_is_made_again() {
+fn a_closed_idle_connection_is_reopened() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
         stream.write_all(HELLO).unwrap();
@@ -284,7 +284,7 @@ fn an_idle_connection_that_the_server_closes_is_made_again() {
 }
 
 #[test]
-fn a_mixed_party() {
+fn services_with_and_without_tls_can_be_mixed() {
     let authority = Authority::new();
     let secret = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
     let clear = Server::http(|_| Reply::Bytes(HELLO.to_vec()));
@@ -297,14 +297,14 @@ fn a_mixed_party() {
 }
 
 #[test]
-fn nobody_is_trusted_by_a_file_that_is_not_there() {
+fn a_missing_ca_file_is_an_error() {
     let tls = Tls { ca: Some("no-such-file.pem".into()), ..Tls::default() };
     let error = try_play(by_tls("https://127.0.0.1:1/", tls, load(1, 0.1, vec![get()]))).err().unwrap();
     assert!(error.to_string().contains("no-such-file.pem"), "{error}");
 }
 
 #[test]
-fn a_server_that_asks_for_it_is_shown_the_clients_certificate() {
+fn the_client_certificate_is_sent_on_request() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let folder = std::env::temp_dir().join(format!("plimsoll-client-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

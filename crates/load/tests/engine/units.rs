@@ -45,7 +45,7 @@ fn counted(came: &Came) -> BTreeMap<&str, u64> {
 const PARTS: &str = "answer.body/items/*/*/status";
 
 #[test]
-fn parts_that_failed_did_no_units() {
+fn failed_parts_count_no_units() {
     let came = played(None, Some(PARTS));
     let (ok, wrong) = (came.summary.ok, came.summary.wrong);
     assert!(ok > 4 && wrong > 0 && came.summary.failed > 0, "{:?}", came.summary);
@@ -57,7 +57,7 @@ fn parts_that_failed_did_no_units() {
 }
 
 #[test]
-fn units_are_given_or_told() {
+fn units_are_fixed_or_read_from_the_answer() {
     let came = played(Some(UnitAmount::Fixed(500)), None);
     assert_eq!(counted(&came), [("", 500 * came.summary.ok)].into());
     assert_eq!(came.summary.wrong, 0, "nobody looks into the answers");
@@ -71,7 +71,7 @@ fn units_are_given_or_told() {
 }
 
 #[test]
-fn what_is_recorded_is_what_was_counted() {
+fn recorded_units_equal_counted_units() {
     let came = played(None, Some(PARTS));
     let parent = std::env::temp_dir().join(format!("plimsoll-units-{}", std::process::id()));
     let run = RunFolder::create(&parent, "units", std::time::SystemTime::UNIX_EPOCH).unwrap();

@@ -43,7 +43,7 @@ fn sent_on(text: &'static str, next: Step, pipeline: u32) -> (Came, usize, Vec<V
 const SMUGGLED: &str = "abc\r\nX-Injected: 1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[test]
-fn an_answer_cannot_write_requests_of_its_own() {
+fn an_answer_cannot_inject_requests() {
     for text in [SMUGGLED, "a\nb", "a\rb", "a\0b", "a\x1b[0m", "a\x7f"] {
         for pipeline in [1, 4] {
             for (with, cause) in [
@@ -69,7 +69,7 @@ fn an_answer_cannot_write_requests_of_its_own() {
 }
 
 #[test]
-fn a_blank_ends_a_path_and_is_refused_there_alone() {
+fn blanks_are_refused_only_in_paths() {
     let (came, _, others) = sent_on("two words", step("get", &["path=/q?{id}"]), 1);
     assert!(others.is_empty() && came.summary.failed > 0);
     let (came, _, others) = sent_on("two words", step("get", &["path=/", "header.x={id}"]), 1);
@@ -88,7 +88,7 @@ fn a_body_may_hold_anything() {
 }
 
 #[test]
-fn what_was_not_sent_certainly_had_no_effect() {
+fn unsent_operations_had_no_effect() {
     let (server, _) = noting("a\nb");
     let mut login = step("get", &["path=/login"]);
     login.keep = pairs(&["id=answer.body"]);
@@ -131,7 +131,7 @@ fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn a_line_from_outside_is_one_line() {
+fn external_values_cannot_add_lines() {
     for text in ["a\nFLUSH", "a\r\nFLUSH", "a\rFLUSH"] {
         for with in [&["line=get {feed.f.text}"][..], &["line=set k\r\n{feed.f.text}", "end=\r\n"]] {
             let (sent, results) = lines_with("line", text, with);

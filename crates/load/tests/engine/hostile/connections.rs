@@ -38,7 +38,7 @@ fn connections() {
 }
 
 #[test]
-fn nobody_listens() {
+fn refused_connects_are_reported() {
     let service = nobody();
     let came = begun(|time_s| {
         let mut load = load(2, time_s, vec![step("ping", &[])]);
@@ -52,7 +52,7 @@ fn nobody_listens() {
 
 /// The kernel completes the first connects without the target, and then no more.
 #[test]
-fn nobody_accepts() {
+fn connections_that_are_never_accepted_time_out() {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     listen(&socket, 1).unwrap();

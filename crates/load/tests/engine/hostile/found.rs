@@ -19,7 +19,7 @@ use crate::setting::{load, orders, pairs, play, step};
 /// Bug: the rest of the request was sent first. This fails if the target has closed, and the answer
 /// was never read.
 #[test]
-fn an_answer_before_the_whole_request_is_taken() {
+fn an_answer_before_the_end_of_the_request_counts() {
     const TOO_MUCH: &[u8] = b"HTTP/1.1 413 Too Much\r\nContent-Length: 0\r\n\r\n";
     const LONG: &[&str] = &["path=/x", "body={bytes:12000000}"];
     static CASES: &[Case] = &[
@@ -33,7 +33,7 @@ fn an_answer_before_the_whole_request_is_taken() {
 /// Bug: a greeting was taken for the answer to the first request. Most of these agents receive the
 /// greeting before they can send a request.
 #[test]
-fn a_greeting_is_no_answer() {
+fn unsolicited_bytes_are_no_answer() {
     let target = Hostile::start(Speech::Http, &[Say(OK), Wait]);
     let service = target.address();
     let came = begun(|time_s| {
@@ -56,7 +56,7 @@ fn a_greeting_is_no_answer() {
 /// end: `connection closed`. A partial answer that ends with its connection would have counted as
 /// complete.
 #[test]
-fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
+fn a_reset_found_by_a_write_is_no_orderly_end() {
     let target = Hostile::start(Speech::Http, &[Reset]);
     let service = target.address();
     let came = begun(|time_s| {
@@ -73,7 +73,7 @@ fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
 /// Bug: if the target sends first, bytes that arrived before the first look at the connection
 /// counted as unsolicited.
 #[test]
-fn a_banner_that_comes_with_the_connection_is_heard_out() {
+fn an_early_banner_is_read_completely() {
     static DEEDS: &[Deed] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
     let target = Hostile::start(Speech::Banner, DEEDS);
     let service = Speech::Banner.service(&target.address());
@@ -91,7 +91,7 @@ fn a_banner_that_comes_with_the_connection_is_heard_out() {
 /// late. It is always late if a target sends faster than it reads. Pushed messages of a Redis
 /// server are skipped, and are not answers.
 #[test]
-fn what_never_stops_coming_does_not_put_off_a_timeout() {
+fn endless_bytes_do_not_delay_a_timeout() {
     static CASE: Case = redis("pushes without end", &[Hear, Endless(b">2\r\n+a\r\n+b\r\n")], &["timeout"]);
     CASE.check();
     CASE.check_call();
@@ -178,7 +178,7 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
 /// Bug: timeouts of a greeting, and several answers to it, were reported as ends of an operation
 /// that may have taken effect. But no request was sent yet.
 #[test]
-fn a_greeting_that_fails_is_no_connection() {
+fn a_failed_greeting_is_a_failed_connect() {
     static SILENT: &[Deed] = &[Hear, Wait];
     static TWICE: &[Deed] = &[Hear, Say(b"+OK\r\n+OK\r\n"), Wait];
     for (deeds, timeout_s) in [(SILENT, IMPATIENCE_S), (TWICE, PATIENCE_S)] {
@@ -193,7 +193,7 @@ fn a_greeting_that_fails_is_no_connection() {
 
 /// Bug: the timeout applied to each piece that the target took, and not to the whole operation.
 #[test]
-fn a_target_that_takes_little_at_a_time_does_not_hold_a_call() {
+fn a_slowly_reading_target_does_not_extend_the_timeout() {
     const BODY: usize = 64 * 1024 * 1024;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = listener.local_addr().unwrap().to_string();
