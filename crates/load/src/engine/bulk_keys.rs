@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_of_a_bulk_has_the_line_behind_it() {
+    fn each_key_of_a_bulk_has_the_next_line() {
         let body = b"{\"index\":{\"_id\":\"a-1\"}}\n{\"index\":{\"_id\":\"not a key\"}}\n\n{\"create\": {\"_id\": 7}}\r\n{\"n\":2}\n{\"index\":{}}\n{\"n\":3}\n";
         let found = keys("request.body/*/_id", true).of(body);
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_place_is_refused() {
+    fn texts_that_name_no_place_are_refused() {
         for text in ["answer.body/x", "request.body", "request.other/x", "request.body/~x"] {
             let body = Argument { name: "body".to_owned(), template: CompiledTemplate::constant(b"") };
             assert!(BulkKeys::compile(text, &[body], true).is_err(), "{text}");

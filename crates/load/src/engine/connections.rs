@@ -944,7 +944,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_carries_the_bytes_the_same_is_told() {
+    fn epoll_and_ring_report_the_same_events() {
         for with_ring in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut talk = Talk::new(listener.local_addr().unwrap(), with_ring);
@@ -967,7 +967,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_target_said_before_it_reset_the_connection_is_told_first() {
+    fn bytes_before_a_reset_are_reported_first() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut talk = Talk::new(listener.local_addr().unwrap(), false);
         talk.connections.connect(CONN).unwrap();
@@ -982,7 +982,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_socket_that_was_closed_are_not_told() {
+    fn events_of_a_closed_socket_are_not_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut talk = Talk::new(address, false);

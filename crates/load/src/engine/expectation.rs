@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way() {
+    fn each_kind_of_comparison() {
         let compared = Expected::Compared;
         let matches = |pattern: &str| TextCondition { matches: text(pattern), ..TextCondition::default() };
         let contains = |part: &str| TextCondition { contains: text(part), ..TextCondition::default() };
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_given_holds_and_nothing_that_it_must_not_be() {
+    fn combined_conditions_must_all_hold() {
         let bad = TextCondition { contains: text("bad"), matches: text("[0-9]"), ..TextCondition::default() };
         let expected = Expected::Compared(TextCondition {
             contains: text("good"),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_were_not_filled() {
+    fn unfilled_slots_are_detected() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
         let names =
             || crate::values::TemplateNames { slots: &slots, feeds: &[], program: None, own: Default::default() };
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_what_it_is() {
+    fn positive_conditions_are_recognised() {
         let of = |comparison| compile(&Expected::Compared(comparison)).unwrap().is_positive();
         assert!(compile(&"404".into()).unwrap().is_positive());
         assert!(of(TextCondition { one_of: texts(&["404"]), ..TextCondition::default() }));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_are_none() {
+    fn invalid_patterns_and_templates_are_refused() {
         let of = |comparison| compile(&Expected::Compared(comparison)).err().unwrap();
         assert!(of(TextCondition { matches: text("("), ..TextCondition::default() }).starts_with("`(`: "));
         assert!(of(TextCondition { one_of: texts(&["{"]), ..TextCondition::default() }).starts_with("`{`: "));

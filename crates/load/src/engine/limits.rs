@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn where_ports_suffice_the_kernel_chooses() {
+    fn the_kernel_chooses_the_address_if_ports_suffice() {
         for service in ["127.0.0.1:80", "[::1]:80", "192.0.2.7:80"] {
             let sources = SourceAddresses::of(&[], &services(&[service]), 100, 100).unwrap();
             assert_eq!((sources.of_connection(0, 0), sources.of_connection(99, 0)), (None, None));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_loopback_agents_take_turns_and_a_notice_says_so() {
+    fn loopback_agents_use_several_addresses_with_a_notice() {
         let sources = SourceAddresses::of(&[], &services(&["127.0.0.1:80"]), 101, 100).unwrap();
         let spread = spread(&sources, 101, 1);
         assert_eq!(
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_too_few_ports_are_an_error_with_a_remedy() {
+    fn too_few_ports_are_an_error_with_a_remedy() {
         for service in ["192.0.2.7:80", "[::1]:80"] {
             let error = SourceAddresses::of(&[], &services(&[service]), 101, 100).unwrap_err();
             assert!(matches!(error, Error::Ports { connections: 101, ports: 100, addresses: 1 }), "{error}");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_in_the_file_system_takes_no_port_and_no_address() {
+    fn a_unix_socket_needs_no_port_or_address() {
         let here = services(&["unix:/run/app.sock"]);
         let sources = SourceAddresses::of(&[], &here, 1_000, 100).unwrap();
         assert_eq!((sources.of_connection(999, 0), sources.notice()), (None, None));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_cannot_be_used_are_named() {
+    fn unusable_addresses_are_named() {
         let here = services(&["127.0.0.1:80"]);
         let error = |from: &[&str]| SourceAddresses::of(&named(from), &here, 1, 100).unwrap_err().to_string();
         assert!(error(&["::1"]).contains("takes an IPv4 address"), "{}", error(&["::1"]));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_a_twentieth_is_spent() {
+    fn spinning_takes_at_most_a_twentieth_of_the_time() {
         for gap_ns in [1_000, 20_000, 50_000, 100_000, 333_333, 625_000, 1_000_000, 40_000_000] {
             let second_ns = 1_000_000_000;
             let spent_ns = spent_ns(second_ns, gap_ns);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewer_are_awaited_the_less_is_gathered() {
+    fn fewer_open_operations_gather_fewer_arrivals() {
         let gathered = |open, connections| {
             let WakePolicy { arrivals, within_us } = gathering(open, connections);
             (arrivals, within_us)
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_1600_starts_a_second_each_is_waited_for() {
+    fn up_to_1600_starts_per_second_are_waited_for() {
         let mut spin = SpinBudget::default();
         for start in 1..=1600_u64 {
             assert!(spin.is_enough(start * 625_000), "start {start}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_hour_is_not_saved_up() {
+    fn idle_time_does_not_add_to_the_full_budget() {
         let mut spin = SpinBudget::default();
         let hour_ns = 3_600_000_000_000;
         assert!(spin.is_enough(hour_ns));

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_happens_the_line_is_what_a_list_would_be() {
+    fn the_queue_agrees_with_a_list() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut agents = agents(6);
         let (mut waiting, mut list, mut sent) = (WaitingAgents::default(), Vec::new(), 0);

@@ -191,7 +191,7 @@ mod tests {
 }"#;
 
     #[test]
-    fn the_table_of_the_standard() {
+    fn the_examples_of_rfc_6901() {
         for (pointer, expected) in [
             ("/foo", r#"["bar", "baz"]"#),
             ("/foo/0", "bar"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_values_say() {
+    fn values_become_text() {
         for (value, said) in [
             ("\"plain é\"", "plain é"),
             (r#""\u00e9\n\"\\\/\ud834\udd1e""#, "é\n\"\\/𝄞"),
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_members_of_one_name_the_last_counts() {
+    fn the_last_of_duplicate_members_counts() {
         assert_eq!(found(r#"{"a": 1, "b": 2, "a": 3}"#, "/a").as_deref(), Some("3"));
         assert_eq!(found(r#"{"a": {"b": 1}, "a": {"c": 2}}"#, "/a/b"), None);
     }
 
     #[test]
-    fn what_is_no_json_has_no_places() {
+    fn invalid_json_has_no_places() {
         for text in [
             "",
             " ",
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_danger() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let deep = format!("{{\"a\": {}1{}, \"b\": 2}}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(found(&deep, "/b").as_deref(), Some("2"));
         assert_eq!(found(&deep, &format!("/a{}", "/0".repeat(100_000))), None, "that deep nobody goes");
@@ -307,18 +307,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_tree_has(value in json(), pointer in "(/([ab01]|~0|~1){0,2}){1,4}") {
+        fn lookups_agree_with_a_parsed_tree(value in json(), pointer in "(/([ab01]|~0|~1){0,2}){1,4}") {
             prop_assert_eq!(found(&value.to_string(), &pointer), of_tree(&value, &pointer));
         }
 
         #[test]
-        fn any_bytes_are_survived(text in prop::collection::vec(any::<u8>(), 0..60), pointer in "(/[a0]{0,1}){1,3}") {
+        fn arbitrary_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..60), pointer in "(/[a0]{0,1}){1,3}") {
             let mut scratch = Vec::new();
             let _ = CompiledPointer::compile(&pointer).unwrap().find(&text, &mut scratch);
         }
 
         #[test]
-        fn anything_like_json_is_read_as_a_tree_would(
+        fn json_like_text_agrees_with_a_parsed_tree(
             text in "([\\[\\]{}:,\" ]|\"a\"|\"a\":|0|1e|true|nul|\\\\u00e9|\\\\){0,12}",
             pointer in "(/[a0]){1,2}",
         ) {

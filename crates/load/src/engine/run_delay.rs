@@ -61,12 +61,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_stays_so() {
+    fn an_unknown_delay_stays_unknown() {
         assert_eq!(RunDelay::default().take_ns(), None);
     }
 
     #[test]
-    fn a_thread_has_an_account_where_the_kernel_keeps_one() {
+    fn a_thread_has_a_delay_if_the_kernel_counts_it() {
         // A thread that was never off its CPU may still show zeros.
         (0..1000).for_each(|_| std::thread::yield_now());
         let known = std::fs::read("/proc/thread-self/schedstat").is_ok_and(|text| run_delay_ns(&text).is_some());

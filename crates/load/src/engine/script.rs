@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_connection_each_agents_go_to_services_and_threads_in_turn() {
+    fn agents_with_own_connections_take_services_in_turn() {
         let places = Places { agents: 7, connections: 7, services: 3, threads: 2 };
         assert_eq!((1..=7).map(|number| places.service_of(number)).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
         assert_eq!(places.agents_of(0).collect::<Vec<_>>(), [1, 3, 5, 7]);
@@ -729,7 +729,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_in_one_thread_and_takes_its_connections_in_turn() {
+    fn agents_are_spread_evenly_over_threads_and_connections() {
         for places in all() {
             let mut seen = Vec::new();
             let mut loads = Vec::new();
@@ -754,7 +754,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_holds_no_more_than_it_was_asked_to() {
+    fn a_connection_has_no_more_agents_than_its_pipeline() {
         for (agents, services, pipeline, expected) in [
             (1, 1, 1, 1),
             (100, 1, 16, 7),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn fires_when_due_and_not_before() {
+    fn timers_fire_when_due_and_not_before() {
         let hour = 3_600_000_000_000;
         for due_ns in [
             0,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_set_in_the_past_fires_at_once() {
+    fn a_timer_set_in_the_past_fires_at_once() {
         let mut wheel = Wheel::new(2);
         assert_eq!(wheel.pop(5_000_000_000), None);
         wheel.set(1, 7);

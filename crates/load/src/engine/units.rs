@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_refused_did_nothing_and_one_that_failed_may_have() {
+    fn refused_parts_had_no_effect_and_failed_parts_may() {
         let parts = CompiledParts::compile("body/items/*/status", &mut WantedFields::default()).unwrap();
         let mut counts = StatusCounts::default();
         let answer =
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_does_not_tell_is_told_from_one_with_failures() {
+    fn answers_without_readable_parts_give_no_counts() {
         for json in
             ["", "{}", r#"{"items": []}"#, r#"{"items": [{"index": {"status": 201}}"#, "{\"items\": [1]} x", "7"]
         {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_are_told() {
+    fn units_are_read_from_numbers_and_arrays() {
         for (text, units) in
             [("500", Some(500)), (" 7\n", Some(7)), ("[]", Some(0)), ("[[1, 2], {\"a\": [3]}]", Some(2))]
         {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_kept_apart_and_their_number_is_bounded() {
+    fn statuses_are_counted_separately_up_to_a_limit() {
         let mut counts = StatusCounts::default();
         (0..1_000).for_each(|number: u32| counts.count(&number.to_string(), is_ok(&number.to_string()), 1));
         assert_eq!((counts.all, counts.ok, counts.counts.len()), (1_000, 100, STATUSES + 1));

@@ -187,7 +187,7 @@ const SEND: AgentEffect = AgentEffect::Send(AgentId::at(FIRST));
 const TIME_OUT: AgentEffect = AgentEffect::TimeOut(AgentId::at(FIRST));
 
 #[test]
-fn after_a_timeout_and_a_pause_the_same_is_sent_again() {
+fn a_retry_after_a_timeout_sends_the_same_request() {
     let mut played = Played::new(Load { retry: Retry::Tries { tries: 2, wait_s: 0.1 }, ..load(1) });
     assert_eq!(played.at(0), [SEND]);
     let first = played.sent(FIRST, 0);
@@ -206,7 +206,7 @@ fn after_a_timeout_and_a_pause_the_same_is_sent_again() {
 }
 
 #[test]
-fn an_answer_in_time_leaves_the_timeout_without_meaning() {
+fn an_answer_in_time_cancels_its_timeout() {
     let mut played = Played::new(load(1));
     assert_eq!(played.at(0), [SEND]);
     assert_eq!(played.exchange(OK, b"", 400), SEND);
@@ -217,7 +217,7 @@ fn an_answer_in_time_leaves_the_timeout_without_meaning() {
 }
 
 #[test]
-fn after_a_stall_there_is_once_more_as_long_as_it_went_beyond_the_deadline() {
+fn a_stall_extends_the_deadline_by_its_overrun() {
     for (stalled_until, over) in [(520, 540), (900, 1_300), (2_000, 2_500)] {
         let mut played = Played::new(load(1));
         assert_eq!(played.at(0), [SEND]);
@@ -229,7 +229,7 @@ fn after_a_stall_there_is_once_more_as_long_as_it_went_beyond_the_deadline() {
 }
 
 #[test]
-fn a_request_that_a_stall_kept_on_this_side_of_the_socket_has_time_to_be_answered() {
+fn a_request_delayed_by_a_stall_can_still_be_answered() {
     let mut played = Played::new(load(1));
     assert_eq!(played.at(0), [SEND]);
     assert_eq!(played.at(2_000), [], "the thread stood still before the kernel had it");
@@ -238,7 +238,7 @@ fn a_request_that_a_stall_kept_on_this_side_of_the_socket_has_time_to_be_answere
 }
 
 #[test]
-fn a_wrong_answer_ends_its_cycle_where_that_is_wanted() {
+fn a_wrong_answer_ends_its_cycle_if_configured() {
     for (when_failed, next) in [(WhenFailed::GoOn, 3), (WhenFailed::NextCycle, 1)] {
         let mut played = Played::new(Load { when_failed, ..load(1) });
         assert_eq!(played.at(0), [SEND]);
@@ -252,7 +252,7 @@ fn a_wrong_answer_ends_its_cycle_where_that_is_wanted() {
 }
 
 #[test]
-fn a_failed_operation_ends_its_cycle_and_a_full_one_is_counted() {
+fn only_cycles_without_a_failure_are_counted() {
     let mut played = Played::new(load(1));
     assert_eq!(played.at(0), [SEND]);
     played.sent(FIRST, 0);
@@ -266,7 +266,7 @@ fn a_failed_operation_ends_its_cycle_and_a_full_one_is_counted() {
 }
 
 #[test]
-fn the_history_tells_what_was_answered_and_what_is_known() {
+fn history_lines_record_answers_and_known_effects() {
     let mut played = Played::new(load(1));
     assert_eq!(played.at(0), [SEND]);
     assert_eq!(played.exchange(OK, b"", 1), SEND);
@@ -296,7 +296,7 @@ fn a_retry_does_not_make_an_earlier_attempt_harmless() {
 }
 
 #[test]
-fn nothing_is_attempted_before_the_connection_may_be_tried() {
+fn an_attempt_waits_until_a_connect_is_allowed() {
     let mut played = Played::new(load(1));
     played.connect_after_ns = 50 * MS;
     assert_eq!((played.at(0), played.at(49)), (vec![], vec![]));
@@ -322,7 +322,7 @@ fn an_agent_pauses_to_think_and_ends_with_the_load() {
 }
 
 #[test]
-fn in_an_open_loop_what_is_due_waits_or_is_dropped() {
+fn open_loop_operations_wait_or_are_dropped() {
     let rate = Some(Rate::Constant(10.0));
     for (backlog, open, dropped) in [(None, 10, 0), (Some(Backlog { most: 3, overflow: Overflow::Drop }), 4, 6)] {
         let mut played = Played::new(Load { rate: rate.clone(), backlog, timeout_s: 5.0, ..load(1) });
@@ -374,7 +374,7 @@ fn at_three(agents: u32, failover: Failover) -> Played {
 const CONN: ConnId = ConnId::at(1);
 
 #[test]
-fn who_cannot_connect_tries_the_same_service_again_after_a_pause() {
+fn a_refused_connect_is_retried_after_a_pause() {
     let mut played = at_three(3, Failover::None);
     for now_ms in [0, 100] {
         let next = played.agents.connect_failed(CONN, AttemptCause::ConnectRefused, now_ms * MS);
@@ -384,7 +384,7 @@ fn who_cannot_connect_tries_the_same_service_again_after_a_pause() {
 }
 
 #[test]
-fn with_failover_the_next_service_is_tried_at_once_and_a_pause_follows_the_last() {
+fn failover_tries_every_service_before_it_pauses() {
     let mut played = at_three(6, Failover::Next);
     let mut fail = |cause, now_ms| {
         let NextConnect { service, after_ns } = played.agents.connect_failed(CONN, cause, now_ms * MS);
@@ -405,7 +405,7 @@ fn with_failover_the_next_service_is_tried_at_once_and_a_pause_follows_the_last(
 }
 
 #[test]
-fn agents_that_share_a_connection_go_together() {
+fn agents_sharing_a_connection_fail_over_together() {
     let mut load = Load { reconnects: Reconnects { failover: Failover::Next, ..Default::default() }, ..load(6) };
     load.connections.pipeline = 2;
     let services = ["127.0.0.1:1", "127.0.0.1:2"].map(str::to_owned).into();
@@ -417,7 +417,7 @@ fn agents_that_share_a_connection_go_together() {
 }
 
 #[test]
-fn a_connection_that_was_cut_is_made_late_and_its_operations_fail_until_then() {
+fn operations_fail_until_a_delayed_reconnect() {
     let late = |spread_pct| {
         let reconnects = Reconnects { delay_s: 1.0, spread_pct, ..Default::default() };
         Played::new(Load { reconnects, ..load(1) })
@@ -434,7 +434,7 @@ fn a_connection_that_was_cut_is_made_late_and_its_operations_fail_until_then() {
 }
 
 #[test]
-fn pauses_before_a_connect_are_drawn_from_the_seed_around_what_was_asked() {
+fn connect_pauses_are_drawn_from_the_seed() {
     let drawn = |spread_pct| {
         let reconnects = Reconnects { delay_s: 1.0, spread_pct, ..Default::default() };
         let (mut played, conn) = (Played::new(Load { reconnects, ..load(1) }), ConnId::at(0));
@@ -470,7 +470,7 @@ fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
 }
 
 #[test]
-fn an_agent_waits_for_its_record_and_that_is_no_latency() {
+fn waiting_for_a_record_is_no_latency() {
     let (mut played, stream) = streaming("waits", load(1));
     assert_eq!((played.at(0), played.at(200)), (vec![], vec![]));
     assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (0, 1));
@@ -493,7 +493,7 @@ fn an_agent_waits_for_its_record_and_that_is_no_latency() {
 }
 
 #[test]
-fn at_a_rate_the_wait_for_a_record_is_latency_and_its_end_the_end_of_the_load() {
+fn waiting_for_a_record_in_an_open_loop_is_latency() {
     let (mut played, stream) = streaming("due", Load { rate: Some(Rate::Constant(10.0)), ..load(1) });
     assert_eq!(played.at(0), []);
     (1..=2).for_each(|id| feed_record(&stream, &format!("{{\"id\": {id}}}\n")));
@@ -516,7 +516,7 @@ fn at_a_rate_the_wait_for_a_record_is_latency_and_its_end_the_end_of_the_load() 
 }
 
 #[test]
-fn a_feed_that_is_broken_ends_the_load() {
+fn a_broken_feed_ends_the_load() {
     let (mut played, stream) = streaming("broken", load(1));
     end_feed(&stream, Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
@@ -562,7 +562,7 @@ fn two_steps(agents: u32, rate: Rate) -> Load {
 }
 
 #[test]
-fn at_a_rate_each_second_has_all_steps_in_their_proportions() {
+fn an_open_loop_mixes_all_steps_in_each_second() {
     for agents in [10, 100, 1_000] {
         for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
             let load = Load { backlog, ..two_steps(agents, Rate::Constant(50.0)) };
@@ -578,7 +578,7 @@ fn at_a_rate_each_second_has_all_steps_in_their_proportions() {
 }
 
 #[test]
-fn steps_are_mixed_also_where_answers_take_a_second() {
+fn slow_answers_do_not_disturb_the_mix() {
     // Until the first answers arrive, only first steps can begin.
     let (seconds, _) = sent_by_second(two_steps(200, Rate::Constant(50.0)), 1_000, 9);
     assert!(
@@ -591,7 +591,7 @@ fn steps_are_mixed_also_where_answers_take_a_second() {
 }
 
 #[test]
-fn steps_of_some_cycles_have_their_proportion_in_each_second() {
+fn steps_of_every_nth_cycle_keep_their_share() {
     let mut load = two_steps(500, Rate::Poisson { poisson: 200.0 });
     load.steps[1].every = 4;
     let (seconds, _) = sent_by_second(load, 5, 8);
@@ -617,7 +617,7 @@ fn a_start_waits_only_while_all_agents_are_busy() {
 }
 
 #[test]
-fn with_a_number_of_cycles_at_a_rate_all_are_done_in_full_and_nothing_else() {
+fn an_open_loop_completes_exactly_the_given_cycles() {
     for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
         let load = Load { count: Some(7), backlog, ..two_steps(30, Rate::Constant(100.0)) };
         let mut played = Played::new(load);
