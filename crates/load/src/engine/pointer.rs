@@ -312,7 +312,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..60), pointer in "(/[a0]{0,1}){1,3}") {
+        fn random_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..60), pointer in "(/[a0]{0,1}){1,3}") {
             let mut scratch = Vec::new();
             let _ = CompiledPointer::compile(&pointer).unwrap().find(&text, &mut scratch);
         }
