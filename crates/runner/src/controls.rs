@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_is_slow_or_full_by_itself() {
+    fn a_tier_is_slowed_or_filled_separately() {
         let limits = |write_iops| Disk { write_iops, ..Disk::default() };
         let envelope = Envelope { tiers: BTreeMap::from([("sata".to_owned(), limits(Some(500.0)))]), ..envelope() };
         let on =
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_holds_again() {
+    fn healing_restores_the_state_before() {
         let stage = Stage::new();
         stage.controls.inject("a#1", &Injection::Cpu { of_profile: 0.5 }).unwrap();
         stage.controls.inject("b#1", &Injection::Cpu { of_profile: 0.1 }).unwrap();
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_not_injected() {
+    fn a_refused_injection_is_undone() {
         let stage = Stage::new();
         stage
             .controls
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heal_that_is_refused_is_tried_again() {
+    fn a_refused_heal_is_retried() {
         let stage = Stage::new();
         stage.controls.inject("a#1", &Injection::Memory { bytes: 5 }).unwrap();
         stage.refuse(Some("memory None"));
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_replaces() {
+    fn the_same_key_replaces_the_injection() {
         let stage = Stage::new();
         stage.controls.inject("a#1", &Injection::Cpu { of_profile: 0.5 }).unwrap();
         stage.controls.inject("a#1", &Injection::Memory { bytes: 5 }).unwrap();
@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_injected_is_the_envelope() {
+    fn the_state_without_injections_is_the_envelope() {
         let state = of(&[]);
         assert_eq!((state.still, state.carrier, state.cpu, state.offset_s), (false, LinkCarrier::Up, 1.0, 0.0));
         assert_eq!((state.links.all, state.links.toward.len()), (rate(1e8), 0));
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_of_a_kind_holds() {
+    fn the_latest_injection_of_a_kind_applies() {
         type Shown = fn(&HostState) -> String;
         let table: [(Injection, Injection, Shown, &str); 6] = [
             (Injection::Cpu { of_profile: 0.5 }, Injection::Cpu { of_profile: 0.25 }, |s| s.cpu.to_string(), "0.25"),
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_a_control_does_not_give_stay() {
+    fn omitted_figures_keep_their_values() {
         let state = of(&[everywhere(rate(1e6)), everywhere(loss(5.0))]);
         assert_eq!(state.links.all, Link { rate_bits_per_s: Some(1e6), delay_s: None, loss_pct: Some(5.0) });
         let disk = Disk { read_iops: Some(10.0), ..Disk::default() };
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn links_toward_some_lie_over_those_toward_all() {
+    fn links_toward_some_peers_override_the_general_link() {
         let toward = |link, last| Injection::Link { link, peers: Some(vec![address(last)]) };
         let state = of(&[toward(loss(1.0), 2), everywhere(rate(1e6)), toward(loss(2.0), 3), toward(rate(5.0), 2)]);
         assert_eq!(state.links.all, rate(1e6));
@@ -737,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_a_step() {
+    fn steps_contain_only_changes() {
         let squeezed = of(&[Injection::Cpu { of_profile: 0.5 }]);
         assert_eq!(steps(&of(&[]), &squeezed), [HostAction::Cpu(0.5)]);
         assert_eq!(steps(&squeezed, &of(&[])), [HostAction::Cpu(1.0)]);
@@ -745,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_is_left_in_reverse() {
+    fn a_freeze_is_undone_in_reverse_order() {
         let (free, frozen) = (of(&[cut(&[2], &[])]), of(&[cut(&[2], &[]), Injection::Freeze]));
         let silent = PacketCuts { silent: true, ..free.cuts.clone() };
         assert_eq!(steps(&free, &frozen), [HostAction::Still(true), HostAction::Cut(silent)]);
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_lead_where_they_should() {
+    fn steps_lead_from_any_state_to_any_other() {
         let all = [
             Injection::Freeze,
             cut(&[2], &[3]),
@@ -778,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_slow_a_port_the_later_holds_figure_by_figure() {
+    fn later_port_injections_override_single_figures() {
         let slow = |ports: &[u16], link: Link| Injection::Port { ports: ports.to_vec(), link };
         let late = Link { delay_s: Some(0.1), ..Link::default() };
         let state = of(&[slow(&[7000, 7001], rate(5e6)), slow(&[7000], late.clone()), slow(&[7000], rate(1e6))]);

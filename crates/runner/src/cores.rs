@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_is_not_moved() {
+    fn threads_are_not_moved_without_a_gain() {
         let table: [&[&[f64]]; 8] = [
             &[&[], &[]],
             // One thread that wants more than a core gets one core.
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn crowds_are_spread() {
+    fn threads_of_crowded_cores_are_spread() {
         let table: [(&[&[f64]], &[f64]); 6] = [
             (&[&[1.0, 1.0], &[]], &[1.0, 1.0]),
             (&[&[1.0, 1.0, 1.0, 1.0], &[], &[], &[]], &[1.0, 1.0, 1.0, 1.0]),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_lately_stays() {
+    fn recently_moved_threads_stay() {
         let mut slots = slots(&[&[1.0, 1.0], &[]]);
         slots[0].threads[0].stays = true;
         assert_eq!(moves(&slots), [ThreadMove { thread: 2, to: 1 }]);
@@ -485,7 +485,7 @@ mod tests {
     /// Regression test: reading thousands of threads took so long that the next reading came too
     /// late to be meaningful, and two busy threads shared a core for ever.
     #[test]
-    fn thousands_of_threads_that_sleep_hide_none_that_are_busy() {
+    fn sleeping_threads_are_read_less_often() {
         let (say, said) = channel();
         let sleeper = || {
             let ((wake, woken), say) = (channel::<()>(), say.clone());

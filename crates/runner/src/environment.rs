@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing_gives_nothing() {
+    fn missing_files_leave_facts_empty() {
         let (root, _folder) = root(&[]);
         let found = read_at(&root, Path::new("/"));
         // All facts that do not depend on this program or the folder.
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_are_known_by_what_they_say() {
+    fn virtual_machines_and_containers_are_recognised() {
         let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
         let says = |files: &[(&str, &str)]| virtualisation(&root(files).0);
         assert_eq!(says(&[guest, ("sys/class/dmi/id/sys_vendor", "QEMU\n")]).as_deref(), Some("QEMU"));
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn both_cgroup_versions_are_version_1() {
+    fn mixed_cgroup_versions_count_as_version_1() {
         let version = |text: &str| cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
         assert_eq!(version("4:memory:/x\n1:name=systemd:/\n0::/\n"), Some(1));
         assert_eq!(version("1:name=systemd:/\n0::/\n"), Some(2));
@@ -730,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_asks_its_disk_whether_it_rotates() {
+    fn a_partition_takes_rotation_from_its_disk() {
         let (root, _folder) =
             root(&[("sys/dev/block/8:0/queue/rotational", "1\n"), ("sys/dev/block/8:0/8:1/size", "1\n")]);
         assert_eq!(is_rotational(&root, "8:0"), Some(true));
@@ -796,7 +796,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_module_that_is_there_counts() {
+    fn the_fastest_installed_memory_module_counts() {
         let module =
             |size: u16, speed: u16, configured: u16| structure(17, &[(0x0c, size), (0x15, speed), (0x20, configured)]);
         let table =
@@ -811,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_read_out_of_its_brackets() {
+    fn the_bracketed_choice_is_read() {
         assert_eq!(chosen("always [madvise] never\n"), "madvise");
         assert_eq!(chosen("4096\t131072\t6291456\n"), "4096 131072 6291456");
         assert_eq!(chosen("\n"), "");

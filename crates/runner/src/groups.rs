@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_envelope_and_a_fault_come_to() {
+    fn envelope_and_fault_make_a_group_plan() {
         let machine = |count: u32| Envelope { cpus: (0..count).collect(), ..Envelope::default() };
         let of = |cores, core_speed| Envelope { cores, core_speed, ..machine(4) };
         let quota = Quota::of_cores;
@@ -683,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn without_control_groups_only_a_limited_host_is_refused() {
+    fn a_limited_host_needs_control_groups() {
         let none = || Arc::new(Hierarchies::default());
         let why = Groups::make_with(none(), &setup("none", slow(2, 0.5))).unwrap_err();
         assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_a_volume_stays_where_its_limits_are() {
+    fn a_host_with_a_volume_joins_no_blkio_group() {
         let machine = fixture::CgroupTree::v1();
         let volume = VolumeSpec { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
         let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_slow_cores_comes_and_goes() {
+    fn slow_cores_are_made_and_removed() {
         if !can_be_slow() {
             return;
         }
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
+    fn a_cpu_fault_moves_running_processes_to_slow_cores() {
         if !can_be_slow() {
             return;
         }
@@ -817,7 +817,7 @@ mod tests {
 
     /// Measures the actual speed of slow cores against the requested speed. Run by hand, as root,
     /// on an otherwise idle machine:
-    /// `cargo test -p plimsoll-runner --lib -- --ignored --nocapture asked_and_got`.
+    /// `cargo test -p plimsoll-runner --lib -- --ignored --nocapture requested_and_actual_speed`.
     mod measured {
         use super::*;
 
@@ -841,7 +841,7 @@ mod tests {
 
         #[test]
         #[ignore = "it measures for minutes and asserts nothing"]
-        fn asked_and_got() {
+        fn requested_and_actual_speed() {
             if !can_be_slow() {
                 return;
             }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_steps_are_the_kernels() {
+    fn averages_match_the_kernels_rounding() {
         // 1 * 2048 * (2048 - 1884), (2048 - 2014), (2048 - 2037), rounded up, over 2048.
         assert_eq!(after(1, 1), LoadAverages([164, 34, 11]));
         // 164 * 1884 + 2048 * 164 + 2047 = 646,895, and so on.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_load_gets_there_and_nothing_comes_back_to_nothing() {
+    fn averages_converge_to_the_load() {
         assert_eq!(shown(after(3000, 3)), "3.00 3.00 3.00 0/0 0\n");
         // After one minute, 1 - 1/e, or 63 % of the way.
         let minute = shown(after(12, 10));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_the_kernels() {
+    fn the_line_has_the_kernels_format() {
         let count = ThreadCount { running: 2, waiting: 1, threads: 95, last_pid: 14759 };
         // 0.24, 0.36 and 5.995, which shows as 6.00.
         let averages = LoadAverages([491, 737, 12278]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_run_or_wait_for_a_disk_are_counted_but_not_the_runners() {
+    fn running_and_waiting_threads_are_counted() {
         let proc = TestDir::new();
         let thread = |pid: u32, tid: u32, state: char| {
             let line = format!("{tid} (x) {state} 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 1 1 1 1\n");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_there_at_once_and_its_thread_ends() {
+    fn the_file_is_written_at_once() {
         let folder = TestDir::new();
         let file = folder.write("loadavg", "something much longer than any line of averages could ever be\n");
         let keeper = keep(&file).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_has_a_row_and_each_role_has_but_the_runner_has_none() {
+    fn machine_and_roles_have_rows() {
         let (rows, _) = rows(None);
         let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
         assert_eq!(roles, ["", "server"]);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_what_its_processes_are_without_the_runner() {
+    fn a_hosts_row_sums_its_processes() {
         let (rows, has_groups) = rows(Some(Isolation::default()));
         assert_eq!(rows.len(), 2);
         // Without its own process namespace, the host contains all processes of this machine.

@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_a_profile() {
+    fn an_inventory_becomes_a_profile() {
         let profile = read(&written(&found()));
         assert_eq!((profile.cores, profile.core_speed, profile.score), (Some(4), None, Some(20_000.0)));
         assert_eq!((profile.memory_bytes, profile.link.rate_bits_per_s), (Some(1 << 30), Some(1e9)));
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_left_to_be_filled_in() {
+    fn unknown_figures_are_left_as_comments() {
         let disk = HostFigures { storage_unmeasured: Some("full\nof lines".into()), ..HostFigures::default() };
         let text = written(&MachineInventory {
             together: None,
@@ -583,7 +583,7 @@ mod tests {
     const RECORDED: &str = include_str!("../fixtures/fio/3.33.json");
 
     #[test]
-    fn what_fio_said_is_read() {
+    fn the_output_of_fio_is_parsed() {
         let is =
             figures(&format!("note: both iodepth >= 1 and synchronous I/O engine are selected\n{RECORDED}\n"), true);
         let is = is.unwrap();
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_did_not_do_is_no_figure() {
+    fn fio_failures_give_no_figures() {
         let no_space = RECORDED.replacen("\"error\": 0", "\"error\": 28", 1);
         assert_ne!(no_space, RECORDED);
         assert!(figures(&no_space, true).unwrap_err().contains("No space"));
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_halved_and_the_name_kept_whole() {
+    fn fio_gets_half_the_time_and_an_escaped_name() {
         let arguments = arguments(Path::new("/a:b/f"), 4096, 1.0, true);
         for wanted in ["--filename=/a\\:b/f", "--runtime=500ms", "--size=4096", "--direct=1", "--fdatasync=1"] {
             assert!(arguments.iter().any(|argument| argument == wanted), "{wanted}: {arguments:?}");

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_end_is_not_gathered() {
+    fn an_endless_line_is_refused() {
         let mut lines = HostLines::of(io::repeat(b'x'));
         assert_eq!(lines.next_line().unwrap_err(), "it says a line of more than 1 MiB");
         assert!(lines.line.capacity() <= 4 * LINE_BYTES, "{}", lines.line.capacity());
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_counted_before_anything_is_made_of_them() {
+    fn too_many_values_are_refused_before_parsing() {
         let many =
             format!(r#"{{"said":"done","number":1,"answer":{{"is":"ports","ports":[{}0]}}}}"#, "0,".repeat(ELEMENTS));
         assert_eq!(read(&many).unwrap_err(), "it has more than 65536 values");
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_are_no_message() {
+    fn impossible_numbers_and_paths_are_refused() {
         for lie in [
             r#"{"said":"done","number":1,"answer":{"is":"started","pid":0}}"#,
             r#"{"said":"done","number":1,"answer":{"is":"started","pid":4194305}}"#,
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_cannot_be_were_not_measured() {
+    fn impossible_figures_are_dropped() {
         let line = r#"{"said":"done","number":1,"answer":{"is":"samples","rows":[
             {"at_s":-7,"host":"other","process":"a\u001b[2J","cpu_user_pct":-3,"load1":1e300,"rss_bytes":18446744073709551615,"threads":3}]}}"#;
         let RunnerMessage::Done { answer: OrderReply::Samples { rows, .. }, .. } = read(line).unwrap() else {
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn of_notices_some_are_kept_and_all_can_be_shown() {
+    fn notices_are_limited_and_escaped() {
         let notices: Vec<String> = (0..100).map(|number| format!("\u{1b}]0;{number}\u{7}")).collect();
         let ready = RunnerMessage::Ready { version: "1".to_owned(), pid: 7, folder: "/x".into(), notices };
         let Ok(RunnerMessage::Ready { notices, .. }) = RunnerMessage::read(&serde_json::to_vec(&ready).unwrap()) else {

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moves_a_cursor_or_turns_a_text_around_is_written_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(line("a\u{1b}]0;owned\u{7}b"), "a\\u{1b}]0;owned\\u{7}b");
         assert_eq!(line("safe\u{202e}txt.exe"), "safe\\u{202e}txt.exe");
         assert_eq!(line("one\r\ntwo\u{9b}2J\u{85}"), "one\\r\\ntwo\\u{9b}2J\\u{85}");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_said_to_go_on() {
+    fn long_text_is_cut_with_an_ellipsis() {
         assert_eq!((beginning("abc", 3).as_str(), beginning("abcd", 3).as_str()), ("abc", "abc…"));
         assert_eq!((amount(999).as_str(), amount(23_400_000_000).as_str()), ("999 bytes", "23 GB"));
     }

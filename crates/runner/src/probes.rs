@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_offer_is_empty() {
+    fn figures_missing_from_the_kernel_are_empty() {
         let (before, after) = (TestDir::new(), TestDir::new());
         // As in Linux 2.4: four columns, no MemAvailable, no pressure, no other files.
         before.write("stat", "cpu  100 10 50 840\ncpu0 100 10 50 840\n");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_and_strange_texts_are_empty_too() {
+    fn damaged_texts_give_no_figures() {
         let (before, after) = (TestDir::new(), TestDir::new());
         for machine in [&before, &after] {
             machine.write("stat", "cpu  1 2\n");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn kills_for_want_of_memory_are_counted() {
+    fn out_of_memory_kills_are_counted() {
         let (before, after) = (TestDir::new(), TestDir::new());
         before.write("vmstat", "nr_free_pages 1\noom_kill 3\n");
         after.write("vmstat", "nr_free_pages 1\noom_kill 5\n");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_slow_cores_one_of_which_is_busy() {
+    fn a_host_with_slow_cores_under_load() {
         let machine = TestDir::new();
         // As recorded on Linux 6.18: a busy thread on one core, and on the other a thread that was
         // killed for lack of memory.
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn no_core_waits_longer_than_there_was() {
+    fn throttled_time_is_at_most_the_elapsed_time() {
         let usage = |throttled_ns| Usage { throttled_ns: Some(throttled_ns), cores: 2, ..Usage::default() };
         let host = host_of(&TestDir::new(), None, [(usage(0), &|| ()), (usage(9_000_000_000), &|| ())]);
         near(host.cpu_throttled_pct, 100.0);
     }
 
     #[test]
-    fn a_device_of_its_own_is_a_hosts_disk_and_its_loopback_no_network() {
+    fn a_host_counts_its_own_device_and_no_loopback() {
         let machine = TestDir::new();
         let write = |sectors: u64| {
             let disk = format!(" 7 3 loop3 1 0 {sectors} 0 3 0 4 0\n 254 0 vda 1 0 9 0 3 0 9 0\n");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn without_control_groups_the_processes_own_account_stands() {
+    fn process_accounts_are_kept_without_control_groups() {
         let host = host_of(&TestDir::new(), None, [(Usage::default(), &|| ()), (Usage::default(), &|| ())]);
         assert_eq!(host, Sample { disk_write_bytes: Some(77), ..Sample::default() });
     }

@@ -760,7 +760,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_line_is_read_whatever_the_program_calls_itself() {
+    fn a_stat_line_is_parsed_with_any_program_name() {
         let stat = Stat::parse(&stat_line(10, 1, 9, (3, 4), (5, 6))).unwrap();
         assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent, stat.group), (10, "a (b) c", 'S', 1, 9));
         assert_eq!(
@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn children_groups_and_adopted_ones_are_of_the_tree() {
+    fn children_groups_and_orphans_belong_to_the_tree() {
         let stats = |lines: &[String]| -> HashMap<u32, Stat> {
             lines.iter().map(|line| Stat::parse(line).unwrap()).map(|stat| (stat.pid, stat)).collect()
         };
@@ -813,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_comes_back_has_used_all_its_time_since() {
+    fn all_time_of_a_restarted_role_counts() {
         let mut forest = ProcessForest::default();
         Machine::with(&[]).read(&mut forest);
         let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
@@ -843,7 +843,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_found_is_the_target_and_the_rest_are_others() {
+    fn processes_are_split_into_target_and_others() {
         let mut forest = ProcessForest::default();
         forest.share_out(Some(sought(here(&[10], &[30]))), None);
         let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_had_used_before_it_was_found_is_not_of_the_load() {
+    fn use_before_a_server_was_found_does_not_count() {
         let mut forest = ProcessForest::default();
         forest.share_out(Some(sought(TargetLocation::Unknown("it does not listen yet".to_owned()))), None);
         let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
@@ -882,7 +882,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_the_labs_control_group_is_no_other_process() {
+    fn processes_of_the_lab_are_not_others() {
         let mut forest = ProcessForest::default();
         forest.share_out(None, Some("plimsoll-run".to_owned()));
         let machine = |user| {
@@ -898,7 +898,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_that_came_and_went_used_is_told_in_all() {
+    fn use_of_short_lived_processes_is_summed() {
         let mut forest = ProcessForest::default();
         forest.share_out(None, None);
         let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
@@ -914,7 +914,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_operations_are_neither_the_generator_nor_the_target_nor_the_lab() {
+    fn operation_programs_are_counted_separately() {
         let mut forest = ProcessForest::default();
         forest.share_out(Some(sought(here(&[10], &[]))), Some("plimsoll-run".to_owned()));
         let us = std::process::id();
@@ -937,7 +937,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_host_everything_that_runs_is_added_up() {
+    fn all_processes_of_a_host_are_added_up() {
         let mut forest = ProcessForest::default();
         let line = |pid, user| (pid, stat_line(pid, 1, pid, (user, 0), (0, 0)));
         let machine = Machine::with(&[line(10, 100), line(20, 100)]);
@@ -958,7 +958,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_io_are_added_up_where_the_kernel_counts_them_and_are_unknown_elsewhere() {
+    fn io_delay_is_unknown_without_kernel_accounting() {
         let machine = |ticks: u64, counts: Option<&str>| {
             let line = |pid| stat_line(pid, 1, pid, (0, 0), (0, 0)).trim_end().to_owned();
             let with = |pid| (pid, format!("{}{} {ticks}\n", line(pid), " 0".repeat(16)));

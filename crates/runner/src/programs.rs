@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_the_tree_is_signalled_and_nothing_else() {
+    fn only_the_named_program_of_a_tree_is_signalled() {
         let folder = TestDir::new();
         // A name longer than the kernel keeps.
         let worker = folder.script("a-worker-of-the-tree", "sleep 1000 & wait");

@@ -109,7 +109,7 @@ mod tests {
     const MASTER: (u32, u32, &str) = (10, 1, "master");
 
     #[test]
-    fn a_worker_that_its_master_starts_again_was_replaced() {
+    fn a_restarted_worker_counts_as_replaced() {
         let mut restarts = RestartDetector::default();
         assert_eq!(look(&mut restarts, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
         assert_eq!(look(&mut restarts, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_may_take_its_time() {
+    fn a_worker_may_be_replaced_after_a_delay() {
         let mut restarts = RestartDetector::default();
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_for_each_request_is_not_replaced() {
+    fn per_request_processes_do_not_count_as_replaced() {
         let mut restarts = RestartDetector::default();
         look(&mut restarts, &[MASTER]);
         for pid in 20..30 {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
+    fn an_unrelated_process_is_no_replacement() {
         let mut restarts = RestartDetector::default();
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
+    fn a_restarted_target_counts_no_replaced_workers() {
         let mut restarts = RestartDetector::default();
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);
         look(&mut restarts, &[MASTER, (11, 10, "worker")]);

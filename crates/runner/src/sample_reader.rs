@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_that_are_noise_add_up_to_nothing() {
+    fn noise_around_zero_cancels_out() {
         let mut meter = StrangersMeter::default();
         let told = [18.0, 22.0, 19.0, 21.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
         assert_eq!(told, [0.0, 0.0, 0.0, 0.0]);

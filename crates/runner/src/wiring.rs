@@ -78,7 +78,7 @@ route add 10.83.2.0/24 via 10.83.1.7
     }
 
     #[test]
-    fn what_the_kernel_cannot_do_is_refused_as_such() {
+    fn a_missing_kernel_feature_is_refused() {
         let refusal = OrderRefusal::from(NetworkError::NoKernel("netem is missing".to_owned()));
         assert_eq!(refusal, OrderRefusal::Cannot { reason: "not on this kernel: netem is missing".to_owned() });
     }

@@ -92,7 +92,7 @@ fn hex(address: &str) -> String {
 }
 
 #[test]
-fn back_ends_of_back_ends_belong_to_the_target_and_other_clients_do_not() {
+fn nested_back_ends_belong_to_the_target() {
     let mut machine = Machine::new();
     for (pid, parent, name) in [
         (10, 1, "nginx"),
@@ -163,7 +163,7 @@ fn a_client_is_a_peer_only_if_it_listens_and_runs_the_same_program() {
 }
 
 #[test]
-fn a_back_end_behind_a_socket_in_the_file_system_belongs_to_the_target() {
+fn a_back_end_behind_a_unix_socket_belongs_to_the_target() {
     let mut machine = Machine::new();
     for (pid, parent, name) in [(10, 1, "socat"), (11, 10, "psql"), (30, 1, "postgres"), (31, 30, "postgres")] {
         machine.process(pid, parent, name);
@@ -185,7 +185,7 @@ fn a_back_end_behind_a_socket_in_the_file_system_belongs_to_the_target() {
 }
 
 #[test]
-fn a_back_end_is_found_by_connections_that_it_has_not_accepted_yet() {
+fn a_back_end_is_found_through_unaccepted_connections() {
     let mut machine = Machine::new();
     for (pid, name) in [(10, "nginx"), (20, "uwsgi"), (30, "another")] {
         machine.process(pid, 1, name);
@@ -202,7 +202,7 @@ fn a_back_end_is_found_by_connections_that_it_has_not_accepted_yet() {
 }
 
 #[test]
-fn plimsoll_its_shell_and_services_of_the_whole_machine_are_no_back_ends() {
+fn plimsoll_and_system_services_are_no_back_ends() {
     let mut machine = Machine::new();
     machine.process(10, 1, "server");
     machine.process(20, 1, "dbus-daemon");
@@ -244,7 +244,7 @@ fn a_back_end_in_another_container_belongs_to_the_target() {
 }
 
 #[test]
-fn what_the_experiment_names_belongs_to_the_target() {
+fn processes_named_by_the_experiment_belong_to_the_target() {
     let mut machine = Machine::new();
     for (pid, name) in [(10, "app"), (20, "queue"), (30, "celery"), (31, "celery"), (40, "postgres"), (50, "worker")] {
         machine.process(pid, 1, name);
@@ -267,7 +267,7 @@ fn what_the_experiment_names_belongs_to_the_target() {
 }
 
 #[test]
-fn back_ends_are_found_when_they_come_and_stay_when_their_connections_end() {
+fn back_ends_stay_after_their_connections_end() {
     let mut machine = Machine::new();
     for (pid, name) in [(10, "app"), (20, "cache"), (30, "another")] {
         machine.process(pid, 1, name);
@@ -293,7 +293,7 @@ fn back_ends_are_found_when_they_come_and_stay_when_their_connections_end() {
 }
 
 #[test]
-fn the_targets_sockets_are_read_again_also_after_a_slow_first_reading() {
+fn sockets_are_read_again_after_a_slow_reading() {
     thread_local! { static READINGS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) }; }
     // As slow as on a machine with many processes, with a new connection for each request.
     let kernel = || {

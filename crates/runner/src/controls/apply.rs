@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_left_alone_where_the_way_of_the_orders_is_not_known() {
+    fn network_faults_need_a_known_control_connection() {
         let made = Made::new("d", None);
         let hands = KernelControls { connection: None, ..made.hands() };
         let everybody = PacketCuts { from: PeerSet::Everybody, ..PacketCuts::default() };
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_of_the_network_is_found() {
+    fn a_network_file_system_is_found() {
         let mounts = "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\n";
         assert_eq!(remote_mount(mounts), Some("/home"));
         assert_eq!(remote_mount("proc /proc proc rw 0 0\n"), None);
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ip_says_is_understood() {
+    fn the_output_of_ip_is_parsed() {
         let line = "2: eth0@if5    inet 10.0.0.2/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever\n";
         assert_eq!(interface_in(line).as_deref(), Some("eth0"));
         assert_eq!(interface_in(""), None);
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_host_sets_no_clock_and_fills_no_disk_of_others() {
+    fn faults_on_shared_resources_are_refused() {
         let made = Made::new("a", Some(Isolation::default()));
         assert!(reason(made.hands().clock(5.0)).contains("share the wall clock"));
         assert!(reason(made.hands().fill(Some(0))).contains("give its profile a disk"));
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_performed_for_real_and_undone() {
+    fn controls_take_effect_and_are_undone() {
         if !geteuid().is_root() {
             println!("skipped: namespaces need root");
             return;
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_memory_is_not_filled() {
+    fn a_file_system_in_memory_is_not_filled() {
         let folder = Path::new("/dev/shm").join(format!("plimsoll-test-{}", std::process::id()));
         if fs::create_dir(&folder).is_err() {
             return;
@@ -700,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_full_and_then_is_not() {
+    fn a_filled_disk_is_full_until_emptied() {
         // Needs root, mkfs.ext4 and a loop device.
         let Some(small) = Small::make() else { return };
         let at = small.at();

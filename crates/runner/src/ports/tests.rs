@@ -38,7 +38,7 @@ fn a_taken_port_is_named_with_its_holder() {
 }
 
 #[test]
-fn a_port_that_nobody_holds_is_looked_at_again_and_one_that_somebody_holds_is_not() {
+fn a_taken_port_without_a_holder_is_checked_again() {
     let looks = |found: &dyn Fn(usize) -> Result<(), PortError>| {
         let mut count = 0;
         let settled = settled(|| {
@@ -157,7 +157,7 @@ fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
 const LOGIN: &str = "/user.slice/user-0.slice/session-1.scope";
 
 #[test]
-fn a_server_is_who_holds_the_socket_that_listens_there() {
+fn a_server_holds_the_listening_socket() {
     let mut machine = Machine::new();
     machine.process(10, SHELL, "server", LOGIN);
     machine.process(11, SHELL, "another", LOGIN);
@@ -199,7 +199,7 @@ fn sockets_of_both_kinds_take_connections_to_ipv4_addresses() {
 }
 
 #[test]
-fn the_socket_of_just_that_address_is_before_that_of_all() {
+fn a_specific_address_precedes_the_wildcard() {
     let mut machine = Machine::new();
     machine.process(10, 1, "server", LOGIN);
     machine.process(11, 1, "another", LOGIN);
@@ -222,7 +222,7 @@ fn servers_that_share_a_port_are_all_the_target() {
 }
 
 #[test]
-fn a_service_or_container_is_all_that_is_in_its_control_group() {
+fn a_service_includes_its_whole_control_group() {
     for (group, beside, belongs) in [
         ("/system.slice/nginx.service", "/system.slice/nginx.service", true),
         ("/system.slice/nginx.service", "/system.slice/nginx.service/workers", true),
@@ -275,7 +275,7 @@ fn a_service_or_container_is_all_that_is_in_its_control_group() {
 }
 
 #[test]
-fn a_group_with_plimsoll_or_a_terminal_in_it_is_not_one_servers() {
+fn groups_with_plimsoll_or_a_terminal_are_not_included() {
     let mut machine = Machine::new();
     machine.process(10, 1, "server", "/jobs/7");
     machine.process(20, 1, "hog", "/jobs/7");
@@ -324,7 +324,7 @@ fn a_published_port_leads_into_the_container() {
 }
 
 #[test]
-fn who_may_not_look_is_told_so() {
+fn missing_permissions_are_explained() {
     let mut machine = Machine::new();
     machine.process(10, 1, "nginx", "/system.slice/nginx.service");
     machine.listens("net", &[("0.0.0.0:80", 71)]);
@@ -340,7 +340,7 @@ fn who_may_not_look_is_told_so() {
 }
 
 #[test]
-fn another_machine_is_elsewhere_and_an_address_of_this_one_is_not() {
+fn addresses_of_other_machines_are_elsewhere() {
     let machine = Machine::new();
     for elsewhere in ["192.168.1.6:80", "10.0.0.7:80", "[fd00::3]:80"] {
         assert_eq!(machine.find(elsewhere), TargetLocation::Elsewhere, "{elsewhere}");
@@ -353,7 +353,7 @@ fn another_machine_is_elsewhere_and_an_address_of_this_one_is_not() {
 }
 
 #[test]
-fn whoever_only_keeps_or_forwards_is_not_the_server() {
+fn socket_activators_and_forwarders_are_not_servers() {
     let mut machine = Machine::new();
     machine.listens("net", &[("127.0.0.1:80", 71)]);
     machine.holds(1, 71);
@@ -370,7 +370,7 @@ fn whoever_only_keeps_or_forwards_is_not_the_server() {
 }
 
 #[test]
-fn what_started_plimsoll_is_the_target_without_all_that_it_started() {
+fn a_target_that_started_plimsoll_excludes_its_children() {
     let machine = Machine::new();
     machine.listens("net", &[("127.0.0.1:80", 71)]);
     machine.holds(SHELL, 71);

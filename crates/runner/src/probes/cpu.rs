@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_begins_with_each_tick_seems_to_take_no_more_than_it_does() {
+    fn work_aligned_with_ticks_is_not_overcounted() {
         let ticks = |user, system, idle| CpuTicks { user, system, idle, iowait: Some(0), steal: Some(0) };
         let read = |now: CpuTicks, went_by: f64| {
             let mut host = Sample::default();

@@ -77,7 +77,7 @@ fn sh(script: &str) -> ProgramSpec {
 }
 
 #[test]
-fn it_is_ready_first_and_says_where_its_folders_are() {
+fn the_first_message_is_ready() {
     let mut talk = Talk::begin(|_| {});
     let RunnerMessage::Ready { version, pid, folder, .. } = talk.hear() else { panic!("not ready") };
     assert_eq!((version.as_str(), pid), (VERSION, std::process::id()));
@@ -94,7 +94,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn the_setup_is_read_without_what_follows() {
+fn reading_the_setup_consumes_only_its_line() {
     let (mut reader, mut writer) = io::pipe().unwrap();
     let told = Setup { host: "n7".to_owned(), ..Setup::default() };
     writer.write_all(format!("{}\nmore", serde_json::to_string(&told).unwrap()).as_bytes()).unwrap();
@@ -109,7 +109,7 @@ fn the_setup_is_read_without_what_follows() {
 }
 
 #[test]
-fn what_a_process_wrote_is_said_before_its_end_and_what_its_children_write_after_it() {
+fn output_precedes_the_end_except_a_childs() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     let late = talk.folder.join("late");
@@ -121,7 +121,7 @@ fn what_a_process_wrote_is_said_before_its_end_and_what_its_children_write_after
 }
 
 #[test]
-fn a_character_that_comes_in_two_pieces_is_one() {
+fn split_characters_are_kept_together() {
     assert_eq!(whole_characters("grü".as_bytes()), 4);
     assert_eq!(whole_characters(&"grü".as_bytes()[..3]), 2);
     assert_eq!(whole_characters(&"a\u{1F6A2}".as_bytes()[..4]), 1);
@@ -131,7 +131,7 @@ fn a_character_that_comes_in_two_pieces_is_one() {
 }
 
 #[test]
-fn what_it_does_not_understand_it_refuses_if_it_can() {
+fn an_unknown_order_is_refused() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     writeln!(talk.to.as_ref().unwrap(), r#"{{"number": 7, "do": "dance"}}"#).unwrap();
@@ -146,7 +146,7 @@ fn what_it_does_not_understand_it_refuses_if_it_can() {
 }
 
 #[test]
-fn the_end_of_its_input_ends_everything_it_started() {
+fn the_end_of_input_ends_all_processes() {
     let mut talk = Talk::begin(|setup| setup.folder = Default::default());
     let RunnerMessage::Ready { folder, .. } = talk.hear() else { panic!("not ready") };
     assert!(folder.is_dir());
@@ -193,7 +193,7 @@ fn another_host_of_the_run_on_the_same_machine_is_left_alone() {
 }
 
 #[test]
-fn it_says_that_it_has_ended_when_everything_is_undone() {
+fn the_end_is_confirmed_after_everything_is_undone() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     let pid = talk.start(1, "trap '' TERM; exec sleep 60");
@@ -210,7 +210,7 @@ fn it_says_that_it_has_ended_when_everything_is_undone() {
 }
 
 #[test]
-fn a_slow_order_holds_up_no_other() {
+fn a_slow_order_does_not_delay_others() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     let waits = talk.folder.join("go");
@@ -223,7 +223,7 @@ fn a_slow_order_holds_up_no_other() {
 }
 
 #[test]
-fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
+fn a_slow_program_is_killed_with_its_children() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     let program = sh("sleep 60 & echo $!; wait");
@@ -237,7 +237,7 @@ fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
 }
 
 #[test]
-fn a_process_is_in_its_groups_before_it_is_the_program() {
+fn a_process_joins_its_groups_before_exec() {
     let folder = TestDir::new();
     let groups = [folder.write("procs", ""), folder.write("tasks", "")];
     let mut command = Command::new("cat");
@@ -249,14 +249,14 @@ fn a_process_is_in_its_groups_before_it_is_the_program() {
 }
 
 #[test]
-fn a_group_whose_number_went_to_somebody_else_gets_no_signal() {
-    in_pid_namespace("serve::tests::group_went_to_somebody_else");
+fn a_reused_process_group_gets_no_signal() {
+    in_pid_namespace("serve::tests::process_group_reused");
 }
 
 /// Test helper that runs in its own pid namespace.
 #[test]
 #[ignore = "started by another test"]
-fn group_went_to_somebody_else() {
+fn process_group_reused() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     let pid = talk.start(1, "true");
