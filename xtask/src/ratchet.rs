@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn the_list_follows_what_shrinks() {
+    fn shrunk_files_must_lower_their_limit() {
         assert_eq!(offences(11, "file 12 a.rs\n"), ["a.rs has shrunk to 11: lower its number"]);
         assert_eq!(offences(9, "file 12 a.rs\n"), ["a.rs is within the limit now: remove its line"]);
         assert_eq!(offences(9, "file 12 gone.rs\n"), ["gone.rs is within the limit now: remove its line"]);
     }
 
     #[test]
-    fn a_line_of_another_form_is_named() {
+    fn malformed_lines_are_reported() {
         assert_eq!(offences(9, "file many a.rs\n").len(), 1);
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_where_they_are() {
+    fn line_numbers_are_kept() {
         let source = "/* 1\n2 */ a\n\"3\n4\" b\n";
         assert_eq!(code_only(source).lines().count(), source.lines().count());
     }

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_changed_in_more_than_comments_since_its_kept_run_is_found() {
+    fn experiments_that_changed_since_their_kept_run_are_found() {
         let kept = |experiment: &str| {
             offences(&[
                 ("experiments/07-x.toml", EXPERIMENT),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_a_row_for_each_sentence_with_value_interval_result_and_reason() {
+    fn the_page_has_a_row_for_each_claim() {
         let study = [("experiments/07-x.toml", EXPERIMENT), ("experiments/studies/x.toml", STUDY)];
         let text = page::text(&Studies::of(&Tree::of(&study)));
         assert!(

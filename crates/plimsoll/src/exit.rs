@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_has_the_exit_code_of_a_bug_in_whichever_thread() {
+    fn a_panic_in_any_thread_exits_with_code_1() {
         let here = guarded(|| panic!("here"));
         assert_eq!(format!("{here:?}"), format!("{:?}", ExitCode::from(1)));
         let elsewhere = guarded(|| {

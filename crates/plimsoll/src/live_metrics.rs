@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_scraped_adds_up() {
+    fn scraped_totals_and_buckets_add_up() {
         let trial = Trial { id: "002".into(), repeat: 1, variant: Some("a \"b\"".into()), ..Trial::default() };
         let mut figures = LiveFigures::of("Orders", &trial);
         figures.add(&second(1.0, &[1, 3, 3], 2));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_built_once_for_all_scrapes_until_something_changes() {
+    fn the_metrics_text_is_cached_until_a_figure_changes() {
         let figures = Arc::new(Mutex::new(LiveFigures::of("Orders", &Trial::default())));
         let mut scraped = LiveFigures::scraped(&figures);
         let first = scraped();

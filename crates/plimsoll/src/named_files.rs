@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_takes_no_file_and_no_run() {
+    fn folders_that_others_can_write_to_are_refused() {
         let shared = Shared::new("open", 0o777);
         let Err(failure) = write(&shared.path("page.html"), b"page") else { panic!("it was written") };
         assert!(failure.code() == 2 && failure.to_string().contains("chmod go-w"), "{failure}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_sticky_folder_a_link_is_replaced_and_in_the_callers_own_followed() {
+    fn links_are_replaced_in_sticky_folders_and_followed_in_own_folders() {
         let shared = Shared::new("sticky", 0o1777);
         symlink(shared.0.join("victim"), shared.path("page.html")).unwrap();
         write(&shared.path("page.html"), b"page").unwrap_or_else(|failure| panic!("{failure}"));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_to_and_stays() {
+    fn devices_are_written_to_and_not_replaced() {
         assert!(matches!(NamedFile::create(Path::new("/dev/null")), Ok(NamedFile::Stream(_))));
         let Err(failure) = write(Path::new("/dev/full"), b"page") else { panic!("it was written") };
         assert!(failure.to_string().contains("/dev/full"), "{failure}");

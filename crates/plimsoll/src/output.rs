@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_others_command_no_terminal() {
+    fn control_characters_are_replaced() {
         let shown = without_commands("a \x1b]0;owned\x07\u{9b}2J \u{202e}txt\x1b[31m red\tb\n");
         assert_eq!(
             shown, "a \u{fffd}]0;owned\u{fffd}\u{fffd}2J [U+202E]txt\u{fffd}[31m red\tb\n",

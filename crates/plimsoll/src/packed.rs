@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_written_once_as_they_were_and_can_be_trusted() {
+    fn packed_files_are_written_once_and_unchanged() {
         let scratch = Scratch::new("written");
         let home = scratch.0.join("data/plimsoll");
         let to = Home { path: home.clone(), is_private: false };
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_that_can_be_written_they_are_private_temporary_files() {
+    fn a_private_temporary_folder_replaces_an_unwritable_home() {
         let scratch = Scratch::new("homeless");
         // Even root cannot create an entry below a file.
         let file = scratch.0.join("file");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_comes_before_a_packed_one_and_other_paths_are_none() {
+    fn paths_other_than_packed_names_stay_as_given() {
         let is_as_given = |path: &str| experiment(Path::new(path)).is_ok_and(|found| found == Path::new(path));
         assert!(is_as_given("../../experiments/01-first-run.toml") && is_as_given("./01-first-run"));
         assert!(is_as_given("elsewhere/01-first-run.toml") && is_as_given("no-such-experiment"));

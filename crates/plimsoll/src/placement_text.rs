@@ -161,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_run_together() {
+    fn consecutive_cpus_are_shown_as_ranges() {
         assert_eq!(cpus(&[3]), "CPU 3");
         assert_eq!(cpus(&[0, 1, 2, 6, 8, 9]), "CPUs 0–2, 6, 8–9");
     }
 
     #[test]
-    fn what_a_host_gets_is_said_and_what_is_free_is_not() {
+    fn only_the_limits_of_a_host_are_shown() {
         let (lab, host) = (Lab::default(), Host::default());
         let envelope = Envelope {
             cores: Some(4),

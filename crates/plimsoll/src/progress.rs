@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_tells_the_judged_figure_beside_its_limit() {
+    fn a_search_step_shows_its_figure_and_limit() {
         let range = experiment::plan::MetricRange { below: Some(50_000.0), ..Default::default() };
         let limit = Requirement { metric: "latency_us.p99".into(), range, filter: [].into() };
         let mut trial = Trial { surviving: Some(String::new()), ..Trial::default() };

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_without_scripts_says_so_before_anything_is_started() {
+    fn scripts_are_refused_by_a_build_without_them() {
         let plan = |script: Option<&str>| {
             let load = Load { script: script.map(str::to_owned), ..Load::default() };
             Plan { trials: vec![Trial { load: Some(load), ..Trial::default() }], ..Plan::default() }

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_goes_up_as_far_as_it_must() {
+    fn relative_paths_go_up_to_the_common_folder() {
         let way = |from: &str, to: &str| way(Path::new(from), Path::new(to));
         assert_eq!(way("/runs/pi", "/runs/pi/a/report.html"), "a/report.html");
         assert_eq!(way("/runs/pi", "/runs/b/report.html"), "../b/report.html");
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_folder_is_the_deepest() {
+    fn the_deepest_common_folder_is_found() {
         let common = |folders: &[&str]| common(&folders.iter().map(Path::new).collect::<Vec<_>>());
         assert_eq!(common(&["/runs/pi", "/runs/pi"]), Path::new("/runs/pi"));
         assert_eq!(common(&["/runs/pi", "/runs/pi2"]), Path::new("/runs"), "by names, not by letters");

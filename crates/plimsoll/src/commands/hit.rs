@@ -323,7 +323,7 @@ mod tests {
     }
 
     /// Returns the text of all problems of these options.
-    fn said(options: &[&str]) -> String {
+    fn error_text(options: &[&str]) -> String {
         let Err(wrong) = read(options) else { panic!("{options:?} are right") };
         refused(&wrong).to_string()
     }
@@ -406,11 +406,11 @@ mod tests {
         let here = concat!("@", env!("CARGO_MANIFEST_DIR"), "/tests/e2e/main.rs");
         assert_eq!(read(&[URL, "-d", here]).unwrap().method, "post");
         assert!(experiment(&[URL, "-d", here]).contains("mod stage;\\n"));
-        assert!(said(&[URL, "-d", "@no-such-file"]).contains("no-such-file"));
+        assert!(error_text(&[URL, "-d", "@no-such-file"]).contains("no-such-file"));
     }
 
     #[test]
-    fn so_many_requests_take_so_long() {
+    fn the_time_follows_from_requests_and_rate() {
         for (requests, rate, time) in
             [("1000", "100", "10s"), ("11", "10", "1.1s"), ("1000", "3", "333.333333s"), ("1", "0.5", "2s")]
         {
@@ -420,8 +420,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
-        let wrong = said(&[
+    fn all_wrong_options_are_reported_at_once() {
+        let wrong = error_text(&[
             "gopher://h/",
             "-m",
             "fetch",
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_options_are_refused() {
         let table: &[(&[&str], &str)] = &[
             (&["http://"], "names no host"),
             (&["http://h:0/"], "not a number from 1 to 65535"),
@@ -496,15 +496,15 @@ mod tests {
             (&[URL, "--report", "/"], "that is a folder"),
         ];
         for (options, words) in table {
-            let told = said(options);
+            let told = error_text(options);
             assert!(told.contains(words), "{options:?}: {told}");
             assert_eq!(refused(&read(options).unwrap_err()).code(), 2);
         }
     }
 
     #[test]
-    fn a_duration_is_no_body_unless_it_is_meant() {
-        let told = said(&[URL, "-d", "30s"]);
+    fn a_duration_as_body_is_refused_without_a_method() {
+        let told = error_text(&[URL, "-d", "30s"]);
         assert!(told.contains("-d 30s: that is a duration") && told.contains("-t 30s"), "{told}");
         for meant in [&[URL, "-d", "30s", "-m", "POST"][..], &[URL, "-d", "30"], &[URL, "-d", "30s."]] {
             assert!(experiment(meant).contains("body = \"30"), "{meant:?}");
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_asked_for_is_proposed() {
+    fn next_steps_suggest_only_unused_options() {
         let plain = next_steps(&results(Trust::Valid, 10), &typed("plimsoll hit http://h/"));
         for option in ["--rate 51000", "--expect", "--report", "--print"] {
             assert!(plain.contains(option), "{plain}");
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_that_failed_has_its_remedy() {
+    fn failed_tls_handshakes_have_a_remedy() {
         let words = typed("plimsoll hit https://h/");
         let mut failed = results(Trust::Void, 0);
         failed.trials[0].attempt_results.insert("tls: bad certificate".to_owned(), 9);
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_names_options_and_no_keys_of_a_file() {
+    fn remedies_name_options_instead_of_plan_keys() {
         let mut void = results(Trust::Void, 10);
         let remedy = "Give the generator more `load.threads` or cores of its own, or lower the load";
         void.verdict.remedies = vec![remedy.to_owned(), "Raise `load.time`".to_owned()];
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_handshakes_names_options_that_there_are() {
+    fn handshake_remedies_name_existing_options() {
         let rule = analysis::rules().iter().find(|rule| rule.name == "failed_handshakes").unwrap();
         let told = words_in_options(rule.remedy);
         let help = Cli::command().find_subcommand_mut("hit").unwrap().render_long_help().to_string();

@@ -252,7 +252,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
     }
 
     #[test]
-    fn each_set_of_parameters_of_variants_and_sweeps_is_installed_for_once() {
+    fn each_parameter_set_is_installed_once() {
         let mut known = catalog::known(None).unwrap();
         let plain = "plimsoll install docket";
         assert_eq!(
@@ -271,14 +271,14 @@ target = { with = { serial = true, proxy = "haproxy" } }
     }
 
     #[test]
-    fn what_is_not_started_here_is_not_installed_here() {
+    fn targets_on_ssh_hosts_are_not_installed_here() {
         let known = catalog::known(None).unwrap();
         let there = COURT.replace("[load]", "[lab]\nssh = [\"one.example\"]\n[load]");
         assert_eq!(commands(&known, &there), [""; 0]);
     }
 
     #[test]
-    fn versions_that_depend_on_parameters_say_on_which() {
+    fn versions_name_the_parameters_that_distinguish_them() {
         let one = |home: &str| Installation {
             target: "redis".to_owned(),
             with: BTreeMap::from([("home".to_owned(), home.to_owned()), ("port".to_owned(), "0".to_owned())]),

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_taken_after_twice_as_many_turns_each() {
+    fn looks_double_the_number_of_turns() {
         assert_eq!(looks(5, 40), [5, 10, 20, 40]);
         assert_eq!(looks(5, 30), [5, 10, 20, 30]);
         assert_eq!(looks(5, 5), [5]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_decides_and_one_that_cannot_tell_goes_on() {
+    fn a_failed_gate_stops_and_an_inconclusive_gate_continues() {
         let compared = |gates: &[Gated]| {
             let one = |gate: &Gated| GatedComparison {
                 gate: Some(*gate),

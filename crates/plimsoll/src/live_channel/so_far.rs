@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rates_under_a_fault_are_no_baseline_of_the_next() {
+    fn rates_during_a_fault_are_not_the_next_baseline() {
         let (mut run, _) = run();
         play(&mut run, (1..=5).map(|at_s| (at_s, 1000)));
         happened(&mut run, 5.2, &begun());
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_no_change() {
+    fn notices_are_ignored_and_ended_trials_listed() {
         let (mut run, trial) = run();
         assert!(!happened(&mut run, 1.0, &What::Notice { text: "words".into() }));
         run.tell(&ProgressEvent::TrialEnds { how: Ending::Done, reason: None }, 1_060.0);

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_collector_is_told_adds_up() {
+    fn exported_otlp_metrics_match_the_figures() {
         let trial = Trial { id: "002".into(), repeat: 1, ..Trial::default() };
         let mut figures = LiveFigures::of("Orders", &trial);
         figures.outcomes = [4, 3, 0, 0];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_a_collector_is_refused() {
+    fn invalid_collector_urls_are_refused() {
         for url in ["127.0.0.1:4318", "ftp://x", "http://"] {
             let error = Exporter::begin(url, &Arc::default()).err().unwrap();
             assert!(format!("{error:?}").contains("--otlp"), "{url}");

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_those_of_metrics() {
+    fn flattened_paths_match_metric_paths() {
         let value = serde_json::json!({
             "point": { "load.agents": 8 }, "repeat": 1, "id": "001", "failed_pct": null,
             "latency_us": { "p50": 5.0 }, "measured_s": [1.0, 2.0],
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_no_formula() {
+    fn text_that_looks_like_a_formula_is_defused() {
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
             assert_eq!(defused(text), format!("'{text}"));
         }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_holds_does_not_break_the_row() {
+    fn cells_with_commas_quotes_and_newlines_are_quoted() {
         let text = lines([vec!["a,b".to_owned(), "say \"x\"\nand".to_owned()]]).unwrap_or_default();
         assert_eq!(text, "\"a,b\",\"say \"\"x\"\"\nand\"\n");
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_added_up_and_names_and_labels_are_allowed() {
+    fn counts_are_summed_and_names_and_labels_are_valid() {
         let path = std::env::temp_dir().join(format!("plimsoll-openmetrics-{}", std::process::id()));
         let folder = RunFolder::at(&path);
         std::fs::create_dir_all(path.join("trials")).unwrap();

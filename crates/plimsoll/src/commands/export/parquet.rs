@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn written_tables_are_read_back_unchanged() {
         let texts = |texts: &[&str]| ColumnValues::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
         let many: Vec<String> = (0..1_000).map(|number| format!("figure {}", number % 300)).collect();
         let numbers: Vec<Option<f64>> =
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_is_a_file() {
+    fn a_table_without_rows_is_a_valid_file() {
         let bytes = ParquetFile::new(vec![("name".to_owned(), true)]).end();
         assert_eq!((footer(&bytes).of(3).number(), footer(&bytes).of(4).list().len()), (0, 0));
     }

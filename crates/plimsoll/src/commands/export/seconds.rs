@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_figures_and_texts_tell_what_they_are_of() {
+    fn numbers_become_figures_and_texts_become_labels() {
         let mut found = Vec::new();
         let row = Attempts { at_s: 2.0, operation: "get".into(), result: "status 503".into(), count: 7 };
         columns("attempts", &row, &mut found);

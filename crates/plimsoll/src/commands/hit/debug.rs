@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_and_answer_are_told_apart() {
+    fn request_and_answer_have_different_prefixes() {
         let exchanged = ExchangedBytes {
             sent: b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
             received: b"HTTP/1.1 404 Not Found\r\nX: \x1b[2J\r\n\r\nno such\nthing\n".to_vec(),
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_does_not_control_the_terminal() {
+    fn control_characters_in_a_body_are_escaped() {
         let body = b"HTTP/1.1 200 OK\r\n\r\na\tb\r\n\x1b]0;owned\x07 \xc2\x9b31m\x08 \rover\n";
         let told = told(&ExchangedBytes { received: body.to_vec(), ..ExchangedBytes::default() });
         assert!(told.ends_with("a\tb\n\\u{1b}]0;owned\\u{7} \\u{9b}31m\\u{8} \\rover\n\n"), "{told:?}");
     }
 
     #[test]
-    fn what_to_look_at_follows_from_what_went_wrong() {
+    fn the_remedy_matches_the_failure() {
         for (service, why, words) in [
             ("http://h", "cannot connect to h: failed to lookup address information", "DNS"),
             ("https://h", "cannot connect to h: tls: bad certificate", "--cacert"),

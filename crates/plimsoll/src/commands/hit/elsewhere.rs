@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_other_tools_are_answered_with_ours() {
+    fn options_of_other_tools_are_mapped_to_ours() {
         for (line, words) in [
             ("plimsoll hit http://h/ -z 30s", "`hit` has no -z\n  the duration is -t"),
             ("plimsoll hit http://h/ -c 50 -q 10", "--rate 500"),
@@ -101,7 +101,7 @@ mod tests {
 
     /// An option of `hit` must not be in the list.
     #[test]
-    fn none_of_them_is_an_option_of_ours() {
+    fn no_listed_option_exists_in_hit() {
         let command = Cli::command();
         let hit = command.find_subcommand("hit").unwrap();
         for (options, answer) in ELSEWHERE {

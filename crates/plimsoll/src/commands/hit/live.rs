@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_that_of_all_threads() {
+    fn a_second_sums_all_threads() {
         let course = after(&[second(1.0, 300, 0, 900), second(1.0, 100, 0, 900), second(2.0, 500, 2, 900)]);
         assert_eq!(course.rates(), [500.0, 450.0], "one thread has told of the second second");
         let course = after(&[
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_just_after_the_load_is_no_second_of_its_own() {
+    fn a_late_remainder_joins_the_last_second() {
         let course = after(&[second(9.0, 400, 0, 900), second(10.0, 400, 0, 900), second(10.004, 4, 0, 900)]);
         assert!((course.rates()[0] - 404.0 / 1.004).abs() < 0.01, "{:?}", course.rates());
     }
 
     #[test]
-    fn the_view_fits_and_shows_what_failed() {
+    fn the_view_fits_80_columns_and_shows_failures() {
         let mut seconds: Vec<SecondTotals> = (1..=4_u32).map(|at| second(f64::from(at), 20_000, 0, 1_000)).collect();
         seconds.push(SecondTotals { timeout: 1, wrong: 2, ..second(4.0, 50, 30, 48_000) });
         let course = after(&seconds);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_answer_there_is_no_figure() {
+    fn no_figures_are_shown_before_the_first_answer() {
         let lines = view_lines(&LiveStats::default(), "what", false).join("\n");
         assert!(lines.contains("none yet"), "{lines}");
         let few = after(&[second(1.0, 10, 0, 900)]);

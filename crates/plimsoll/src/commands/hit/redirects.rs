@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_are_resolved_against_where_they_were_given() {
+    fn locations_are_resolved_against_the_request_url() {
         let from = HitTarget { service: "http://h:8080".into(), path: "/a/b?c=d".into() };
         for (location, url) in [
             ("https://other/x", "https://other/x"),
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_found_whatever_its_case() {
+    fn header_names_are_case_insensitive() {
         let answer = b"HTTP/1.1 301 Moved\r\nlOcation:  /there \r\n\r\nLocation: /body";
         assert_eq!(header(answer, "location").as_deref(), Some("/there"));
         assert_eq!(header(b"HTTP/1.1 301 Moved\r\n\r\nLocation: /body", "location"), None);
     }
 
     #[test]
-    fn headers_are_kept_for_the_same_scheme_host_and_port_alone() {
+    fn headers_are_kept_only_within_the_same_origin() {
         for (one, other, is_same) in [
             ("http://h", "http://h:80", true),
             ("https://H", "https://h:443", true),

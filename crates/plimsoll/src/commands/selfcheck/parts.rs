@@ -254,7 +254,7 @@ mod tests {
     use crate::commands::experiments;
 
     #[test]
-    fn every_part_is_an_experiment_whatever_is_drawn() {
+    fn every_part_is_a_valid_experiment_for_any_seed() {
         let known = catalog::known(None).unwrap();
         for (part, seed) in PARTS.iter().flat_map(|part| (0..5).map(move |seed| (part, seed))) {
             for scale in [1.0, 0.2] {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planted_follows_from_the_seed() {
+    fn the_seed_determines_every_part() {
         for part in PARTS {
             let drawn = |seed: u64| (part.plan)(&mut Rng::with_seed(seed), 1.0).experiment;
             assert_eq!(drawn(7), drawn(7), "{}", part.name);

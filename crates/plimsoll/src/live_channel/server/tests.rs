@@ -71,7 +71,7 @@ fn publish(server: &LiveServer, name: &'static str, part: &str) {
 }
 
 #[test]
-fn a_client_that_sends_one_byte_per_second_blocks_nobody() {
+fn slow_clients_do_not_block_others() {
     let server = begin(ENDLESS);
     let host = server.metrics.unwrap().to_string();
     // More connections than the limit. Each has sent a byte, and would send the next one a second
@@ -104,7 +104,7 @@ fn a_request_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn two_hundred_readers_of_which_half_are_stopped_get_every_update() {
+fn readers_get_every_update_beside_stalled_readers() {
     let server = begin(ENDLESS);
     let stopped: Vec<Follower> = (0..100).map(|_| Follower::of(&server, "")).collect();
     let mut reading: Vec<Follower> = (0..100).map(|_| Follower::of(&server, "")).collect();
@@ -122,7 +122,7 @@ fn two_hundred_readers_of_which_half_are_stopped_get_every_update() {
 }
 
 #[test]
-fn a_slow_reader_is_disconnected_with_a_notice_and_comes_back_to_the_newest_state() {
+fn a_disconnected_slow_reader_resumes_with_the_newest_state() {
     let server = begin(ENDLESS);
     let (mut slow, mut quick) = (Follower::of(&server, ""), Follower::of(&server, ""));
     publish(&server, "plan", "of nine");
@@ -165,7 +165,7 @@ fn an_unchanged_state_sends_nothing() {
 }
 
 #[test]
-fn the_page_is_for_those_that_have_its_url_on_this_machine() {
+fn the_page_needs_its_secret_url_and_own_origin() {
     let server = begin(ENDLESS);
     let (host, path) = page(&server);
     let status =
@@ -197,7 +197,7 @@ fn the_page_is_for_those_that_have_its_url_on_this_machine() {
 }
 
 #[test]
-fn metrics_are_answered_by_the_names_of_this_machine_alone() {
+fn metrics_are_served_only_under_local_host_names() {
     let server = begin(ENDLESS);
     let host = server.metrics.unwrap().to_string();
     let rebound = asked(&host, "GET /metrics HTTP/1.1\r\nhost: evil.example.com\r\n\r\n");
@@ -214,7 +214,7 @@ fn metrics_are_answered_by_the_names_of_this_machine_alone() {
 }
 
 #[test]
-fn readers_beyond_the_limit_are_refused_while_the_others_follow() {
+fn readers_beyond_the_limit_are_refused() {
     let server = begin(ENDLESS);
     let mut all: Vec<Follower> = (0..READERS).map(|_| Follower::of(&server, "")).collect();
     let (host, path) = page(&server);
@@ -225,7 +225,7 @@ fn readers_beyond_the_limit_are_refused_while_the_others_follow() {
 }
 
 #[test]
-fn the_end_brings_the_report_and_waits_for_nobody() {
+fn the_report_is_sent_without_waiting_for_stalled_readers() {
     let server = begin(ENDLESS);
     let (mut quick, stopped) = (Follower::of(&server, ""), Follower::of(&server, ""));
     // The queue of the stopped reader fills up.
@@ -243,7 +243,7 @@ fn the_end_brings_the_report_and_waits_for_nobody() {
 }
 
 #[test]
-fn compressed_updates_are_for_readers_that_accept_them() {
+fn updates_are_compressed_for_readers_that_accept_gzip() {
     let server = begin(ENDLESS);
     publish(&server, "charts", &"long ".repeat(20_000));
     publish(&server, "plan", "of nine");

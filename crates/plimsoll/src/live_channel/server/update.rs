@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates_that_are_compressed_once_make_one_stream_in_any_order() {
+    fn compressed_updates_concatenate_in_any_order() {
         let texts = ["short".to_owned(), "long ".repeat(20_000), String::new(), "ä\"<\n".repeat(999)];
         let updates = texts.each_ref().map(|text| event(Some(7), "parts", text));
         for order in [[0, 1, 2, 3], [3, 1, 0, 1]] {
