@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_host_that_cannot_be_has_words_of_its_own() {
+    fn each_invalid_host_has_its_own_message() {
         for (authority, what) in [
             ("", "names no host"),
             (":80", "names no host"),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration() {
+    fn invalid_durations_are_refused() {
         assert_eq!(parse_s("30"), Err(DurationError::NoUnit));
         assert_eq!(parse_s("30 sec"), Err(DurationError::UnknownUnit));
         assert_eq!(parse_s("-5s"), Err(DurationError::Negative));

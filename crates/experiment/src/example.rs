@@ -235,7 +235,7 @@ mod tests {
     use crate::catalog::Catalog;
 
     #[test]
-    fn what_is_not_known_is_said() {
+    fn unknown_targets_and_protocols_are_reported() {
         let catalog = Catalog::default();
         let told = |example_for| example(&example_for, &catalog).unwrap_err().to_string();
         assert_eq!(told(Example::Target("vsns".into())), "there is no target `vsns`");

@@ -38,7 +38,7 @@ mod tests {
     use super::groups;
 
     #[test]
-    fn what_it_captures() {
+    fn capture_groups_are_counted() {
         for (text, count) in
             [("^ok", 0), ("id=([0-9]+)", 1), ("(?:a|b)(?P<n>c)", 1), ("(a)(b)", 2), (r"\d\w\s(?i)é\xff", 0), ("", 0)]
         {

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_down() {
+    fn pointers_are_split_into_steps() {
         assert_eq!(steps("/items/0/id"), ["items", "0", "id"]);
         assert_eq!(steps("/"), [""], "the member without a name");
         assert_eq!(steps("/a~1b/m~0n/~01"), ["a/b", "m~n", "~1"]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_is_underlined() {
+    fn invalid_pointers_are_underlined() {
         for (text, underlined) in [("", ""), ("items", "items"), ("/é~2", "~"), ("/a~", "~"), ("/~0~~1", "~")] {
             let error = Pointer::parse(text).unwrap_err();
             assert_eq!(&text[error.at.clone()], underlined, "{text}: {error}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_elements() {
+    fn element_indexes_are_parsed() {
         for (step, number) in [("0", Some(0)), ("10", Some(10)), ("01", None), ("-", None), ("+1", None), ("", None)] {
             assert_eq!(index(step), number, "{step}");
         }

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_of_somebody_elses_file_commands_no_terminal() {
+    fn problems_contain_no_terminal_control_characters() {
         let text = "title = \"\u{1b}]0;owned\u{7}\u{9b}2J \u{202e}t\" # here\n".to_owned();
         let source = Arc::new(Source { name: "x.toml".to_owned(), text });
         let span = source.text.find("here").map(|at| at..at + 4).unwrap();

@@ -288,14 +288,14 @@ source = "the article"
     }
 
     #[test]
-    fn what_is_not_said_is_not_limited() {
+    fn omitted_figures_set_no_limits() {
         let profile = read("what = \"anything\"\n").unwrap();
         assert_eq!(profile, Profile { name: "board".into(), what: "anything".into(), ..Profile::default() });
         assert!(profile.link.is_unlimited() && !profile.disk.is_throttled());
     }
 
     #[test]
-    fn a_bad_profile_says_everything_at_once() {
+    fn all_mistakes_in_a_profile_are_reported() {
         let bad = r#"
 waht = "misspelt"
 lifetime_years = 3

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_quantity() {
+    fn invalid_quantities_are_refused() {
         assert_eq!(Quantity::Size.parse("1024"), Err(QuantityError::NoUnit));
         assert_eq!(Quantity::Size.parse("0MiB"), Err(QuantityError::NotPositive));
         assert_eq!(Quantity::Size.parse("-1MiB"), Err(QuantityError::NotPositive));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_in_the_unit_of_their_metric() {
+    fn figures_are_converted_to_the_metrics_unit() {
         for (metric, text, value) in [
             ("latency_us.p99", "50ms", 50_000.0),
             ("latency_us.p99", "0.3ms", 300.0),

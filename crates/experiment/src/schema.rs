@@ -190,7 +190,7 @@ mod tests {
     use crate::plan::EXPERIMENT;
 
     #[test]
-    fn every_key_is_in_both() {
+    fn every_key_is_in_schema_and_reference() {
         let (schema, reference) = (schema().to_string(), reference());
         fn each(keys: &'static [Key], visit: &mut dyn FnMut(&Key)) {
             for key in keys {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_closed_and_say_what_is_required() {
+    fn sections_are_closed_and_list_required_keys() {
         let schema = schema();
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(schema["additionalProperties"], false);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_may_be_one_section_or_another_has_all_of_them() {
+    fn alternative_sections_of_a_key_are_all_listed() {
         let reference = reference();
         for heading in ["## `[load.rate]`", "## `[[load.rate]]`", "## `[[lab.network]]`", "## `[load.retry]`"] {
             assert_eq!(reference.matches(heading).count(), 1, "{heading}");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_tables_are_in_both() {
+    fn table_values_are_in_schema_and_reference() {
         let schema = schema();
         let step = &schema["properties"]["load"]["properties"]["cycle"]["items"]["properties"];
         let value = &step["expect"]["additionalProperties"]["anyOf"];

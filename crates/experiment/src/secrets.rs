@@ -400,7 +400,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     }
 
     #[test]
-    fn a_secret_is_hidden_where_it_stands_in_the_file_and_in_its_comments() {
+    fn secrets_are_hidden_in_the_file_and_its_comments() {
         let hidden = Secrets::of(&source(FILE), &[]).hidden_file(&source(FILE));
         for secret in ["s3cr3t-t0ken", "hunter2", "1234}", "0123456789", "x-tenant = \"acme\""] {
             assert!(!hidden.contains(secret), "{secret} in {hidden}");
@@ -414,7 +414,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     }
 
     #[test]
-    fn a_value_that_a_set_replaces_is_hidden_too() {
+    fn a_set_and_the_value_it_replaces_are_hidden() {
         let sets = ["load.cycle.post.with.header.authorization='Bearer an0ther-one'".to_owned()];
         let secrets = Secrets::of(&source(FILE), &sets);
         assert!(!secrets.hidden_file(&source(FILE)).contains("s3cr3t-t0ken"));
@@ -423,7 +423,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     }
 
     #[test]
-    fn a_short_secret_is_hidden_where_it_is_given_and_no_other_word_is() {
+    fn short_secrets_are_hidden_only_in_their_own_field() {
         let secrets = Secrets::of(&source(FILE), &[]);
         let mut plan = json!({ "title": "acme", "with": { "header.x-tenant": "acme" }, "url": "http://me:hunter2@localhost:8080" });
         secrets.hide(&mut plan);
@@ -433,7 +433,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     }
 
     #[test]
-    fn what_was_hidden_is_put_back_or_named() {
+    fn hidden_secrets_are_restored_or_listed() {
         let secrets = Secrets::of(&source(FILE), &[]);
         let plan = json!({ "with": { "header.authorization": "Bearer s3cr3t-t0ken", "body": "{{\"pin\": 1234}}" }, "agents": 4 });
         let mut hidden = plan.clone();
@@ -469,7 +469,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     }
 
     #[test]
-    fn two_secrets_of_one_name_are_told_apart() {
+    fn secrets_with_the_same_name_stay_distinct() {
         let text = "[[load.cycle]]\nwith = { header.cookie = \"first-one\" }\n[[load.cycle]]\nwith = { header.cookie = \"second-one\" }";
         let secrets = Secrets::of(&source(text), &[]);
         let plan = json!(["first-one", "second-one"]);

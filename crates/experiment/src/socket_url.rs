@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_becomes_a_url_and_the_url_the_path() {
+    fn paths_survive_conversion_to_urls() {
         for path in ["/run/app.sock", "/tmp/a b/%2F:{x}", "/srv/größe"] {
             let url = url_of(path);
             assert!(url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{'), "{url}");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_said() {
+    fn invalid_sockets_are_reported() {
         assert_eq!(socket_of("http://localhost/"), None);
         let told = |host: &str| socket_of(&format!("{SCHEME}://{host}/x")).unwrap().unwrap_err();
         assert!(told("app.sock").contains("whole path"));

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_once_and_the_rest_is_read() {
+    fn parsing_continues_after_each_mistake() {
         let text = "title = \"abc\nagents = \nfoo = = 3\n[load\nx = 1\n[a]\ntime = 30s\nb = [1, 2\nc = 3\n\
         d = \"\"\"never\n[[fault]]\nname = 'x\nsome words\n[b]\n";
         let (told, keys) = problems(text);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_twice() {
+    fn duplicate_keys_are_reported() {
         let (told, keys) = problems("a = 1\na = 2\n[b]\nc = 1\n[b]\nc = 1\n[c]\nbad\n");
         assert_eq!(
             told,
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_and_quotes_are_stepped_over() {
+    fn offsets_skip_escapes_and_quotes() {
         assert_eq!(offsets(r#""a\tb""#, "a\tb"), [1, 2, 4, 5]);
         assert_eq!(offsets(r#""\u00e9x""#, "éx"), [1, 2, 7, 8]);
         assert_eq!(offsets("'a\\b'", "a\\b"), [1, 2, 3, 4]);

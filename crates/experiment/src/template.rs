@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_filled_in_and_nothing_else() {
+    fn only_environment_placeholders_are_filled_in() {
         let value = |name: &str| (name == "TOKEN").then(|| "a{b}".to_owned());
         for (text, filled) in [
             ("Bearer {env:TOKEN}/{seq}", "Bearer a{{b}}/{seq}"),
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_stays_above_zero() {
+    fn arithmetic_saturates() {
         assert_eq!(Arithmetic::Minus(20).apply(5), 0);
         assert_eq!(Arithmetic::Plus(1).apply(u64::MAX), u64::MAX);
         assert_eq!(Arithmetic::Modulo(100).apply(250), 50);
@@ -691,7 +691,7 @@ mod tests {
         }
 
         #[test]
-        fn placeholders_come_back(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|base64:|pad:4:|\\\\|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
+        fn templates_survive_printing_and_parsing(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|base64:|pad:4:|\\\\|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
             if let Ok(template) = Template::parse(&input) {
                 prop_assert_eq!(Template::parse(&template.to_string()).unwrap(), template);
             }

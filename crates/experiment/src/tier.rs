@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cited_device_has_a_source_and_a_name_that_is_known() {
+    fn every_cited_device_has_a_source_and_a_known_name() {
         for device in &CITED {
             let tier = Tier::named(device.name);
             assert_eq!(tier.medium, TierMedium::Volume);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_that_differ_in_paths_only_are_told_from_others() {
+    fn variants_that_differ_only_in_storage_are_listed() {
         let plan = |trials: Vec<Trial>| {
             let variants = trials.iter().filter_map(|trial| trial.variant.clone()).collect();
             only_storage(&Plan { variants, trials, ..Plan::default() })

@@ -350,7 +350,7 @@ mod tests {
     use crate::plan::{Exercise, Load, Plan, Trial};
 
     #[test]
-    fn a_step_that_is_played_again_takes_its_pauses_too() {
+    fn repeated_steps_include_their_pauses() {
         let step = Exercise {
             name: "killed".to_owned(),
             until: Some("green".to_owned()),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_run_together() {
+    fn consecutive_ids_are_shown_as_ranges() {
         assert_eq!(listing::runs(&["001", "002", "003", "007", "009", "010"]), "001–003, 007 and 009–010");
     }
 }

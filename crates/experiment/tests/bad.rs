@@ -10,7 +10,7 @@ use experiment::source::Source;
 use known::{catalog, files, here, read, source};
 
 #[test]
-fn every_bad_file_says_what_is_wrong() {
+fn bad_files_are_refused_with_messages() {
     let files = files(&here().join("tests/bad"));
     assert!(files.len() >= 20);
     let catalog = catalog();
@@ -41,7 +41,7 @@ at   = "20s"
 "#;
 
 #[test]
-fn a_metric_that_no_target_keeps_is_told_from_one_that_is_kept() {
+fn only_metrics_that_the_target_keeps_are_accepted() {
     let mut catalog = catalog();
     catalog.metrics.extend(["max", "per_s"].map(|figure| format!("metrics.*.{figure}")));
     let keep = [("queue_length".to_owned(), String::new()), ("saves_total".to_owned(), String::new())].into();
@@ -100,7 +100,7 @@ fn the_rate_of_a_gauge_is_refused_before_the_run() {
 }
 
 #[test]
-fn bad_sets_say_which_of_them() {
+fn each_bad_set_is_reported() {
     let problems = read(
         FILE,
         &[
@@ -116,7 +116,7 @@ fn bad_sets_say_which_of_them() {
 }
 
 #[test]
-fn a_set_that_every_variant_undoes() {
+fn a_set_overridden_by_every_variant_is_refused() {
     let file = format!(
         "{FILE}\n[[variant]]\nname = \"a\"\nload = {{ ramp = \"1s\" }}\n[[variant]]\nname = \"b\"\nload = {{ ramp = \"2s\" }}\n"
     );
@@ -131,7 +131,7 @@ fn colours_only_when_asked() {
 }
 
 #[test]
-fn of_thousands_of_mistakes_the_first_are_shown_and_all_are_counted() {
+fn problems_beyond_100_are_counted_but_not_shown() {
     const MISTAKES: usize = 10_000;
     let keys: String = (0..MISTAKES).map(|number| format!("nonsense{number} = 1\n")).collect();
     // Mistakes in the file appear in both trials, and the last mistake only in one of them.
@@ -175,7 +175,7 @@ fn read_text(text: &str) -> Problems {
 }
 
 #[test]
-fn what_is_written_twice_in_sections_that_are_written_twice_is_said_of_the_sections() {
+fn keys_in_duplicate_sections_are_not_reported() {
     let sections: String = (0..1_000).map(|number| format!("[seed]\nk{number} = 1\nk{number} = 2\n")).collect();
     // The first section is the valid one; a duplicate in it is a separate mistake.
     let problems = read_text(&format!("{sections}[load]\nramp = \"1s\"\nramp = \"2s\"\n"));

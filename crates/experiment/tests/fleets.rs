@@ -38,7 +38,7 @@ fn virtual_generators_have_hosts_of_their_own() {
 }
 
 #[test]
-fn faults_hit_a_generators_host_where_it_is_named_and_no_generator_is_a_member() {
+fn generators_are_not_members_but_can_be_fault_victims() {
     let fault = |kind: &str, on: &str| {
         let fault = format!("[[fault]]\nname = \"f\"\nkind = \"{kind}\"\non = \"{on}\"\nat = \"5s\"\nfor = \"5s\"\n");
         read(&format!("{}{fault}", file("hosts = 2", VIRTUAL)), &[])
@@ -51,7 +51,7 @@ fn faults_hit_a_generators_host_where_it_is_named_and_no_generator_is_a_member()
 }
 
 #[test]
-fn machines_over_ssh_are_no_hosts_of_the_lab() {
+fn ssh_generators_are_not_lab_hosts() {
     let fleet = "generators = 3\nby = \"ssh\"\nhosts = [\"a\", \"b\"]";
     let plan = read(&file("ssh = [\"pi@10.0.0.11\"]", fleet), &[]).unwrap();
     let trial = &plan.trials[0];
@@ -60,7 +60,7 @@ fn machines_over_ssh_are_no_hosts_of_the_lab() {
 }
 
 #[test]
-fn places_of_a_platform_are_asked_for_as_written() {
+fn platform_settings_are_in_the_plan() {
     let fleet = "generators = 3\nby = \"kubernetes\"\n[fleet.kubernetes]\nnamespace = \"load\"\nnodes = { pool = \"load\" }\ncpu = 2";
     let plan = read(&file("ssh = [\"pi@10.0.0.11\"]", fleet), &[]).unwrap();
     let of = plan.trials[0].fleet.as_ref().unwrap();
@@ -94,7 +94,7 @@ fn a_fleet_that_only_some_variants_have_is_listed_as_such() {
 }
 
 #[test]
-fn what_belongs_to_another_engine_is_refused_and_so_is_a_target_out_of_reach() {
+fn settings_of_other_engines_and_unreachable_targets_are_refused() {
     let other =
         read(&file("ssh = [\"pi@10.0.0.11\"]", "generators = 2\nwait = \"1m\"\nslurm = { partition = \"x\" }"), &[]);
     let other = other.unwrap_err();
@@ -124,7 +124,7 @@ fn pods_of_a_target_that_runs_already_are_hosts() {
 }
 
 #[test]
-fn what_cannot_be_done_to_a_pod_is_refused() {
+fn unsupported_uses_of_pods_are_refused() {
     let killed = read(&pods("kind = \"kill\""), &[]).unwrap_err();
     assert!(killed.contains("`kill` cannot be done to a pod") && killed.contains("`slow_link`"), "{killed}");
     let ours = pods("kind = \"host_crash\"").replace("url = \"http://10.0.0.1:80\"", "use = \"vsns\"");

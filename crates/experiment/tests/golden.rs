@@ -19,7 +19,7 @@ fn golden(name: &str) -> Plan {
 }
 
 #[test]
-fn all_are_accepted() {
+fn golden_and_bundled_files_are_accepted() {
     let golden = files(&here().join("golden"));
     assert!(golden.len() >= 14);
     let (frozen, today) = (catalog(), catalog_of_today());
@@ -34,7 +34,7 @@ fn all_are_accepted() {
 }
 
 #[test]
-fn hosts_that_only_pass_the_load_on_are_known_and_one_that_is_a_member_too_is_none() {
+fn balancers_are_hosts_that_are_not_members() {
     let plan = plan(&here().join("../../experiments/24-production-load.toml"), &catalog_of_today());
     for trial in &plan.trials {
         let balancers: &[&str] = if trial.variant.as_deref() == Some("pi2c") { &["proxy"] } else { &[] };
@@ -57,7 +57,7 @@ fn every_target_folder_has_a_good_manifest() {
 }
 
 #[test]
-fn every_bundled_profile_is_good_and_says_where_it_has_its_figures_from() {
+fn every_bundled_profile_is_valid_and_cites_its_source() {
     let profiles = files(&here().join("../../profiles"));
     assert!(profiles.len() >= 8);
     for path in profiles {
@@ -174,7 +174,7 @@ fn defaults_and_forms() {
 }
 
 #[test]
-fn examples_plan() {
+fn examples_are_valid_experiments() {
     let catalog = catalog();
     for wanted in [
         Example::Url("http://localhost:8080/hello?x={y}".into()),
@@ -194,7 +194,7 @@ fn examples_plan() {
 }
 
 #[test]
-fn one_member_down_is_a_member_and_not_the_proxy() {
+fn one_member_down_never_hits_the_proxy() {
     let text = r#"
 [target]
 use = "docket"
@@ -223,7 +223,7 @@ surviving = ["one member down"]
 }
 
 #[test]
-fn where_programs_are_run_nothing_need_be_reached() {
+fn command_targets_need_no_url() {
     let load = "[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"run\"\nwith = { command = \"true\" }\n";
     let plan = |target: &str| known::read(&format!("[target]\n{target}\nprotocol = \"command\"\n{load}"), &[]).unwrap();
     for (target, url) in [("", ""), ("url = \"tcp://127.0.0.1:5432\"", "tcp://127.0.0.1:5432")] {
@@ -236,7 +236,7 @@ fn where_programs_are_run_nothing_need_be_reached() {
 }
 
 #[test]
-fn a_cluster_is_named_by_all_its_urls_and_by_what_belongs_to_it() {
+fn a_cluster_has_urls_and_other_parts() {
     let load = "[load]\nagents = 2\ntime = \"1s\"\nfailover = \"next\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n";
     let also = "also = { ports = [9090], units = [\"etcd@2\"], processes = [\"exporter\"], cgroups = [\"/jobs/7\"] }";
     let urls = ["http://127.0.0.1:2379", "http://127.0.0.1:2479"];

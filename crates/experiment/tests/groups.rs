@@ -72,7 +72,7 @@ fn copies_multiply_the_agents_of_every_group_and_can_be_swept() {
 }
 
 #[test]
-fn a_group_is_the_load_that_it_would_be_alone() {
+fn groups_inherit_and_override_the_loads_settings() {
     let plan = plan("", &[]);
     let load = load(&plan);
     assert_eq!((agents(load), load.ramp_s, load.steps.len()), ((12, vec![8, 4]), 10.0, 0));

@@ -88,7 +88,7 @@ fn tables_merge_and_lists_replace() {
 }
 
 #[test]
-fn a_table_over_a_list_enters_it_by_name() {
+fn tables_change_list_elements_by_name() {
     let more = "\n[[variant]]\nname = \"v\"\nfault = { oops = { at = \"5s\" } }\nload = { cycle = { again = { every = 3 } } }\n";
     let plan = plan(more, &[]);
     let faults = &plan.trials[0].faults;
@@ -119,7 +119,7 @@ fn sets_find_lists_by_name_call_and_index() {
 }
 
 #[test]
-fn an_unnamed_step_goes_by_its_call_and_a_named_one_by_its_name() {
+fn steps_are_found_by_name_or_else_by_call() {
     // Only the first `save` has no name.
     let plan = plan("", &["load.cycle.save.every=7"]);
     assert_eq!(load(&plan, 0).steps.iter().map(|step| step.every).collect::<Vec<_>>(), [7, 1, 1]);
@@ -164,7 +164,7 @@ fn a_set_of_a_swept_path_collapses_the_sweep() {
 }
 
 #[test]
-fn a_set_does_not_make_the_gates_of_the_file_wrong() {
+fn a_set_does_not_invalidate_the_files_gates() {
     let more = "\n[[claim]]\nsays = \"x\"\nsource = \"y\"\nmetric = \"faults.oops.outage.failed\"\nholds = { below = 1 }\n\
         [[require]]\nmetric = \"operations.again.outcomes.ok\"\nabove = 1\n";
     let plan = plan(more, &["fault=[]", "load.cycle=[{ call = \"ping\" }]"]);
@@ -172,7 +172,7 @@ fn a_set_does_not_make_the_gates_of_the_file_wrong() {
 }
 
 #[test]
-fn a_swept_index_and_a_set_name_are_the_same_path() {
+fn a_set_by_name_replaces_a_sweep_by_index() {
     let more = "\n[sweep]\n\"fault.0.at\" = [\"1s\", \"2s\"]\n";
     let collapsed = plan(more, &["fault.oops.at=3s"]);
     assert_eq!((collapsed.trials.len(), &collapsed.trials[0].faults[0].when), (1, &When::At(3.0)));
@@ -195,7 +195,7 @@ fn a_mistake_is_shown_where_it_was_written() {
 }
 
 #[test]
-fn dotted_fields_may_be_written_either_way() {
+fn dotted_fields_may_be_quoted_or_not() {
     let http = "[target]\nurl = \"http://localhost\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\", header.accept = \"a\" }\n";
     let steps = |text: &str, sets: &[&str]| read(text, sets).unwrap().trials[0].load.as_ref().unwrap().steps.clone();
     assert_eq!(steps(http, &[]), steps(&http.replace("header.accept", "\"header.accept\""), &[]));
@@ -211,7 +211,7 @@ fn seeds_change_the_numbers_and_nothing_else() {
 }
 
 #[test]
-fn a_slow_port_is_entered_by_its_name() {
+fn lab_ports_are_changed_by_name() {
     const LAGGING: &str = r#"
 [target]
 use = "docket"
@@ -280,7 +280,7 @@ audit = { effect = "remove", key = 7 }
 "#;
 
 #[test]
-fn what_is_told_of_an_audit_is_in_the_plan_and_can_be_set() {
+fn audit_settings_are_in_the_plan_and_can_be_set() {
     let told = |effect, space: &str, key: &str, value: Option<&str>| {
         Some(AuditAs { effect, space: space.into(), key: key.into(), keys: None, value: value.map(Into::into) })
     };
@@ -317,7 +317,7 @@ fn a_plan_without_the_newer_keys_is_read() {
 }
 
 #[test]
-fn paths_go_into_comparisons() {
+fn sets_reach_into_comparisons() {
     let more = "\n[[load.cycle]]\nname = \"look\"\ncall = \"load\"\nwith = { space = \"a\", key = \"k\" }\n\
                 expect = { status = { one_of = [\"ok\"] }, value = \"v\", \"value/a.b/c\" = { contains = \"x\", not = \"y\" } }\n\
                 keep = { id = { from = \"answer.value\", matches = \"[0-9]+\" } }\n";
@@ -344,7 +344,7 @@ fn paths_go_into_comparisons() {
 }
 
 #[test]
-fn expectations_are_written_as_in_older_plans_where_they_say_no_more() {
+fn plain_expectations_keep_the_older_format() {
     let more = "\n[[load.cycle]]\nname = \"look\"\ncall = \"load\"\nwith = { space = \"a\", key = \"k\" }\n\
                 expect = { status = \"ok\", value = { not = { one_of = [1, 2.50] } } }\nkeep = { got = \"answer.value\" }\n";
     let step = load(&plan(more, &[]), 0).steps.last().unwrap().clone();
@@ -355,7 +355,7 @@ fn expectations_are_written_as_in_older_plans_where_they_say_no_more() {
 }
 
 #[test]
-fn some_points_have_other_repeats_and_the_order_stays_interleaved() {
+fn points_with_other_repeats_stay_interleaved() {
     let sweep = "\n[sweep]\n\"load.agents\" = [1, 2, 3]\n\
         repeat = [{ load.agents = 2, repeat = 3 }, { \"load.agents\" = 3, repeat = 1 }]\n";
     let repeat = |text: &str| text.replacen("title = \"A\"", "title = \"A\"\nrepeat = 2", 1);
@@ -403,7 +403,7 @@ target = { with = { state = "mnesia" } }
 "#;
 
 #[test]
-fn trials_that_share_a_start_of_the_target_follow_each_other() {
+fn trials_that_share_a_target_start_are_consecutive() {
     let plan = read(SWEPT, &[]).unwrap_or_else(|problems| panic!("{problems}"));
     let hub = |place: usize| plan.trials[place].point["target.with.hub"].as_str().unwrap();
     let agents = |place: usize| plan.trials[place].point["load.agents"].as_u64().unwrap();
@@ -423,7 +423,7 @@ fn trials_that_share_a_start_of_the_target_follow_each_other() {
 }
 
 #[test]
-fn loads_of_a_stopped_sweep_rise_on_one_start_too() {
+fn loads_of_a_stopped_sweep_rise_on_each_start() {
     let stop = "stop = { metric = \"outcomes.timeout\", at_least = 10, over = \"load.agents\" }\n\n[[variant]]";
     let plan = read(&SWEPT.replacen("[[variant]]", stop, 1), &[]).unwrap_or_else(|problems| panic!("{problems}"));
     for trials in plan.trials.chunks(4) {

@@ -48,7 +48,7 @@ fn the_forms_of_a_rate() {
 }
 
 #[test]
-fn a_bound_and_what_happens_beyond_it() {
+fn a_backlog_has_a_limit_and_an_overflow_action() {
     let backlog = |text: &str| load(&format!("rate = 5\n{text}"), "", &[]).backlog;
     assert_eq!(backlog(""), None);
     assert_eq!(backlog("backlog = 0"), Some(Backlog { most: 0, overflow: Overflow::Drop }));
@@ -66,7 +66,7 @@ fn a_slow_lab_slows_rates_and_stretches_times() {
 }
 
 #[test]
-fn paths_lead_into_a_rate() {
+fn sweeps_and_sets_reach_into_a_rate() {
     let swept = plan("", "[sweep]\n\"load.rate.poisson\" = [100, 200]\n", &[]);
     let rates: Vec<Rate> = swept.trials.iter().map(|trial| trial.load.clone().unwrap().rate.unwrap()).collect();
     assert_eq!(rates, [Rate::Poisson { poisson: 100.0 }, Rate::Poisson { poisson: 200.0 }]);
@@ -78,7 +78,7 @@ fn paths_lead_into_a_rate() {
 }
 
 #[test]
-fn what_a_plan_says_is_read_again_and_so_is_a_plan_of_old() {
+fn new_and_older_plans_are_read_back() {
     for text in ["5000", "{ poisson = 1 }", "{ replay = \"x.csv\" }", "[{ to = 9, over = \"1s\" }]"] {
         let plan = plan(&format!("rate = {text}\nbacklog = 3"), "", &[]);
         let json = serde_json::to_string(&plan).unwrap();
@@ -94,7 +94,7 @@ fn what_a_plan_says_is_read_again_and_so_is_a_plan_of_old() {
 }
 
 #[test]
-fn what_check_prints_says_it() {
+fn check_prints_each_rate_and_backlog() {
     let told = |load: &str| timeline::print(&plan(load, "", &[]));
     for (load, words) in [
         ("rate = 5000", "10 agents, 5000 operations/s (open loop), timeout 10s"),

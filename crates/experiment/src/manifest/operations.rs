@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_run_programs_go_to_the_members() {
+    fn command_clients_use_the_members() {
         let manifest = read(CREW).unwrap();
         assert_eq!((manifest.about.service.as_str(), manifest.about.members.as_str()), ("node", "node"));
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_said_where_it_stands() {
+    fn each_mistake_is_reported_at_its_position() {
         for (from, to, told) in [
             ("name  = \"note\"", "name  = \"run\"", "target.toml:20:9: `run` is the protocol's own operation"),
             ("{value}", "{valu}", "target.toml:22:38: {valu} stands for nothing"),

@@ -36,7 +36,7 @@ fn read(text: &str) -> Result<super::Manifest, Vec<String>> {
 }
 
 #[test]
-fn a_target_that_is_plimsoll_is_known_by_its_placeholder() {
+fn the_plimsoll_placeholder_sets_runs_plimsoll() {
     assert!(!read(SMALL).unwrap().runs_plimsoll());
     assert!(read(&SMALL.replace("{target}/bin/thing", "{plimsoll}")).unwrap().runs_plimsoll());
     assert!(read(&format!("{SMALL}env = {{ BY = \"{{plimsoll}}\" }}\n")).unwrap().runs_plimsoll());
@@ -104,7 +104,7 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
-fn what_is_only_exercised_needs_no_service() {
+fn a_manifest_may_omit_the_service() {
     let text = SMALL
         .replace("service = \"server.main\"\n", "")
         .replace("ports = [\"main\"]", "ready = { run = [\"hooks/ready\", \"{size}\"], within = \"2m\" }")
@@ -175,7 +175,7 @@ fn each_mistake_has_its_line() {
 }
 
 #[test]
-fn parameters_that_decide_what_is_installed_are_all_unless_some_are_named() {
+fn install_with_defaults_to_all_parameters() {
     let kept = |hooks: &str| {
         let manifest = read(&format!("{SMALL}\n{hooks}")).unwrap();
         let with = crate::plan::parameters(&manifest, &[]).unwrap();
@@ -187,7 +187,7 @@ fn parameters_that_decide_what_is_installed_are_all_unless_some_are_named() {
 }
 
 #[test]
-fn parameters_given_one_by_one_are_held_against_the_manifest() {
+fn given_parameters_are_checked_against_the_manifest() {
     let manifest = read(SMALL).unwrap();
     let given = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -207,7 +207,7 @@ fn parameters_given_one_by_one_are_held_against_the_manifest() {
 }
 
 #[test]
-fn metrics_are_named_and_asked_for_by_http() {
+fn metrics_have_names_and_an_http_url() {
     assert_eq!(read(SMALL).unwrap().metrics, None);
     let with = |url: &str, keep: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"{url}\"\nkeep = {keep}\n"));
     let metrics = with("http://{host}:{port.main}/metrics", "[\"up\", \"vm:memory_bytes\"]").unwrap().metrics.unwrap();
@@ -226,7 +226,7 @@ fn metrics_are_named_and_asked_for_by_http() {
 }
 
 #[test]
-fn figures_of_a_json_document_have_pointers() {
+fn json_metrics_have_pointers() {
     let with = |rest: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"http://{{host}}/stats\"\n{rest}\n"));
     let metrics =
         with("kind = \"json\"\ncounters = [\"hits\"]\n[metrics.keep]\nqueue = \"/queue/0\"\nhits = \"/*/hits\"");
@@ -252,7 +252,7 @@ fn figures_of_a_json_document_have_pointers() {
 }
 
 #[test]
-fn the_texts_of_a_log_are_named() {
+fn log_texts_are_read_and_checked() {
     assert_eq!(read(SMALL).unwrap().log, super::LogTexts::default());
     let with = |log: &str| read(&format!("{SMALL}\n[log]\n{log}\n"));
     let log = with("alarming = [\"split\"]").unwrap().log;
@@ -268,7 +268,7 @@ fn the_texts_of_a_log_are_named() {
 }
 
 #[test]
-fn an_empty_file_says_what_is_missing() {
+fn missing_sections_are_reported() {
     assert_eq!(
         read("").unwrap_err(),
         ["target.toml:1:1: the section [about] is missing", "target.toml:1:1: the section [process] is missing"]

@@ -345,14 +345,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_all_are_those_of_each_generator() {
+    fn threads_are_summed_over_generators() {
         let fleet = Fleet { generators: 3, threads: 4, ..Fleet::default() };
         assert_eq!(fleet.all_threads(), 12);
         assert_eq!(Fleet { generators: u32::MAX, ..fleet }.all_threads(), u32::MAX);
     }
 
     #[test]
-    fn machines_are_dealt_out_in_turn() {
+    fn machines_are_assigned_round_robin() {
         let hosts = vec!["a".to_owned(), "b".to_owned()];
         let fleet = Fleet { generators: 3, by: FleetEngine::Ssh, hosts, ..Fleet::default() };
         assert_eq!([1, 2, 3].map(|number| fleet.host(number)), [Some("a"), Some("b"), Some("a")]);

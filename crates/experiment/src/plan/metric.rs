@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_taken_apart_and_kept_as_written() {
+    fn metrics_are_parsed_and_written_back_unchanged() {
         let own = |name: &str| Some(name.to_owned());
         let function = MetricTerm::Function;
         for (text, term) in [

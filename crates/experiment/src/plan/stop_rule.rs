@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_higher_on_the_same_line_is_left_out_in_every_repeat() {
+    fn higher_loads_are_left_out_in_every_repeat() {
         let rule = StopRule { over: "load.agents".to_owned(), ..StopRule::default() };
         let met = trial("pi", 64, 10, 1);
         for (other, is_out) in [

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
+    fn an_answer_weights_both_sides_by_the_error_rate() {
         let before = belief_in_agents(1.0, 4.0);
         let mut after = before.clone();
         after.learn(&answer(2.0, true, None), None);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_its_bound_is_trusted_more() {
+    fn large_margins_are_trusted_more() {
         assert!(wrong(Some(2.0)) < wrong(Some(0.05)) && wrong(Some(0.05)) < wrong(Some(0.0)));
         assert!(wrong(Some(-2.0)) < 0.031 && wrong(Some(0.0)) <= 0.1001 && (wrong(None) - 0.1).abs() < 1e-12);
     }
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_is_that_of_the_figures_and_no_spoiled_trial_sets_it() {
+    fn the_slope_resists_outliers() {
         let mut answers = sloped(3.0);
         assert!((slope(&answers, 1000.0).unwrap() - 3.0).abs() < 1e-9);
         answers[2] = answer(answers[2].value, false, Some(4.0));
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_far_from_its_bound_counts_by_its_side() {
+    fn a_large_margin_gives_only_a_side() {
         let EdgeEvidence::Edge { edge_ln, .. } = EdgeEvidence::of(&answer(1000.0, true, Some(0.2)), Some(4.0)) else {
             panic!()
         };
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_resemble_those_before_them_have_a_memory() {
+    fn drift_increases_the_memory() {
         let at = |off: f64| answer(1000.0, off < 0.0, Some(off.abs()));
         let drifting: Vec<ProbeAnswer> = (0..12).map(|index| at(0.02 * f64::from(index) - 0.11)).collect();
         let turning: Vec<ProbeAnswer> = (0..12).map(|index| at(if index % 2 == 0 { 0.1 } else { -0.1 })).collect();
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_cell_takes_in_as_much_more_of_what_is_smeared() {
+    fn long_run_keeps_the_mean_over_uneven_cells() {
         let mut posterior =
             Posterior::new(SearchRange { from: 100.0, to: 1600.0, whole: false, precision: 0.05, edge: [400.0; 2] });
         posterior.cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);

@@ -103,7 +103,7 @@ fn edges(count: u64, octaves: f64) -> impl Iterator<Item = (u64, f64)> {
 }
 
 #[test]
-fn intervals_hold_the_truth_although_answers_are_wrong() {
+fn intervals_contain_the_edge_despite_wrong_answers() {
     let (mut held, mut complete) = (0, 0);
     for (seed, edge) in edges(20, 8.0) {
         let (done, line) = played(&rates(1000.0), noisy(edge, 0.07, seed));
@@ -144,25 +144,25 @@ fn held_of_12(noise: f64, memory: f64, trend: f64) -> (usize, f64) {
 
 /// Steady trials give a narrow interval. With the sides of answers alone it was 10 % wide.
 #[test]
-fn margins_make_the_interval_of_steady_trials_narrow() {
+fn steady_trials_give_a_narrow_interval() {
     let (held, width) = held_of_12(0.01, 0.0, 0.0);
     assert!(held >= 11 && width < 0.08, "{held} of 12, {width} wide");
 }
 
 #[test]
-fn trials_that_differ_by_a_tenth_make_it_wide() {
+fn noisy_trials_give_a_wide_interval() {
     let (held, width) = held_of_12(0.1, 0.0, 0.0);
     assert!(held >= 10 && width > 0.15, "{held} of 12, {width} wide");
 }
 
 #[test]
-fn trials_that_are_off_together_are_allowed_for() {
+fn intervals_allow_for_correlated_errors() {
     let (held, _) = held_of_12(0.03, 0.7, 0.0);
     assert!(held >= 10, "{held} of 12");
 }
 
 #[test]
-fn a_machine_that_drifts_is_allowed_for() {
+fn intervals_allow_for_drift() {
     let (held, _) = held_of_12(0.03, 0.0, -0.003);
     assert!(held >= 10, "{held} of 12");
 }
@@ -170,7 +170,7 @@ fn a_machine_that_drifts_is_allowed_for() {
 /// The load at which 95 of 100 trials hold is 1.6 standard deviations below the edge, at which
 /// every second trial breaks.
 #[test]
-fn a_load_that_95_of_100_trials_hold_at_is_below_the_edge() {
+fn a_hold_of_95_percent_lowers_the_value() {
     let mut plan = rates(1000.0);
     plan.find.as_mut().unwrap().hold_pct = 95.0;
     let mut below = 0;
@@ -183,7 +183,7 @@ fn a_load_that_95_of_100_trials_hold_at_is_below_the_edge() {
 }
 
 #[test]
-fn agents_are_counted_out_exactly() {
+fn agent_searches_use_whole_numbers() {
     for edge in [1.0, 2.0, 7.0, 8.0, 33.0] {
         let (done, line) = played(&agents(4), exact(edge));
         let [low, high] = line.ci95.map(Option::unwrap);
@@ -194,7 +194,7 @@ fn agents_are_counted_out_exactly() {
 }
 
 #[test]
-fn without_errors_the_bracket_only_narrows() {
+fn correct_answers_narrow_the_bracket() {
     for edge in [30.0, 999.0, 1001.0, 20_000.0] {
         let (done, line) = played(&rates(1000.0), exact(edge));
         let highest_held = done.iter().filter(|one| one.value <= edge).map(|one| one.value).fold(0.0, f64::max);
@@ -241,7 +241,7 @@ fn limits_that_never_hold_have_no_value() {
 /// Found in a run in which the only member was down: 7 agents had broken every limit, and the
 /// result was "3 agents".
 #[test]
-fn where_nothing_held_no_value_is_guessed() {
+fn no_value_is_reported_if_nothing_held() {
     let mut short = agents(1600);
     short.find.as_mut().unwrap().trials_max = 4;
     let (done, line) = played(&short, |_| ProbeResult::Broke(Some(1.0)));
@@ -250,7 +250,7 @@ fn where_nothing_held_no_value_is_guessed() {
 }
 
 #[test]
-fn limits_that_always_hold_end_at_the_bound_or_with_the_trials() {
+fn limits_that_always_hold_reach_the_bound_or_trial_limit() {
     let mut bounded = rates(1000.0);
     bounded.find.as_mut().unwrap().up_to = Some(5000.0);
     let (done, line) = played(&bounded, |_| ProbeResult::Held(Some(1.0)));
@@ -305,7 +305,7 @@ fn a_void_trial_is_played_again_at_most_twice() {
 }
 
 #[test]
-fn what_comes_next_follows_from_the_finished_trials_alone() {
+fn the_next_trial_depends_only_on_finished_trials() {
     let plan =
         plan("load.rate", vec![template(9, Some(500.0), "nothing lost"), template(9, Some(500.0), "one member down")]);
     let answer = |trial: &Trial| {
@@ -331,7 +331,7 @@ fn what_comes_next_follows_from_the_finished_trials_alone() {
 }
 
 #[test]
-fn a_made_trial_is_complete_and_slowed_with_its_lab() {
+fn searched_trials_are_scaled_to_the_labs_speed() {
     let mut slow = rates(50.0);
     let half = &mut slow.find.as_mut().unwrap().templates[0];
     half.lab.speed = 0.5;
@@ -350,7 +350,7 @@ fn a_made_trial_is_complete_and_slowed_with_its_lab() {
 }
 
 #[test]
-fn what_is_announced_is_about_what_it_takes() {
+fn the_announced_number_of_trials_is_about_right() {
     let plan = rates(1000.0);
     let find = plan.find.as_ref().unwrap();
     let typical = typical_trials(find, &find.templates[0]);

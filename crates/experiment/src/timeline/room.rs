@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_is_not_spoken_of() {
+    fn faults_with_enough_time_have_no_notes() {
         let faults = [("a", When::At(6.0), Some(3.0)), ("b", When::Every { first_s: 12.0, every_s: 3.5 }, None)];
         assert_eq!(notes(&trial(&faults)), [""; 0]);
         assert_eq!(notes(&Trial { load: None, ..trial(&[("a", When::At(0.0), None)]) }), [""; 0]);
