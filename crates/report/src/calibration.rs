@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_its_share_its_goal_and_what_was_refused() {
+    fn rows_show_share_goal_and_refused_replicates() {
         let row = |hits: u32, goal| CalibrationRow {
             of: "throughput".to_owned(),
             setting: "AR 0.8 | 10 s".to_owned(),

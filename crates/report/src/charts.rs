@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_a_lane_of_their_own_and_none_are_counted_twice() {
+    fn failures_have_their_own_lanes_and_count_once() {
         let (trial, mut series) = crash();
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let chart = &outcomes::draw(&view)[0];
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
+    fn the_end_of_the_warm_up_is_marked() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
             let charts = of_trial(&CHARTS.concat(), &TrialView { trial, series: &series, points: 1_500 });
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_line() {
+    fn unmeasured_signals_have_no_line() {
         let (trial, mut series) = crash();
         for sample in &mut series.samples {
             (sample.cpu_iowait_pct, sample.psi_cpu_some_pct) = (None, None);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_in_the_order_of_the_lab_whichever_was_read_first() {
+    fn hosts_are_in_the_order_of_the_lab() {
         let (trial, mut series) = lab(3);
         series.samples.reverse();
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lanes_show_of_all_hosts_is_not_drawn_again_of_each_in_the_open() {
+    fn charts_of_signals_in_lanes_are_folded() {
         let (trial, mut series) = lab(2);
         for sample in series.samples.iter_mut().filter(|sample| sample.process.is_empty()) {
             sample.memory_used_bytes = None;
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_target_tells_of_itself_has_a_chart_for_each_metric_and_a_line_for_each_host() {
+    fn target_metrics_have_a_chart_each_and_lines_for_hosts() {
         let (trial, mut series) = crash();
         let of = |name: &str, host: &str, kind, value: f64| crate::series::MetricSeries {
             name: name.to_owned(),
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_say_what_a_reader_should_know() {
+    fn notices_list_process_and_fault_events() {
         let (_, series) = crash();
         let notices = notices(&series);
         let words: Vec<&str> = notices.iter().map(|(_, words)| words.as_str()).collect();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_fault_explains_is_marked_beside_the_faults() {
+    fn disturbances_are_marked_beside_the_faults() {
         let (mut trial, series) = crash();
         trial.disturbances = vec![example::disturbance()];
         let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];

@@ -412,7 +412,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn junit_is_well_formed_and_counts_what_it_holds() {
+    fn junit_is_well_formed_with_correct_counts() {
         let xml = junit(&compared());
         let names = well_formed(&xml);
         let count = |name: &str| names.iter().filter(|known| *known == name).count();
@@ -456,7 +456,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_outcome_counts() {
+    fn the_outcome_sums_up_all_comparisons() {
         let mut compared = compared();
         assert_eq!(
             outcome(&compared),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_end_on_round_values_that_hold_the_data() {
+    fn axes_end_on_round_values_beyond_the_data() {
         assert!(close(
             &[ceiling(63_412.0, 5), ceiling(99.0, 2), ceiling(0.0, 3), ceiling(f64::NAN, 3)],
             &[8e4, 100.0, 1.0, 1.0]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_among_thousands_is_still_a_bar_and_none_is_not() {
+    fn small_counts_have_a_visible_bar_but_zero_has_none() {
         let x = axis(Spacing::Linear, 0.0, 10.0, 0.0, 100.0);
         let y = axis(Spacing::Linear, 0.0, 60_000.0, 50.0, 0.0);
         let bars = path::bars(&[(1.0, Some(1.0)), (2.0, Some(0.0)), (3.0, None)], &x, &y, 4.0, 2.5);
@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_text_becomes_markup() {
+    fn texts_are_escaped_in_markup_and_scripts() {
         assert_eq!(escaped("<b a='1' c=\"2\">&\u{1b}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}");
         assert_eq!(json_in_script("\"</script><!--\""), "\"\\u003c/script\\u003e\\u003c!--\"");
         assert_eq!([place(12.04), place(-0.04), place(3.25)], ["12", "0", "3.2"]);
     }
 
     #[test]
-    fn lines_of_equal_rank_are_told_apart_without_colour() {
+    fn adjacent_lines_differ_without_colour() {
         let all: Vec<_> = (0..15).map(Ink::nth).collect();
         for (index, one) in all.iter().enumerate() {
             assert!(!all[index + 1..].contains(one), "{index}");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_of_a_fault_is_not_hidden_by_that_of_the_warm_up() {
+    fn fault_and_warm_up_labels_do_not_overlap() {
         let mark = |at: f64, label: &str| Mark { at, since: None, until: None, label: label.to_owned(), colours: None };
         let line = ChartLine {
             name: "ok".to_owned(),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_line_says_whose_it_is_unless_the_label_does() {
+    fn a_single_line_is_named_unless_the_label_names_it() {
         let svg = |label: &str, name: &str| {
             let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
             let line = ChartLine { name: name.to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_neither_stick_out_on_the_left_nor_lie_on_each_other() {
+    fn tick_labels_fit_and_do_not_overlap() {
         let svg = |spacing: Spacing, unit: PanelUnit, [from, to]: [f64; 2]| {
             let points = vec![(from, Some(0.0)), (to, Some(2e8))];
             let line = ChartLine { name: "read".to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_has_no_room_on_either_side_stands_where_there_is_more() {
+    fn a_long_label_is_placed_on_the_wider_side() {
         let label = "a fault whose name is as long as the chart (a crash on n1)";
         let class = |at: f64| {
             let points = vec![(0.0, Some(1.0)), (30.0, Some(2.0))];
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_letters_round_is_shown() {
+    fn bidi_control_characters_are_made_visible() {
         let turned = "ok\u{202e}drow\u{2066}";
         assert_eq!(escaped(turned), "ok[U+202E]drow[U+2066]");
         assert_eq!(visible(turned), "ok[U+202E]drow[U+2066]");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_void_result_is_told_once_that_it_must_not_be_used() {
+    fn the_warning_of_a_void_result_appears_once() {
         let (plan, mut results) = crash();
         results.verdict = record::results::Verdict {
             is: record::results::Trust::Void,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_experiment_or_a_target_becomes_markup() {
+    fn texts_of_experiments_and_targets_are_escaped() {
         const EVIL: &str = "</script><script>alert(1)</script>'\"><img onerror=x>`{{ 7 * 6 }}";
         let evil = || EVIL.to_owned();
         let (mut plan, mut results) = example::policies();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_anything_has_a_page() {
+    fn an_empty_run_has_a_page() {
         let plan = example::plan(&[], &[], 1);
         let results = Results { partial: Some("the target failed to start".to_owned()), ..Results::default() };
         let input =

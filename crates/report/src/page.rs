@@ -754,7 +754,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_saved_name_is_no_formula_of_a_spreadsheet() {
+    fn saved_cells_are_guarded_against_spreadsheet_formulas() {
         // The script runs only in a browser. This test can only check that every cell passes the
         // guard.
         let guard = r"typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text";
@@ -764,7 +764,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_folded_stands_below_what_is_not_and_never_beside_it() {
+    fn folded_parts_are_kept_apart_from_open_parts() {
         let plan = crate::example::plan(&[], &[], 1);
         let mut results = crate::example::results(&plan);
         results.trials[0].consistency.checked = Some(10);
@@ -779,7 +779,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_letters_round_is_shown_by_every_template() {
+    fn templates_show_bidi_control_characters() {
         let mut templates = Templates::new().unwrap();
         templates.0.add_template("x.html", "{{ name }}{{ drawn|safe }}").unwrap();
         let page = templates.fill("x.html", &serde_json::json!({ "name": "a\u{202e}<b", "drawn": "<i>" })).unwrap();

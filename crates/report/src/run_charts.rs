@@ -275,7 +275,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn the_line_of_a_search_stands_at_its_value_and_not_at_the_begin_of_its_interval() {
+    fn the_mark_of_a_search_is_at_its_value() {
         let mut line = SafeLoad {
             over: "load.rate".to_owned(),
             value: Some(306.0),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_of_two_variants_differ_in_colour_and_those_of_losses_do_not() {
+    fn bars_of_variants_differ_in_colour_except_losses() {
         let plan = example::plan(&["slow", "fast"], &[("load.agents", &["8", "32"])], 1);
         let mut results = example::results(&plan);
         results.trials.iter_mut().for_each(example::crash);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_averages_of_an_exercise_stand_beside_each_other_on_one_axis() {
+    fn load_averages_of_an_exercise_share_one_axis() {
         let loaded = example::plan(&[], &[("lab.hosts", &["4", "16"])], 2);
         let mut plan = loaded.clone();
         plan.trials.iter_mut().for_each(|trial| trial.load = None);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn each_occurrence_is_a_step_and_what_was_never_back_none() {
+    fn each_recovered_occurrence_is_a_step() {
         let plan = example::plan(&[], &[], 4);
         let mut results = example::results(&plan);
         for (trial, back_s) in results.trials.iter_mut().zip([Some(0.3), Some(0.1), None, Some(0.2)]) {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_each_truth_and_what_came_of_it() {
+    fn the_text_lists_each_truth_and_its_outcome() {
         insta::assert_snapshot!(text(&checked(), false));
     }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_a_repository_is_one() {
+    fn the_markdown_table_keeps_its_columns() {
         let text = markdown(&checked());
         let bars: Vec<usize> = text
             .lines()

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_have_a_line_for_each_host_and_counters_their_growth() {
+    fn metrics_have_lines_per_host_and_counters_show_rates() {
         let row = |at_s: f64, host: &str, name: &str, value: f64| Metric {
             at_s,
             host: host.to_owned(),

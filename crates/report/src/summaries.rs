@@ -128,7 +128,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn requirements_and_verdicts_are_tests_for_a_build_server() {
+    fn junit_has_requirements_and_verdicts_as_tests() {
         let (plan, mut results) = example::policies();
         results.title = "<a> & \"b\"".to_owned();
         results.requirements = vec![

@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_loads_that_are_multiplied_has_its_ticks_at_the_loads() {
+    fn axes_of_geometric_loads_have_ticks_at_the_loads() {
         let svg = |loads: &[f64]| render::drawn(&of_run(CHARTS, &results(vec![curve("", &[], loads, 2)]))[0]).svg;
         let ticks = |svg: &str, ticks: &[&str]| ticks.iter().all(|tick| svg.contains(&format!(">{tick}</text>")));
         assert!(ticks(&svg(&[1.0, 3.0, 12.0, 40.0, 130.0]), &["1", "3", "12", "40", "130"]));
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn one_repeat_has_no_dots_and_even_loads_no_logarithm() {
+    fn single_repeats_have_no_dots_and_even_loads_a_linear_axis() {
         let charts = of_run(CHARTS, &results(vec![curve("", &[], &[1.0, 2.0, 3.0, 4.0], 1)]));
         assert_eq!((charts[0].x.from, charts[0].x.spacing), (0.0, Spacing::Linear));
         assert_eq!(charts[0].panels[0].lines.len(), 2);
@@ -736,7 +736,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_that_of_units_where_operations_count_any() {
+    fn throughput_counts_units_if_operations_have_any() {
         let mut results = modes(1, &["100mbit"]);
         for trial in &mut results.trials {
             let docs = trial.throughput.operations_per_s.map(|rate| rate * 500.0);
@@ -750,7 +750,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_and_what_was_not_ok_are_drawn_from_the_trials() {
+    fn cycles_and_operations_not_ok_are_drawn_from_trials() {
         let charts = of_run(CHARTS, &modes(2, &["100mbit"]));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
@@ -767,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn service_times_have_a_panel_for_each_quantile_that_is_known() {
+    fn service_times_have_a_panel_for_each_known_quantile() {
         let mut results = modes(2, &["100mbit"]);
         for trial in &mut results.trials {
             let agents = trial.point["load.agents"].as_f64();
@@ -800,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_on_an_axis_in_the_order_of_the_file() {
+    fn text_values_keep_the_order_of_the_file() {
         let charts = of_run(CHARTS, &modes(2, &["1gbit", "100mbit", "5mbit"]));
         let by_rate: Vec<&Chart> = charts.iter().filter(|chart| chart.x.unit == "rate").collect();
         assert_eq!(by_rate[0].title, "Throughput at each rate");
@@ -814,7 +814,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_five_curves_differ_in_pattern_too_and_leave_their_laws_out() {
+    fn many_curves_differ_in_pattern_and_omit_their_laws() {
         let charts = of_run(CHARTS, &modes(6, &["100mbit"]));
         let lines = &charts[0].panels[0].lines;
         let mut pens: Vec<String> = lines
@@ -853,7 +853,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sweep_there_is_nothing() {
+    fn a_run_without_a_sweep_has_no_sweep_charts() {
         assert_eq!(of_run(CHARTS, &Results::default()), Vec::new());
     }
 }

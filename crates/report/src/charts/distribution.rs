@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_hold_all_operations_and_marks_are_those_of_the_results() {
+    fn bars_cover_all_operations_and_known_quantiles_are_marked() {
         let charts = charts(vec![(400.0, 600), (900.0, 399), (50_000.0, 1)]);
         let points = &charts[0].panels[0].lines[0].points;
         let all: f64 = points.iter().step_by(2).filter_map(|point| point.1).sum();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generator_has_a_curve_and_so_have_all_together() {
+    fn each_generator_and_the_total_have_a_curve() {
         let row = |at_s: f64, thread: u32| {
             let operations = u64::from(thread + 1) * 100;
             GeneratorSecond { at_s, interval_s: 1.0, thread, operations, ..GeneratorSecond::default() }

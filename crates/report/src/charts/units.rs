@@ -61,7 +61,7 @@ mod tests {
     use crate::series::TrialSeries;
 
     #[test]
-    fn units_of_each_operation_and_what_failed() {
+    fn units_and_failed_parts_have_panels() {
         let row = |at_s: f64, status: &str, count| UnitSecond {
             at_s,
             interval_s: if at_s > 2.0 { 0.5 } else { 1.0 },

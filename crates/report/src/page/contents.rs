@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_title_answer_or_claims_is_listed_all_the_same() {
+    fn a_run_without_title_answer_or_claims_is_listed() {
         let results = Results::default();
         let page = contents("x", &[listed(&results, "r")]).unwrap();
         assert!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_survives_what_folders_are_called() {
+    fn links_escape_folder_names() {
         assert_eq!(as_href("../a b/50%#é?/report.html"), "../a%20b/50%25%23%C3%A9%3F/report.html");
     }
 }

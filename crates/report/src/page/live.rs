@@ -287,7 +287,7 @@ mod tests {
     const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=y>";
 
     #[test]
-    fn nothing_of_a_running_experiment_becomes_markup() {
+    fn texts_of_a_running_experiment_are_escaped() {
         let evil = || EVIL.to_owned();
         let (mut plan, mut results) = example::policies();
         (plan.title, plan.asks) = (evil(), evil());
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_state_is_the_same_text() {
+    fn a_running_clock_is_rendered_as_its_start() {
         let page = LivePage::new().unwrap();
         let running = LiveFault { recovery: RecoveryClock::Runs(1_700_000_000.5), ..LiveFault::default() };
         let text = page.faults(std::slice::from_ref(&running)).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_plan_is_listed_around_the_trial_that_is_played() {
+    fn a_long_plan_is_listed_around_the_current_trial() {
         let page = LivePage::new().unwrap();
         let state = |number: usize| if number <= 50 { "ended".to_owned() } else { String::new() };
         let trial = |number| LiveTrial { id: format!("{number:03}"), state: state(number), ..LiveTrial::default() };

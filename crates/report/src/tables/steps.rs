@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_steps_stand_side_by_side_where_there_are_several_conditions() {
+    fn step_times_of_several_conditions_are_side_by_side() {
         let plan = example::plan(&["plain", "other"], &[], 1);
         let mut results = example::results(&plan);
         let step = |failed, time_s| PlayedStep {

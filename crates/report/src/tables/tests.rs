@@ -67,7 +67,7 @@ fn every_row_has_a_cell_for_each_column() {
 }
 
 #[test]
-fn hosts_for_a_demand_stand_beside_what_one_carries_and_a_price_only_where_there_is_one() {
+fn demand_tables_show_hosts_needed_and_known_prices() {
     let plan = example::plan(&[], &[], 1);
     let mut results = example::results(&plan);
     assert_eq!(table(demand::hosts, &results, &plan), None);
@@ -83,7 +83,7 @@ fn hosts_for_a_demand_stand_beside_what_one_carries_and_a_price_only_where_there
 }
 
 #[test]
-fn what_members_said_stands_in_their_own_words() {
+fn log_lines_of_members_are_shown_verbatim() {
     let plan = example::plan(&[], &[], 1);
     let mut results = example::results(&plan);
     assert_eq!(table(outages::said, &results, &plan), None);
@@ -123,7 +123,7 @@ fn a_program_that_is_gone_at_the_end_is_marked() {
 }
 
 #[test]
-fn nothing_measured_is_not_0() {
+fn unmeasured_values_are_not_shown_as_0() {
     let plan = example::plan(&[], &[], 1);
     let trials = vec![Trial { id: "001".to_owned(), ..Default::default() }];
     let results = Results { trials, ..Results::default() };
@@ -150,7 +150,7 @@ fn nothing_measured_is_not_0() {
 }
 
 #[test]
-fn a_lab_says_what_its_hosts_got_and_that_they_are_modelled() {
+fn the_lab_table_shows_host_figures_and_emulation() {
     let (plan, mut results) = one_crash();
     assert_eq!(table(hosts::lab, &results, &plan), None, "this machine is no lab");
     let trial = &mut results.trials[0];
@@ -167,7 +167,7 @@ fn a_lab_says_what_its_hosts_got_and_that_they_are_modelled() {
 }
 
 #[test]
-fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
+fn outages_show_missing_recoveries_and_failed_injections() {
     let (plan, mut results) = one_crash();
     let outages = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&outages, "failed")[0], &Cell::new("99").with("of 1,834,666").toned(Tone::Bad));
@@ -182,7 +182,7 @@ fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
 }
 
 #[test]
-fn a_member_whose_clients_went_elsewhere_is_not_missed() {
+fn members_left_by_their_clients_have_no_recovery() {
     let (mut plan, mut results) = one_crash();
     let outage = Outage { baseline_per_s: Some(10.0), failed: 3, ..Outage::default() };
     results.trials[0].faults[0].members = vec![MemberOutage { name: "n1".to_owned(), outage }];
@@ -193,7 +193,7 @@ fn a_member_whose_clients_went_elsewhere_is_not_missed() {
 }
 
 #[test]
-fn members_whose_clients_felt_something_have_a_row() {
+fn only_affected_members_have_a_row() {
     let (plan, mut results) = one_crash();
     assert_eq!(table(outages::members, &results, &plan), None, "one address");
     let trial = &mut results.trials[0];
@@ -214,7 +214,7 @@ fn members_whose_clients_felt_something_have_a_row() {
 }
 
 #[test]
-fn a_baseline_from_earlier_says_which_part_of_the_load_it_is_of() {
+fn an_earlier_baseline_shows_its_interval() {
     let (plan, mut results) = one_crash();
     let said = |results: &Results| {
         let outages = table(outages::outages, results, &plan).unwrap();
@@ -251,7 +251,7 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
 }
 
 #[test]
-fn tables_that_say_what_stands_above_already_are_folded() {
+fn tables_without_new_facts_are_folded() {
     let (plan, mut results) = one_crash();
     assert!(!table(operations::attempts, &results, &plan).unwrap().folded, "93 were not ok");
     results.trials[0].attempt_results.retain(|result, _| result == "ok");
@@ -285,7 +285,7 @@ fn claims_and_requirements_carry_their_units_and_words() {
 }
 
 #[test]
-fn a_claim_on_a_safe_load_counts_what_was_raised_and_one_on_void_trials_says_so() {
+fn safe_load_claims_have_units_and_mark_void_trials() {
     let (mut plan, mut results) = example::policies();
     results.safe_loads = vec![SafeLoad { over: "load.agents".to_owned(), ..SafeLoad::default() }];
     let claim = &mut results.claims[0];
@@ -309,7 +309,7 @@ fn a_claim_on_a_safe_load_counts_what_was_raised_and_one_on_void_trials_says_so(
 }
 
 #[test]
-fn what_the_target_tells_of_itself_has_a_row_for_each_metric() {
+fn each_target_metric_has_a_row() {
     let (plan, mut results) = one_crash();
     assert_eq!(table(target_metrics::metrics, &results, &plan), None, "it tells nothing");
     let gauge = TargetMetric { max: Some(5e6), mean: Some(2e6), last: Some(1e6), ..TargetMetric::default() };
@@ -331,7 +331,7 @@ fn what_the_target_tells_of_itself_has_a_row_for_each_metric() {
 }
 
 #[test]
-fn what_the_warm_up_is_worth_is_seen() {
+fn the_effect_of_the_warm_up_is_shown() {
     let (plan, mut results) = one_crash();
     let warmup = table(operations::warmup, &results, &plan).unwrap();
     let cells = &warmup.rows[0].cells;
@@ -344,7 +344,7 @@ fn what_the_warm_up_is_worth_is_seen() {
 }
 
 #[test]
-fn hosts_and_environment_say_what_is_missing() {
+fn hosts_and_environment_list_missing_figures() {
     let (plan, results) = one_crash();
     let hosts = table(hosts::hosts, &results, &plan).unwrap();
     assert_eq!(
@@ -387,7 +387,7 @@ fn the_environment_is_grouped_and_keeps_details_small() {
 }
 
 #[test]
-fn repeats_that_disagree_are_not_one_word() {
+fn disagreeing_repeats_are_shown_as_different() {
     let plan = example::plan(&[], &[], 2);
     let mut results = example::results(&plan);
     results.trials[0].generator.limit = "cpu".to_owned();
@@ -403,7 +403,7 @@ fn one_generator(name: &str) -> GeneratorFigures {
 }
 
 #[test]
-fn each_generator_of_a_fleet_has_a_row_and_one_alone_has_none() {
+fn only_fleets_have_a_row_for_each_generator() {
     let plan = example::plan(&[], &[], 2);
     let mut results = example::results(&plan);
     let one = |name: &str, late_us: f64| GeneratorFigures { late_us_p99: Some(late_us), ..one_generator(name) };
@@ -419,7 +419,7 @@ fn each_generator_of_a_fleet_has_a_row_and_one_alone_has_none() {
 }
 
 #[test]
-fn a_table_that_had_to_be_scrolled_does_not_stand_in_half_of_the_page() {
+fn wide_tables_take_the_whole_page_width() {
     let table = |columns: usize, text: &str| {
         let cells = (0..columns).map(|_| Cell::new(text)).collect();
         Table::new("t", "", (0..columns).map(|_| Column::text("c")).collect()).filled(vec![Row::of(cells)]).unwrap()
@@ -441,7 +441,7 @@ fn a_table_that_had_to_be_scrolled_does_not_stand_in_half_of_the_page() {
 }
 
 #[test]
-fn outages_show_intervals_overshoot_and_what_was_degraded() {
+fn outages_show_intervals_overshoot_and_degraded_time() {
     let (plan, mut results) = one_crash();
     let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
     outage.baseline_ci95 = Some([63_500.0, 64_300.0]);
@@ -455,7 +455,7 @@ fn outages_show_intervals_overshoot_and_what_was_degraded() {
 }
 
 #[test]
-fn what_no_fault_explains_has_a_table_of_its_own() {
+fn disturbances_have_their_own_table() {
     let (plan, mut results) = one_crash();
     assert_eq!(table(outages::disturbances, &results, &plan), None);
     results.trials[0].disturbances = vec![example::disturbance()];
@@ -511,7 +511,7 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
 }
 
 #[test]
-fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
+fn cost_cites_the_sources_of_watts_and_prices() {
     let (mut plan, mut results) = one_crash();
     results.costs = example::costs();
     let share = experiment::profile::Profile {
@@ -532,7 +532,7 @@ fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
 }
 
 #[test]
-fn energy_stands_beside_the_warm_up_where_it_is_known() {
+fn known_energy_is_in_the_warm_up_table() {
     let (plan, mut results) = one_crash();
     let heads = |results: &Results| -> Vec<String> {
         table(operations::warmup, results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
@@ -548,7 +548,7 @@ fn energy_stands_beside_the_warm_up_where_it_is_known() {
 }
 
 #[test]
-fn a_virtual_disk_is_not_said_to_rotate() {
+fn virtual_disks_are_not_shown_as_rotating() {
     let (plan, results) = one_crash();
     let said = |device: &str| {
         let mut environment = example::environment();

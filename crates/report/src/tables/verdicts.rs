@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_intervals_and_none_has_a_bound() {
+    fn wrong_answer_rates_have_intervals_and_zero_has_a_bound() {
         let plan = example::plan(&[], &[], 1);
         let mut results = example::results(&plan);
         results.trials[0].consistency.cycles = Some(16_000);

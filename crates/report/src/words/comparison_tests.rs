@@ -41,7 +41,7 @@ pub(crate) fn modes() -> (Plan, Results) {
 }
 
 #[test]
-fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
+fn modes_with_and_without_wrong_answers_are_listed() {
     let (plan, mut results) = modes();
     let said = answer(&results, &plan);
     let words = "Wrong answers for 1,000 cycles: 12 with `async_dirty` and 1 with `transaction`; none with `sync_dirty` in 4,000 \
@@ -67,7 +67,7 @@ fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
 }
 
 #[test]
-fn of_variants_that_nobody_looked_into_nothing_is_said() {
+fn variants_without_a_check_are_not_mentioned() {
     let (plan, mut results) = modes();
     for trial in &mut results.trials {
         trial.consistency.diverged_keys = match trial.variant.as_deref() {
@@ -86,7 +86,7 @@ fn of_variants_that_nobody_looked_into_nothing_is_said() {
 }
 
 #[test]
-fn each_modes_outages_are_said_apart() {
+fn outages_of_each_mode_are_reported_separately() {
     let (plan, mut results) = modes();
     let point = |rate: &str| BTreeMap::from([("lab.port.distribution.rate".to_owned(), json!(rate))]);
     results.outages = vec![

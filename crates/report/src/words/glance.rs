@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_which_some_failed() {
+    fn a_load_with_failures() {
         let (plan, mut results) = one();
         let trial = &mut results.trials[0];
         trial.outcomes = Outcomes { ok: 1_834_567, failed: 1_234, timeout: 3, wrong: 17, unfinished: 64 };
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_void_load_at_a_rate_with_too_few_for_its_quantiles() {
+    fn a_void_load_with_too_few_operations_for_quantiles() {
         let (mut plan, mut results) = one();
         plan.trials[0].load.as_mut().unwrap().rate = Some(experiment::plan::Rate::Constant(20.0));
         let trial = &mut results.trials[0];
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_about_steadiness_is_told() {
+    fn unclear_steadiness_is_reported() {
         let (plan, mut results) = one();
         let why =
             "throughput changed by +3.8 % over the load (90 % interval -6.2 to +12.1 %), and steady is -8 to +8 %";
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_weakens_a_void_result_is_told_apart() {
+    fn minor_reasons_of_a_void_result_are_listed_separately() {
         let (plan, mut results) = one();
         results.verdict = Verdict {
             is: Trust::Void,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_cannot_steer_the_terminal() {
+    fn control_characters_of_a_target_are_removed() {
         let (plan, mut results) = one();
         results.trials[0].attempt_results.insert("\x1b[2Jbad".to_owned(), 3);
         assert!(glance(&plan, &results, None).contains("[2Jbad (3)"));
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_is_said_once() {
+    fn each_reason_appears_once() {
         let (plan, mut results) = one();
         let reasons = ["it was interrupted at 6.4 s", "other processes used 53 % of the CPU"];
         results.verdict = Verdict {
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn every_time_is_in_one_row() {
+    fn every_latency_is_in_exactly_one_row() {
         let shapes = [
             of([(1_000, 1)]),
             of((1..=10_000).map(|us| (us, 1))),
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_seen() {
+    fn nonzero_shares_have_a_visible_bar() {
         assert_eq!([bar(0.0, 10), bar(1e-9, 10), bar(0.5, 10), bar(1.0, 10)], ["", "▏", "█████", "██████████"]);
     }
 }

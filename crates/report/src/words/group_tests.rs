@@ -23,7 +23,7 @@ fn repeats_fall_into_one_group_and_void_ones_do_not_count() {
 }
 
 #[test]
-fn groups_stand_by_the_size_of_what_was_swept_and_not_as_they_were_played() {
+fn groups_are_sorted_by_swept_value() {
     let plan = example::plan(&["wait", "fail fast"], &[("load.agents", &["a"]), ("target.with.state", &["ets"])], 4);
     let mut results = example::results(&plan);
     // The seed determines a different order in each repeat.
@@ -47,7 +47,7 @@ fn paths_that_end_alike_keep_their_whole_name() {
 }
 
 #[test]
-fn a_median_lies_between_and_ranges_that_read_the_same_are_not_shown() {
+fn medians_are_shown_with_ranges_that_differ() {
     let spread = MedianRange::of(vec![3.0, 1.0, f64::NAN, 2.0, 10.0]).unwrap();
     assert_eq!((spread.median, spread.least, spread.most, spread.of), (2.5, 1.0, 10.0, 4));
     assert_eq!(spread.text(numbers::number), "2.5 (1–10)");

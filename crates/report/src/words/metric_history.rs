@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn a_change_stands_beside_its_run_with_what_else_changed() {
+    fn a_change_is_listed_with_its_run_and_environment() {
         insta::assert_snapshot!(course(&made_up(), false));
     }
 
     #[test]
-    fn the_name_of_a_run_is_not_broken() {
+    fn run_names_are_not_wrapped() {
         let mut long = made_up();
         let name = "2026-11-03T03-00-00-what-a-crash-of-my-own-program-costs-its-callers";
         long.runs[2].folder = format!("runs/{name}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_is_said() {
+    fn a_history_without_changes_is_reported() {
         let mut calm = made_up();
         calm.series[0].changes.clear();
         let text = course(&calm, false);

@@ -66,7 +66,7 @@ fn a_crash_that_loses_names_and_never_recovers() {
 }
 
 #[test]
-fn a_crash_that_nobody_felt() {
+fn a_crash_without_failures() {
     let (plan, mut results) = one_crash();
     results.trials[0].outcomes.failed = 0;
     let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
@@ -95,7 +95,7 @@ fn policies_side_by_side() {
 }
 
 #[test]
-fn an_answer_is_at_most_two_sentences_and_the_summary_lists_the_other_findings() {
+fn findings_beyond_two_sentences_are_in_the_summary() {
     let (plan, results) = example::policies();
     let (answer, others) = (answer(&results, &plan), further(&results, &plan));
     assert!(answer.matches(". ").count() < 2, "{answer}");
@@ -124,7 +124,7 @@ fn failures_that_no_dimension_explains_name_the_worst() {
 }
 
 #[test]
-fn a_void_result_says_first_that_it_must_not_be_used() {
+fn a_void_result_begins_with_a_warning() {
     let (plan, mut results) = one_crash();
     let reasons = vec!["The generator was at the end of its core (98 %)".to_owned()];
     results.verdict = Verdict { is: Trust::Void, reasons, ..Verdict::default() };
@@ -133,7 +133,7 @@ fn a_void_result_says_first_that_it_must_not_be_used() {
 }
 
 #[test]
-fn a_partial_result_says_so() {
+fn a_partial_result_is_marked() {
     let (plan, mut results) = one_crash();
     results.partial = Some("the run was interrupted".to_owned());
     results.planned_trials = 12;
@@ -149,7 +149,7 @@ fn nothing_measured() {
 }
 
 #[test]
-fn the_line_itself() {
+fn the_safe_load_of_a_search() {
     let (plan, mut results) = one();
     let line = |surviving: &str, value, ci95, limited_by: &str| SafeLoad {
         over: "load.rate".to_owned(),
@@ -227,7 +227,7 @@ fn a_search_has_its_tables_and_its_chart() {
 }
 
 #[test]
-fn no_figure_is_named_that_was_not_measured() {
+fn unmeasured_figures_are_not_named() {
     let (plan, mut results) = one_crash();
     let trial = &mut results.trials[0];
     trial.throughput = record::results::Throughput::default();
@@ -261,7 +261,7 @@ fn only_faults_that_happened_are_counted_and_the_others_are_named() {
 }
 
 #[test]
-fn what_timed_out_is_not_called_failed() {
+fn timeouts_are_not_called_failures() {
     let (plan, mut results) = one_crash();
     let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
     (outage.failed, outage.timed_out) = (43, 32);
@@ -275,7 +275,7 @@ fn what_timed_out_is_not_called_failed() {
 }
 
 #[test]
-fn agents_that_all_wait_in_an_open_loop_are_said_to() {
+fn busy_agents_in_an_open_loop_are_reported() {
     let (plan, mut results) = one_crash();
     results.trials[0].outcomes.timeout = 32;
     results.trials[0].generator.all_busy_s = Some(5.0);
@@ -283,7 +283,7 @@ fn agents_that_all_wait_in_an_open_loop_are_said_to() {
 }
 
 #[test]
-fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
+fn summaries_have_optional_colour_and_no_control_characters() {
     let (plan, mut results) = one_crash();
     results.title = "\u{1b}[2Jtitle\u{7}".to_owned();
     results.trials[0].faults[0].name = "\u{1b}]0;oops\u{7}".to_owned();
@@ -308,7 +308,7 @@ fn curve(variant: &str, knee: Option<f64>) -> Scaling {
 }
 
 #[test]
-fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
+fn a_sweep_reports_knees_and_crossings() {
     let plan = example::plan(&["pi", "xeon"], &[("load.agents", &["1", "2", "4"])], 2);
     let mut results = example::results(&plan);
     results.scaling = vec![curve("pi", Some(24.0)), curve("xeon", None)];
@@ -349,7 +349,7 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
 }
 
 #[test]
-fn a_line_that_holds_nowhere_is_said_plainly() {
+fn a_search_that_never_holds_is_reported() {
     let (plan, mut results) = one();
     let line = |variant: &str, surviving: &str| SafeLoad {
         variant: Some(variant.to_owned()),
@@ -372,7 +372,7 @@ fn a_line_that_holds_nowhere_is_said_plainly() {
 }
 
 #[test]
-fn what_no_fault_explains_is_in_the_answer() {
+fn disturbances_are_in_the_answer() {
     let (plan, mut results) = one_crash();
     results.trials[0].disturbances = vec![example::disturbance()];
     insta::assert_snapshot!(words(&plan, &results));
@@ -407,7 +407,7 @@ fn two_variants_with_a_cost_have_a_sentence() {
 }
 
 #[test]
-fn what_members_differ_on_is_said() {
+fn keys_that_members_differ_on_are_reported() {
     let (plan, mut results) = one();
     results.trials[0].consistency.diverged_keys = Some(0);
     assert!(!answer(&results, &plan).contains("members"), "{}", answer(&results, &plan));
@@ -439,7 +439,7 @@ fn what_members_differ_on_is_said() {
 }
 
 #[test]
-fn a_figure_that_one_case_alone_has_is_not_said_of_all() {
+fn a_figure_of_a_single_case_is_not_generalised() {
     let plan = example::plan(&["a", "b", "c"], &[], 1);
     let mut results = example::results(&plan);
     for trial in &mut results.trials[1..] {
@@ -461,7 +461,7 @@ fn an_exercise_without_a_load_is_judged() {
 }
 
 #[test]
-fn an_exercise_without_a_load_has_no_clients_that_felt_anything() {
+fn an_exercise_without_a_load_has_no_client_effects() {
     let (mut plan, mut results) = one_crash();
     assert!(summary(&results, &plan, false).contains("Effect of each fault on clients"));
     plan.trials[0].load = None;
