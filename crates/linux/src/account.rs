@@ -155,7 +155,7 @@ mod tests {
     const GROUP: &str = "root:x:0:\nsearch:x:120:\nssl-cert:x:101:postgres,search\nadm:x:4:other\n";
 
     #[test]
-    fn a_user_is_who_the_files_say() {
+    fn users_are_read_from_passwd_and_group() {
         let expected = Account {
             name: "search".to_owned(),
             uid: 117,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_kept_out_is_told_where() {
+    fn the_folder_that_denies_access_is_named() {
         let folder = fixture::TestDir::new();
         fs::create_dir_all(folder.join("plimsoll-run-1/data/x")).unwrap();
         fs::set_permissions(folder.join("plimsoll-run-1"), fs::Permissions::from_mode(0o700)).unwrap();

@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_any() {
+    fn a_machine_without_control_groups() {
         let hierarchies = Hierarchies::detect_in(&TestDir::new());
         assert!(hierarchies.is_empty());
         let why = hierarchies.need(Controller::Cpu, "a limit of CPU time").unwrap_err().to_string();
@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_and_all_above_it_count() {
+    fn own_group_and_its_ancestors_count() {
         let mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
         let accounts = [("system.slice/ci.service", V2), ("system.slice", V2), ("other", V2), ("", "usage_usec 5\n")];
         let own = machine(mount, "0::/system.slice/ci.service\n", &accounts);
@@ -757,7 +757,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_a_tree_of_its_own_for_cpu_time() {
+    fn version_1_reads_only_the_cpu_tree() {
         let mounts = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                   34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
         let accounts = [("cpu,cpuacct/a", V1), ("cpuset/a", V1)];
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_container_the_mount_is_its_own_group() {
+    fn a_container_mount_starts_at_its_own_group() {
         // Without a separate namespace the path is the machine's, and the mount begins at it.
         let mounts = "32 31 0:29 /docker/4f /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         assert_eq!(machine(mounts, "3:cpu:/docker/4f\n", &[("cpu", V1), ("cpu/docker/4f", V1)]).accounts.len(), 1);
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn without_groups_nothing_is_known() {
+    fn throttling_is_unknown_without_groups() {
         assert_eq!(machine("21 1 0:20 / /proc rw - proc proc rw\n", "", &[]).throttled_ns(), []);
     }
 

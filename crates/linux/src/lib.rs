@@ -429,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_answers() {
+    fn the_kernel_reports_clock_synchronisation() {
         assert!(is_clock_synchronised().is_some());
     }
 }

@@ -322,14 +322,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loop_devices_are_ones() {
+    fn loop_device_paths_are_recognised() {
         let of = |path: &str| is_loop_device(Path::new(path));
         assert!(of("/dev/loop0") && of("/dev/loop12"));
         assert!(!of("/dev/loop") && !of("/dev/loop-control") && !of("/dev/sda") && !of("/dev/loop1/../sda"));
     }
 
     #[test]
-    fn a_device_is_ours_until_it_is_let_go() {
+    fn a_loop_device_is_released_on_drop() {
         if !geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
             println!("skipped: loop devices need root");
             return;

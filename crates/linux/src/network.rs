@@ -728,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_needs_netem_and_leaves_nothing_without() {
+    fn a_delay_without_netem_leaves_nothing() {
         apart(|| {
             ip("link add eth0 type veth peer name far\nlink set eth0 up\n").unwrap();
             let slow = Link { rate_bits_per_s: Some(1e6), delay_s: Some(0.01), loss_pct: None };
@@ -782,7 +782,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_vanishes_and_nobody_is_told() {
+    fn cut_packets_vanish_without_an_error() {
         let only = |whom: &[Ipv4Addr]| Some(whom.to_vec());
         with_a_neighbour(move |socket, heard| {
             let send = |byte: u8| socket.send(&[byte]).expect("whoever sends is not told");
@@ -804,7 +804,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_loses_all_loses_both_ways() {
+    fn full_loss_drops_every_packet() {
         with_a_neighbour(|socket, heard| {
             shape("eth0", LinkLimits::of(&link(Some(1e9), Some(100.0)))).unwrap();
             socket.send(&[1]).unwrap();
@@ -815,7 +815,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_run_takes_off_a_shared_interface_is_its_own() {
+    fn a_run_removes_only_its_own_limits() {
         let (one, other) = (Ownership::of("plimsoll-run-1-n1"), Ownership::of("plimsoll-run-2-n1"));
         assert_ne!(one.root_handle(), other.root_handle());
         apart(move || {
@@ -843,7 +843,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_programs_say_is_put_in_words() {
+    fn program_errors_are_translated() {
         let missing = understood(
             "limit a link",
             "a\nqdisc add dev x root netem delay 1ms\n",
@@ -858,7 +858,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_is_about_a_packet_decides() {
+    fn the_first_matching_rule_decides() {
         let peer = Ipv4Addr::new(10, 83, 0, 2);
         let lossy = Link { loss_pct: Some(10.0), ..Link::default() };
         let rules = losses(&Link::default(), &[(vec![peer], lossy)]);
@@ -874,7 +874,7 @@ meta protocol { ip, ip6 } accept
     }
 
     #[test]
-    fn nobody_is_not_everybody() {
+    fn an_empty_peer_list_matches_nothing() {
         let mut text = String::new();
         let rule = |whom| LossRule { whom, loss_pct: 100.0 };
         chain(&mut text, "daddr", &[rule(Some(Vec::new()))], None, "drop");
@@ -890,7 +890,7 @@ meta protocol { ip, ip6 } accept
     }
 
     #[test]
-    fn nothing_is_said_about_a_link_without_limits() {
+    fn a_link_without_limits_needs_no_commands() {
         assert_eq!(commands("eth0", LinkLimits::of(&Link::default())), Commands::default());
     }
 
@@ -910,21 +910,21 @@ qdisc add dev ifb-eth0 root handle 1: tbf rate 10000000bit burst 5000 limit 1564
     }
 
     #[test]
-    fn large_segments_are_cut_up_before_they_are_lost() {
+    fn loss_disables_segmentation_offload() {
         let link = Link { loss_pct: Some(1.0), ..Link::default() };
         let text = commands("eth0", LinkLimits::of(&link));
         assert_eq!((text.ip.as_str(), text.tc.as_str()), ("link set eth0 gso_max_segs 1\n", ""));
     }
 
     #[test]
-    fn routes_that_went_with_an_interface_are_made_again() {
+    fn routes_are_restored_with_their_interface() {
         let routes =
             "10.83.0.0/24 proto kernel scope link src 10.83.0.2 linkdown\n10.83.1.0/24 via 10.83.0.1 linkdown \n";
         assert_eq!(again("eth0", routes), "route replace 10.83.1.0/24 via 10.83.0.1 dev eth0\n");
     }
 
     #[test]
-    fn a_slow_port_has_a_part_of_the_link_both_ways() {
+    fn a_slow_port_is_limited_within_the_link() {
         let link = Link { rate_bits_per_s: Some(100e6), ..Link::default() };
         let ports = [(7000, Link { rate_bits_per_s: Some(2e6), delay_s: Some(0.005), loss_pct: None })];
         let text = commands("eth0", LinkLimits { ports: &ports, ..LinkLimits::of(&link) });
@@ -951,14 +951,14 @@ filter add dev eth0 parent 2: prio 2 protocol ipv6 u32 match ip6 protocol 6 0xff
     }
 
     #[test]
-    fn a_port_that_is_only_late_is_so_one_way() {
+    fn a_port_delay_applies_to_one_direction() {
         let ports = [(7000, Link { delay_s: Some(0.005), ..Link::default() })];
         let text = commands("eth0", LinkLimits { ports: &ports, ..LinkLimits::of(&Link::default()) });
         assert_eq!((text.ip.as_str(), text.tc.matches("netem").count()), ("", 1));
     }
 
     #[test]
-    fn a_slow_port_is_slow_toward_everybody_and_spares_the_way_of_orders() {
+    fn a_slow_port_spares_the_control_connection() {
         let (link, slow) = (Link::default(), Link { rate_bits_per_s: Some(1e6), ..Link::default() });
         let toward = [(vec![[10, 83, 0, 2].into()], Link { rate_bits_per_s: Some(5e6), ..Link::default() })];
         let text = commands(

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_connection_name_each_other_and_the_accepted_one_its_listener() {
+    fn unix_sockets_name_their_peer_and_listener() {
         let scratch = TestDir::new();
         let path = scratch.join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_or_an_error_ends_the_reading() {
+    fn truncated_answers_and_errors_end_the_reading() {
         let mut visit = |message: &[u8]| panic!("{message:?}");
         assert!(!read_messages(&[200, 0, 0, 0, 20, 0, 0, 0], &mut visit).unwrap());
         let refusal = [&20_u32.to_ne_bytes()[..], &ERROR.to_ne_bytes(), &[0; 10], &(-2_i32).to_ne_bytes()].concat();

@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_gets_cpus_and_nodes_from_above() {
+    fn version_1_inherits_cpus_and_nodes() {
         let machine = CgroupTree::v1();
         for (group, cpus) in
             [("", "0-3\n"), ("/plimsoll-x", ""), ("/plimsoll-x/n1", "2\n"), ("/plimsoll-x/n1/target", "")]
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_hands_down_what_it_has_on_the_way() {
+    fn version_2_enables_controllers_along_the_path() {
         let machine = CgroupTree::v2();
         for group in ["plimsoll-x", "plimsoll-x/n1", TARGET] {
             machine.has(group, &["cgroup.subtree_control"]);
@@ -827,7 +827,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_gone_again() {
+    fn a_group_is_made_and_removed() {
         let Some((hierarchies, top)) = real("group") else { return };
         let group = Cgroup::new(&hierarchies, &top).child("n1").child("target");
         group.make().unwrap();
@@ -852,7 +852,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_on_this_machine_are_what_was_asked() {
+    fn real_limits_match_the_request() {
         let Some((hierarchies, top)) = real("limits") else { return };
         let group = Cgroup::new(&hierarchies, &top);
         group.make().unwrap();
