@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_true_offset_is_within_the_bound_however_lopsided_the_way(
+        fn the_true_offset_is_within_the_bound(
             ahead_ns in -(1_i64 << 55)..1_i64 << 55,
             ways in prop::collection::vec((0_u64..5_000_000, 0_u64..50_000_000, 0_u64..5_000_000), 1..60),
         ) {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_say_nothing() {
+    fn impossible_times_are_ignored() {
         let good = exchange(5, 100, (10, 10, 10));
         for bad in [
             ClockExchange { t3_ns: 99, ..good },
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_here_is_a_time_there() {
+    fn local_times_convert_to_remote_times() {
         let offset = exchange(-40, 100, (10, 0, 10)).offset().unwrap();
         assert_eq!((offset.offset_ns, offset.there_ns(100), offset.there_ns(39)), (-40, Some(60), None));
     }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_knows_the_number_of_its_generator_and_this_program() {
+    fn a_command_gets_generator_number_and_program() {
         let fleet = by_command(2, &["sh", "-c", "echo {number} {plimsoll}; cat"]);
         let (placed, streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
         let said = streams.into_iter().map(|mut stream| {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_end_is_ended_with_all_that_it_started() {
+    fn stubborn_generators_are_killed_with_their_children() {
         // Both the program and its child ignore the end of input.
         let fleet = by_command(1, &["sh", "-c", "sleep 1000 & echo $! $$; wait"]);
         let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_generator_wrote_last_is_known() {
+    fn the_last_error_line_of_a_generator_is_kept() {
         let fleet = by_command(2, &["sh", "-c", "echo no route to {number} >&2"]);
         let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
         let mut nothing = String::new();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let fleet = by_command(1, &["/there/is/none"]);
         let error = PlacedGenerators::raise(&fleet, Path::new("/p")).err().unwrap().to_string();
         assert!(error.contains("g1") && error.contains("/there/is/none") && error.contains("[fleet] start"), "{error}");

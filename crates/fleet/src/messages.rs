@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_by_its_kind_and_within_its_length() {
+    fn lines_are_parsed_within_their_length_limits() {
         let pong = GeneratorMessage::Pong { t0_ns: 1, t1_ns: 2, t2_ns: 3 };
         assert_eq!(GeneratorMessage::parse(&serde_json::to_vec(&pong).unwrap()), Some(pong));
         let failed = |length| format!(r#"{{"says":"failed","reason":"{}"}}"#, "x".repeat(length));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_arrive_as_they_were_told() {
+    fn orders_arrive_in_order() {
         let (reader, writer) = pipe().unwrap();
         let mut told = OrderWriter::begin(Box::new(writer)).unwrap();
         told.tell(&GeneratorOrder::Begin { at_ns: 7 });
@@ -170,7 +170,7 @@ mod tests {
     /// Regression test: a line longer than a pipe's buffer blocked the conductor until its reader
     /// continued.
     #[test]
-    fn a_generator_that_does_not_read_is_stuck_and_holds_up_nobody() {
+    fn a_generator_that_does_not_read_does_not_block() {
         let (reader, writer) = pipe().unwrap();
         let mut told = OrderWriter::begin(Box::new(writer)).unwrap();
         told.enqueue(QueuedOrder::Line("x".repeat(4 << 20)));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_there_to_the_end() {
+    fn a_complete_load_has_no_loss() {
         let mut calls = until(2);
         for generator in 0..2 {
             calls.take(generator, 3.0, 5, (0, 2, true));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_orders_is_lost_until_its_last_word() {
+    fn a_generator_that_takes_no_orders_is_lost() {
         let mut calls = until(2);
         for generator in 0..2 {
             calls.take(generator, 3.0, 5, (0, 2, true));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_loss_and_a_pong_is_a_word() {
+    fn silence_is_a_loss_and_a_pong_breaks_it() {
         let mut calls = until(2);
         calls.heard(0, 4.5);
         calls.heard(1, 2.5);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_only_answers_is_lost() {
+    fn a_generator_that_only_answers_pings_is_lost() {
         let mut calls = until(2);
         for second in 3..=13 {
             (0..2).for_each(|generator| calls.heard(generator, f64::from(second)));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_comes_twice_is_a_loss() {
+    fn missing_or_repeated_intervals_are_a_loss() {
         for (what, number, part) in [
             ("an interval left out", 6, (0, 2, false)),
             ("one twice", 4, (0, 2, false)),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_word_that_is_not_whole_is_a_loss() {
+    fn an_inconsistent_final_message_is_a_loss() {
         for (what, intervals, is_sum_right, ends) in
             [("fewer came", 7, true, true), ("a wrong sum", 6, false, true), ("a thread goes on", 6, true, false)]
         {

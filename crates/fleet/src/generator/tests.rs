@@ -142,7 +142,7 @@ fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<WireInterval
 }
 
 #[test]
-fn a_fleet_of_three_does_what_one_does() {
+fn three_generators_equal_a_single_generator() {
     let service = server();
     for (generators, each) in [(1, 1), (3, 1), (3, 2)] {
         let (came, intervals) = play(&service, generators, each);
@@ -165,7 +165,7 @@ fn a_fleet_of_three_does_what_one_does() {
 }
 
 #[test]
-fn a_ping_is_answered_with_the_times_of_its_answer() {
+fn a_ping_is_answered_with_times() {
     let mut conductor = Conductor::raise();
     for _ in 0..20 {
         let t0 = monotonic_ns();
@@ -177,7 +177,7 @@ fn a_ping_is_answered_with_the_times_of_its_answer() {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused_with_the_reason() {
+fn impossible_orders_are_refused_with_a_reason() {
     let mut conductor = Conductor::raise();
     let mut refusal = |order: GeneratorOrder| {
         conductor.tell(&order);
@@ -205,7 +205,7 @@ fn what_it_cannot_do_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_generator_outlives_its_input_by_nothing() {
+fn a_generator_ends_with_its_input() {
     let service = server();
     let mut conductor = Conductor::raise();
     let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
@@ -219,7 +219,7 @@ fn a_generator_outlives_its_input_by_nothing() {
 }
 
 #[test]
-fn a_generator_that_nobody_hears_any_more_ends() {
+fn a_generator_ends_when_its_output_closes() {
     let service = server();
     let mut conductor = Conductor::raise();
     let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
@@ -255,7 +255,7 @@ fn a_load_that_is_stopped_ends_with_a_summary() {
 }
 
 #[test]
-fn what_is_no_order_ends_it() {
+fn an_invalid_order_ends_a_generator() {
     for (text, line) in [("hello\n", 1), ("{\"tells\":\"stop\"}\n{\"tells\":\"dance\"}\n", 2)] {
         let mut conductor = Conductor::raise();
         conductor.orders.as_mut().unwrap().write_all(text.as_bytes()).unwrap();

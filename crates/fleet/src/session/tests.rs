@@ -70,7 +70,7 @@ fn stream(name: &str, body: impl FnOnce(PipeReader, PipeWriter) + Send + 'static
     GeneratorStream { name: name.to_owned(), orders: Box::new(orders), messages: Box::new(BufReader::new(messages)) }
 }
 
-fn true_one(name: &str) -> GeneratorStream {
+fn real(name: &str) -> GeneratorStream {
     stream(name, |input, output| serve(BufReader::new(input), output, None).unwrap())
 }
 
@@ -78,7 +78,7 @@ fn true_one(name: &str) -> GeneratorStream {
 type Fate = fn(&mut PipeWriter, &mut dyn BufRead);
 
 /// Makes a generator that behaves correctly until the load begins, and then runs `then`.
-fn false_one(name: &str, then: impl FnOnce(&mut PipeWriter, &mut dyn BufRead) + Send + 'static) -> GeneratorStream {
+fn fake(name: &str, then: impl FnOnce(&mut PipeWriter, &mut dyn BufRead) + Send + 'static) -> GeneratorStream {
     stream(name, move |input, mut output| {
         let mut input = BufReader::new(input);
         loop {
@@ -121,9 +121,9 @@ fn ok(intervals: &[ThreadInterval]) -> u64 {
 }
 
 #[test]
-fn three_generators_are_one_load_time_and_again() {
+fn three_generators_play_successive_loads() {
     let service = server();
-    let mut session = FleetSession::begin(["g1", "g2", "g3"].map(true_one).into()).unwrap();
+    let mut session = FleetSession::begin(["g1", "g2", "g3"].map(real).into()).unwrap();
     for each in [1, 2] {
         session.set_up(&setup(&service, 2.0), each, &|| false).unwrap();
         for (name, offset) in session.offsets() {
@@ -140,13 +140,13 @@ fn three_generators_are_one_load_time_and_again() {
 
 #[test]
 fn a_refusal_names_the_generator_and_the_remedy() {
-    let mut session = FleetSession::begin(["g1", "g2"].map(true_one).into()).unwrap();
+    let mut session = FleetSession::begin(["g1", "g2"].map(real).into()).unwrap();
     let refused = session.set_up(&setup("127.0.0.1:1", 2.0), 50, &|| false).unwrap_err().to_string();
     assert!(refused.starts_with("generator g") && refused.contains("use fewer generators"), "{refused}");
 }
 
 #[test]
-fn one_that_is_lost_ends_all() {
+fn a_lost_generator_ends_the_load() {
     let service = server();
     let fates: [(&str, Fate); 3] = [
         ("its stream ended", |_, _| {}),
@@ -154,7 +154,7 @@ fn one_that_is_lost_ends_all() {
         ("its stream ended", |output, _| output.write_all(b"{\"says\":\"inter").unwrap()),
     ];
     for (reason, fate) in fates {
-        let streams = vec![true_one("g1"), false_one("g2", fate), true_one("g3")];
+        let streams = vec![real("g1"), fake("g2", fate), real("g3")];
         let mut session = FleetSession::begin(streams).unwrap();
         // A day: the test ends only if the other generators are ended.
         session.set_up(&setup(&service, 86_400.0), 1, &|| false).unwrap();
@@ -169,7 +169,7 @@ fn one_that_is_lost_ends_all() {
 /// Regression test: a set-up longer than a pipe's buffer blocked the conductor until the generator
 /// read it. This generator never reads.
 #[test]
-fn a_setup_that_nobody_reads_holds_up_nobody() {
+fn an_unread_setup_does_not_block() {
     let (end, ended) = channel::<()>();
     let deaf = stream("g1", move |input, output| {
         // Until the test ends.
@@ -186,8 +186,8 @@ fn a_setup_that_nobody_reads_holds_up_nobody() {
 }
 
 #[test]
-fn one_that_speaks_and_does_not_listen_is_lost() {
-    let streams = vec![false_one("g1", |output, _| {
+fn a_generator_that_does_not_read_orders_is_lost() {
+    let streams = vec![fake("g1", |output, _| {
         let word = serde_json::to_string(&GeneratorMessage::Stored).unwrap();
         while writeln!(output, "{word}").is_ok() {
             std::thread::park_timeout(GLANCE);
@@ -207,7 +207,7 @@ fn one_that_speaks_and_does_not_listen_is_lost() {
 
 #[test]
 fn an_answer_to_a_ping_that_was_not_sent_is_refused() {
-    let streams = vec![false_one("g1", |output, _| {
+    let streams = vec![fake("g1", |output, _| {
         let pong = GeneratorMessage::Pong { t0_ns: 12345, t1_ns: 1, t2_ns: 1 };
         let _ = writeln!(output, "{}", serde_json::to_string(&pong).unwrap());
     })];
@@ -218,7 +218,7 @@ fn an_answer_to_a_ping_that_was_not_sent_is_refused() {
 }
 
 #[test]
-fn a_load_that_is_to_begin_in_a_century_is_refused() {
+fn a_start_too_far_ahead_is_refused() {
     let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
     named("test-generator", move || serve(BufReader::new(input), output, None).unwrap()).unwrap();
     let setup = GeneratorSetup { slice: LoadSlice { threads: 1, first: 0, count: 1 }, ..setup("127.0.0.1:1", 1.0) };
@@ -233,15 +233,15 @@ fn a_load_that_is_to_begin_in_a_century_is_refused() {
 }
 
 #[test]
-fn a_reason_is_shown_as_far_as_it_can_be_read() {
+fn long_reasons_are_shortened() {
     let shown = shortened(&"é".repeat(1_000_000));
     assert_eq!(shown.chars().count(), LONGEST_REASON + 1);
     assert_eq!(shortened("no room"), "no room");
 }
 
 #[test]
-fn a_generator_that_loses_an_interval_is_found_out() {
-    let streams = vec![false_one("g1", |output, input| {
+fn a_generator_that_loses_an_interval_is_detected() {
+    let streams = vec![fake("g1", |output, input| {
         let last_word = GeneratorMessage::Summary { came: Summary::default(), intervals: 1, crc: 0 };
         writeln!(output, "{}", serde_json::to_string(&last_word).unwrap()).unwrap();
         drop(io::copy(input, &mut io::sink()));
@@ -259,9 +259,9 @@ fn send(caller: &GeneratorCaller, service: &str, within: Duration) -> Result<Cli
 }
 
 #[test]
-fn the_first_calls_the_target_before_during_and_after_a_load() {
+fn single_calls_work_before_during_and_after_a_load() {
     let service = server();
-    let mut session = FleetSession::begin(vec![true_one("g1"), true_one("g2")]).unwrap();
+    let mut session = FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
     let caller = session.caller().unwrap();
     let is_ok = |came: Result<ClientAnswer, CallError>| came.is_ok_and(|answer| answer.ok);
     assert!(is_ok(send(&caller, &service, PATIENCE)));
@@ -284,8 +284,8 @@ fn the_first_calls_the_target_before_during_and_after_a_load() {
 }
 
 #[test]
-fn whoever_waits_for_a_call_learns_that_the_generator_is_gone() {
-    let goes = false_one("g1", |_, _| ());
+fn a_waiting_call_fails_when_the_generator_goes() {
+    let goes = fake("g1", |_, _| ());
     let session = FleetSession::begin(vec![goes]).unwrap();
     let came = send(&session.caller().unwrap(), "127.0.0.1:1", Duration::from_secs(600));
     assert_eq!(came, Err(CallError::Lost("the generator g1 is gone".to_owned())));
@@ -294,7 +294,7 @@ fn whoever_waits_for_a_call_learns_that_the_generator_is_gone() {
 /// Regression test: feeds had to exist on each generator's machine, which for a pod means in its
 /// image.
 #[test]
-fn files_that_a_load_names_are_handed_over() {
+fn files_of_a_load_are_sent_to_generators() {
     let service = server();
     // Longer than one part.
     let rows: String = (0..400_000).map(|row| format!("{row}\n")).collect();
@@ -304,7 +304,7 @@ fn files_that_a_load_names_are_handed_over() {
     setup.load.feeds =
         vec![serde_json::from_str(r#"{"name": "users", "file": "users.csv", "random": false}"#).unwrap()];
     setup.load.steps[0].with = [("line".to_owned(), "{feed.users.name}".into())].into();
-    let begin = || FleetSession::begin(vec![true_one("g1"), true_one("g2")]).unwrap();
+    let begin = || FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
     let refused = begin().set_up(&setup, 1, &|| false).err().unwrap().to_string();
     assert!(refused.contains("/nowhere/users.csv"), "{refused}");
     let mut session = begin();
