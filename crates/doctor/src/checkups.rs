@@ -418,7 +418,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_container_is_told_what_bounds_it() {
+    fn a_container_sees_its_limits() {
         let tree = machine("container");
         let measured = Measured { is_root: Some(false), links: None, erlang: None, ..calm() };
         let looks = looks(&tree, &measured, None);
@@ -435,7 +435,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_old_kernel_is_no_reason_to_guess() {
+    fn an_old_kernel_leaves_results_unknown() {
         let tree = machine("old");
         let looks = looks(&tree, &Measured::default(), None);
         for name in
@@ -450,7 +450,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_unknown_and_never_bad() {
+    fn an_empty_machine_is_never_bad() {
         let tree = TestDir::new();
         for (name, finding) in looks(&tree, &Measured::default(), None) {
             assert_ne!(finding.state, CheckState::Bad, "{name}: {finding:?}");
@@ -459,7 +459,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_an_experiment_needs_decides() {
+    fn results_depend_on_the_experiments_demand() {
         let tree = machine("old");
         let state = |agents: u64, name: &str| {
             let asked = TrialDemand { agents, services: 1, at_once: agents, ..TrialDemand::default() };
@@ -489,7 +489,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_virtual_lab_has_networks_of_its_own() {
+    fn a_virtual_lab_ignores_the_machines_network_settings() {
         let tree = machine("bad");
         let looks_with = |agents: u64| {
             let asked =
@@ -522,7 +522,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_are_one_of_a_kind_and_fit_their_column() {
+    fn names_are_unique_and_fit_their_column() {
         let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
         assert!(names.iter().all(|name| name.len() <= 23), "{names:?}");

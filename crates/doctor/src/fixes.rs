@@ -227,7 +227,7 @@ mod tests {
 
     /// Makes every fix of a machine, then undoes them all.
     #[test]
-    fn what_is_fixed_is_good_and_can_be_undone() {
+    fn fixes_take_effect_and_can_be_undone() {
         let (tree, registry) = (machine("bad"), TestDir::new());
         let before = examine(&tree, &Measured::default(), None);
         let remedies = FixSession::in_folder(&tree, &registry);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_changed_is_left_alone() {
+    fn settings_changed_by_others_are_left_alone() {
         let (tree, registry) = (machine("bad"), TestDir::new());
         let remedies = FixSession::in_folder(&tree, &registry);
         let change = fix(QUEUE, "128", "4096");
@@ -266,7 +266,7 @@ mod tests {
 
     /// Simulates a kill at three moments: before the change, after it, and within the line.
     #[test]
-    fn a_kill_at_any_moment_leaves_what_undo_needs() {
+    fn undo_works_after_a_kill_at_any_moment() {
         let (tree, registry) = (machine("bad"), TestDir::new());
         let remedies = FixSession::in_folder(&tree, &registry);
         assert_eq!(remedies.apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_another_boot_or_of_another_machine_is_not_ours_to_undo() {
+    fn changes_of_another_boot_or_machine_are_not_undone() {
         let (tree, other, registry) = (machine("bad"), machine("bad"), TestDir::new());
         let remedies = FixSession::in_folder(&tree, &registry);
         assert_eq!(FixSession::in_folder(&other, &registry).apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_down_is_not_changed() {
+    fn a_change_that_cannot_be_recorded_is_not_made() {
         let tree = machine("bad");
         let nowhere = tree.join("proc/sys/net/core/somaxconn/registry");
         assert!(FixSession::in_folder(&tree, &nowhere).apply(&fix(QUEUE, "128", "4096")).is_err());

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_five_words() {
+    fn the_erlang_answer_is_parsed() {
         let erlang = parse_erlang("25 25.2.3 2 262144 65536").unwrap();
         assert_eq!((erlang.release, erlang.version.as_str()), (25, "25.2.3"));
         assert_eq!((erlang.schedulers_online, erlang.processes, erlang.ports), (2, 262_144, 65_536));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_time_is_not_that_of_others() {
+    fn own_cpu_time_is_not_counted_as_others() {
         let before =
             look_with("cpu  100 0 100 1000 0 0 0 0", &[(1, "plimsoll", 10), (2, "rustc", 50), (3, "rustc", 5)]);
         let after =
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_stands_still_tells_nothing() {
+    fn equal_readings_give_no_result() {
         let look = || look_with("cpu  100 0 100 1000", &[]);
         assert_eq!(between(&look(), &look(), 1), None);
         let later = look_with("cpu  100 0 100 1100", &[]);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_is_used_again_counts_from_its_start() {
+    fn a_reused_pid_counts_from_its_start() {
         let before = look_with("cpu  0 0 0 0 0 0 0 0", &[(2, "old", 1000)]);
         let mut after = look_with("cpu  50 0 0 50 0 0 0 0", &[]);
         after.programs.insert((2, 9), ("new".to_owned(), 40));

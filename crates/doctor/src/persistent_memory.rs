@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_can_be_made_file_systems_of() {
+    fn free_space_can_become_file_systems() {
         let said = r#"[{"dev":"region0","size":4294967296,"available_size":4294967296,"type":"pmem"},{"dev":"nmem0"}]"#;
         let ways = PersistentMemory::parse(said, "").ways();
         assert_eq!(
@@ -242,7 +242,7 @@ mod tests {
     /// Regression test: on an emulated NVDIMM without labels, the doctor proposed to mount the raw
     /// namespace.
     #[test]
-    fn of_a_raw_namespace_that_the_kernel_made_file_systems_can_be_made() {
+    fn a_raw_namespace_can_become_file_systems() {
         let said = r#"{"dimms":[{"dev":"nmem0"}],"regions":[{"dev":"region0","size":1073741824,"available_size":0,"type":"pmem",
             "namespaces":[{"dev":"namespace0.0","mode":"raw","size":1073741824,"blockdev":"pmem0"}]}]}"#;
         let ways = PersistentMemory::parse(said, "").ways();

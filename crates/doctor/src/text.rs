@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_machine_and_an_experiment_that_asks_for_much() {
+    fn a_bad_machine_with_a_demanding_experiment() {
         let measured = Measured {
             is_root: Some(false),
             cpus: Some(1),
