@@ -357,19 +357,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_bound_each_takes_its_delay() {
+    fn unlimited_workers_add_only_the_delay() {
         let mut workers = Workers::new(0, 10);
         assert_eq!([5, 5, 5, 7].map(|now_ns| workers.serve(now_ns)), [15, 15, 15, 17]);
     }
 
     #[test]
-    fn those_that_find_no_worker_wait_in_order() {
+    fn requests_without_a_free_worker_wait_in_order() {
         let mut workers = Workers::new(2, 10);
         assert_eq!([0, 0, 0, 1, 19, 40].map(|now_ns| workers.serve(now_ns)), [10, 10, 20, 20, 30, 50]);
     }
 
     #[test]
-    fn the_capacity_is_workers_by_delay() {
+    fn the_capacity_is_workers_divided_by_delay() {
         for (count, delay_ns) in [(1, 1000), (3, 1000), (7, 250)] {
             let mut workers = Workers::new(count, delay_ns);
             // Twice the capacity, all at the start of one million nanoseconds.

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn told_to_stop_it_closes_every_connection_and_the_port() {
+    fn stopping_closes_every_connection_and_the_port() {
         let mut kept = None;
         with_server(&Options::default(), |address| kept = Some((address, connect(address))));
         let (address, mut stream) = kept.unwrap();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn as_long_as_its_period_it_never_ends() {
+    fn a_window_as_long_as_its_period_never_ends() {
         let errors = PeriodicWindow { every_ns: 2_000 * MS, lasts_ns: 2_000 * MS };
         let table = [(0, false), (1_999, false), (2_000, true), (3_999, true), (4_000, true), (1_000_001, true)];
         for (at_ms, on) in table {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_far_end_of_time_is_no_accident() {
+    fn the_largest_time_does_not_overflow() {
         let schedule = PeriodicWindow { every_ns: 1, lasts_ns: 1 };
         assert_eq!(schedule.end_ns(0), None);
         assert_eq!(schedule.end_ns(u64::MAX), Some(u64::MAX));

@@ -345,7 +345,7 @@ mod tests {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n";
 
     #[test]
-    fn a_request_whose_headers_are_known_is_treated_like_the_first_one() {
+    fn known_headers_give_the_same_answer() {
         let mut http = http();
         for _ in 0..3 {
             let (step, answer) = advance(&mut http, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /2");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_waited_for() {
+    fn an_incomplete_head_waits_for_more_input() {
         let whole = "POST /a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
         let mut http = http();
         for known in [false, true] {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_discarded_as_it_comes() {
+    fn a_body_is_discarded_in_pieces() {
         let mut http = http();
         let (mut memory, mut answers) = (None, Vec::new());
         let mut step = |input: &[u8]| http.advance(&mut memory, input, false, &mut answers);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_an_invitation_gets_one() {
+    fn expect_100_continue_is_answered() {
         let mut http = http();
         let head = "PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
         assert_eq!(
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_is_refused_with_its_status() {
+    fn bad_requests_are_refused_with_their_status() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
         let endless = format!("GET /{}", "a".repeat(65 << 10));
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(65 << 10));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn body_and_error_are_as_asked() {
+    fn body_size_and_error_status_follow_the_options() {
         let options = Options { body_bytes: 30, error_status: 429, ..Options::default() };
         let mut http = HttpCodec::new(&options);
         let (_, answer) = advance(&mut http, "GET / HTTP/1.1\r\n\r\n");

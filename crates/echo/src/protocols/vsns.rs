@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_request_is_told_so_and_may_go_on() {
+    fn a_bad_request_is_answered_and_the_connection_stays() {
         let table: [(&[u8], &[u8]); 14] = [
             (b"", b"no opcode"),
             (b"\0", b"unknown opcode"),

@@ -28,7 +28,7 @@ fn vsns() -> Options {
 }
 
 #[test]
-fn answers_come_in_order_whether_requests_come_together_or_apart() {
+fn answers_keep_the_order_of_requests() {
     with_server(&Options::default(), |address| {
         let mut stream = connect(address);
         for _ in 0..3 {
@@ -47,7 +47,7 @@ fn answers_come_in_order_whether_requests_come_together_or_apart() {
 }
 
 #[test]
-fn a_request_split_anywhere_is_the_same_request() {
+fn a_request_may_be_split_anywhere() {
     let request = [&b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345"[..], GET].concat();
     with_server(&Options::default(), |address| {
         let mut stream = connect(address);
@@ -64,7 +64,7 @@ fn a_request_split_anywhere_is_the_same_request() {
 }
 
 #[test]
-fn frames_are_answered_in_order_and_split_anywhere() {
+fn frames_may_be_split_and_are_answered_in_order() {
     let (request, answer) = load(0x0102_0304, b"some key");
     with_server(&vsns(), |address| {
         let mut stream = connect(address);
@@ -117,7 +117,7 @@ fn close_is_honoured_after_the_last_answer() {
 }
 
 #[test]
-fn who_sends_no_more_still_gets_the_answers() {
+fn a_half_closed_client_gets_its_answers() {
     for delay_s in [0.0, 0.02] {
         with_server(&Options { delay_s, ..Options::default() }, |address| {
             let mut stream = connect(address);
@@ -129,7 +129,7 @@ fn who_sends_no_more_still_gets_the_answers() {
 }
 
 #[test]
-fn garbage_costs_its_own_connection_only() {
+fn garbage_closes_only_its_connection() {
     with_server(&Options::default(), |address| {
         let mut good = connect(address);
         let mut bad = connect(address);
@@ -188,7 +188,7 @@ fn a_client_that_reads_late_gets_every_answer() {
 }
 
 #[test]
-fn a_client_that_leaves_early_harms_nobody() {
+fn early_disconnects_do_not_affect_others() {
     for delay_s in [0.0, 0.01] {
         with_server(&Options { delay_s, body_bytes: 75_000 * 14, ..Options::default() }, |address| {
             for _ in 0..50 {
@@ -223,7 +223,7 @@ fn no_answer_leaves_before_its_delay() {
 }
 
 #[test]
-fn an_invitation_is_not_delayed_but_keeps_its_place() {
+fn a_100_continue_is_not_delayed_but_keeps_its_order() {
     let put = b"PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n";
     let invitation = b"HTTP/1.1 100 Continue\r\n\r\n";
     // If it were delayed, the read would time out.
@@ -242,7 +242,7 @@ fn an_invitation_is_not_delayed_but_keeps_its_place() {
 }
 
 #[test]
-fn errors_begin_when_they_are_told_to() {
+fn configured_errors_begin_after_their_interval() {
     let options = Options { errors_for_s: 0.05, errors_every_s: 0.05, ..Options::default() };
     with_server(&options, |address| {
         let mut stream = connect(address);
@@ -260,7 +260,7 @@ fn errors_begin_when_they_are_told_to() {
 }
 
 #[test]
-fn its_errors_are_counted() {
+fn errors_are_counted() {
     let options = Options { errors_for_s: 0.05, errors_every_s: 0.2, ..Options::default() };
     let mut seen = Vec::new();
     let book = with_server(&options, |address| {
@@ -289,7 +289,7 @@ fn its_errors_are_counted() {
 }
 
 #[test]
-fn its_stalls_are_noted() {
+fn stalls_are_recorded() {
     let options = Options { stall_s: 0.05, stall_every_s: 0.1, work: 10, ..Options::default() };
     let book = with_server(&options, |address| {
         let (mut stream, began) = (connect(address), Instant::now());
@@ -306,7 +306,7 @@ fn its_stalls_are_noted() {
 }
 
 #[test]
-fn in_a_stall_nothing_is_answered_and_stopping_still_works() {
+fn a_stalled_server_answers_nothing_and_can_stop() {
     // As long as its interval: it never ends.
     let options = Options { stall_s: 0.05, stall_every_s: 0.05, ..Options::default() };
     with_server(&options, |address| {
