@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_each_kind_is_recorded_without_values_of_the_environment() {
+    fn an_example_of_each_kind_is_recorded_without_secrets() {
         let environment = [("PIN", "500"), ("TOKEN", "s3cret-t0ken")];
         let mut book = ExampleBook::of(environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let example = |result: &str| FailureExample {

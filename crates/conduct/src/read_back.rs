@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_missed_only_where_it_was_written() {
+    fn a_key_is_read_from_the_service_of_its_writer() {
         let services = [holding(&["first"]), holding(&["second", "prepared", "moved"])];
         let history = [
             wrote(Some(1), "first", 1.0, true),
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn with_failover_a_key_may_be_anywhere() {
+    fn failover_searches_all_services_for_a_key() {
         let services = [holding(&[]), holding(&["moved"])];
         let scratch = Scratch::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
         let calls = by("vsns");
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_vouches_for_a_service_that_is_silent() {
+    fn keys_of_a_silent_service_stay_unread() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         // The silent service is asked once, and given up without an answer.
         let services = [silent, holding(&["copied"])];
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_asked_for_leaves_the_rest_unread() {
+    fn a_stop_request_leaves_the_rest_unread() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
         let (calls, services) = (by("vsns"), [holding(&["first"])]);
         let setting = ReadBackSetting { give_up: &|| true, ..setting(&calls, &services) };
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_protocol_reads_no_key_the_members_are_its_read_back() {
+    fn a_protocol_without_reads_counts_member_contents() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
         let read = |members_told| read(&scratch, &ReadBackSetting { members_told, ..setting(&by("none"), &[]) });
         assert_eq!((read(true), read(false)), (of(1, 0, 0), of(0, 0, 0)));
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_are_under_way_at_once() {
+    fn many_keys_are_read_in_parallel() {
         // The server answers only after it has received a whole batch.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_there_is_no_time_for_are_counted_and_not_called_unread() {
+    fn keys_beyond_the_time_limit_are_skipped() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         let (calls, services) = (by("redis"), [redis()]);
         let setting = ReadBackSetting { within: Duration::ZERO, ..setting(&calls, &services) };
@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_no_spaces_the_key_alone_is_asked_for() {
+    fn protocols_without_spaces_read_by_key_alone() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         assert_eq!(read(&scratch, &setting(&by("redis"), &[redis()])), of(2, 0, 0));
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
@@ -688,16 +688,16 @@ mod tests {
 
     /// Returns answers: `"a b"` is a member that holds the keys `a` and `b`, `"!"` one that fails,
     /// `"-"` one that is down.
-    fn told(says: &[&str]) -> Vec<MemberAnswer> {
+    fn answers(says: &[&str]) -> Vec<MemberAnswer> {
         let table = |keys: &str| keys.split_whitespace().map(|key| (key.to_owned(), ReplicaValue::default())).collect();
-        let told = |(index, says): (usize, &&str)| MemberAnswer {
+        let answers = |(index, says): (usize, &&str)| MemberAnswer {
             replica: Replica {
                 member: format!("n{}", index + 1),
                 holds: if matches!(*says, "!" | "-") { Err((*says).to_owned()) } else { Ok(table(says)) },
             },
             is_up: *says != "-",
         };
-        says.iter().enumerate().map(told).collect()
+        says.iter().enumerate().map(answers).collect()
     }
 
     /// Plays at most `at_most` rounds, and repeats the last of `rounds`. Returns the last answers,
@@ -706,7 +706,7 @@ mod tests {
         let (mut asked, mut left) = (0, at_most);
         let mut ask = || {
             asked += 1;
-            told(rounds[(asked - 1).min(rounds.len() - 1)])
+            answers(rounds[(asked - 1).min(rounds.len() - 1)])
         };
         let mut goes_on = |_| {
             left -= 1;
@@ -716,10 +716,10 @@ mod tests {
     }
 
     #[test]
-    fn members_that_agree_are_not_asked_again_where_only_differences_matter() {
+    fn agreeing_members_are_asked_only_once() {
         let rounds = |says: &[&[&str]]| {
             let mut says = says.iter();
-            settled(true, &mut || told(says.next().unwrap()), &mut |_| true).1
+            settled(true, &mut || answers(says.next().unwrap()), &mut |_| true).1
         };
         assert_eq!(rounds(&[&["a", "a"]]), 1);
         assert_eq!(rounds(&[&["a", ""], &["a", "a"]]), 2);
@@ -728,28 +728,28 @@ mod tests {
     }
 
     #[test]
-    fn two_rounds_that_tell_the_same_are_enough() {
-        assert_eq!(play(&[&["a", "a"]], 10), (told(&["a", "a"]), 2, true));
+    fn two_equal_rounds_are_enough() {
+        assert_eq!(play(&[&["a", "a"]], 10), (answers(&["a", "a"]), 2, true));
         // Differences between members do not cause another round; only changes do.
-        assert_eq!(play(&[&["a", "a b"]], 10), (told(&["a", "a b"]), 2, true));
-        assert_eq!(play(&[&["a", ""], &["a b", "a"], &["a b", "a b"]], 10), (told(&["a b", "a b"]), 4, true));
+        assert_eq!(play(&[&["a", "a b"]], 10), (answers(&["a", "a b"]), 2, true));
+        assert_eq!(play(&[&["a", ""], &["a b", "a"], &["a b", "a b"]], 10), (answers(&["a b", "a b"]), 4, true));
     }
 
     #[test]
-    fn members_that_take_long_to_tell_all_they_hold_are_asked_twice_before_they_are_said_to_change() {
+    fn slow_members_are_asked_at_most_twice() {
         assert!(asks_again(1, 6.0 * PATIENCE_S) && !asks_again(2, 6.0 * PATIENCE_S) && asks_again(2, 0.5 * PATIENCE_S));
     }
 
     #[test]
-    fn what_goes_on_changing_is_taken_as_it_is_at_last() {
-        assert_eq!(play(&[&["a"], &["b"], &["c"], &["d"]], 3), (told(&["c"]), 3, false));
-        assert_eq!(play(&[&["a"]], 1), (told(&["a"]), 1, false), "the user wants an end");
+    fn changing_contents_are_taken_from_the_last_round() {
+        assert_eq!(play(&[&["a"], &["b"], &["c"], &["d"]], 3), (answers(&["c"]), 3, false));
+        assert_eq!(play(&[&["a"]], 1), (answers(&["a"]), 1, false), "the user wants an end");
     }
 
     #[test]
-    fn one_that_fails_is_asked_again_and_one_that_is_down_is_not() {
-        assert_eq!(play(&[&["a", "!"], &["a", "!"], &["a", "!"], &["a", "a"]], 10), (told(&["a", "a"]), 5, true));
-        assert_eq!(play(&[&["a", "!"]], 4), (told(&["a", "!"]), 4, true));
-        assert_eq!(play(&[&["a", "-"]], 10), (told(&["a", "-"]), 2, true));
+    fn failing_members_are_asked_again_unless_down() {
+        assert_eq!(play(&[&["a", "!"], &["a", "!"], &["a", "!"], &["a", "a"]], 10), (answers(&["a", "a"]), 5, true));
+        assert_eq!(play(&[&["a", "!"]], 4), (answers(&["a", "!"]), 4, true));
+        assert_eq!(play(&[&["a", "-"]], 10), (answers(&["a", "-"]), 2, true));
     }
 }

@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn any_other_exit_code_is_an_error_wherever_it_is() {
+    fn any_other_exit_code_is_an_error() {
         let broken = exit(127, "");
         let ends = [("n1", &TaskEnd::Ok(String::new())), ("n2", &broken)];
         assert_eq!(answer(HoldsOn::One, &ends), ConditionAnswer::Error("n2: exit 127".to_owned()));
     }
 
     #[test]
-    fn what_is_wrong_is_said_of_each_host() {
+    fn problems_are_listed_by_host() {
         let (first, second) = (exit(1, "two DCs"), TaskEnd::Broken("signal 9".to_owned()));
         assert_eq!(failed(&[("n1", &first), ("n2", &second)]), Some("n1: two DCs; n2: signal 9".to_owned()));
         assert_eq!(failed(&[("n1", &TaskEnd::Ok(String::new()))]), None);

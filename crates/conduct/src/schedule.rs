@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_heals_by_itself_counts_as_healed_when_it_has_begun() {
+    fn a_self_healing_fault_counts_as_healed_at_once() {
         let after = When::After { fault: "first".to_owned(), healed: true, plus_s: 0.0 };
         let faults =
             [(fault("first", When::At(1.0), None), Heals::ByItself), (fault("next", after, None), Heals::ByItself)];
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_last_is_healed_first() {
+    fn faults_are_healed_in_reverse_order() {
         let faults = [
             (fault("a", When::At(1.0), None), Heals::AfterFor),
             (fault("b", When::At(2.0), Some(50.0)), Heals::AfterFor),

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_with_room_is_no_reason_to_end_and_is_not_asked_all_the_time() {
+    fn free_disk_space_is_checked_at_intervals() {
         let mut watch = DiskWatch::new();
         let folder = std::env::temp_dir();
         let free = DiskSpace::of(&folder).unwrap();

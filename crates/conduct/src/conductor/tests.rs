@@ -267,19 +267,19 @@ fn a_whole_trial_in_order() {
 }
 
 #[test]
-fn an_intrusion_at_every_moment_ends_with_nothing_running_and_nothing_broken() {
+fn an_interruption_at_any_moment_leaves_nothing_behind() {
     for trial in [trial(), lopsided()] {
-        intruded(&trial, &[]);
+        check_interruptions(&trial, &[]);
     }
     for loads in [false, true] {
         let mut trial = trial();
         trial.load = trial.load.filter(|_| loads);
         let steps = exercise(&mut trial);
-        intruded(&trial, &steps);
+        check_interruptions(&trial, &steps);
     }
 }
 
-fn intruded(trial: &plan::Trial, steps: &[PlannedStep]) {
+fn check_interruptions(trial: &plan::Trial, steps: &[PlannedStep]) {
     let whole = Model::with_steps(trial, steps.to_vec()).play(None);
     for after in 0..whole {
         for (input, ending) in [
@@ -318,7 +318,7 @@ const PLAYED: [&str; 16] = [
 ];
 
 #[test]
-fn steps_are_played_in_order_and_a_bad_one_has_the_target_built_anew() {
+fn steps_run_in_order_and_bad_steps_rebuild_the_target() {
     let mut trial = plan::Trial { load: None, faults: Vec::new(), ..trial() };
     let steps = exercise(&mut trial);
     let mut model = Model::with_steps(&trial, steps);
@@ -328,7 +328,7 @@ fn steps_are_played_in_order_and_a_bad_one_has_the_target_built_anew() {
 }
 
 #[test]
-fn beside_a_load_a_trial_lasts_until_both_are_through() {
+fn a_trial_lasts_until_load_and_steps_end() {
     let mut trial = plan::Trial { faults: Vec::new(), ..trial() };
     let mut steps = exercise(&mut trial);
     let mut model = Model::with_steps(&trial, steps.clone());
@@ -344,13 +344,13 @@ fn beside_a_load_a_trial_lasts_until_both_are_through() {
 }
 
 #[test]
-fn a_step_is_played_so_many_times_each_after_its_pause() {
+fn a_step_is_repeated_with_pauses() {
     let mut trial = plan::Trial { faults: Vec::new(), ..trial() };
     let mut steps = exercise(&mut trial);
     let first = &mut steps[0].plan;
     (first.times, first.pause_s) = (3, Some(5.0));
     steps.truncate(1);
-    intruded(&trial, &steps);
+    check_interruptions(&trial, &steps);
     let mut sequence = StepSequence::new(steps.clone(), 0);
     let mut begun = Vec::new();
     while let Some(now_s) = sequence.next_s() {
@@ -373,7 +373,7 @@ fn a_step_is_played_so_many_times_each_after_its_pause() {
 }
 
 #[test]
-fn a_target_is_built_anew_between_two_times_of_a_bad_step() {
+fn a_bad_step_rebuilds_the_target_before_repeating() {
     let mut trial = plan::Trial { load: None, faults: Vec::new(), ..trial() };
     let mut steps = exercise(&mut trial);
     steps.drain(..2);
@@ -394,7 +394,7 @@ fn an_interrupted_trial_is_not_read_back() {
 }
 
 #[test]
-fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
+fn replicas_are_read_back_without_audited_keys() {
     let mut plain = trial();
     plain.prepare.clear();
     plain.load.as_mut().unwrap().steps[0].audit = false;
@@ -409,7 +409,7 @@ fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
 }
 
 #[test]
-fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
+fn a_refused_fault_is_recorded_and_the_trial_continues() {
     let mut conductor = Conductor::new(&trial(), Vec::new(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let _ = conductor.step(0.0, Input::Prepared);
@@ -421,7 +421,7 @@ fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
 }
 
 #[test]
-fn a_condition_stands_from_before_the_load_to_its_end() {
+fn a_condition_holds_from_before_the_load_to_its_end() {
     let mut model = Model::of(&lopsided());
     model.play(None);
     let begin = ["Starting", "Preparing", "break brief", "Load", "break lasting"];
@@ -431,7 +431,7 @@ fn a_condition_stands_from_before_the_load_to_its_end() {
 }
 
 #[test]
-fn without_its_condition_a_trial_fails() {
+fn a_trial_fails_if_its_condition_is_refused() {
     let mut conductor = Conductor::new(&lopsided(), Vec::new(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let effects = conductor.step(0.0, Input::Prepared);
@@ -453,7 +453,7 @@ fn headless() -> plan::Trial {
 }
 
 #[test]
-fn a_slow_hook_for_the_leader_delays_no_fault_that_it_can_be_asked_ahead_of() {
+fn asking_ahead_hides_a_slow_leader_hook() {
     let mut model = Model::of(&headless());
     model.play(None);
     assert_eq!(model.begun_s, [2.0, 4.0]);
@@ -463,7 +463,7 @@ fn a_slow_hook_for_the_leader_delays_no_fault_that_it_can_be_asked_ahead_of() {
 }
 
 #[test]
-fn a_fault_begins_as_soon_as_a_hook_that_is_too_slow_names_the_leader_and_lasts_as_long_as_planned() {
+fn a_late_leader_answer_delays_a_fault() {
     let mut model = Model::of(&headless());
     model.hook_s = 2.5;
     model.play(None);
@@ -484,17 +484,17 @@ fn a_fault_begins_as_soon_as_a_hook_that_is_too_slow_names_the_leader_and_lasts_
 }
 
 #[test]
-fn a_fault_whose_leader_is_not_known_when_the_load_ends_is_refused() {
+fn a_fault_without_a_leader_at_the_end_is_refused() {
     let mut model = Model::of(&headless());
     model.hook_s = 100.0;
     model.play(None);
     assert_eq!((model.finished, model.begun_s.as_slice()), (Some(Ending::Done), [].as_slice()));
     assert_eq!(model.refused, ["brief", "lasting"]);
-    intruded(&headless(), &[]);
+    check_interruptions(&headless(), &[]);
 }
 
 #[test]
-fn an_action_is_taken_after_its_fault_and_is_none_itself() {
+fn an_action_follows_its_fault_and_is_not_healed() {
     let mut plan = trial();
     let after = plan::When::After { fault: "lasting".to_owned(), healed: false, plus_s: 2.0 };
     plan.faults[1].for_s = None;
@@ -516,7 +516,7 @@ fn an_action_is_taken_after_its_fault_and_is_none_itself() {
 }
 
 #[test]
-fn a_target_that_stands_is_not_prepared_again() {
+fn a_running_target_is_not_prepared_again() {
     for (input, phase) in [(Input::TargetUp, Phase::Preparing), (Input::TargetStands, Phase::Load)] {
         let mut conductor = Conductor::new(&trial(), Vec::new(), |_| Heals::AfterFor, false);
         let effects = conductor.step(-1.0, input);

@@ -61,7 +61,7 @@ fn run<'a>(plan: &'a Plan, folder: &'a RunFolder, secrets: &'a Secrets) -> Run<'
 }
 
 #[test]
-fn storage_is_measured_at_the_first_trial_of_each_lab_and_known_in_the_others() {
+fn storage_is_measured_once_per_lab() {
     let plan = plan(vec![
         trial("001", &["n1"], true),
         trial("002", &["n1", "n2"], true),
@@ -90,7 +90,7 @@ fn storage_is_measured_at_the_first_trial_of_each_lab_and_known_in_the_others() 
 }
 
 #[test]
-fn an_engines_own_error_outranks_that_the_recording_ended() {
+fn an_engine_error_outranks_a_recording_error() {
     let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
     let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
     let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
@@ -115,7 +115,7 @@ impl Observer for Clumsy {
 }
 
 #[test]
-fn a_panic_ends_a_run_in_order_and_with_an_error() {
+fn a_panic_ends_a_run_with_a_recorded_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut trial = trial("001", &[], false);
     trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
@@ -133,7 +133,7 @@ fn a_panic_ends_a_run_in_order_and_with_an_error() {
 }
 
 #[test]
-fn who_has_nobody_to_watch_is_asked_once() {
+fn ask_once_counts_a_single_interrupt() {
     let interrupts = Interrupts::new();
     (0..5).for_each(|_| interrupts.ask_once());
     assert_eq!(interrupts.asked(), 1);
