@@ -167,7 +167,7 @@ siege:
 	scripts/siege.py --soak $(SOAK) $(PARTS)
 
 docs:
-	PLIMSOLL_WRITE_REFERENCE=1 cargo test --quiet $(WHOLE) --test reference the_reference_is
+	PLIMSOLL_WRITE_REFERENCE=1 cargo test --quiet $(WHOLE) --test reference the_reference_matches
 
 pages:
 	@scripts/need.sh rust compiler chromium python axe

@@ -137,7 +137,7 @@ def hosts(_stage, _given):
 
 
 def generators(_stage, _given):
-    got = e2e("generators_lost_at_random", {"PLIMSOLL_TEST_LOSSES": str(LOSSES)})
+    got = e2e("randomly_lost_generators", {"PLIMSOLL_TEST_LOSSES": str(LOSSES)})
     return "Lost generators", [
         "One of a fleet's three generators is killed, stopped, frozen with its host, loses its host's power or its machine's network, at a",
         "random moment: the trial is void with the reason, and nothing is left on any of the machines.",

@@ -25,7 +25,7 @@ const KINDS: &[Page] = &[DOCTOR, EXPERIMENT, FAULTS, METRICS, PROFILE, PROTOCOLS
 const FOLDER: &str = "docs/reference";
 
 #[test]
-fn the_reference_is_what_the_code_says() {
+fn the_reference_matches_the_code() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
     for page in KINDS {
         let file = folder.join(page.name).with_extension("md");
@@ -342,7 +342,7 @@ fn bounds(rule: &Rule) -> (String, String) {
 }
 
 #[test]
-fn pages_are_sorted_and_say_something() {
+fn pages_are_sorted_and_have_a_table() {
     assert!(KINDS.is_sorted_by_key(|page| page.name));
     for page in KINDS {
         let text = (page.text)();
@@ -364,7 +364,7 @@ fn rows_have_as_many_cells_as_their_heading() {
 }
 
 #[test]
-fn bars_and_lines_stay_inside_a_cell() {
+fn pipes_and_newlines_are_escaped_in_cells() {
     assert_eq!(cell("a | b\nc"), "a \\| b c");
 }
 

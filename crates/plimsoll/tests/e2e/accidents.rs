@@ -19,7 +19,7 @@ pub fn is_partial(played: &Played, run: &Path) {
 }
 
 #[test]
-fn interrupts_and_terminations_keep_what_there_is() {
+fn interrupted_runs_keep_their_records() {
     for signals in [&["INT"][..], &["INT", "INT"], &["TERM"], &["HUP"], &["HUP", "HUP", "HUP", "HUP", "HUP"]] {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
@@ -36,7 +36,7 @@ fn interrupts_and_terminations_keep_what_there_is() {
 }
 
 #[test]
-fn after_a_kill_clean_leaves_nothing_and_analyze_says_partial() {
+fn clean_and_analyze_work_after_a_kill() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_records();
@@ -53,7 +53,7 @@ fn after_a_kill_clean_leaves_nothing_and_analyze_says_partial() {
 }
 
 #[test]
-fn the_next_run_cleans_up_after_a_killed_one() {
+fn the_next_run_cleans_up_after_a_killed_run() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
@@ -65,7 +65,7 @@ fn the_next_run_cleans_up_after_a_killed_one() {
 }
 
 #[test]
-fn a_run_leaves_others_alone() {
+fn clean_leaves_a_live_run_alone() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
@@ -77,7 +77,7 @@ fn a_run_leaves_others_alone() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on() {
+fn an_interrupted_run_can_be_resumed() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=3s", "--set", "repeat=2"]);
     playing.wait_for_load(Duration::ZERO);
@@ -129,7 +129,7 @@ with = { path = "{feed.paths.path}" }
 }
 
 #[test]
-fn records_cut_in_the_middle_are_read_up_to_there() {
+fn truncated_records_are_read_up_to_the_cut() {
     let stage = Stage::new();
     stage.run(&[FIRST, "--set", "load.time=3s"]).exits(0);
     let run = stage.run_folder();
@@ -144,7 +144,7 @@ fn records_cut_in_the_middle_are_read_up_to_there() {
 }
 
 #[test]
-fn a_record_broken_in_the_middle_is_named() {
+fn a_broken_record_is_reported_with_its_line() {
     let stage = Stage::new();
     stage.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
     let run = stage.run_folder();
@@ -160,7 +160,7 @@ fn a_record_broken_in_the_middle_is_named() {
 }
 
 #[test]
-fn a_folder_that_is_no_run_is_refused() {
+fn folders_without_a_run_are_refused() {
     let stage = Stage::new();
     for command in ["analyze", "show"] {
         stage.play(&[command, stage.path().to_str().unwrap()]).exits(2);
@@ -193,7 +193,7 @@ pub fn on_a_disk_of(size: &str, stage: &Stage, script: &str, experiment: &str) -
 }
 
 #[test]
-fn a_full_disk_is_named_and_nothing_is_left() {
+fn a_full_disk_is_reported_and_nothing_is_left() {
     let stage = Stage::new();
     let script = "\"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
     let Some(output) = on_a_disk_of("64k", &stage, script, FIRST) else { return };
@@ -206,7 +206,7 @@ fn a_full_disk_is_named_and_nothing_is_left() {
 /// The disk is almost full while a load runs. The run ends as if interrupted, with a report, before
 /// a record is lost.
 #[test]
-fn a_disk_that_runs_full_ends_the_run_in_good_order() {
+fn a_filling_disk_ends_the_run_with_a_report() {
     let stage = Stage::new();
     // An eighth of the disk is kept free. This leaves slightly more.
     let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept; \
@@ -268,7 +268,7 @@ fn clean_in_a_container_leaves_a_live_run_alone() {
 }
 
 #[test]
-fn a_folder_for_temporary_files_that_is_not_there_is_not_made() {
+fn a_missing_tmpdir_is_reported_and_not_created() {
     let stage = Stage::new();
     let missing = stage.path().join("no/such");
     let variable = ("TMPDIR", missing.to_str().unwrap());

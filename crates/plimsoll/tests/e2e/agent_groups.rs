@@ -48,7 +48,7 @@ above  = "40ms"
 "#;
 
 #[test]
-fn a_sweep_of_one_group_leaves_the_others_as_they_are() {
+fn a_sweep_of_one_group_leaves_the_other_groups_unchanged() {
     let stage = Stage::new();
     let file = stage.file("groups.toml", GROUPS);
     let told = stage.play(&["check", &file]).exits(0).stdout;

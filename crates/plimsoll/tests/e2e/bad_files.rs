@@ -7,14 +7,14 @@ const GOOD: &str = "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[load
                     [[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n";
 
 #[test]
-fn the_good_one_is_good() {
+fn the_valid_file_is_accepted() {
     let stage = Stage::new();
     let file = stage.file("good.toml", GOOD);
     stage.play(&["check", &file]).exits(0);
 }
 
 #[test]
-fn each_mistake_is_named() {
+fn each_mistake_is_reported() {
     let stage = Stage::new();
     for (name, from, to, words) in [
         ("agents", "agents = 1", "agents = 0", &["agents"][..]),
@@ -42,7 +42,7 @@ fn with_feed(file: &str) -> String {
 }
 
 #[test]
-fn requests_and_files_are_checked_before_anything_is_started() {
+fn requests_and_files_are_checked_before_the_start() {
     let stage = Stage::new();
     for (file, text) in [
         ("good.csv", "q\nx\n"),
@@ -91,14 +91,14 @@ fn requests_and_files_are_checked_before_anything_is_started() {
 }
 
 #[test]
-fn mistakes_of_requests_and_files_are_named_at_once() {
+fn request_and_file_mistakes_are_reported_together() {
     let stage = Stage::new();
     let text = with_feed("no.csv") + "[[load.cycle]]\ncall = \"get\"\nname = \"b\"\nwith = { path = \"x\" }\n";
     stage.play(&["check", &stage.file("two.toml", text)]).exits(2).says(&["no.csv", "\"x\"", "2 problems"]);
 }
 
 #[test]
-fn all_mistakes_are_named_at_once() {
+fn all_mistakes_are_reported_together() {
     let stage = Stage::new();
     let file = stage.file("three.toml", GOOD.replace("agents = 1", "agents = 0").replace("echo", "ehco") + "[lod]\n");
     stage.play(&["check", &file]).exits(2).says(&["agents", "ehco", "lod"]);
@@ -113,7 +113,7 @@ fn a_fault_after_the_end_is_a_mistake() {
 }
 
 #[test]
-fn files_that_are_no_text_are_refused() {
+fn empty_and_binary_files_are_refused() {
     let stage = Stage::new();
     for (name, content) in [("empty.toml", &b""[..]), ("binary.toml", &[0xff, 0xfe, 0, 1, 2])] {
         let file = stage.file(name, content);

@@ -66,7 +66,7 @@ fn runs_of(stage: &Stage, name: &str, shares: &[f64], offset_s: f64) -> PathBuf 
 }
 
 #[test]
-fn a_regression_ends_the_gate_and_an_equal_passes() {
+fn a_regression_fails_the_gate_and_equal_runs_pass() {
     let stage = Stage::new();
     let base = runs(&stage, "base", 1.0, 0.0);
     let (same, slower) = (runs(&stage, "same", 1.001, 30.0), runs(&stage, "slower", 1.2, 30.0));
@@ -101,7 +101,7 @@ fn a_regression_ends_the_gate_and_an_equal_passes() {
 }
 
 #[test]
-fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
+fn a_46_pct_regression_never_passes_with_3_repeats() {
     let stage = Stage::new();
     for (noise, code) in [(0.02, 5), (0.25, 7), (0.5, 7)] {
         let base = runs_of(&stage, &format!("base-{noise}"), &[1.0, 1.0 + noise, 1.0 - noise], 0.0);
@@ -131,7 +131,7 @@ fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
 }
 
 #[test]
-fn a_run_is_summed_up_for_build_servers_and_pull_requests() {
+fn show_and_analyze_write_junit_and_markdown() {
     let stage = Stage::new();
     let run = stage.path().join("run");
     copy(&root().join(GOLDEN), &run);
@@ -149,7 +149,7 @@ fn a_run_is_summed_up_for_build_servers_and_pull_requests() {
 }
 
 #[test]
-fn a_void_side_ends_with_its_own_code() {
+fn void_trials_in_a_comparison_exit_6() {
     let stage = Stage::new();
     let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
     for trial in ["001", "002"] {
@@ -179,7 +179,7 @@ fn a_void_side_ends_with_its_own_code() {
 /// Regression on a busy machine: when all runs of `compare --play` were void, the error asked for
 /// runs of one experiment.
 #[test]
-fn a_side_that_is_void_throughout_is_no_bad_argument() {
+fn a_fully_void_side_is_reported_as_void() {
     let stage = Stage::new();
     let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
     for (run, trial) in (0..4).flat_map(|run| ["001", "002"].map(|trial| (run, trial))) {
@@ -277,7 +277,7 @@ fn a_void_turn_is_played_again_twice_and_kept_aside() {
 /// Regression from a review: SIGTERM ended only the comparison, while its run went on with load and
 /// faults.
 #[test]
-fn a_comparison_that_is_ended_or_killed_ends_the_run_that_it_plays() {
+fn an_ended_or_killed_comparison_ends_its_run() {
     let stage = Stage::new();
     let file = experiment(&stage, "long", "5ms", "get");
     let text = fs::read_to_string(&file).unwrap().replace("time = \"1s\"", "time = \"1000s\"");
@@ -303,7 +303,7 @@ fn a_comparison_that_is_ended_or_killed_ends_the_run_that_it_plays() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_a_bad_argument() {
+fn invalid_arguments_of_compare_exit_2() {
     let stage = Stage::new();
     let golden = root().join(GOLDEN);
     let (golden, empty) = (golden.to_str().unwrap(), stage.path().join("registry"));

@@ -26,7 +26,7 @@ fn played(load: &str) -> (f64, u64) {
 }
 
 #[test]
-fn kept_shared_and_made_anew() {
+fn connections_are_kept_shared_or_made_per_operation() {
     assert_eq!(played(""), (200.0, 8));
     assert_eq!(played("pipeline = 4"), (200.0, 2));
     assert_eq!(played("keep_alive = false"), (200.0, 200));

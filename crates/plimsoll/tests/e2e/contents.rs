@@ -18,7 +18,7 @@ fn made(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn one_page_links_the_reports_of_all_runs_in_the_order_given() {
+fn one_page_links_all_reports_in_the_given_order() {
     let stage = Stage::new();
     let series = stage.path().join("runs/series");
     let (one, two) = (made(&series.join("b one")), made(&series.join("a two")));
@@ -44,7 +44,7 @@ fn one_page_links_the_reports_of_all_runs_in_the_order_given() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once_and_no_page_is_written() {
+fn all_bad_folders_are_reported_and_no_page_is_written() {
     let stage = Stage::new();
     let runs = stage.path().join("runs");
     let good = made(&runs.join("good"));

@@ -342,7 +342,7 @@ impl Counts {
 }
 
 #[test]
-fn no_damaged_record_hangs_or_breaks_a_reader_or_makes_a_verdict_better() {
+fn damaged_records_never_break_readers_or_improve_verdicts() {
     let number = std::env::var("PLIMSOLL_TEST_CORRUPTIONS").ok().and_then(|text| text.parse().ok());
     let number = number.unwrap_or(CORRUPTIONS);
     let stage = Stage::new();

@@ -12,7 +12,7 @@ const METERED: &str = "what = \"metered\"\nlifetime_years = 2\n[cpu]\ncores = 2\
                        [price]\namount = 631.152\ncurrency = \"CHF\"\nsource = \"made up\"\n";
 
 #[test]
-fn a_lab_with_watts_and_a_price_has_a_cost_and_one_without_says_what_it_lacks() {
+fn costs_need_watts_and_a_price() {
     let Some(_turn) = machine::turn() else { return };
     let (stage, file) = stage("hosts = 1\nprofile = \"metered\"\nspeed = 0.5", "");
     stage.file("profiles/metered.toml", METERED);

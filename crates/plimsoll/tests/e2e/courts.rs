@@ -42,7 +42,7 @@ fn only_trial(results: &Value) -> &Value {
 }
 
 #[test]
-fn clerks_read_what_they_wrote_where_writes_wait_for_all_members() {
+fn synchronous_writes_are_never_read_stale() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     for proxy in ["apache", "haproxy"] {
@@ -84,7 +84,7 @@ fn clerks_read_what_they_wrote_where_writes_wait_for_all_members() {
 }
 
 #[test]
-fn what_lags_behind_is_a_wrong_answer_and_nothing_else() {
+fn stale_reads_are_wrong_and_not_failed() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
     let with = "write = \"async_dirty\", read = \"async_dirty\", copies = \"ram\"";
@@ -99,7 +99,7 @@ fn what_lags_behind_is_a_wrong_answer_and_nothing_else() {
 }
 
 #[test]
-fn a_split_brain_is_told_in_the_members_own_words() {
+fn a_split_brain_is_reported_from_the_members_logs() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
     // Longer than the 10 s after which Erlang declares a silent node down.
@@ -132,7 +132,7 @@ fn without_balancer() -> Stage {
 }
 
 #[test]
-fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
+fn failover_moves_clients_of_a_killed_member() {
     let Some(_turn) = machine::turn() else { return };
     // Clerks without failover must outlast the member's restart, which takes seconds on a busy
     // machine.
@@ -182,7 +182,7 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
 }
 
 #[test]
-fn loads_on_one_start_of_the_register_find_no_case_of_the_load_before() {
+fn a_shared_start_resets_data_between_loads() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
     let with = "write = \"sync_transaction\", read = \"async_dirty\", copies = \"ram\"";

@@ -33,7 +33,7 @@ fn crash(state: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn names_in_the_process_die_with_it() {
+fn names_stored_in_the_process_are_lost_with_it() {
     let results = crash("process", &[]);
     assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0);
     assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0);
@@ -45,14 +45,14 @@ fn names_in_the_process_die_with_it() {
 }
 
 #[test]
-fn names_in_a_table_outlive_the_process() {
+fn names_stored_in_a_table_outlive_the_process() {
     let results = crash("ets", &[]);
     assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
     assert!(number(&results, "/trials/0/consistency/checked") >= 1000.0);
 }
 
 #[test]
-fn a_client_that_waits_sees_no_failure() {
+fn clients_that_retry_see_no_failure() {
     let results = crash("ets", &["--set", "load.retry.wait=10ms"]);
     assert_eq!(number(&results, "/trials/0/outcomes/failed"), 0.0);
     let attempts = number(&results, "/trials/0/attempts");
@@ -61,7 +61,7 @@ fn a_client_that_waits_sees_no_failure() {
 }
 
 #[test]
-fn clients_that_come_back_late_go_on_failing() {
+fn clients_that_reconnect_late_keep_failing() {
     let late = ["load.reconnect=100ms", "load.reconnect_delay=500ms", "load.reconnect_spread_pct=100"];
     let sets: Vec<&str> = late.iter().flat_map(|set| ["--set", set]).collect();
     let results = crash("ets", &sets);

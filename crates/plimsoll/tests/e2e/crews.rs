@@ -51,7 +51,7 @@ fn inspected(stage: &Stage) -> Value {
 }
 
 #[test]
-fn each_host_has_its_own_folders_and_they_outlive_a_crash_of_it() {
+fn folders_of_a_host_are_private_and_survive_its_crash() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();
@@ -71,7 +71,7 @@ fn each_host_has_its_own_folders_and_they_outlive_a_crash_of_it() {
 }
 
 #[test]
-fn operations_of_the_target_run_on_the_member_that_the_agent_goes_to() {
+fn operations_run_on_the_agents_member() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let on_its_host = "[[load.cycle]]\ncall = \"note\"\nwith = { key = \"where\", value = \"x\" }\n\
@@ -93,7 +93,7 @@ fn operations_of_the_target_run_on_the_member_that_the_agent_goes_to() {
 }
 
 #[test]
-fn an_operation_that_takes_too_long_is_killed_on_its_host() {
+fn timed_out_operations_are_killed_on_their_host() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let hang =
@@ -108,7 +108,7 @@ fn an_operation_that_takes_too_long_is_killed_on_its_host() {
 }
 
 #[test]
-fn a_fault_hits_one_program_of_a_process_and_its_replacement_is_counted() {
+fn a_fault_kills_one_program_and_its_replacement_is_counted() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let fault = "[[fault]]\nname = \"kill\"\nkind = \"kill\"\non = \"one\"\nat = \"3s\"\n\
@@ -131,7 +131,7 @@ fn a_fault_hits_one_program_of_a_process_and_its_replacement_is_counted() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_said_with_those_that_are() {
+fn an_unknown_program_is_reported_with_the_running_programs() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let fault = "[[fault]]\nname = \"kill\"\nkind = \"kill\"\nat = \"300ms\"\nwith = { program = \"crew-slow\" }\n";
@@ -143,7 +143,7 @@ fn a_program_that_is_not_there_is_said_with_those_that_are() {
 }
 
 #[test]
-fn a_time_of_the_lab_is_longer_in_a_slow_one() {
+fn durations_are_scaled_by_the_labs_speed() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let lab = "[lab]\nhosts = 1\nspeed = 0.5\nmeasure_storage = false\n";

@@ -52,7 +52,7 @@ fn ended_in_order(stage: &Stage, playing: Playing) {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_an_error_that_names_the_file() {
+fn an_exceeded_file_size_limit_is_reported() {
     let mut stage = Stage::new();
     stage.within("ulimit -f 2 && exec \"$@\"", std::path::Path::new("sh"));
     stage.run(&[FIRST]).exits(1).says(&["cannot write the run folder", "ulimit -f"]);
@@ -87,7 +87,7 @@ fn a_run_whose_stdout_loses_its_reader_is_interrupted() {
 }
 
 #[test]
-fn a_run_whose_both_outputs_go_to_head_is_interrupted() {
+fn a_run_piped_into_head_is_interrupted() {
     let stage = Stage::new();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut playing = begin(&stage, writer.try_clone().unwrap(), writer);
@@ -157,7 +157,7 @@ fn a_hit_whose_terminal_is_closed_is_interrupted() {
 }
 
 #[test]
-fn what_only_prints_ends_quietly_without_a_reader() {
+fn printing_commands_end_quietly_without_a_reader() {
     let stage = Stage::new();
     for words in [
         &["schema", "experiment"][..],
@@ -180,7 +180,7 @@ fn what_only_prints_ends_quietly_without_a_reader() {
 }
 
 #[test]
-fn what_cannot_be_printed_on_a_full_disk_is_an_error_and_no_panic() {
+fn printing_to_a_full_disk_exits_1() {
     let stage = Stage::new();
     for words in [&["schema", "experiment"][..], &["targets"], &["check", FIRST]] {
         let played = stage.start_with(words, full(), Stdio::piped()).wait().exits(1);
@@ -189,7 +189,7 @@ fn what_cannot_be_printed_on_a_full_disk_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn an_error_that_cannot_be_said_keeps_its_exit_code() {
+fn errors_keep_their_exit_code_if_stderr_is_full() {
     let stage = Stage::new();
     stage.start_with(&["check", "no-such-file.toml"], Stdio::piped(), full()).wait().exits(2);
     stage.start_with(&["hit", "ftp://nowhere"], Stdio::piped(), full()).wait().exits(2);

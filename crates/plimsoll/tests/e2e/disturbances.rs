@@ -70,7 +70,7 @@ fn cpus_of(pid: u32, thread: &str) -> Option<Vec<u32>> {
 }
 
 #[test]
-fn an_undisturbed_run_blames_nothing_but_the_machine() {
+fn an_undisturbed_run_blames_only_the_machine() {
     let stage = Stage::new();
     let file = stage.file("calm.toml", experiment(4, ""));
     let results = stage.run(&[&file]).exits(0).json();
@@ -98,7 +98,7 @@ fn busy_loops_on_every_cpu_delay_operations_and_are_noted() {
 }
 
 #[test]
-fn a_hog_on_the_generators_own_cpu_is_found_there() {
+fn a_busy_loop_on_the_generators_cpu_is_found() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new();
     // Without a delay and with many agents, the generator needs all of its CPU.
@@ -160,7 +160,7 @@ fn a_killed_target_makes_the_result_suspect() {
 }
 
 #[test]
-fn a_worker_that_its_master_starts_again_makes_the_result_suspect() {
+fn a_restarted_worker_makes_the_result_suspect() {
     let stage = Stage::new();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let server = format!("{} echo --listen 127.0.0.1:{port} --delay 0.001", env!("CARGO_BIN_EXE_plimsoll"));
@@ -177,7 +177,7 @@ fn a_worker_that_its_master_starts_again_makes_the_result_suspect() {
 }
 
 #[test]
-fn a_run_that_is_too_short_says_so() {
+fn a_short_run_is_reported_as_too_short() {
     let stage = Stage::new();
     let file = stage.file("short.toml", experiment(4, ""));
     let results = stage.run(&[&file, "--set", "load.time=1s"]).exits(0).json();
@@ -186,7 +186,7 @@ fn a_run_that_is_too_short_says_so() {
 }
 
 #[test]
-fn a_quantile_that_too_few_operations_support_is_refused_in_words() {
+fn quantiles_with_too_few_operations_are_refused() {
     let stage = Stage::new();
     let gate = "[[require]]\nmetric = \"latency_us.p999\"\nbelow = 1e9\n";
     let file = stage.file("few.toml", experiment(1, "think = \"20ms\"") + gate);
@@ -198,7 +198,7 @@ fn a_quantile_that_too_few_operations_support_is_refused_in_words() {
 }
 
 #[test]
-fn a_target_whose_files_change_between_trials_is_two_targets() {
+fn target_files_that_change_between_trials_are_reported() {
     let stage = Stage::new();
     let shelf = stage.path().join("targets/notebook");
     fs::create_dir_all(&shelf).unwrap();

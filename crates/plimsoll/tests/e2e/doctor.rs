@@ -30,7 +30,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn this_machine_is_looked_at() {
+fn doctor_checks_this_machine() {
     let stage = Stage::new();
     let out = stage.path().display().to_string();
     let played = stage.play(&["doctor", "--out", &out]).exits(0);
@@ -52,7 +52,7 @@ fn this_machine_is_looked_at() {
 }
 
 #[test]
-fn an_experiment_is_held_against_the_machine() {
+fn doctor_checks_the_needs_of_an_experiment() {
     let stage = Stage::new();
     let machine = bad_machine(&stage.path().join("machine"));
     let crash = "experiments/03-name-service-crash.toml";
@@ -107,7 +107,7 @@ impl Drop for ForNobody {
 }
 
 #[test]
-fn who_is_not_root_is_given_the_commands() {
+fn non_root_users_get_the_commands() {
     if !is_root() {
         return;
     }

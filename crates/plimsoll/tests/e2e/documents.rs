@@ -38,7 +38,7 @@ fn experiments_in_the_documents_have_a_plan() {
 }
 
 #[test]
-fn the_template_is_a_target_that_runs() {
+fn the_template_target_runs() {
     let stage = Stage::new();
     let template = root().join("targets/_template");
     let mine = stage.path().join("targets/mine");
@@ -71,7 +71,7 @@ fn code_below(folder: &str) -> String {
 /// The code in CONTRIBUTING is not compiled. A neighbouring file must import everything that it
 /// imports, in the same words.
 #[test]
-fn the_code_in_contributing_imports_and_calls_what_there_is() {
+fn the_code_in_contributing_uses_existing_items() {
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let code = blocks(&page, "rust");
     let folders = ["crates/lab/src/faults", "crates/report/src/charts"];
@@ -104,7 +104,7 @@ fn texts(yaml: &Yaml, found: &mut Vec<String>) {
 }
 
 #[test]
-fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
+fn ci_recipes_are_valid_and_use_existing_options() {
     let stage = Stage::new();
     let text = ["docs/ci.md", "docs/tutorial.md"].map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
     let mut called = 0;
@@ -124,7 +124,7 @@ fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
 }
 
 #[test]
-fn the_action_has_the_inputs_that_the_recipes_give_it() {
+fn the_action_accepts_the_inputs_of_the_recipes() {
     let action = fs::read_to_string(root().join("action/action.yml")).unwrap();
     let action = YamlLoader::load_from_str(&action).unwrap().remove(0);
     let text = ["docs/ci.md", "docs/tutorial.md"].map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
@@ -154,7 +154,7 @@ fn shell_words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_lines_that_hit_are_lines_of_this_program() {
+fn hit_commands_in_documents_are_valid() {
     let stage = Stage::new();
     let item = stage.file("item.json", "{}");
     let mut checked = 0;

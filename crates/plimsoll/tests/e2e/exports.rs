@@ -19,7 +19,7 @@ fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
 }
 
 #[test]
-fn each_second_has_what_was_recorded_in_it() {
+fn csv_rows_match_the_recorded_seconds() {
     let stage = Stage::new();
     let golden = root().join(GOLDEN);
     let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv"]).exits(0).stdout;
@@ -45,7 +45,7 @@ fn each_second_has_what_was_recorded_in_it() {
 }
 
 #[test]
-fn each_trial_has_the_figures_of_its_results() {
+fn csv_of_trials_matches_the_results() {
     let stage = Stage::new();
     let golden = root().join(GOLDEN);
     let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv", "--trials"]).exits(0).stdout;
@@ -66,7 +66,7 @@ fn each_trial_has_the_figures_of_its_results() {
 /// Parses the format as far as this test needs: each family in one piece, rising times, and the end
 /// mark.
 #[test]
-fn openmetrics_are_whole_and_count_what_was_done() {
+fn openmetrics_are_well_formed_and_count_operations() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let runs = stage.path().join("runs");
@@ -99,7 +99,7 @@ fn openmetrics_are_whole_and_count_what_was_done() {
 }
 
 #[test]
-fn prometheus_scrapes_a_run_while_it_goes_on() {
+fn prometheus_can_scrape_a_live_run() {
     let stage = Stage::new();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ask = |path: &str| -> Option<String> {
@@ -176,7 +176,7 @@ fn a_page_follows_a_run_and_becomes_its_report() {
 
 /// A panel for a name that is never written would stay empty.
 #[test]
-fn the_dashboard_shows_what_is_exported() {
+fn the_dashboard_uses_exported_metrics() {
     let stage = Stage::new();
     let text = stage.play(&["export", root().join(GOLDEN).to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
     let dashboard = json(&root().join("docs/grafana/plimsoll.json"));
@@ -227,7 +227,7 @@ fn parquet_has_the_columns_of_the_csv() {
 }
 
 #[test]
-fn what_is_asked_for_must_be_said_and_be_there() {
+fn export_requires_a_format_and_existing_paths() {
     let stage = Stage::new();
     let golden = root().join(GOLDEN);
     let golden = golden.to_str().unwrap();

@@ -224,7 +224,7 @@ fn faults_of_processor_and_memory_are_felt_and_healed() {
 }
 
 #[test]
-fn a_virtual_hosts_clock_is_left_alone_and_that_is_said() {
+fn clock_skew_on_a_virtual_host_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let fault = [("clock_skew", "500ms", "with = { offset = \"5s\" }")];

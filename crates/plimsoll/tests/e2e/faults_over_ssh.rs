@@ -57,7 +57,7 @@ fn faults_over_ssh_are_felt_and_healed() {
 }
 
 #[test]
-fn the_end_of_one_run_leaves_the_faults_of_another_on_the_same_machine() {
+fn ending_a_run_keeps_another_runs_faults() {
     let (mut stage, mut other) = (Stage::new().with_shelves(), Stage::new().with_shelves());
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);
@@ -96,7 +96,7 @@ fn the_end_of_one_run_leaves_the_faults_of_another_on_the_same_machine() {
 }
 
 #[test]
-fn a_killed_lab_heals_machines_over_ssh() {
+fn machines_over_ssh_are_healed_after_a_kill() {
     let mut stage = Stage::new().with_shelves();
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);
@@ -119,7 +119,7 @@ fn a_killed_lab_heals_machines_over_ssh() {
 }
 
 #[test]
-fn what_a_killed_runner_left_in_force_is_undone() {
+fn faults_of_a_killed_runner_are_undone() {
     let mut stage = Stage::new().with_shelves();
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);
@@ -142,7 +142,7 @@ fn what_a_killed_runner_left_in_force_is_undone() {
 /// breaks like that of any host; the service itself is broken by commands of the program that
 /// started it.
 #[test]
-fn a_target_that_runs_already_is_broken_and_watched_over_ssh() {
+fn a_running_target_is_broken_and_watched_over_ssh() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 1) else { return };
     stage.beside(&machines);

@@ -30,7 +30,7 @@ fn a_run_prints_its_results_and_leaves_a_page() {
 }
 
 #[test]
-fn the_records_are_enough() {
+fn the_records_suffice_to_analyze_again() {
     let stage = Stage::new();
     stage.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
     let run = stage.run_folder();
@@ -100,7 +100,7 @@ target = { with = { delay = "400ms" } }
 "#;
 
 #[test]
-fn a_sweep_goes_no_higher_once_its_condition_is_met_and_a_resumed_one_neither() {
+fn a_sweep_stops_at_its_condition_even_when_resumed() {
     let stage = Stage::new();
     let file = stage.file("stopped.toml", STOPPED);
     let told = stage.play(&["check", &file]).exits(0).stdout;

@@ -177,7 +177,7 @@ fn a_full_disk_at_the_conductor_ends_the_fleet() {
 
 /// The run ends in good order before the disk is full, with some space left.
 #[test]
-fn a_disk_that_runs_full_at_the_conductor_ends_the_fleet_in_good_order() {
+fn a_filling_disk_at_the_conductor_ends_the_fleet_with_a_report() {
     let stage = Stage::new();
     let file = experiment(&stage, "");
     let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=10m --set load.rate=3000 \
@@ -190,7 +190,7 @@ fn a_disk_that_runs_full_at_the_conductor_ends_the_fleet_in_good_order() {
 }
 
 #[test]
-fn a_hit_by_generators_is_a_hit() {
+fn hit_checks_its_generator_options() {
     let stage = Stage::new();
     let printed = stage.play(&["hit", "http://127.0.0.1:1/", "--generators", "3", "--print"]).exits(0);
     assert!(printed.stdout.contains("[fleet]\ngenerators = 3\n"), "{}", printed.stdout);
@@ -205,7 +205,7 @@ fn a_hit_by_generators_is_a_hit() {
 }
 
 #[test]
-fn a_generator_that_is_killed_makes_the_trial_void() {
+fn a_killed_generator_voids_the_trial() {
     for fleet in ["", BY_COMMAND] {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[&experiment(&stage, fleet), "--set", "load.time=10m"]);
@@ -219,7 +219,7 @@ fn a_generator_that_is_killed_makes_the_trial_void() {
 }
 
 #[test]
-fn a_generator_that_stands_still_makes_the_trial_void() {
+fn a_stopped_generator_voids_the_trial() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[&experiment(&stage, ""), "--set", "load.time=10m"]);
     playing.wait_for_records();
@@ -231,7 +231,7 @@ fn a_generator_that_stands_still_makes_the_trial_void() {
 }
 
 #[test]
-fn a_stream_that_is_cut_in_the_middle_of_a_line_makes_the_trial_void() {
+fn a_truncated_generator_stream_voids_the_trial() {
     let stage = Stage::new();
     // Only this many bytes of the second generator come through: its answers to the setup and to
     // the pings, and some intervals.
@@ -244,7 +244,7 @@ fn a_stream_that_is_cut_in_the_middle_of_a_line_makes_the_trial_void() {
 }
 
 #[test]
-fn nothing_of_a_fleet_outlives_its_conductor() {
+fn no_generator_outlives_its_conductor() {
     for by in ["INT", "KILL"] {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[&experiment(&stage, ""), "--set", "load.time=10m"]);
@@ -265,7 +265,7 @@ fn nothing_of_a_fleet_outlives_its_conductor() {
 }
 
 #[test]
-fn a_fleet_that_cannot_be_is_refused_with_place_and_remedy() {
+fn invalid_fleets_are_refused_with_a_remedy() {
     let stage = Stage::new();
     for (fleet, sets, words) in [
         ("by = \"command\"\n", &[][..], &["start", "[\"ssh\""][..]),

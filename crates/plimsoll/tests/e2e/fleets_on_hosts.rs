@@ -83,7 +83,7 @@ fn virtual_generators_make_the_load_of_one() {
 }
 
 #[test]
-fn a_generators_host_that_stands_still_or_loses_its_power_makes_the_trial_void() {
+fn a_frozen_or_crashed_generator_host_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     for (kind, reason) in [("host_freeze", SILENT), ("host_crash", ENDED)] {
@@ -97,7 +97,7 @@ fn a_generators_host_that_stands_still_or_loses_its_power_makes_the_trial_void()
 }
 
 #[test]
-fn nothing_of_a_virtual_fleet_outlives_its_conductor() {
+fn no_virtual_generator_outlives_its_conductor() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     for by in ["INT", "KILL"] {
@@ -133,7 +133,7 @@ fn generators_over_ssh_make_the_load_of_one() {
 /// A generator plays the operations that break the target, beside its load, and reads the keys
 /// back.
 #[test]
-fn generators_over_ssh_call_the_target_and_read_back() {
+fn generators_over_ssh_play_faults_and_read_keys_back() {
     let Some((stage, machines, _)) = over_ssh() else { return };
     let text = "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\n[lab]\nssh = [\"10.84.0.1\"]\n[load]\nagents = 9\nrate = 60\n\
                 time = \"3s\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"set\"\naudit = true\n\
@@ -148,7 +148,7 @@ fn generators_over_ssh_call_the_target_and_read_back() {
 }
 
 #[test]
-fn a_generators_machine_that_is_unplugged_makes_the_trial_void_and_clears_itself_up() {
+fn an_unplugged_generator_machine_voids_the_trial_and_cleans_up() {
     let Some((stage, machines, file)) = over_ssh() else { return };
     let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
     playing.wait_for_records();
@@ -162,7 +162,7 @@ fn a_generators_machine_that_is_unplugged_makes_the_trial_void_and_clears_itself
 }
 
 #[test]
-fn after_a_kill_nothing_of_a_fleet_is_left_over_there() {
+fn no_remote_generator_outlives_its_conductor() {
     for by in ["KILL", "INT"] {
         let Some((stage, machines, file)) = over_ssh() else { return };
         let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
@@ -181,7 +181,7 @@ fn after_a_kill_nothing_of_a_fleet_is_left_over_there() {
 }
 
 #[test]
-fn a_generator_that_is_killed_over_there_makes_the_trial_void() {
+fn a_killed_remote_generator_voids_the_trial() {
     let Some((stage, machines, file)) = over_ssh() else { return };
     let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
     playing.wait_for_records();
@@ -194,7 +194,7 @@ fn a_generator_that_is_killed_over_there_makes_the_trial_void() {
 }
 
 #[test]
-fn a_machine_for_a_generator_that_is_not_reached_is_named() {
+fn an_unreachable_generator_machine_is_reported() {
     let Some((stage, machines, file)) = over_ssh() else { return };
     let elsewhere = "fleet.hosts=[\"10.84.0.2\", \"10.84.0.3:23\"]";
     stage.run(&[&file, "--set", elsewhere]).exits(3).says(&["g2", "Connection refused", "ssh -v -p 23 10.84.0.3"]);
@@ -203,7 +203,7 @@ fn a_machine_for_a_generator_that_is_not_reached_is_named() {
 }
 
 #[test]
-fn a_hit_by_generators_over_ssh_is_a_hit() {
+fn hit_checks_its_options_for_remote_generators() {
     let stage = Stage::new();
     let hit = |more: &[&str]| stage.play(&[&["hit", "http://10.0.0.1/", "--generators", "3"], more].concat());
     let printed = hit(&["--by", "ssh=a,b@c", "--print"]).exits(0);
@@ -219,7 +219,7 @@ fn a_hit_by_generators_over_ssh_is_a_hit() {
 }
 
 #[test]
-fn places_that_do_not_reach_the_target_are_refused_with_a_remedy() {
+fn invalid_places_of_generators_are_refused_with_a_remedy() {
     let stage = Stage::new();
     for (lab, fleet, words) in [
         ("hosts = 1", "generators = 2\nby = \"ssh\"\nhosts = [\"a\"]", &["virtual hosts", "lab.ssh"][..]),

@@ -45,18 +45,18 @@ fn is_whole(results: &Value) {
     assert!(each.iter().all(|one| one["operations"].as_u64().unwrap() > 0), "{each:#?}");
 }
 
-fn said(platform: &Path, program: &str) -> String {
+fn invocations(platform: &Path, program: &str) -> String {
     fs::read_to_string(platform.join(program)).unwrap_or_default()
 }
 
 #[test]
-fn generators_on_platforms_make_the_load_of_one_and_leave_nothing_there() {
+fn platform_generators_make_the_load_and_leave_nothing() {
     for (fleet, left, asked) in [(SLURM, "srun", "--partition=load"), (KUBERNETES, "kubectl", "--namespace=load")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);
         let results = stage.run(&[&experiment(&stage, &url, fleet)]).exits(0).json();
         is_whole(&results);
-        assert!(said(&platform, left).contains(asked), "{}", said(&platform, left));
+        assert!(invocations(&platform, left).contains(asked), "{}", invocations(&platform, left));
         assert!(!platform.join("job.json").exists(), "the Job is removed");
         assert_eq!(platform.join("cancelled").exists(), fleet == SLURM);
         drop(server);
@@ -79,7 +79,7 @@ fn kill_the_second(stage: &Stage) {
 }
 
 #[test]
-fn a_generator_on_a_platform_that_is_killed_makes_the_trial_void_and_its_place_is_named() {
+fn a_killed_platform_generator_voids_the_trial() {
     for (fleet, place) in [(SLURM, "a job of Slurm"), (KUBERNETES, "on node kn")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);
@@ -97,7 +97,7 @@ fn a_generator_on_a_platform_that_is_killed_makes_the_trial_void_and_its_place_i
 }
 
 #[test]
-fn what_a_killed_conductor_asked_of_a_platform_is_taken_back_by_clean() {
+fn clean_removes_platform_jobs_of_a_killed_conductor() {
     for (fleet, removed) in [(SLURM, "Slurm's job 7"), (KUBERNETES, "job.batch/plimsoll-")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);
@@ -117,7 +117,7 @@ fn what_a_killed_conductor_asked_of_a_platform_is_taken_back_by_clean() {
 }
 
 #[test]
-fn a_platform_without_a_place_says_why_in_its_own_words() {
+fn platform_scheduling_errors_are_reported() {
     let pod = r#"[{"metadata": {"name": "p"}, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled",
         "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}]}}]"#;
     let image = r#"[{"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"waiting":
@@ -140,7 +140,7 @@ fn a_platform_without_a_place_says_why_in_its_own_words() {
 }
 
 #[test]
-fn a_platform_whose_program_is_not_here_is_named() {
+fn a_missing_platform_program_is_reported() {
     let (mut stage, _) = stage();
     let (server, url) = echo(&stage, &[]);
     stage.set("PATH", "/nowhere");
@@ -152,7 +152,7 @@ fn a_platform_whose_program_is_not_here_is_named() {
 }
 
 #[test]
-fn one_line_asks_a_platform_as_a_file_does() {
+fn hit_translates_its_platform_options() {
     let stage = Stage::new();
     let print = |by: &str| {
         let words = ["hit", "http://127.0.0.1:1/", "--generators", "3", "--by", by, "--print"];
@@ -167,7 +167,7 @@ fn one_line_asks_a_platform_as_a_file_does() {
 /// Needs a Slurm, as `make test-fleet` starts it.
 #[test]
 #[ignore = "needs a Slurm that runs; make test-fleet brings one up"]
-fn a_real_slurm_plays_loses_and_cleans() {
+fn load_loss_and_cleanup_work_on_a_real_slurm() {
     let queue = || {
         let listed = Command::new("squeue").args(["--noheader", "--format=%j"]).output().unwrap();
         String::from_utf8(listed.stdout).unwrap()
@@ -203,7 +203,7 @@ fn a_real_slurm_plays_loses_and_cleans() {
 /// machine's C library.
 #[test]
 #[ignore = "needs a cluster: PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE; make test-fleet plays it where that is set"]
-fn a_real_kubernetes_plays_loses_and_cleans() {
+fn load_loss_and_cleanup_work_on_a_real_kubernetes() {
     let named = std::env::var("PLIMSOLL_TEST_KUBERNETES").expect("PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE");
     let [url, namespace, image] = named.split(',').collect::<Vec<_>>()[..] else { panic!("{named}") };
     let fleet = format!(
@@ -252,7 +252,7 @@ fn a_real_kubernetes_plays_loses_and_cleans() {
 }
 
 #[test]
-fn generators_on_platforms_are_raised_once_for_all_trials() {
+fn platform_generators_start_once_for_all_trials() {
     for (fleet, program, asked) in [(SLURM, "srun", "--ntasks=1"), (KUBERNETES, "kubectl", " attach ")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);
@@ -261,7 +261,7 @@ fn generators_on_platforms_are_raised_once_for_all_trials() {
         assert_eq!(results["trials"].as_array().unwrap().len(), 2);
         let counted = |pointer: &str| number(&results, pointer);
         assert_eq!((counted("/trials/0/outcomes/ok"), counted("/trials/1/outcomes/ok")), (120.0, 180.0));
-        assert_eq!(said(&platform, program).matches(asked).count(), 3, "{}", said(&platform, program));
+        assert_eq!(invocations(&platform, program).matches(asked).count(), 3, "{}", invocations(&platform, program));
         drop(server);
         assert_eq!(stage.leftovers(), [""; 0]);
     }
@@ -269,7 +269,7 @@ fn generators_on_platforms_are_raised_once_for_all_trials() {
 
 /// The address of a service in a cluster is useless elsewhere.
 #[test]
-fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
+fn generators_prepare_and_load_targets_that_only_they_reach() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a network of its own needs root");
         return;
@@ -311,7 +311,7 @@ fn until_listening(pid: u32) {
 /// Regression: keys were read back from the conductor, and were unknown if only generators could
 /// reach the target.
 #[test]
-fn what_only_generators_reach_is_read_back_by_one_of_them() {
+fn a_generator_reads_back_keys_that_the_conductor_cannot() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a network of its own needs root");
         return;
@@ -335,7 +335,7 @@ fn what_only_generators_reach_is_read_back_by_one_of_them() {
 
 /// Regression: files of a load had to exist on each generator's machine.
 #[test]
-fn files_of_a_load_reach_generators_that_do_not_see_them() {
+fn files_of_a_load_are_sent_to_generators() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: hiding a folder needs root");
         return;

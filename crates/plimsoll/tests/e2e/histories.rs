@@ -45,7 +45,7 @@ fn nights(stage: &Stage) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_change_is_found_with_the_kernel_that_came_with_it() {
+fn a_change_is_found_with_its_kernel_update() {
     let stage = Stage::new();
     let nights = nights(&stage);
     let course = stage.play(&["history", nights.to_str().unwrap(), "--json"]).exits(0).json();
@@ -93,7 +93,7 @@ fn void_runs_are_left_out_unless_they_are_accepted() {
 }
 
 #[test]
-fn runs_of_different_experiments_and_unknown_figures_are_errors_that_say_so() {
+fn mixed_experiments_and_unknown_figures_are_refused() {
     let stage = Stage::new();
     let nights = nights(&stage);
     made(&nights, 13, 1.0, "6.1.0-25-amd64", "Something else");

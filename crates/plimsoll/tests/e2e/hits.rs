@@ -21,7 +21,7 @@ fn leaves_nothing(stage: &Stage, server: Playing) {
 }
 
 #[test]
-fn one_line_is_a_load_and_its_summary() {
+fn hit_plays_a_load_and_prints_a_summary() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let played = stage.play(&["hit", &url, "-c", "4", "-t", "2s", "--accept"]).exits(0);
@@ -40,7 +40,7 @@ fn one_line_is_a_load_and_its_summary() {
 }
 
 #[test]
-fn json_is_that_of_run_and_every_request_counts() {
+fn json_has_the_format_of_run_and_counts_every_request() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let results = stage.play(&["hit", &url, "-c", "2", "-t", "2s", "--json", "--accept"]).exits(0).json();
@@ -53,7 +53,7 @@ fn json_is_that_of_run_and_every_request_counts() {
 }
 
 #[test]
-fn so_many_requests_at_a_rate_are_exactly_so_many() {
+fn the_number_of_requests_is_exact_at_a_rate() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let results = stage.play(&["hit", &url, "-n", "301", "-r", "200", "--json", "--accept"]).exits(0).json();
@@ -62,7 +62,7 @@ fn so_many_requests_at_a_rate_are_exactly_so_many() {
 }
 
 #[test]
-fn so_many_requests_in_a_closed_loop_are_exactly_so_many() {
+fn the_number_of_requests_is_exact_in_a_closed_loop() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     for (requests, agents) in [("10k", "32"), ("7", "64"), ("1", "1")] {
@@ -91,7 +91,7 @@ fn so_many_requests_in_a_closed_loop_are_exactly_so_many() {
 }
 
 #[test]
-fn one_request_is_shown_with_its_answer() {
+fn debug_shows_one_request_with_its_answer() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let line = ["hit", &url, "--debug", "-d", "{\"a\": 1}", "-H", "X-Braces: {}", "-H", "Authorization: Bearer s3cret"];
@@ -118,7 +118,7 @@ fn failures_have_a_latency_and_a_status() {
 }
 
 #[test]
-fn options_of_other_tools_are_answered_with_the_word_for_them_here() {
+fn options_of_other_tools_are_mapped_to_ours() {
     let stage = Stage::new();
     for (option, words) in [("-z", "the duration is -t"), ("-q", "--rate"), ("-o", "--json"), ("--http2", "HTTP/1.1")] {
         stage.play(&["hit", "http://127.0.0.1:1/", option, "5"]).exits(2).says(&[option, words, "coming-from.md"]);
@@ -129,7 +129,7 @@ fn options_of_other_tools_are_answered_with_the_word_for_them_here() {
 }
 
 #[test]
-fn what_was_not_expected_is_wrong_and_what_failed_has_its_cause() {
+fn unexpected_answers_are_wrong_and_failures_have_a_cause() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let options = ["hit", &url, "-c", "2", "-t", "1s", "--accept"];
@@ -147,7 +147,7 @@ fn what_was_not_expected_is_wrong_and_what_failed_has_its_cause() {
 }
 
 #[test]
-fn a_result_without_a_success_is_void_and_shows_what_came_instead() {
+fn a_load_without_success_is_void_and_shows_examples() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let url = format!("{url}items?token=s3cret-t0ken");
@@ -169,7 +169,7 @@ fn a_result_without_a_success_is_void_and_shows_what_came_instead() {
 }
 
 #[test]
-fn braces_are_braces_and_a_body_makes_a_post() {
+fn braces_are_sent_literally_and_bodies_are_posted() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let body = "{\"name\": \"{not a placeholder}\"}";
@@ -201,7 +201,7 @@ fn the_page_and_the_folder_are_kept_where_asked() {
 }
 
 #[test]
-fn what_it_prints_is_the_experiment_that_it_plays() {
+fn the_printed_experiment_can_be_run() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let printed = stage.play(&["hit", &url, "-c", "3", "-t", "1s", "--expect", "status=200", "--print"]).exits(0);
@@ -213,7 +213,7 @@ fn what_it_prints_is_the_experiment_that_it_plays() {
 }
 
 #[test]
-fn interrupted_it_says_how_far_it_came_and_leaves_nothing() {
+fn an_interrupted_hit_prints_partial_results() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let mut playing = stage.start(&["hit", &url, "-c", "2", "-t", "600s", "--accept"]);
@@ -228,7 +228,7 @@ fn interrupted_it_says_how_far_it_came_and_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_one_is_cleaned_up_by_the_next() {
+fn the_next_hit_cleans_up_after_a_killed_hit() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
     let mut playing = stage.start(&["hit", &url, "-c", "2", "-t", "600s"]);
@@ -241,7 +241,7 @@ fn a_killed_one_is_cleaned_up_by_the_next() {
 }
 
 #[test]
-fn where_nobody_answers_it_says_so() {
+fn a_refused_connection_is_reported() {
     let stage = Stage::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{free}/");
@@ -252,7 +252,7 @@ fn where_nobody_answers_it_says_so() {
 }
 
 #[test]
-fn bad_options_are_named_at_once_and_nothing_is_made() {
+fn bad_options_are_reported_together_and_nothing_is_created() {
     let stage = Stage::new();
     let options = ["hit", "http://127.0.0.1:1/", "-H", "nonsense", "--expect", "sttaus=200", "--poisson"];
     stage.play(&options).exits(2).says(&["nonsense", "sttaus", "there is no schedule"]);

@@ -32,7 +32,7 @@ struct Sealed {
 impl Sealed {
     /// Starts a server whose certificate has these names.
     fn serve(names: &[&str]) -> Self {
-        let (config, ca) = vouched(names);
+        let (config, ca) = signed_config(names);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (ends, config) = (Arc::new(AtomicBool::new(false)), Arc::new(config));
@@ -68,7 +68,7 @@ fn spawn(serve: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 }
 
 /// Returns a server's configuration, and the certificate of its authority.
-fn vouched(names: &[&str]) -> (ServerConfig, String) {
+fn signed_config(names: &[&str]) -> (ServerConfig, String) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
@@ -104,7 +104,7 @@ fn hit(stage: &Stage, url: &str, more: &[&str]) -> Played {
 }
 
 /// Returns the numbers of `ok` and `failed` requests.
-fn came(results: &Value) -> (f64, f64) {
+fn ok_and_failed(results: &Value) -> (f64, f64) {
     (number(results, "/trials/0/outcomes/ok"), number(results, "/trials/0/outcomes/failed"))
 }
 
@@ -119,25 +119,25 @@ fn says_what_to_do(played: &Played, words: &[&str]) {
 }
 
 #[test]
-fn who_vouches_for_the_server_is_trusted() {
+fn cacert_and_insecure_accept_the_server() {
     let stage = Stage::new();
     let server = Sealed::serve(&["127.0.0.1"]);
     let ca = stage.file("ca.pem", &server.ca);
     let options = ["--cacert", &ca, "--expect", "body=hello", "--json"];
-    let (ok, failed) = came(&hit(&stage, &server.url(), &options).json());
+    let (ok, failed) = ok_and_failed(&hit(&stage, &server.url(), &options).json());
     assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
-    let (ok, failed) = came(&hit(&stage, &server.url(), &["--insecure", "--no-keep-alive", "--json"]).json());
+    let (ok, failed) = ok_and_failed(&hit(&stage, &server.url(), &["--insecure", "--no-keep-alive", "--json"]).json());
     assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]
-fn a_name_that_is_not_the_urls_is_asked_for() {
+fn server_name_overrides_the_urls_host() {
     let stage = Stage::new();
     let server = Sealed::serve(&[NAME]);
     let ca = stage.file("ca.pem", &server.ca);
     let named = ["--cacert", &ca, "--server-name", NAME, "--json"];
-    let (ok, failed) = came(&hit(&stage, &server.url(), &named).json());
+    let (ok, failed) = ok_and_failed(&hit(&stage, &server.url(), &named).json());
     assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
     let unnamed = hit(&stage, &server.url(), &["--cacert", &ca]);
     says_what_to_do(&unnamed, &["tls: bad certificate", "`--server-name`"]);
@@ -146,7 +146,7 @@ fn a_name_that_is_not_the_urls_is_asked_for() {
 }
 
 #[test]
-fn a_handshake_that_fails_is_about_the_certificate_and_not_about_connections() {
+fn failed_handshakes_are_reported_with_a_remedy() {
     let stage = Stage::new();
     let server = Sealed::serve(&["127.0.0.1"]);
     let stranger = stage.file("ca.pem", &Sealed::serve(&[NAME]).ca);
@@ -166,7 +166,7 @@ fn a_handshake_that_fails_is_about_the_certificate_and_not_about_connections() {
 }
 
 #[test]
-fn a_machine_that_trusts_nobody_is_told_of_the_option() {
+fn missing_system_certificates_are_reported() {
     let mut stage = Stage::new();
     let server = Sealed::serve(&["127.0.0.1"]);
     let nobody = stage.file("nobody.pem", "");

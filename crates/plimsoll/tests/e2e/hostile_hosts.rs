@@ -143,7 +143,7 @@ fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
 }
 
 #[test]
-fn whatever_a_generator_says_the_run_ends_in_time_and_in_bounded_memory() {
+fn hostile_generators_cannot_hang_a_run_or_exhaust_memory() {
     let failed: Vec<String> = std::thread::scope(|scope| {
         let play = |(mode, says): &'static (&str, &str)| {
             scope.spawn(move || judged_generator(mode, says).err().map(|why| format!("{mode}: {why}")))
@@ -202,7 +202,7 @@ fn judged(mode: &str, says: &str) -> Result<(), String> {
 }
 
 #[test]
-fn whatever_a_host_says_the_run_ends_in_time_and_in_bounded_memory() {
+fn hostile_hosts_cannot_hang_a_run_or_exhaust_memory() {
     let (next, failed) = (Mutex::new(MODES.iter()), Mutex::new(Vec::new()));
     let play = || {
         while let Some((mode, says)) = { next.lock().unwrap().next() } {
@@ -256,7 +256,7 @@ fn stopped(stage: &Stage) -> crate::stage::Playing {
 }
 
 #[test]
-fn a_run_whose_shims_are_stopped_for_ever_ends_when_it_is_asked_to() {
+fn an_interrupt_ends_a_run_with_stopped_shims() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();
@@ -272,7 +272,7 @@ fn a_run_whose_shims_are_stopped_for_ever_ends_when_it_is_asked_to() {
 }
 
 #[test]
-fn a_run_whose_shims_are_stopped_for_ever_ends_at_once_when_it_is_asked_twice() {
+fn a_second_interrupt_ends_a_run_with_stopped_shims_at_once() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();

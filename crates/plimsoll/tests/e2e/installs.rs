@@ -93,7 +93,7 @@ fn asked(stage: &Stage, word: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_set_of_parameters_of_an_experiment_is_installed_once_and_no_other() {
+fn each_parameter_set_of_an_experiment_is_installed_once() {
     let stage = diary();
     let file = stage.file("diary.toml", EXPERIMENT);
     let refused = stage.run(&[&file]).exits(3);
@@ -118,7 +118,7 @@ fn each_set_of_parameters_of_an_experiment_is_installed_once_and_no_other() {
 }
 
 #[test]
-fn a_target_is_installed_with_the_parameters_that_are_named() {
+fn install_uses_the_given_parameters() {
     let stage = diary();
     let install = |words: &[&str]| stage.play(&[&["install", "diary"], words].concat());
     install(&["--check"]).exits(5);
@@ -159,7 +159,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn packages_of_balancers_and_prolog_are_named_where_parameters_ask_for_them() {
+fn packages_depend_on_the_targets_parameters() {
     let court = |proxy: &str, serial: &str| {
         let all = packages("docket", &[("PROXY", proxy), ("SERIAL", serial)]);
         all.into_iter().filter(|name| !name.starts_with("erlang-") && name != "make").collect::<BTreeSet<_>>()
@@ -174,7 +174,7 @@ fn packages_of_balancers_and_prolog_are_named_where_parameters_ask_for_them() {
 }
 
 #[test]
-fn packages_of_search_servers_are_what_fetches_starts_and_reads_them() {
+fn packages_of_search_servers_depend_on_their_home() {
     let search = |target: &str, home: &str| {
         let mut all = packages(target, &[("HOME", home)]);
         // Optional: a file shows whether it is installed.
@@ -192,7 +192,7 @@ const BASE: [&str; 4] = ["compiler", "kernel", "sasl", "stdlib"];
 /// The hook names the package of every application that a target's `.app` files name, directly or
 /// indirectly. Debian's packages do not depend on everything that their applications use.
 #[test]
-fn every_application_that_an_erlang_target_starts_has_its_package_named() {
+fn every_erlang_application_has_its_package_listed() {
     for (target, started) in [("vsns", &["mnesia"][..]), ("docket", &["mnesia", "mochiweb"])] {
         let walk = "
             Walk = fun Walk([], Seen) -> Seen;

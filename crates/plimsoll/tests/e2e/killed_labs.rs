@@ -110,7 +110,7 @@ enum Victim {
 }
 
 #[test]
-fn after_a_kill_at_any_moment_clean_leaves_the_machine_as_it_was() {
+fn clean_restores_the_machine_after_a_kill_at_any_moment() {
     let Some(_turn) = machine::turn_alone() else { return };
     let kills = std::env::var("PLIMSOLL_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let mut moments = fastrand::Rng::with_seed(kills);

@@ -95,7 +95,7 @@ fn a_missing_program_stops_only_labs_that_need_it() {
 }
 
 #[test]
-fn a_delay_without_netem_is_refused_before_anything_is_made() {
+fn a_delay_without_netem_is_refused() {
     let Some(_turn) = machine::turn() else { return };
     let own_network = ["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"];
     if Command::new("unshare").args(own_network).output().unwrap().status.success() {
@@ -115,7 +115,7 @@ fn a_delay_without_netem_is_refused_before_anything_is_made() {
 
 /// Plays in a mount namespace whose /sys/fs/cgroup is empty.
 #[test]
-fn without_control_groups_an_unlimited_lab_works_and_a_limited_one_is_refused() {
+fn only_limited_labs_need_control_groups() {
     let Some(_turn) = machine::turn() else { return };
     const EMPTY: &str =
         "mount --make-rprivate / && umount -lR /sys/fs/cgroup && mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"";
@@ -151,7 +151,7 @@ pub fn played(command: &mut Command, stage: &Stage) -> Played {
 
 /// An update or a build replaces the program in this way.
 #[test]
-fn a_program_that_is_replaced_while_it_runs_goes_on_making_hosts() {
+fn a_run_survives_the_replacement_of_its_program() {
     let Some(_turn) = machine::turn() else { return };
     let (mut stage, file) = stage("hosts = 2", "");
     let program = stage.path().join("plimsoll");
@@ -202,7 +202,7 @@ impl Drop for ForNobody {
 }
 
 #[test]
-fn who_is_not_root_is_told_what_needs_root_and_what_does_not() {
+fn labs_that_need_root_are_refused_to_other_users() {
     let Some(_turn) = machine::turn() else { return };
     let nobody = ForNobody::new();
     for (lab, faults) in [("hosts = 3", ""), ("hosts = 3\nprofile = \"small\"", ""), ("hosts = 3", CUT)] {
@@ -219,7 +219,7 @@ fn who_is_not_root_is_told_what_needs_root_and_what_does_not() {
 }
 
 #[test]
-fn a_lab_that_does_not_fit_is_refused_with_what_would() {
+fn a_lab_that_does_not_fit_is_refused_with_a_remedy() {
     let Some(_turn) = machine::turn() else { return };
     let (stage, file) = stage("hosts = 2\ngenerator_cpus = 0", "");
     let profile = |core: &str, memory: &str| {
@@ -250,7 +250,7 @@ fn a_lab_that_does_not_fit_is_refused_with_what_would() {
 }
 
 #[test]
-fn hosts_that_cannot_reach_each_other_are_refused_before_any_is_made() {
+fn hosts_that_cannot_reach_each_other_are_refused() {
     let host = |name: &str, more: &str| format!("[[lab.host]]\nname = \"{name}\"\n{more}\n");
     let networks = "[[lab.network]]\nname = \"x\"\n[[lab.network]]\nname = \"y\"\n";
     let apart = host("a", "networks = [\"x\"]") + &host("b", "networks = [\"y\"]") + networks;
@@ -268,7 +268,7 @@ fn hosts_that_cannot_reach_each_other_are_refused_before_any_is_made() {
 }
 
 #[test]
-fn equal_hosts_are_checked_in_one_line() {
+fn check_shows_equal_hosts_in_one_line() {
     let (stage, file) = stage("hosts = 16\nprofile = \"small\"\ngenerator_cpus = 0", "");
     let checked = stage.play(&["check", &file]).exits(0).stdout;
     let line = "  n1 … n16 (16 hosts)  small  all the CPU it gets, disk of 64MiB, disk 500 writes/s\n";
@@ -276,7 +276,7 @@ fn equal_hosts_are_checked_in_one_line() {
 }
 
 #[test]
-fn what_became_of_hosts_is_seen_while_a_lab_is_played_and_after() {
+fn host_states_are_shown_during_and_after_a_run() {
     let Some(_turn) = machine::turn() else { return };
     let crash = "[[fault]]\nname = \"boom\"\nkind = \"host_crash\"\non = \"n2\"\nat = \"300ms\"\nfor = \"300ms\"\n";
     let (stage, file) = stage("hosts = 2\nprofile = \"small\"", crash);

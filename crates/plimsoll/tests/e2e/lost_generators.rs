@@ -124,7 +124,7 @@ fn lose(loss: Loss, random: &mut fastrand::Rng) -> Option<Duration> {
 }
 
 #[test]
-fn generators_lost_at_random_moments_in_random_ways_void_their_trials_and_leave_nothing() {
+fn randomly_lost_generators_void_their_trials() {
     let losses: usize = std::env::var("PLIMSOLL_TEST_LOSSES").map_or(2, |count| count.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(losses as u64);
     let (mut played, mut latest) = (0, Duration::ZERO);

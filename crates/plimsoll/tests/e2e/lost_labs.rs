@@ -20,7 +20,7 @@ const LASTING: &str = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"m
     [[fault]]\nname = \"crash\"\nkind = \"host_crash\"\non = \"plain5\"\nat = \"200ms\"\n";
 
 #[test]
-fn a_large_lab_is_taken_down_whenever_it_is_interrupted_and_however_often() {
+fn a_large_lab_is_removed_at_any_interrupt() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     for (words, signals) in [
@@ -52,7 +52,7 @@ fn a_large_lab_is_taken_down_whenever_it_is_interrupted_and_however_often() {
 }
 
 #[test]
-fn an_interrupt_while_a_trial_is_taken_down_begins_no_other() {
+fn an_interrupt_during_teardown_starts_no_further_trial() {
     let Some(_turn) = machine::turn() else { return };
     let (stage, file) = stage("hosts = 2", "");
     let mut playing = stage.start_run(&[&file, "--set", "repeat=3"]);
@@ -64,7 +64,7 @@ fn an_interrupt_while_a_trial_is_taken_down_begins_no_other() {
 }
 
 #[test]
-fn a_large_lab_is_not_measured_on_when_it_is_interrupted() {
+fn an_interrupt_while_hosts_start_ends_the_run() {
     let Some(_turn) = machine::turn() else { return };
     let (stage, file) = stage("hosts = 3", "");
     let mut playing = stage.start_run(&[&file, "--set", "lab.measure_storage=true"]);
@@ -75,7 +75,7 @@ fn a_large_lab_is_not_measured_on_when_it_is_interrupted() {
 }
 
 #[test]
-fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
+fn a_host_killed_at_the_start_ends_the_run_cleanly() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     for wait_ms in [0, 30, 60, 120, 200] {
@@ -121,34 +121,34 @@ fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
 }
 
 /// Whether a rule was triggered in the trial.
-fn is_held_against(played: &Played, rule: &str) -> bool {
+fn has_rule(played: &Played, rule: &str) -> bool {
     played.json()["trials"][0]["verdict"]["rules"].as_array().unwrap().contains(&rule.into())
 }
 
 #[test]
-fn a_switch_that_is_killed_is_noticed_and_voids_the_trial() {
+fn a_killed_switch_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let played = killed(2, 0..1).says(&["the switch between the hosts was lost without a fault"]);
-    assert!(is_held_against(&played, "lost_switch") && !is_held_against(&played, "lost_host"), "{}", played.stdout);
+    assert!(has_rule(&played, "lost_switch") && !has_rule(&played, "lost_host"), "{}", played.stdout);
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
 #[test]
-fn a_shim_that_is_killed_voids_the_trial() {
+fn a_killed_shim_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let played = killed(3, 2..3).says(&["was lost without a fault"]);
-    assert!(is_held_against(&played, "lost_host") && !is_held_against(&played, "lost_switch"), "{}", played.stdout);
+    assert!(has_rule(&played, "lost_host") && !has_rule(&played, "lost_switch"), "{}", played.stdout);
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
 #[test]
-fn shims_that_are_all_killed_void_the_trial() {
+fn killing_all_shims_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let played = killed(3, 1..4).says(&["host n1 was lost", "host n2 was lost", "host n3 was lost"]);
-    assert!(is_held_against(&played, "lost_host"), "{}", played.stdout);
+    assert!(has_rule(&played, "lost_host"), "{}", played.stdout);
     assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
@@ -166,7 +166,7 @@ fn shims(of: u32) -> Vec<u32> {
 
 /// Limits the disk under TMPDIR, in a separate mount namespace.
 #[test]
-fn a_full_disk_under_a_lab_is_named_and_nothing_is_left() {
+fn a_full_disk_under_a_lab_is_reported_and_nothing_is_left() {
     let Some(_turn) = machine::turn() else { return };
     const FULL: &str = "mount --make-rprivate / && mount -t tmpfs -o size=$0 none \"$TMPDIR\" && \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
     let before = machine::inventory();

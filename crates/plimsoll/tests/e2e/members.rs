@@ -43,7 +43,7 @@ fn ended(slots: &[OutcomeSlot]) -> [u32; 2] {
 }
 
 #[test]
-fn the_clients_of_a_dead_member_have_an_outage_of_their_own() {
+fn clients_of_a_dead_member_have_their_own_outage() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();

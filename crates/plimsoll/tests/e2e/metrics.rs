@@ -19,7 +19,7 @@ fn claim(metric: &str, holds: &str) -> String {
 }
 
 #[test]
-fn figures_of_a_json_document_are_claimed_drawn_and_analysed_again() {
+fn json_metrics_are_claimed_drawn_and_analysed_again() {
     let stage = Stage::new().with_shelves();
     let claims = [
         claim("metrics.depth.max", "{ equals = 7 }"),
@@ -53,7 +53,7 @@ fn figures_of_a_json_document_are_claimed_drawn_and_analysed_again() {
 }
 
 #[test]
-fn a_metric_that_the_target_does_not_keep_is_a_mistake() {
+fn unknown_metrics_are_refused() {
     let stage = Stage::new().with_shelves();
     for (metric, words) in [
         ("metrics.srved.per_s", ["keeps no metric `srved`", "did you mean `served`?"]),

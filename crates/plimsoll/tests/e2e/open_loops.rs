@@ -31,7 +31,7 @@ fn reasons(results: &Value) -> String {
 }
 
 #[test]
-fn every_operation_that_was_asked_for_is_there() {
+fn every_scheduled_operation_is_counted() {
     let results = at_rate("", "agents = 8\nrate = 400\ntime = \"3s\"\ndrain = \"60s\"");
     assert_eq!(outcomes(&results), (1200.0, 0.0));
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
@@ -41,7 +41,7 @@ fn every_operation_that_was_asked_for_is_there() {
 }
 
 #[test]
-fn a_target_that_cannot_keep_up_is_not_held_against_the_generator() {
+fn a_slow_target_does_not_make_the_generator_suspect() {
     // Two workers of 20 ms can do 100 per second. Three times as many are scheduled.
     let load = "agents = 40\nrate = 300\ntime = \"4s\"\ndrain = \"1s\"\ntimeout = \"60s\"";
     let stage = Stage::new();
@@ -79,7 +79,7 @@ fn due(stage: &Stage) -> Vec<u64> {
 }
 
 #[test]
-fn a_rate_in_stages_has_its_operations_each_second() {
+fn a_staged_rate_schedules_the_right_operations_each_second() {
     let stage = Stage::new();
     // Integral of the rate over each second; the last rate holds. These are due times, so that a
     // busy machine does not matter.
@@ -101,7 +101,7 @@ fn a_recorded_schedule_is_found_beside_the_experiment() {
 }
 
 #[test]
-fn a_recorded_schedule_that_is_none_is_a_bad_file() {
+fn an_invalid_recorded_schedule_is_a_bad_file() {
     let stage = Stage::new();
     stage.file("starts.csv", "at_s\n0\n2\n1\n");
     let file = stage.file(
@@ -113,7 +113,7 @@ fn a_recorded_schedule_that_is_none_is_a_bad_file() {
 }
 
 #[test]
-fn what_a_bounded_backlog_drops_is_counted_and_held_against_the_trial() {
+fn dropped_operations_are_counted_and_reported() {
     for overflow in ["drop", "stop"] {
         let load =
             format!("agents = 20\nrate = 300\ntime = \"3s\"\ndrain = \"1s\"\nbacklog = 30\noverflow = \"{overflow}\"");

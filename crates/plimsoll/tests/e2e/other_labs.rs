@@ -79,7 +79,7 @@ fn two_labs_at_once_do_not_touch_each_other() {
 }
 
 #[test]
-fn a_host_that_is_lost_is_said_and_is_not_the_targets_failure() {
+fn a_lost_host_is_reported_and_not_blamed_on_the_target() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();

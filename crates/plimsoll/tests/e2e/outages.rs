@@ -143,7 +143,7 @@ fn failing(trial: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
+fn an_unplanned_outage_is_measured_correctly() {
     let (trial, noted, seen) = play("");
     let found = failing(&trial);
     let [one] = found.as_slice() else { panic!("{} disturbances: {found:?}", found.len()) };
@@ -158,7 +158,7 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
 
 /// Low rate, at which two windows are longer than the rest of the load after the errors.
 #[test]
-fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
+fn recovery_near_the_end_is_seen_at_a_fixed_rate() {
     let (trial, noted, seen) = play_text(&EXPERIMENT.replace("think   = \"4ms\"", "rate    = 500"));
     let found = failing(&trial);
     let [one] = found.as_slice() else { panic!("{} disturbances: {found:?}", found.len()) };
@@ -166,7 +166,7 @@ fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
 }
 
 #[test]
-fn the_same_after_a_fault_is_the_faults() {
+fn an_outage_after_a_fault_belongs_to_the_fault() {
     // A fault without effect, some time before the errors.
     let fault =
         "[[fault]]\nname = \"nothing\"\nkind = \"call\"\nat = \"2s\"\nwith = { call = \"get\", path = \"/\" }\n";
@@ -196,7 +196,7 @@ with = { path = "/" }
 "#;
 
 #[test]
-fn a_standstill_in_which_nothing_fails_is_a_disturbance() {
+fn a_stall_without_failures_is_a_disturbance() {
     let stage = Stage::new();
     let file = stage.file("standstill.toml", STANDSTILL);
     stage.run(&[&file]).exits(0);

@@ -38,7 +38,7 @@ fn a_run_over_ssh_leaves_nothing_there() {
 }
 
 #[test]
-fn after_a_kill_nothing_is_left_there() {
+fn a_killed_run_over_ssh_leaves_nothing_there() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 1) else { return };
     stage.beside(&machines);
@@ -54,7 +54,7 @@ fn after_a_kill_nothing_is_left_there() {
 }
 
 #[test]
-fn clean_removes_what_a_killed_guard_left_there() {
+fn clean_removes_remote_files_of_a_killed_guard() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 1) else { return };
     stage.beside(&machines);
@@ -73,7 +73,7 @@ fn clean_removes_what_a_killed_guard_left_there() {
 }
 
 #[test]
-fn whoever_cannot_be_reached_is_named_with_the_reason() {
+fn unreachable_machines_are_reported_with_the_reason() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);
@@ -100,7 +100,7 @@ fn whoever_cannot_be_reached_is_named_with_the_reason() {
 }
 
 #[test]
-fn whoever_cannot_run_this_program_is_named_with_the_reason() {
+fn unsuitable_machines_are_reported_with_the_reason() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 1) else { return };
     stage.beside(&machines);
@@ -121,7 +121,7 @@ fn whoever_cannot_run_this_program_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_machine_that_goes_silent_ends_the_trial_and_clears_itself_up() {
+fn an_unplugged_machine_is_noticed_and_cleans_up() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);

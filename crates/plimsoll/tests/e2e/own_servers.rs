@@ -174,7 +174,7 @@ fn nginx_with(stage: &Stage, port: u16, answer: &str) -> Server {
 }
 
 #[test]
-fn nginx_that_runs_already_is_the_target_with_its_workers() {
+fn a_running_nginx_is_the_target_with_its_workers() {
     let stage = Stage::new();
     let port = free_port();
     let server = nginx(&stage, port);
@@ -190,7 +190,7 @@ fn python(stage: &Stage, port: u16) -> Server {
 }
 
 #[test]
-fn what_a_server_passes_requests_on_to_is_the_target() {
+fn the_back_end_of_a_proxy_belongs_to_the_target() {
     let stage = Stage::new();
     let (port, behind) = (free_port(), free_port());
     let back_end = python(&stage, behind);
@@ -199,7 +199,7 @@ fn what_a_server_passes_requests_on_to_is_the_target() {
 }
 
 #[test]
-fn clients_are_spread_over_the_urls_of_a_target_and_what_it_names_is_the_target() {
+fn clients_are_spread_over_all_urls_of_a_target() {
     let stage = Stage::new();
     let ports = [free_port(), free_port()];
     let servers = ports.map(|port| python(&stage, port));
@@ -224,7 +224,7 @@ fn clients_are_spread_over_the_urls_of_a_target_and_what_it_names_is_the_target(
 }
 
 #[test]
-fn programs_that_use_more_cpu_than_their_target_are_what_was_measured() {
+fn client_programs_busier_than_the_target_are_reported() {
     let stage = Stage::new();
     let port = free_port();
     let _server = python(&stage, port);
@@ -241,7 +241,7 @@ fn programs_that_use_more_cpu_than_their_target_are_what_was_measured() {
 }
 
 #[test]
-fn a_server_that_listens_on_all_addresses_of_both_kinds_is_the_target() {
+fn a_server_on_all_addresses_is_the_target() {
     let stage = Stage::new();
     let port = free_port();
     let server = Server::listening(&stage, &["python3", "-m", "http.server", &port.to_string()], port);
@@ -249,7 +249,7 @@ fn a_server_that_listens_on_all_addresses_of_both_kinds_is_the_target() {
 }
 
 #[test]
-fn processes_that_a_server_forks_for_each_connection_are_the_target() {
+fn forked_processes_of_a_server_belong_to_the_target() {
     let stage = Stage::new();
     let port = free_port();
     let script = stage.file("forking.py", FORKING);
@@ -291,7 +291,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn what_shares_a_servers_own_control_group_is_the_target() {
+fn processes_in_the_servers_control_group_are_the_target() {
     if !is_root() {
         eprintln!("NOT TESTED: control groups need root");
         return;
@@ -314,7 +314,7 @@ fn what_shares_a_servers_own_control_group_is_the_target() {
 }
 
 #[test]
-fn a_hog_beside_a_server_that_runs_already_is_told_by_name() {
+fn busy_processes_beside_the_target_are_reported_by_name() {
     let stage = Stage::new();
     let port = free_port();
     let server = nginx(&stage, port);
@@ -337,7 +337,7 @@ fn a_hog_beside_a_server_that_runs_already_is_told_by_name() {
 }
 
 #[test]
-fn a_command_that_leaves_its_server_behind_is_the_target() {
+fn a_server_left_behind_by_its_command_is_the_target() {
     let stage = Stage::new();
     let port = free_port();
     let file = stage.file(
@@ -354,7 +354,7 @@ fn a_command_that_leaves_its_server_behind_is_the_target() {
 }
 
 #[test]
-fn programs_that_are_operations_are_no_other_processes() {
+fn client_programs_are_not_counted_as_other_processes() {
     let stage = Stage::new();
     let program = stage.program("an-operation", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
     let file = stage.file(
@@ -400,7 +400,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_f
 ";
 
 #[test]
-fn redirects_are_followed_once_before_the_load_where_that_is_asked() {
+fn location_follows_redirects_before_the_load() {
     let stage = Stage::new();
     let port = free_port();
     let _server = Server::listening(&stage, &["python3", "-c", REDIRECTING, &port.to_string()], port);
@@ -433,7 +433,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_f
 ";
 
 #[test]
-fn a_forward_proxy_is_sent_whole_urls() {
+fn a_forward_proxy_gets_absolute_urls() {
     let stage = Stage::new();
     let port = free_port();
     let _server = Server::listening(&stage, &["python3", "-c", PROXY, &port.to_string()], port);
@@ -452,7 +452,7 @@ fn a_forward_proxy_is_sent_whole_urls() {
 }
 
 #[test]
-fn a_server_on_a_socket_in_the_file_system_is_hit_and_started() {
+fn a_server_on_a_unix_socket_can_be_loaded_and_started() {
     let stage = Stage::new();
     let socket = stage.path().join("app.sock");
     let path = socket.to_str().unwrap();

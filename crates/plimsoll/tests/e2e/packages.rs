@@ -27,7 +27,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_is_handed_out_is_whole_and_runs_without_the_checkout() {
+fn packages_are_complete_and_run_without_the_checkout() {
     let stage = Stage::new();
     let (out, opened) = (stage.path().join("out"), stage.path().join("opened"));
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().unwrap();
@@ -83,7 +83,7 @@ fn cargo_binstall_finds_the_programs_where_dist_puts_them() {
 }
 
 #[test]
-fn the_action_plays_an_experiment_and_writes_the_summary_of_the_job() {
+fn the_action_plays_an_experiment_and_writes_a_summary() {
     let stage = Stage::new();
     let file = |name: &str| stage.path().join(name);
     let play = |inputs: &[(&str, &str)]| {

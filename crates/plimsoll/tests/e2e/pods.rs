@@ -26,7 +26,7 @@ fn events(run: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_pod_that_is_deleted_is_followed_by_another_with_a_runner() {
+fn the_replacement_of_a_deleted_pod_gets_a_runner() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a network of its own needs root");
         return;

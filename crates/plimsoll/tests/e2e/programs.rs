@@ -28,7 +28,7 @@ fn programs_are_a_target() {
 }
 
 #[test]
-fn a_bad_program_is_an_outcome_and_a_bad_line_an_error() {
+fn a_missing_program_fails_and_a_bad_line_is_refused() {
     let stage = Stage::new();
     let file = stage.file("none.toml", experiment("no-such-program-anywhere", ""));
     let results = stage.run(&[&file]).exits(0).json();

@@ -29,7 +29,7 @@ fn trials(results: &Value) -> &[Value] {
 }
 
 #[test]
-fn members_are_compared_and_each_trial_begins_with_nothing() {
+fn members_are_compared_and_each_trial_starts_empty() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();
@@ -81,7 +81,7 @@ fn members_are_compared_and_each_trial_begins_with_nothing() {
 }
 
 #[test]
-fn a_crash_hits_a_member_and_who_stays_down_is_not_compared() {
+fn a_crashed_member_is_not_compared() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let crash = "[[fault]]\nname = \"dies\"\nkind = \"host_crash\"\non = \"one\"\nat = \"1s\"\n";

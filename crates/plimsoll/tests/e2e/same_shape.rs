@@ -148,7 +148,7 @@ fn gather(value: &Value, path: &str, keys: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
+fn virtual_and_ssh_hosts_give_results_of_the_same_shape() {
     let mut over_ssh = Stage::new().with_shelves();
     let Some(machines) = Machines::make(&over_ssh, 2) else { return };
     over_ssh.beside(&machines);

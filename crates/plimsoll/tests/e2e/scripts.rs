@@ -3,7 +3,7 @@
 use crate::stage::Stage;
 
 #[test]
-fn a_script_that_fails_is_named_every_time() {
+fn a_failing_script_is_always_reported() {
     let stage = Stage::new();
     stage.file("s.lua", "function boom(t)\n    error(\"boom\")\nend\n");
     let file = stage.file(

@@ -75,7 +75,7 @@ fn a_search_is_played_trial_by_trial() {
 }
 
 #[test]
-fn a_member_is_down_before_the_load_and_its_clients_go_to_the_other() {
+fn clients_of_a_member_down_from_the_start_use_the_other() {
     let stage = Stage::new();
     let text = SEARCH.replace("[load]", "[lab]\nhosts = 2\n\n[load]").replace("trials        = 8", "trials        = 3");
     let file = stage.file("search.toml", format!("{text}surviving = [\"one member down\"]\n"));
@@ -92,7 +92,7 @@ fn a_member_is_down_before_the_load_and_its_clients_go_to_the_other() {
 }
 
 #[test]
-fn an_interrupted_search_goes_on_where_it_was() {
+fn an_interrupted_search_can_be_resumed() {
     let stage = Stage::new();
     let file = stage.file("search.toml", SEARCH);
     let mut playing = stage.start_run(&[&file, "--plain"]);
@@ -112,7 +112,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_will_be_searched_is_said_before_it_starts() {
+fn check_describes_the_search() {
     let stage = Stage::new();
     let file = stage.file("search.toml", SEARCH);
     let told = stage.play(&["check", &file]).exits(0).stdout;

@@ -48,7 +48,7 @@ fn experiment(url: &str) -> String {
 }
 
 #[test]
-fn a_run_records_and_says_no_secret() {
+fn a_run_records_and_prints_no_secret() {
     let stage = Stage::new();
     let (_server, url) = echo(&stage, &[]);
     let file = stage.file("secrets.toml", experiment(&url));
@@ -71,7 +71,7 @@ fn a_run_records_and_says_no_secret() {
 }
 
 #[test]
-fn the_target_gets_the_secrets_that_the_records_lack() {
+fn the_target_receives_the_secrets() {
     let stage = Stage::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -141,7 +141,7 @@ fn a_hit_records_no_secret_and_points_to_the_environment() {
 }
 
 #[test]
-fn a_credential_in_a_query_is_in_no_record_and_reaches_the_server() {
+fn a_credential_in_a_query_is_in_no_record() {
     let stage = Stage::new();
     let (_server, url) = echo(&stage, &[]);
     let runs = stage.runs().display().to_string();
@@ -155,7 +155,7 @@ fn a_credential_in_a_query_is_in_no_record_and_reaches_the_server() {
 }
 
 #[test]
-fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
+fn a_resumed_run_reads_its_secrets_again() {
     let stage = Stage::new();
     let (_server, url) = echo(&stage, &[]);
     let file = stage.file("secrets.toml", experiment(&url) + "[sweep]\n\"load.agents\" = [1, 2]\n");
@@ -180,7 +180,7 @@ fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
 }
 
 #[test]
-fn a_run_folder_is_for_its_owner_alone() {
+fn only_the_owner_can_read_a_run_folder() {
     for umask in ["0000", "0077"] {
         let mut stage = Stage::new();
         stage.within(&format!("umask {umask}; exec \"$@\""), Path::new("/"));

@@ -33,7 +33,7 @@ fn asked<'a>(truths: &'a [Value], asked: &str) -> &'a Value {
 }
 
 #[test]
-fn errors_are_counted_exactly_and_the_page_says_so() {
+fn errors_are_counted_exactly_and_shown_on_the_page() {
     let stage = Stage::new();
     let table = stage.path().join("table.md");
     let played = checked(&stage, &["--part", "errors", "--scale", "0.4", "--markdown", table.to_str().unwrap()]);

@@ -95,7 +95,7 @@ fn documents(count: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_load_that_waits_for_the_disk_of_its_feed_is_void() {
+fn a_load_that_waits_for_its_feeds_disk_is_void() {
     let Some(_turn) = crate::machine::turn_alone() else { return };
     let stage = Stage::new();
     let Some(disk) = SlowDisk::new(&stage, "docs.json", &documents(20_000), 1_000_000) else { return };
@@ -119,7 +119,7 @@ fn on_a_slow_tier(read_rate: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_feed_on_a_slow_tier_voids_the_trial_and_the_tier_is_named() {
+fn a_feed_on_a_slow_tier_voids_the_trial() {
     let stage = Stage::new();
     stage.file("docs.json", documents(20_000));
     let file = stage.file("tier.toml", on_a_slow_tier("1MB/s", ""));
@@ -134,7 +134,7 @@ fn a_feed_on_a_slow_tier_voids_the_trial_and_the_tier_is_named() {
 }
 
 #[test]
-fn a_feed_so_slow_that_no_operation_ended_is_told_as_the_reason() {
+fn a_feed_too_slow_for_any_operation_is_reported() {
     let stage = Stage::new();
     stage.file("docs.json", documents(20_000));
     // A record of 10 MB takes longer than the load, so that no operation begins.
@@ -150,7 +150,7 @@ fn a_feed_so_slow_that_no_operation_ended_is_told_as_the_reason() {
 }
 
 #[test]
-fn documents_are_counted_and_a_feed_that_keeps_up_is_no_reason() {
+fn documents_are_counted_and_a_fast_feed_is_not_blamed() {
     let stage = Stage::new();
     stage.file("docs.json", documents(1_000));
     let file = stage.file("fed.toml", experiment("docs.json", "think = \"5ms\""));
@@ -167,7 +167,7 @@ fn documents_are_counted_and_a_feed_that_keeps_up_is_no_reason() {
 }
 
 #[test]
-fn a_feed_that_ends_in_mid_line_is_told_and_so_is_one_that_is_missing() {
+fn truncated_and_missing_feeds_are_reported() {
     let stage = Stage::new();
     let mut cut = documents(1_000);
     cut.truncate(cut.len() - 30);

@@ -24,7 +24,7 @@ fn echo(port: u16) -> String {
 }
 
 #[test]
-fn a_command_is_a_target() {
+fn a_command_can_start_the_target() {
     let stage = Stage::new();
     let port = free_port();
     let file = stage.file("started.toml", experiment(&echo(port), port, ""));
@@ -34,7 +34,7 @@ fn a_command_is_a_target() {
 }
 
 #[test]
-fn a_target_that_dies_at_start_exits_4_and_shows_its_last_words() {
+fn a_target_that_dies_at_start_exits_4_with_its_log() {
     let stage = Stage::new();
     let file = stage.file("dies.toml", experiment("echo my config is broken >&2; exit 3", free_port(), ""));
     stage.run(&[&file]).exits(4).says(&["my config is broken", "3"]);
@@ -65,7 +65,7 @@ fn with_search(text: &str) -> String {
 /// Regression: a server needed ten seconds until it could start again, and the search ended after
 /// its first trial.
 #[test]
-fn a_search_starts_a_target_again_and_says_so() {
+fn a_search_retries_a_failed_start() {
     let stage = Stage::new();
     let port = free_port();
     let text = experiment(&failing_at(&stage, "1|3|4", port), port, "");
@@ -79,7 +79,7 @@ fn a_search_starts_a_target_again_and_says_so() {
 }
 
 #[test]
-fn a_search_whose_target_never_starts_again_reports_what_it_has() {
+fn a_search_reports_partial_results_if_retries_fail() {
     let stage = Stage::new();
     let port = free_port();
     let file = stage.file("search.toml", with_search(&experiment(&failing_at(&stage, "2|3|4", port), port, "")));
@@ -90,7 +90,7 @@ fn a_search_whose_target_never_starts_again_reports_what_it_has() {
 }
 
 #[test]
-fn a_run_starts_a_target_again_only_if_it_has_started_before() {
+fn a_start_is_retried_only_after_a_first_success() {
     let stage = Stage::new();
     let port = free_port();
     let text = |starts: &str| format!("repeat = 2\n{}", experiment(&failing_at(&stage, starts, port), port, ""));

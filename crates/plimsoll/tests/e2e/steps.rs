@@ -99,12 +99,12 @@ fn play_each(lab: &str) {
 }
 
 #[test]
-fn each_step_has_a_result_and_a_bad_one_a_new_target() {
+fn each_step_has_a_result_and_failures_renew_the_target() {
     play_each("");
 }
 
 #[test]
-fn on_virtual_hosts_nothing_of_the_last_target_is_left() {
+fn steps_on_virtual_hosts_leave_nothing_of_the_last_target() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     play_each("[lab]\nhosts = 1\nmeasure_storage = false\n");
@@ -112,7 +112,7 @@ fn on_virtual_hosts_nothing_of_the_last_target_is_left() {
 }
 
 #[test]
-fn steps_go_on_beside_a_load_and_after_it() {
+fn steps_run_during_and_after_a_load() {
     let stage = Stage::new().with_shelves();
     let load = "[load]\nagents = 1\ntime = \"1500ms\"\nthink = \"50ms\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"run\"\n\
                 with = { command = \"true\" }\n";

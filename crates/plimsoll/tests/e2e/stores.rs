@@ -56,7 +56,7 @@ fn play(with: &str, rest: &str) -> Value {
 const KILL: &str = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\nat = \"1s\"\nfor = \"500ms\"\n";
 
 #[test]
-fn what_is_set_is_there() {
+fn acknowledged_keys_are_kept() {
     let results = play("{}", "");
     assert!(number(&results, "/trials/0/outcomes/ok") >= 5.0);
     for outcome in ["failed", "timeout", "wrong"] {
@@ -67,14 +67,14 @@ fn what_is_set_is_there() {
 }
 
 #[test]
-fn a_server_without_a_file_has_forgotten_all_when_it_is_killed() {
+fn a_killed_server_without_persistence_loses_keys() {
     let results = play("{}", KILL);
     assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0);
     assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0);
 }
 
 #[test]
-fn a_server_that_syncs_each_write_loses_none() {
+fn a_killed_server_that_syncs_writes_loses_no_key() {
     let results = play("{ appendonly = true, appendfsync = \"always\" }", KILL);
     assert!(number(&results, "/trials/0/consistency/checked") > 0.0);
     assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
@@ -82,7 +82,7 @@ fn a_server_that_syncs_each_write_loses_none() {
 }
 
 #[test]
-fn the_example_of_new_is_right() {
+fn the_example_printed_by_new_runs() {
     let stage = Stage::new();
     let printed = stage.play(&["new", "redis"]).exits(0).stdout;
     let file = stage.file("new.toml", printed);
@@ -94,7 +94,7 @@ fn the_example_of_new_is_right() {
 
 /// Redis also takes commands as lines, and answers a simple command with a line.
 #[test]
-fn the_same_server_is_one_of_lines() {
+fn redis_can_be_used_as_a_line_server() {
     let stage = Stage::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

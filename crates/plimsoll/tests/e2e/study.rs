@@ -77,7 +77,7 @@ impl StagedStudy {
 }
 
 #[test]
-fn bad_verdicts_do_not_stop_the_others_and_one_page_links_all() {
+fn bad_verdicts_do_not_stop_a_study() {
     let study = StagedStudy::new();
     let experiments = ["07-a-6", "08-b-5", "09-c-0", "10-d-4"].map(|name| study.experiment(name));
     let (code, stdout, stderr) = study.plays(&experiments);
@@ -100,7 +100,7 @@ fn bad_verdicts_do_not_stop_the_others_and_one_page_links_all() {
 }
 
 #[test]
-fn a_bad_file_is_found_before_anything_is_played_and_a_bad_run_ends_all() {
+fn a_bad_file_plays_nothing_and_a_bad_run_ends_the_study() {
     let study = StagedStudy::new();
     let good = study.experiment("07-a-0");
     let (code, _, stderr) = study.plays(&[good.clone(), study.experiment("11-bad-0")]);
@@ -115,7 +115,7 @@ fn a_bad_file_is_found_before_anything_is_played_and_a_bad_run_ends_all() {
 }
 
 #[test]
-fn a_signal_ends_the_run_and_starts_no_other() {
+fn a_signal_ends_the_study() {
     let study = StagedStudy::new();
     let experiments = ["07-a-6", "08-waits", "09-c-0"].map(|name| study.experiment(name));
     let script = study.script(&experiments).spawn().unwrap();

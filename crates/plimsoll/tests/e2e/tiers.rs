@@ -64,7 +64,7 @@ fn of_runs(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn on_this_machine_a_folder_is_in_memory_or_where_persistent_memory_is_said_to_be() {
+fn local_folders_can_be_in_memory_or_persistent_memory() {
     let stage = Stage::new().with_shelves();
     let pmem = stage.path().join("pmem");
     fs::create_dir(&pmem).unwrap();
@@ -93,7 +93,7 @@ fn on_this_machine_a_folder_is_in_memory_or_where_persistent_memory_is_said_to_b
 }
 
 #[test]
-fn variants_that_differ_in_nothing_but_paths_are_called_that() {
+fn check_reports_variants_that_differ_only_in_paths() {
     let variants = "[[variant]]\nname = \"slow\"\n[[variant]]\nname = \"fast\"\n[variant.target]\nwith = { data_tier = \"memory\" }\n";
     let stage = Stage::new().with_shelves();
     let file = stage.file("variants.toml", experiment("", "", variants));
@@ -130,7 +130,7 @@ fn a_process_runs_as_the_user_that_its_target_names() {
 }
 
 #[test]
-fn settings_that_a_target_needs_are_asked_for_before_a_run() {
+fn missing_kernel_settings_are_reported_before_a_run() {
     let (open, mut stage) = (OpenFolder::new("needs"), Stage::new());
     let targets = root().join("crates/plimsoll/tests/targets");
     assert!(Command::new("cp").arg("-r").arg(targets.join("shelf")).arg(open.path()).status().unwrap().success());
@@ -150,7 +150,7 @@ const LAB: &str = "[lab]\nhosts = 2\n[lab.tier.sata]\nsize = \"64MiB\"\nwrite_io
 const TIERS: &str = "user = \"nobody\", data_tier = \"sata\", logs_tier = \"memory\"";
 
 #[test]
-fn a_crash_leaves_a_volume_and_takes_what_is_in_memory() {
+fn a_crash_keeps_volumes_and_clears_memory_tiers() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();
@@ -175,7 +175,7 @@ fn a_crash_leaves_a_volume_and_takes_what_is_in_memory() {
 }
 
 #[test]
-fn after_a_kill_clean_removes_what_was_on_tiers() {
+fn clean_removes_folders_on_tiers_after_a_kill() {
     let Some(_turn) = machine::turn_alone() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::stage::{Stage, root};
 
 #[test]
-fn lists_name_what_there_is() {
+fn lists_show_known_names() {
     let stage = Stage::new();
     for (list, names) in [
         ("targets", ["echo", "vsns"]),
@@ -63,7 +63,7 @@ fn every_bundled_experiment_has_a_plan() {
 }
 
 #[test]
-fn check_says_who_would_run_where() {
+fn check_shows_the_hosts_of_a_lab() {
     let stage = Stage::new();
     let check = |sets: &[&str]| {
         let sets = sets.iter().flat_map(|set| ["--set", set]);
@@ -90,7 +90,7 @@ fn overrides_reach_the_plan() {
 }
 
 #[test]
-fn what_new_prints_is_an_experiment() {
+fn new_prints_a_valid_experiment() {
     let stage = Stage::new();
     for target in [&[][..], &["echo"], &["vsns"], &["http://127.0.0.1:8080/health"]] {
         let printed = stage.play(&[&["new"], target].concat()).exits(0).stdout;

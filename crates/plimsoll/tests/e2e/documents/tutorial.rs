@@ -73,7 +73,7 @@ fn results(stage: &Stage, runs: &str, end: &str) -> Value {
 }
 
 #[test]
-fn the_tutorial_can_be_typed_from_its_first_line_to_its_last() {
+fn all_commands_of_the_tutorial_work() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let page = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
     let mut stage = Stage::new();
