@@ -115,7 +115,7 @@ fn is_void(stage: &Stage, played: &Played, reason: &str) {
 const BY_COMMAND: &str = "by = \"command\"\nstart = [\"sh\", \"-c\", \"exec {plimsoll} generator\", \"g{number}\"]\n";
 
 #[test]
-fn three_generators_make_the_load_of_one() {
+fn three_generators_share_one_load() {
     for fleet in ["", BY_COMMAND] {
         let stage = Stage::new();
         let results = stage.run(&[&experiment(&stage, fleet)]).exits(0).json();

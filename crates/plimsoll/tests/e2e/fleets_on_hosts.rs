@@ -71,7 +71,7 @@ fn virtual_fleet(stage: &Stage, more: &str) -> Playing {
 }
 
 #[test]
-fn virtual_generators_make_the_load_of_one() {
+fn virtual_generators_share_one_load() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let stage = Stage::new().with_shelves();
@@ -122,7 +122,7 @@ fn over_ssh() -> Option<(Stage, Machines, String)> {
 }
 
 #[test]
-fn generators_over_ssh_make_the_load_of_one() {
+fn generators_over_ssh_share_one_load() {
     let Some((stage, machines, file)) = over_ssh() else { return };
     let results = stage.run(&[&file]).exits(0).json();
     is_whole(&results, &stage.run_folder(), &["n1"], &["g1", "g2", "g3"]);

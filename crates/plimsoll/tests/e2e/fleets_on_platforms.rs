@@ -50,7 +50,7 @@ fn invocations(platform: &Path, program: &str) -> String {
 }
 
 #[test]
-fn platform_generators_make_the_load_and_leave_nothing() {
+fn platform_generators_share_one_load_and_leave_nothing() {
     for (fleet, left, asked) in [(SLURM, "srun", "--partition=load"), (KUBERNETES, "kubectl", "--namespace=load")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);

@@ -44,7 +44,7 @@ fn usage_errors_exit_2() {
 }
 
 #[test]
-fn manual_and_completions_are_made() {
+fn manual_and_completions_are_printed() {
     let stage = Stage::new();
     assert!(stage.play(&["man"]).exits(0).stdout.contains("plimsoll"));
     assert!(stage.play(&["completions", "bash"]).exits(0).stdout.contains("plimsoll"));
