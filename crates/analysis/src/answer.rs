@@ -484,7 +484,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn the_only_variant_whose_trials_count_is_named() {
+    fn a_single_usable_variant_is_named() {
         let trial = |variant: &str, is: Trust| Trial {
             variant: Some(variant.to_owned()),
             outcomes: Outcomes { ok: 100, ..Outcomes::default() },
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_that_cannot_be_told_is_not_claimed() {
+    fn an_unknown_recovery_is_not_claimed() {
         let told = Outage {
             baseline_per_s: Some(100.0),
             back_to_baseline_s: Some(1.5),

@@ -402,7 +402,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn wrong_answers_are_counted_in_equal_parts_of_a_second_and_more() {
+    fn wrong_answers_are_counted_in_equal_parts() {
         let slot = |at_s: f64, wrong: u32| OutcomeSlot { at_s, slot_s: 0.5, wrong, ..OutcomeSlot::default() };
         assert_eq!(wrong_by_part(&[slot(0.0, 1), slot(0.9, 2), slot(1.0, 4), slot(2.5, 8)]), [3, 4, 8]);
         let night: Vec<OutcomeSlot> = (0..400).map(|half| slot(f64::from(half) / 2.0, half / 380)).collect();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_agree_with_each_other_and_the_clients_have_nothing_to_hide() {
+    fn consistent_members_have_no_losses_or_divergence() {
         let found = played("clean", |_| {}).consistency;
         assert_eq!((found.checked, found.lost_writes, found.diverged_keys), (Some(500), Some(0), Some(0)));
         assert_eq!(
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_could_not_be_asked_is_a_reason_and_no_silence() {
+    fn a_failed_audit_of_a_member_is_reported() {
         let trial = played("silent", |members| members[1].holds = Err("hook `audit` failed: exit 7".to_owned()));
         assert_eq!(trial.consistency.diverged_keys, Some(0));
         assert_eq!(trial.consistency.replicas[1].failed.as_deref(), Some("hook `audit` failed: exit 7"));
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_that_broke_are_among_those_that_wrong_answers_are_held_against() {
+    fn cycles_ended_by_failures_are_counted() {
         let mut planned = synthetic::trial(synthetic::load(1, 10.0));
         let outcomes = Outcomes { ok: 500, failed: 3, timeout: 2, wrong: 5, ..Outcomes::default() };
         // A wrong answer ends its cycle only if the plan says so; otherwise it is in one of the 90.
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_emptied_between_steps_is_not_lost() {
+    fn lost_writes_are_unknown_after_a_rebuild() {
         let found = |events: Vec<Event>| {
             let evidence = Evidence { history: history("w+a => _"), events, ..Evidence::default() };
             consistency(&plan::Trial::default(), &evidence, &Outcomes::default(), None).lost_writes
@@ -609,7 +609,7 @@ mod tests {
 
     /// Lines of agents whose clocks may be 1 ms off each.
     #[test]
-    fn clocks_of_several_processes_make_no_lost_write() {
+    fn clock_errors_cause_no_lost_writes() {
         let done = |at_s: f64, agent: u32, effect: &str, value: Option<&str>| HistoryEntry {
             agent: Some(agent),
             ..line(at_s, By::Load, effect, value, Outcome::Ok, Some(true))
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_is_allowed_what_its_operations_allow() {
+    fn each_history_allows_only_certain_final_values() {
         let allowed = [
             "w+a => a",
             "w+a w+b => b",
@@ -712,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_with_an_acknowledged_write_count_as_such() {
+    fn only_keys_with_acknowledged_writes_count_as_acknowledged() {
         let of =
             |operations: &str| lost_writes(&history(operations), &[], ONE_CLOCK).map(|f| (f.checked, f.acknowledged));
         assert_eq!(of("w+a => a"), Some((1, 1)));
@@ -721,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_back_is_not_checked() {
+    fn keys_that_are_not_read_back_are_unchecked() {
         assert_eq!(lost_writes(&[], &[], ONE_CLOCK), None);
         assert_eq!(lost_writes(&history("w+a => !"), &[], ONE_CLOCK), None);
         let mut unread = history("w+a => a");
@@ -747,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_ordered_by_their_ends_and_not_by_their_lines() {
+    fn operations_are_ordered_by_end_time() {
         let mut lines = history("w+a w+b => b");
         lines.reverse();
         assert_eq!(counts(&lines), Some((1, 0)));
@@ -761,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_protocol_reads_nothing_back_the_members_do() {
+    fn member_dumps_replace_a_missing_read_back() {
         let judged = |operations: &str, members: &[&str]| {
             let mut lines = history(&format!("{operations} => !"));
             lines.pop();
@@ -796,14 +796,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_read_back_counts_before_what_members_told() {
+    fn a_read_back_takes_precedence_over_member_dumps() {
         let replicas = divergence::replicas(&["s/k=a", "s/k=a"]);
         let found = lost_writes(&history("w+a => _"), &replicas, ONE_CLOCK).unwrap();
         assert_eq!((found.checked, found.lost), (1, 1));
     }
 
     #[test]
-    fn a_key_without_a_space_is_named_by_itself() {
+    fn a_key_without_a_space_has_no_prefix() {
         let mut lines = history("w+a => !");
         lines.pop();
         lines[0].space.clear();
@@ -840,7 +840,7 @@ mod tests {
         }
 
         #[test]
-        fn kinds_are_counted_apart_and_keys_once() {
+        fn diverged_keys_count_once_over_both_kinds() {
             assert_eq!(counts(&["a=x b=y", "a=x b=y", "b=y a=x"]), Some((0, 0, 0)));
             assert_eq!(counts(&["", ""]), Some((0, 0, 0)));
             assert_eq!(counts(&["a=x", "a=y", "a=x"]), Some((1, 1, 0)));
@@ -853,7 +853,7 @@ mod tests {
         }
 
         #[test]
-        fn who_did_not_tell_is_not_compared() {
+        fn members_without_a_dump_are_not_compared() {
             assert_eq!(counts(&["a=x", "!", "a=x"]), Some((0, 0, 0)));
             assert_eq!(counts(&["a=x", "!"]), None);
             assert_eq!(counts(&["!", "!"]), None);
@@ -862,7 +862,7 @@ mod tests {
         }
 
         #[test]
-        fn examples_say_who_holds_what() {
+        fn examples_name_the_value_of_each_member() {
             let examples = |members: &[&str]| divergence(&replicas(members)).unwrap().examples;
             assert_eq!(examples(&["a=x@1", "a=x@1", "a=y@2"]), ["a: n1 and n2 version 1, n3 version 2"]);
             assert_eq!(examples(&["a=x@1", "", "a=x@1"]), ["a: n1 and n3 version 1, n2 nothing"]);

@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn any_percentile_is_compared() {
+    fn any_percentile_can_be_compared() {
         let scratch = Scratch::new("percentile");
         let (a, b) = (scratch.copy("a"), scratch.copy("b"));
         let metrics = ["latency_us.p95", "latency_us.p97.5"].map(str::to_owned).to_vec();
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn differing_surroundings_are_listed() {
         let scratch = Scratch::new("differs");
         let (a, b) = (scratch.copy("a"), scratch.copy("b"));
         edit(&b.join("plan.json"), "\"agents\": 200", "\"agents\": 100");
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_refused_with_a_reason() {
+    fn impossible_comparisons_are_refused_with_a_reason() {
         let scratch = Scratch::new("refused");
         let (a, empty) = (scratch.copy("a"), scratch.0.join("empty"));
         std::fs::create_dir(&empty).unwrap();
@@ -655,21 +655,21 @@ mod tests {
         })
     }
 
-    fn said(found: &[Surrounding]) -> Vec<(&str, &str, &str)> {
+    fn rows(found: &[Surrounding]) -> Vec<(&str, &str, &str)> {
         found.iter().map(|one| (one.field.as_str(), one.a.as_str(), one.b.as_str())).collect()
     }
 
     #[test]
-    fn machines_that_are_the_same_differ_in_nothing() {
+    fn equal_machines_have_no_differences() {
         let one = [environment("6.1.0", Some(true), 1)];
         assert_eq!(differing_environments(&one, &[environment("6.1.0", Some(true), 2)]), Vec::new());
     }
 
     #[test]
-    fn each_field_that_differs_is_named() {
+    fn each_differing_field_is_named() {
         let a = [environment("6.1.0", Some(true), 1), environment("6.2.0", Some(true), 1)];
         let found = differing_environments(&a, &[environment("6.1.0", None, 1)]);
-        assert_eq!(said(&found), [("cpu.turbo", "true", "unknown"), ("kernel", "6.1.0, 6.2.0", "6.1.0")]);
+        assert_eq!(rows(&found), [("cpu.turbo", "true", "unknown"), ("kernel", "6.1.0, 6.2.0", "6.1.0")]);
         assert!(differing_environments(&a, &[None]).iter().any(|one| one.field == "kernel" && one.b == "unknown"));
     }
 
@@ -706,14 +706,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_played_is_compared_too() {
+    fn differing_plan_fields_are_named() {
         assert_eq!(differing_plans(&[plan(8, "ets", 1)], &[plan(8, "ets", 7)]), Vec::new());
         let found = differing_plans(&[plan(8, "ets", 1)], &[plan(16, "mnesia", 1)]);
-        assert_eq!(said(&found), [("load.agents", "8", "16"), ("target.with.state", "ets", "mnesia")]);
+        assert_eq!(rows(&found), [("load.agents", "8", "16"), ("target.with.state", "ets", "mnesia")]);
     }
 
     #[test]
-    fn only_trials_of_one_point_are_held_against_each_other() {
+    fn only_trials_of_the_same_point_are_compared() {
         let at = |agents: u32| {
             let mut plan = plan(agents, "ets", 1);
             plan.trials.iter_mut().for_each(|trial| {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_moves_a_quantile_by_as_much_as_it_can() {
+    fn the_bound_covers_the_rise_of_a_quantile() {
         for (share, more_ms) in [(0.05, 4.0), (0.02, 16.0), (0.2, 2.0), (0.3, 8.0)] {
             let (without, with) = (exponential(0.0, 0.0), exponential(share, more_ms));
             for q in [0.5, 0.9, 0.99] {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_lies_apart_from_all_delays_is_not_moved() {
+    fn a_tail_far_beyond_the_delays_does_not_move() {
         let stalled = times((0..1_000).map(|number| if number < 900 { 10.0 } else { 1_300.0 }));
         assert!(risen_pct(&stalled, 0.99, 0.5e6, &SLICES_NS) < 1.0);
         let fast = times((0..1_000).map(|number| 0.5 + f64::from(number) / 1e3));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_wait_lose_the_delay_and_a_rate_that_is_reached_loses_nothing() {
+    fn only_waiting_agents_and_missed_rates_lose_throughput() {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
         let of = |trial: &Trial, due| effect(trial, due).unwrap();
         // Two operations wait for a mostly idle thread: 2 × 20 ms in each second.
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_on_a_machine_without_idle_time_lose_all_of_the_delay() {
+    fn agents_on_a_full_machine_lose_the_whole_delay() {
         let lost = |user: f64| {
             let mut sampled = Sampled::over(0.0, 10.0);
             sampled.add(&Sample { at_s: 1.0, host: "n1".to_owned(), cpu_user_pct: Some(user), ..Sample::default() });
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_that_nobody_can_put_down_to_others_has_no_effect() {
+    fn delay_of_unknown_origin_has_no_effect() {
         let mut trial = delayed(2.0, 2.0);
         trial.generator.preempted_pct = None;
         assert_eq!(effect(&trial, None), None, "whose it was is not known");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_targets_delay_is_the_others_share_of_it() {
+    fn the_targets_delay_counts_the_share_of_other_processes() {
         let row = |process: &str, user: f64, strangers: Option<f64>, run_delay: Option<f64>| Sample {
             at_s: 1.0,
             host: "n1".to_owned(),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_its_own_quota_stops_is_not_delayed_by_others() {
+    fn throttling_is_not_delay_by_other_processes() {
         let row = |host: &str, process: &str, user: f64| Sample {
             at_s: 1.0,
             host: host.to_owned(),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hypervisor_takes_counts_while_a_thread_runs() {
+    fn steal_is_a_share_of_running_time() {
         let row = |steal: f64, user: f64| Sample {
             cpu_steal_pct: Some(steal),
             cpu_user_pct: Some(user),

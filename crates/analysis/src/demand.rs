@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_point_that_carries_most_says_how_many_hosts_are_needed_and_a_balancer_carries_nothing() {
+    fn hosts_are_computed_from_the_best_point_without_balancers() {
         let trials = [
             trial("sata", 1, 400.0),
             trial("sata", 8, 1_040.0),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_says_it_by_its_lowest_safe_load_and_without_prices_there_is_no_money() {
+    fn a_search_uses_its_lowest_safe_load() {
         let line = |surviving: &str, value: f64, low: Option<f64>| SafeLoad {
             variant: Some("sata".to_owned()),
             value: Some(value),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carried_nothing_needs_no_number_of_hosts_and_without_a_demand_nothing_is_said() {
+    fn zero_throughput_or_no_demand_gives_no_host_count() {
         let idle = hosts(&plan(2, None), &[trial("sata", 1, 0.0)], &[]);
         assert_eq!((idle[0].hosts, idle[0].hosts_ci95), (None, [None, None]));
         assert_eq!(hosts(&Plan { demand: None, ..plan(2, None) }, &[trial("sata", 1, 5.0)], &[]), []);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_says_which_were_bad() {
+    fn the_answer_names_the_bad_steps() {
         let of = |events: &[Event]| {
             let trial = Trial { steps: played(events), ..Trial::default() };
             sentence(&Results { trials: vec![trial], ..Results::default() }, &synthetic::plan())
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_cases_the_answer_says_in_which_a_step_was_bad() {
+    fn the_answer_names_the_cases_of_bad_steps() {
         let trial = |nodes: u32, events: &[Event]| Trial {
             point: [("lab.hosts".to_owned(), nodes.into())].into(),
             steps: played(events),

@@ -414,7 +414,7 @@ mod tests {
 
     /// A clock error of a generator may have put the failures before the fault.
     #[test]
-    fn failures_just_before_a_fault_are_its_own_where_clocks_are_so_far_off() {
+    fn failures_within_the_clock_error_belong_to_the_fault() {
         let mut evidence = evidence(&[(10.0, 10.5)], vec![begun(10.0, "oops", 1)]);
         evidence.slots.iter_mut().find(|slot| (slot.at_s - 9.998).abs() < 1e-9).unwrap().failed = 3;
         let told = |clock_error_s: f64| {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_during_another_ones_outage_is_held_against_what_was_before_that() {
+    fn overlapping_faults_share_the_earlier_baseline() {
         let events = vec![begun(10.0, "oops", 1), begun(12.0, "oops", 2)];
         let faults = found(&evidence(&[(10.0, 15.0)], events), 40.0);
         assert_eq!((back_s(&faults[0]), back_s(&faults[1])), (None, Some(3.0)));
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_that_follow_closely_take_the_longest_undisturbed_part_before() {
+    fn close_crashes_use_the_longest_undisturbed_baseline() {
         // Service is back after half a second each time, and counts as settled a second later: 0.3
         // s is too short for a baseline.
         let begins = [10.0, 11.8, 13.6, 20.0, 21.8];
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_before_anything_was_undisturbed_has_no_baseline() {
+    fn a_fault_without_undisturbed_time_has_no_baseline() {
         let events = vec![begun(2.2, "oops", 1), begun(6.0, "oops", 2), begun(25.0, "oops", 3)];
         let faults = found(&evidence(&[(2.2, 3.0), (25.0, 26.0)], events), 40.0);
         assert_eq!((baseline_s(&faults[0]), back_s(&faults[0])), (None, None));
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_injected_has_no_outage() {
+    fn a_failed_injection_has_no_outage() {
         let what = What::FaultFailed { fault: "oops".into(), number: 1, reason: "no such process".into() };
         let faults = found(&evidence(&[], vec![Event { at_s: 10.0, what }]), 40.0);
         assert_eq!(faults[0].failed.as_deref(), Some("no such process"));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_fault_explains_is_a_disturbance_and_no_baseline() {
+    fn unexplained_failures_are_disturbances_and_no_baseline() {
         let down = [(6.0, 6.4), (10.0, 10.5), (15.0, 15.4), (25.0, 26.0)];
         let found = all(&evidence(&down, vec![begun(10.0, "oops", 1), begun(30.0, "oops", 2)]), 40.0);
         let at_s: Vec<f64> = found.disturbances.iter().map(|one| one.at_s).collect();
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_of_each_variant_has_one_over_its_usable_trials() {
+    fn each_fault_and_variant_has_one_distribution() {
         let trials = [
             trial("a", Trust::Valid, seconds(3)),
             trial("b", Trust::Suspect, seconds(2)),
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_has_figures_of_its_own() {
+    fn each_member_has_its_own_figures() {
         let mut one = trial("a", Trust::Valid, seconds(2));
         for (fault, failed) in one.faults.iter_mut().zip([7, 9]) {
             let of =
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_that_too_few_support_is_null() {
+    fn a_quantile_of_too_few_occurrences_is_null() {
         let back =
             |count| distributions(&[trial("a", Trust::Valid, seconds(count))])[0].figures["back_to_baseline_s"].clone();
         assert_eq!((back(4).p50, back(4).min, back(4).max), (None, Some(1.0), Some(4.0)));
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn service_that_was_never_back_counts_as_longer_than_all_others() {
+    fn a_missing_recovery_counts_as_the_longest() {
         let with = |never: usize| {
             let backs_s = seconds(6).chain((0..never).map(|_| None));
             distributions(&[trial("a", Trust::Valid, backs_s)]).remove(0)
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_baseline_nobody_knows_whether_it_was_back() {
+    fn recovery_is_unknown_without_a_baseline() {
         let mut unknown = trial("a", Trust::Valid, seconds(2));
         unknown.faults[1].outage = Some(Outage { failed: 3, first_ok_s: Some(1.0), ..Outage::default() });
         let found = distributions(&[unknown]);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_injected_is_not_among_them() {
+    fn failed_injections_are_not_counted() {
         let mut refused = trial("a", Trust::Valid, seconds(2));
         refused.faults[0].failed = Some("no such process".into());
         refused.faults[1].outage = None;

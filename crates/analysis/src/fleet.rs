@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_the_seconds_of_its_own_threads_in_the_measured_part() {
+    fn each_generator_counts_its_own_threads() {
         let fleet = Fleet { generators: 2, threads: 2, ..Fleet::default() };
         let window = LoadWindow { from_s: 1.0, until_s: 4.0, first_fault_s: None, steady: None, is_over: false };
         let mut rows = Vec::new();

@@ -321,7 +321,7 @@ mod fleet_tests {
     use super::*;
 
     #[test]
-    fn a_fleet_began_within_its_two_largest_errors() {
+    fn the_start_spread_covers_the_two_largest_errors() {
         let row = |at_s: f64, name: &str, error_us: f64| FleetSecond {
             at_s,
             generator: name.to_owned(),
@@ -376,7 +376,7 @@ mod tests {
         LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None, is_over: false };
 
     #[test]
-    fn the_worst_second_is_one_of_the_measured_part() {
+    fn the_worst_second_lies_in_the_measured_part() {
         let row = |at_s: f64, late_us: f64| GeneratorSecond {
             at_s,
             interval_s: 1.0,
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_were_due_are_counted_where_they_were_written_down() {
+    fn due_operations_are_counted_if_recorded() {
         let second = |due: Option<u64>, operations: u64| GeneratorSecond { due, operations, ..Default::default() };
         assert_eq!(due_and_ended(&[second(Some(100), 90), second(Some(50), 60)]), Some((150, 150)));
         assert_eq!(due_and_ended(&[second(Some(100), 90), second(None, 60)]), None, "an older version wrote");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_watched() {
+    fn missing_evidence_gives_default_figures() {
         assert_eq!(generator(&Evidence::default(), None, 0.0, None), Generator::default());
     }
 
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_feed_is_not_lost_and_is_counted_over_the_measured_part() {
+    fn feed_waits_are_counted_in_the_measured_part() {
         let mut rows = seconds(20);
         assert_eq!(feed_figures(&rows, (0.0, 20.0), false), None);
         for row in &mut rows {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_what_it_does_to_the_figures() {
+    fn the_lateness_effect_is_a_share_of_latency() {
         let of = |p50: f64, p99: f64| Quantiles { p50: Some(p50), p99: Some(p99), ..Quantiles::default() };
         assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 4_000.0)), 0.0);
         assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 3_000.0)), 25.0);
@@ -445,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn books_that_balance_have_no_error() {
+    fn balanced_sums_have_no_error() {
         let health = generator(&evidence(seconds(20)), Some(&WINDOW), 0.0, Some(10));
         assert_eq!(health.littles_law_error_pct, Some(0.0));
     }
 
     #[test]
-    fn a_second_that_forgets_latencies_shows() {
+    fn missing_latencies_show_as_an_error() {
         let mut rows = seconds(20);
         rows[0].latency_sum_s = 0.0;
         rows[1].latency_sum_s = 0.0;
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_rest_show_in_a_closed_loop() {
+    fn idle_agents_show_in_a_closed_loop() {
         let mut rows = seconds(20);
         for row in &mut rows {
             row.in_flight_mean = 4.0;
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_was_cut_off_is_not_blamed_for_what_was_open() {
+    fn operations_open_at_a_cut_off_are_no_error() {
         let mut rows = seconds(20);
         rows.last_mut().unwrap().latency_sum_s = 4.5;
         let cut = Evidence { generator: rows, ..Evidence::default() };
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_counted_by_the_part_of_a_second() {
+    fn cycles_are_counted_proportionally_in_partial_seconds() {
         let rows = seconds(20);
         assert_eq!(cycles_per_s(&rows, (2.0, 10.0)), Some(20.0));
         assert_eq!(cycles_per_s(&rows, (2.5, 3.0)), Some(20.0));
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_in_which_every_agent_of_every_thread_is_busy_counts() {
+    fn seconds_with_all_agents_busy_are_counted() {
         let row = |at_s, thread, in_flight_mean| GeneratorSecond {
             at_s,
             interval_s: 1.0,
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_target_is_not_waiting_for_strangers() {
+    fn waiting_for_the_target_is_not_preemption() {
         assert_eq!(preempted(&waiting(30.0, 80.0, 0.0, 40.0)), Some(0.0));
         assert_eq!(preempted(&waiting(30.0, 80.0, 4.0, 40.0)), Some(3.0), "a tenth of what else ran");
         assert_eq!(preempted(&waiting(30.0, 80.0, 40.0, 40.0)), Some(30.0), "all of it");
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn on_cpus_of_its_own_every_other_is_a_stranger() {
+    fn every_other_process_on_dedicated_cpus_is_a_stranger() {
         let with_strangers = |strangers_pct: f64| {
             waiting_with(40.0, 90.0, 1.0, 10.0, |row| match row.process.as_str() {
                 "generator" => Sample { cpu_strangers_pct: Some(strangers_pct), ..row },
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_and_a_set_clock_are_seen() {
+    fn throttling_and_clock_jumps_are_detected() {
         let evidence = waiting(0.0, 50.0, 0.0, 10.0);
         let healthy = generator(&evidence, Some(&WINDOW), 0.0, None);
         assert_eq!((healthy.throttled_pct, healthy.clock_jump_s), (None, None));
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn any_load_that_starts_and_ends_empty_keeps_the_law() {
+    fn a_load_that_drains_obeys_littles_law() {
         let mut random = fastrand::Rng::with_seed(3);
         let operations: Vec<(f64, f64)> = (0..100).map(|_| (random.f64() * 10.0, random.f64())).collect();
         let step = 1e-3;

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn void_trials_are_left_out_and_runs_without_any_other_are_gaps() {
+    fn runs_of_void_trials_are_gaps() {
         let mut runs = nights();
         runs.sort_by(|a, b| a.folder.cmp(&b.folder));
         for trial in &mut runs[8].results.trials {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variant_and_point_has_a_series_and_faults_have_one_value() {
+    fn variants_have_series_and_faults_have_medians() {
         let mut runs = vec![run(1, "6", &[10.0, 20.0]), run(2, "6", &[11.0, 21.0])];
         for run in &mut runs {
             run.results.trials[1].variant = Some("other".into());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn different_experiments_are_listed_and_an_unknown_metric_is_named() {
+    fn mixed_experiments_and_unknown_metrics_are_errors() {
         let mut runs = nights();
         runs[3].results.title = "Another".into();
         let message = course(runs.clone(), &[]).unwrap_err().to_string();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_the_mean_the_largest_or_the_sum_of_its_seconds() {
+    fn host_figures_are_means_maxima_or_sums() {
         let whole = |at_s: f64, cpu: f64, load: f64| Sample {
             cpu_user_pct: Some(cpu),
             cpu_system_pct: Some(10.0),
@@ -167,7 +167,7 @@ mod tests {
 
     /// Every 5 s the kernel moves the average towards the number of threads that run or wait.
     #[test]
-    fn a_load_average_less_run_delay_leaves_out_threads_that_wait_for_a_cpu() {
+    fn own_load_average_excludes_waiting_threads() {
         let series = |waiting_at: fn(f64) -> f64| {
             let mut load1 = 0.0;
             let samples: Vec<Sample> = (0..300)
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn without_run_delay_there_is_no_load_average_less_it() {
+    fn own_load_average_needs_run_delay() {
         let samples = [1.0, 2.0].map(|at_s| Sample { load1: Some(3.0), ..sample(at_s, "n1", "") });
         let host = &hosts(&[], &during(&samples, 2.0))[0];
         assert_eq!((host.load1_max, host.load1_own_max), (Some(3.0), None));
     }
 
     #[test]
-    fn the_share_of_time_in_which_a_host_was_blocked_goes_before_the_sum_over_threads() {
+    fn pressure_takes_precedence_over_delay_accounting() {
         let waits = Sample { psi_io_some_pct: Some(40.0), io_delay_pct: Some(130.0), ..sample(1.0, "n1", "") };
         let host = &hosts(&[], &during(&[waits], 2.0))[0];
         assert_eq!((host.io_blocked_pct, host.io_blocked_source.as_deref()), (Some(40.0), Some("pressure")));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_the_mean_of_what_was_sampled() {
+    fn machine_figures_are_means_of_the_samples() {
         let steal = |at_s: f64, pct: Option<f64>| Sample { cpu_steal_pct: pct, ..sample(at_s, "n1", "") };
         let samples = [steal(1.0, Some(2.0)), steal(2.0, Some(4.0)), steal(3.0, None)];
         let machine = machine(&[], &during(&samples, 10.0));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_names_the_processes_that_its_time_was_put_down_to() {
+    fn the_machine_lists_processes_with_their_cpu_shares() {
         let share = |pid| ProcessShare { name: "a".into(), pid, cpu_pct: 1.0 };
         let (target_processes, other_processes) = (vec![share(1)], vec![share(2), share(3)]);
         let not_judged = Some("why".to_owned());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_lab_the_machine_is_no_host_and_no_host_is_the_machine() {
+    fn lab_hosts_and_the_machine_are_separate() {
         let up = |at_s: f64, host: &str, cores: u32| Event {
             at_s,
             what: What::HostUp {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn released_memory_is_the_largest_fall_of_all_processes_together() {
+    fn released_memory_is_the_largest_total_fall() {
         let samples = [
             memory(4.0, "server", 900),
             memory(4.5, "server", 1_000),

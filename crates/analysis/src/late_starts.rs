@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_follow_bunches_are_left_out() {
+    fn failures_after_bunched_starts_are_excluded() {
         let generator: Vec<GeneratorSecond> =
             (1..=10).map(|at| second(f64::from(at), if at == 4 { 60_000.0 } else { 500.0 })).collect();
         let found = of_rows(&generator, &slots(&[3])).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_start_alone_is_no_bunch_and_a_load_of_bunches_says_nothing() {
+    fn a_single_late_start_is_no_bunch() {
         let late = |late_us| (1..=10).map(|at| second(f64::from(at), late_us)).collect::<Vec<_>>();
         assert_eq!(of_rows(&late(15_000.0), &slots(&[3])).unwrap().pct, 0.0, "1.5 operations were due");
         assert_eq!(of_rows(&late(60_000.0), &slots(&[3])), Some(BunchedStarts { pct: 100.0, failed_pct: None }));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_shows_no_p99_that_the_results_would_not_give() {
+    fn a_second_needs_299_operations_for_p99() {
         let p99 = |count: usize| merged(&[(0.0, &vec![100_000; count])])[0].p99_us;
         assert_eq!((p99(298), p99(299).is_some()), (None, true));
     }
@@ -151,7 +151,7 @@ mod tests {
 
     /// An event of a quarter of a second in a day still shows.
     #[test]
-    fn of_a_second_that_is_over_only_quantiles_are_kept() {
+    fn finished_seconds_keep_only_their_quantiles() {
         const DAY_S: u32 = 86_400;
         const SPIKE_S: u32 = 51_234;
         let (calm, spike) = (counts(1_000_000, &[100_000; 30]), counts(1_000_000, &[100_000, 250_000]));

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_group_is_its_operations_and_its_agents() {
+    fn each_group_has_its_own_operations_and_agents() {
         let groups = vec![group("writers", 2, None, &["save", "load"]), group("readers", 3, Some(50.0), &["look"])];
         let load = Load { groups, ..synthetic::load(5, 2.0) };
         let load_log = log(&[
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_without_groups_has_none() {
+    fn a_load_without_groups_has_no_group_figures() {
         let mut trial = Trial::default();
         add(&mut trial, &synthetic::load(5, 2.0), &Evidence::default());
         assert_eq!(trial, Trial::default());

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_warm_up_is_taken_as_it_is() {
+    fn a_given_warm_up_is_used_unchanged() {
         let load = Load { warmup: Warmup::Seconds(3.0), ..synthetic::load(10, 20.0) };
         let found = window(&load, &evidence(20.5));
         assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, Some(true)), "the drain is not measured");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_warm_up_was_found_is_said() {
+    fn the_warm_up_method_is_reported() {
         let how = |warmup, evidence: &Evidence| {
             let load = Load { warmup, ..synthetic::load(10, 20.0) };
             LoadWindow::of(&load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().1
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_taken_from_a_whole_second_on_if_there_is_one() {
+    fn latencies_start_at_a_whole_second() {
         let from = |from_s, until_s| {
             LoadWindow { from_s, until_s, first_fault_s: None, steady: None, is_over: false }.latency_from_s()
         };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_or_interrupted_is_measured_up_to_there() {
+    fn an_interrupted_load_is_measured_to_its_end() {
         let load = synthetic::load(10, 20.0);
         assert!((window(&load, &evidence(7.5)).until_s - 7.5).abs() < 1e-9);
         let mut interrupted = evidence(9.0);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_so_many_cycles_ends_with_them() {
+    fn a_load_with_a_count_ends_after_its_cycles() {
         let mut counted = evidence(0.5);
         counted.last_sample_s = Some(1.0);
         counted.generator = vec![
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_is_over_counts_to_its_exact_end() {
+    fn a_finished_load_counts_to_its_exact_end() {
         let mut counted = evidence(0.09);
         counted.last_sample_s = Some(1.0);
         counted.generator = vec![GeneratorSecond { at_s: 0.0873, ..Default::default() }];
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_never_ends_before_the_ramp_nor_after_the_first_fault() {
+    fn the_warm_up_ends_between_ramp_and_first_fault() {
         let load = Load { warmup: Warmup::Auto, ramp_s: 4.0, ..synthetic::load(10, 30.0) };
         let mut faulty = evidence(30.0);
         faulty.events = vec![fault(20.0), fault(12.0), fault(45.0)];

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_of_one_member_is_its_own_clients() {
+    fn an_outage_of_one_member_hits_only_its_clients() {
         let down = |number: u32| match number {
             10_000..=10_099 => (0, 1),
             10_100..=14_999 => (0, 0),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_fault_explains_is_found_in_a_member_though_the_sum_hides_it() {
+    fn a_members_outage_hidden_in_the_sum_is_found() {
         let stalls = |number: u32| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) };
         let trial = analyzed("hidden", &[("n1", |_| (1, 0)), ("n2", stalls)]);
         let of_all: Vec<_> = trial.disturbances.iter().map(|one| one.kind).collect();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_name_what_is_there() {
+    fn paths_resolve_to_values() {
         let table: [(&str, &[f64]); 21] = [
             ("latency_us.p99", &[900.0]),
             ("latency_us.p99.95", &[990.0]),

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_those_of_the_log() {
+    fn totals_match_the_log() {
         let log = log(&intervals());
         let all = OperationTotals::of_all(log.totals.values());
         assert_eq!(all.outcomes(), Outcomes { ok: 1_010, failed: 30, unfinished: 3, ..Outcomes::default() });
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_operations_that_no_timer_starts_do_not_look_late_beside_quick_ones_that_one_does() {
+    fn operations_without_a_timer_count_as_punctual() {
         let mut all =
             vec![interval("bulk/ok/latency", 0.0, [400_000; 600]), interval("get/ok/latency", 0.0, [1_000; 400])];
         let punctual = |all: &[Interval]| OperationTotals::punctual_of(log(all).measured().values(), &[]);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_latency_of_ok_operations() {
+    fn the_series_shows_latency_of_ok_operations() {
         let series = log(&intervals()).series();
         let max_us: Vec<_> = series.seconds.iter().map(|second| second.max_us.unwrap().round()).collect();
         assert_eq!((max_us[0], (max_us[1] - 5_000.0).abs() < 5.0, max_us.len()), (100.0, true, 2));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_of_the_measured_part_and_counts_of_all() {
+    fn times_cover_the_measured_part_and_counts_everything() {
         let mut log = LoadLog::measured_from(1.0);
         intervals().iter().for_each(|interval| log.add(&interval.into()));
         let measured = OperationTotals::of_all(log.measured().values());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_got_an_answer_took_longer_than_all_the_rest() {
+    fn unanswered_operations_count_as_the_longest() {
         let log = log(&intervals());
         let all = OperationTotals::of_all(log.totals.values()).of_all_us(&[]).unwrap();
         assert_eq!((all.count, all.p99, all.max, all.mean), (1_043, None, None, None), "3 % were not answered");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_of_all_intervals_together() {
+    fn quantiles_cover_all_intervals_together() {
         let log = log(&intervals());
         let save = &log.totals["save"];
         let latency = save.latency_us(&[]).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn histograms_of_other_bounds_merge_too() {
+    fn histograms_with_different_bounds_merge() {
         let mut intervals = intervals();
         let mut narrow = Histogram::new_with_bounds(1, 1_000_000, 2).unwrap();
         narrow.record(200_000).unwrap();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_without_a_cycle_are_counted_where_they_are_known() {
+    fn agents_without_a_cycle_are_counted_if_known() {
         let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
             agent,
             cycles: last_cycle_s.iter().len() as u64,
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_take_the_part_of_an_interval_that_is_measured() {
+    fn rates_use_the_measured_part_of_an_interval() {
         let log = log(&intervals());
         let attempts = [
             Attempts { at_s: 1.0, operation: "save".into(), result: "ok".into(), count: 7 },

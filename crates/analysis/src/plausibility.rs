@@ -285,7 +285,7 @@ mod tests {
         }
 
         /// Returns the analysis's error for a trial of 20 s with this one record.
-        fn said(&self, path: &Path, text: &str) -> Result<(), String> {
+        fn read(&self, path: &Path, text: &str) -> Result<(), String> {
             std::fs::write(path, text).unwrap();
             let said = crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), &self.0).map(drop);
             std::fs::remove_file(path).unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_is_named_and_never_walked_to() {
+    fn impossible_times_are_rejected() {
         let scratch = Scratch::new("times");
         let folder = &scratch.0;
         for (time, can_be) in TIMES {
@@ -313,14 +313,14 @@ mod tests {
                 (folder.programs(), format!("at_s,host,process,program\n1,n1,a,b\n{time},n1,a,b\n")),
             ];
             for (path, text) in tables {
-                let said = scratch.said(&path, &text);
+                let said = scratch.read(&path, &text);
                 assert_eq!(said.is_ok(), can_be, "{text}: {said:?}");
                 let name = path.file_name().unwrap().to_str().unwrap().to_owned();
                 let reason = format!("{name}: row 2: `at_s` is ");
                 assert!(said.as_ref().err().is_none_or(|said| said.contains(&reason)), "{said:?}");
             }
             // No operation ends before the load begins.
-            let said = scratch.said(&folder.outcomes(), &format!("{SLOTS}1,0.001,5,0,0,0\n{time},0.001,5,0,0,0\n"));
+            let said = scratch.read(&folder.outcomes(), &format!("{SLOTS}1,0.001,5,0,0,0\n{time},0.001,5,0,0,0\n"));
             assert_eq!(said.is_ok(), can_be && !time.starts_with('-'), "{time}: {said:?}");
         }
         // JSON has no infinity, and `1e999` is not a valid number.
@@ -331,14 +331,14 @@ mod tests {
                 r#""event":"phase","phase":"draining""#,
                 r#""event":"ended","how":"done","reason":null"#,
             ] {
-                let said = scratch.said(&folder.events(), &format!("{{\"at_s\":{time},{event}}}\n"));
+                let said = scratch.read(&folder.events(), &format!("{{\"at_s\":{time},{event}}}\n"));
                 assert_eq!(said.is_ok(), can_be, "{time} {event}: {said:?}");
             }
         }
     }
 
     #[test]
-    fn a_slot_length_that_cannot_be_is_named() {
+    fn impossible_slot_lengths_are_rejected() {
         let scratch = Scratch::new("slots");
         for (slots, can_be) in [
             ("0.001 0.001", true),
@@ -349,25 +349,25 @@ mod tests {
             ("1e9 1e9", false),
         ] {
             let (one, other) = slots.split_once(' ').unwrap();
-            let said = scratch.said(&scratch.0.outcomes(), &format!("{SLOTS}1,{one},5,0,0,0\n2,{other},5,0,0,0\n"));
+            let said = scratch.read(&scratch.0.outcomes(), &format!("{SLOTS}1,{one},5,0,0,0\n2,{other},5,0,0,0\n"));
             assert_eq!(said.is_ok(), can_be, "{slots}: {said:?}");
         }
     }
 
     #[test]
-    fn counts_that_no_sum_can_hold_are_named() {
+    fn overflowing_counts_are_rejected() {
         let scratch = Scratch::new("counts");
         let most = u64::MAX;
         let text = format!("at_s,operation,result,count\n1,get,ok,{most}\n2,get,ok,{most}\n");
-        assert!(scratch.said(&scratch.0.attempts(), &text).unwrap_err().contains("row 1: `count` is "));
+        assert!(scratch.read(&scratch.0.attempts(), &text).unwrap_err().contains("row 1: `count` is "));
         let text = format!("at_s,interval_s,thread,operations\n1,1,0,{most}\n2,1,0,{most}\n");
-        assert!(scratch.said(&scratch.0.generator(), &text).unwrap_err().contains("`operations` is "));
+        assert!(scratch.read(&scratch.0.generator(), &text).unwrap_err().contains("`operations` is "));
         let text = "at_s,host,name,value\n1,n1,up,inf\n2,n1,up,1\n";
-        assert!(scratch.said(&scratch.0.metrics(), text).unwrap_err().contains("row 1: `value` is inf"));
+        assert!(scratch.read(&scratch.0.metrics(), text).unwrap_err().contains("row 1: `value` is inf"));
     }
 
     #[test]
-    fn a_plan_that_would_last_for_ever_is_named() {
+    fn a_plan_with_an_impossible_duration_is_rejected() {
         for time_s in [1e15, f64::INFINITY, f64::NAN, -1.0] {
             let mut asked = synthetic::plan();
             asked.trials.push(synthetic::trial(synthetic::load(10, time_s)));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_died_and_came_back_is_told_from_one_that_did_not() {
+    fn restarted_and_dead_programs_are_distinguished() {
         let row = |at_s: f64, program: &str, processes: u64, replaced: u64| ProgramSample {
             at_s,
             host: "n1".into(),

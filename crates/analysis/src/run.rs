@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_partial_until_all_of_it_is_done() {
+    fn a_run_is_partial_until_all_trials_are_complete() {
         let run = Scratch::new("partial", 2);
         assert_eq!(
             run.partial().unwrap(),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_onset_is_found_in_the_order_of_the_file_however_the_trials_were_drawn() {
+    fn an_onset_follows_the_order_of_the_experiment_file() {
         let order = [("001", 2, 256), ("002", 0, 64), ("003", 1, 128)];
         let planned = |(id, place, _): &(&str, usize, u64)| plan::Trial {
             id: (*id).to_owned(),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_a_stopped_sweep_left_out_are_not_missing() {
+    fn trials_skipped_by_a_stopped_sweep_are_not_missing() {
         let run = Scratch::new("stopped", 3);
         run.play("001", Some(Ending::Done));
         let stop = SweepStop { trial: "001".into(), not_played: vec!["002".into()], ..SweepStop::default() };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_or_of_later_says_so() {
+    fn unreadable_and_newer_runs_are_refused() {
         let run = Scratch::new("later", 1);
         std::fs::write(run.0.plan(), "{\"format\":99,\"new\":[]}").unwrap();
         let message = analyze(&run.0).unwrap_err().to_string();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_broken_in_the_middle_is_an_error_that_names_it() {
+    fn a_broken_line_is_named_in_the_error() {
         let run = Scratch::new("broken", 1);
         let trial = run.0.create_trial("001").unwrap();
         std::fs::write(trial.attempts(), "at_s,operation,result,count\n1,save,ok\n2,save,ok,7\n").unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_whose_folder_is_gone_from_a_run_that_ended_makes_it_void() {
+    fn a_missing_trial_folder_voids_a_finished_run() {
         let run = Scratch::new("gone", 1);
         run.end(Ending::Interrupted, None);
         let is_lost =

@@ -392,16 +392,16 @@ mod tests {
         RuleFinding::against_all(rule, Trust::Void, format!("because of {rule}"))
     }
 
-    fn says(trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>) {
+    fn probe(trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>) {
         let step = step(&find(), trial, findings);
         (step.finished.map(|finished| finished.said), step.step.broke)
     }
 
     #[test]
     fn limits_hold_or_break_with_their_figures() {
-        let (said, broke) = says(&trial(Some(25_000.0)), &[]);
+        let (said, broke) = probe(&trial(Some(25_000.0)), &[]);
         assert_eq!((said, broke), (Some(ProbeResult::Held(Some(2_f64.ln()))), Vec::new()));
-        let (said, broke) = says(&trial(Some(71_000.4)), &[]);
+        let (said, broke) = probe(&trial(Some(71_000.4)), &[]);
         assert!(
             matches!(said, Some(ProbeResult::Broke(Some(margin))) if (margin - 1.42_f64.ln()).abs() < 1e-4),
             "{said:?}"
@@ -410,30 +410,30 @@ mod tests {
     }
 
     #[test]
-    fn a_void_trial_says_nothing_and_whether_it_was_the_generator() {
+    fn a_void_trial_is_inconclusive_with_its_cause() {
         let fast = trial(Some(71_000.0));
-        let (said, broke) = says(&fast, &[void("strangers")]);
+        let (said, broke) = probe(&fast, &[void("strangers")]);
         assert_eq!(said, Some(ProbeResult::Nothing(Inconclusive::Void("because of strangers".into()))));
         assert_eq!(broke, ["because of strangers"]);
-        let (said, _) = says(&fast, &[void("steal"), void("generator_cpu")]);
+        let (said, _) = probe(&fast, &[void("steal"), void("generator_cpu")]);
         assert_eq!(said, Some(ProbeResult::Nothing(Inconclusive::Generator("because of generator_cpu".into()))));
         let suspect = RuleFinding { trust: Trust::Suspect, ..void("generator_cpu") };
-        assert!(matches!(says(&fast, &[suspect]).0, Some(ProbeResult::Broke(_))), "a suspect one counts");
+        assert!(matches!(probe(&fast, &[suspect]).0, Some(ProbeResult::Broke(_))), "a suspect one counts");
         let accepting = Find { accepts_void: true, ..find() };
         assert_eq!(step(&accepting, &fast, &[void("steal")]).step.held, Some(false));
         let cut = Trial { ended: None, ..trial(Some(1.0)) };
-        assert_eq!(says(&cut, &[]).0, None, "it is played again");
+        assert_eq!(probe(&cut, &[]).0, None, "it is played again");
     }
 
     /// A token bucket of 250/s with a burst of 5 had its edge at 110/s, and a search beside other
     /// programs found 95.
     #[test]
-    fn failures_that_follow_late_starts_are_not_counted() {
+    fn failures_after_late_starts_are_not_counted() {
         let failing = |bunched_pct, punctual_failed_pct, p99_us| {
             let mut trial = Trial { failed_pct: Some(2.0), ..trial(Some(p99_us)) };
             (trial.generator.bunched_pct, trial.generator.punctual_failed_pct) =
                 (Some(bunched_pct), punctual_failed_pct);
-            says(&trial, &[])
+            probe(&trial, &[])
         };
         assert!(matches!(failing(12.0, Some(0.05), 1.0).0, Some(ProbeResult::Held(_))), "they are the generator's");
         for (what, (said, _)) in [
@@ -449,24 +449,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_neither_holds_nor_breaks() {
-        let (said, broke) = says(&trial(None), &[]);
+    fn an_unmeasured_limit_neither_holds_nor_breaks() {
+        let (said, broke) = probe(&trial(None), &[]);
         assert!(
             matches!(&said, Some(ProbeResult::Nothing(Inconclusive::TooFew(why))) if why.contains("299 operations")),
             "{said:?}"
         );
         assert_eq!(broke.len(), 1);
         let failing = Trial { failed_pct: Some(2.0), ..trial(None) };
-        assert!(matches!(says(&failing, &[]).0, Some(ProbeResult::Broke(_))), "one broken limit is enough");
+        assert!(matches!(probe(&failing, &[]).0, Some(ProbeResult::Broke(_))), "one broken limit is enough");
         let dead = Trial { outcomes: Outcomes { ok: 3, timeout: 9_997, ..Outcomes::default() }, ..trial(None) };
         assert!(
-            matches!(says(&dead, &[]).0, Some(ProbeResult::Broke(_))),
+            matches!(probe(&dead, &[]).0, Some(ProbeResult::Broke(_))),
             "a target that answers nothing is no short trial"
         );
     }
 
     #[test]
-    fn a_service_that_never_came_back_breaks_a_limit_on_when_it_is_back() {
+    fn a_missing_recovery_breaks_a_recovery_limit() {
         let felt = |back_to_baseline_s| Fault {
             name: "oops".into(),
             number: 1,
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn each_condition_has_its_line_and_the_lowest_is_the_answer() {
+    fn each_condition_has_a_line_and_the_lowest_counts() {
         let (find, steps) = played([12_030.0, 8_105.0], |rate, edge| 50_000.0 * (rate / edge).powi(4));
         let lines = safe_loads(&find, &steps);
         for (line, edge) in lines.iter().zip([12_030.0, 8_105.0]) {
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_beside_a_search_are_held_against_the_safe_load_only() {
+    fn requirements_of_a_search_apply_to_the_safe_load() {
         let p99_us = |rate: f64, edge: f64| 50_000.0 * (rate / edge).powi(4);
         let (find, steps) = played([12_030.0, 8_105.0], p99_us);
         let lines = safe_loads(&find, &steps);
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variant_has_its_line_under_each_condition_also_where_it_holds_nowhere() {
+    fn each_variant_and_condition_has_a_line() {
         let mut find = find();
         find.highest = "load.agents".to_owned();
         let of = |variant: &str| -> Vec<plan::Trial> {
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn on_five_servers_the_interval_holds_the_truth() {
+    fn intervals_contain_the_truth_on_five_servers() {
         let servers = [
             // A token bucket: the load beyond its rate fails.
             Server {
@@ -752,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kept_a_search_from_an_edge_is_said() {
+    fn an_inconclusive_search_has_a_reason() {
         let unfinished = safe_loads(&find(), &[step(&find(), &trial(Some(1.0)), &[])]);
         assert_eq!((unfinished[0].value, unfinished[0].ci95[1], unfinished[0].complete), (Some(1000.0), None, false));
         assert_eq!(unfinished[0].limited_by, "the search: it was not finished");

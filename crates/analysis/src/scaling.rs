@@ -246,7 +246,7 @@ mod tests {
 
     // The answer of a run in random order began with the variant that happened to run first.
     #[test]
-    fn curves_come_in_the_order_of_the_plan_and_not_in_that_of_the_trials() {
+    fn curves_are_in_the_order_of_the_plan() {
         let mut trials = pi_and_xeon(1);
         trials.reverse();
         let planned = ["pi", "xeon"].map(str::to_owned);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_cross_once_and_whoever_is_ahead_last_is_named_first() {
+    fn the_variant_ahead_last_is_named_first() {
         let mut trials = pi_and_xeon(3);
         let found = crossings(&counting(&trials), &paths(&[AGENTS]));
         let [crossing] = found.as_slice() else { panic!("{found:?}") };
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_variants_are_not_told_apart() {
+    fn equal_variants_show_no_lead() {
         let mut trials = swept(Some("one"), 3, |n| n);
         trials.extend(swept(Some("other"), 3, |n| n));
         // No variant is ahead by more than a thousandth.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_void_trial_and_one_without_throughput_are_on_no_curve() {
+    fn void_trials_and_missing_throughputs_are_left_out() {
         let mut trials = swept(None, 3, |n| n);
         trials[0].verdict.is = Trust::Void;
         trials[1].throughput.operations_per_s = None;
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn few_loads_have_what_they_support() {
+    fn few_loads_give_only_supported_figures() {
         let trials = swept(None, 1, |n| 100.0 * n.min(1.5));
         let loads = |count: usize| scaling(&counting(&trials[..count]), &paths(&[AGENTS])).pop();
         assert_eq!(loads(1), None);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn each_point_of_other_paths_has_a_curve_of_its_own() {
+    fn each_point_of_other_paths_has_its_own_curve() {
         let mut trials = Vec::new();
         for (hosts, state) in [(1, "ets"), (1, "mnesia"), (3, "ets"), (3, "mnesia")] {
             for agents in [1, 2, 4] {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_at_each_rate_has_a_curve_of_its_own_and_a_rate_is_no_load() {
+    fn each_mode_and_rate_has_its_own_curve() {
         let trials = modes_by_agents_and_rate(3);
         let found = scaling(&counting(&trials), &paths(&[AGENTS, RATE]));
         assert_eq!(found.len(), 12);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peaks_ratio_stands_beside_the_crossing() {
+    fn a_crossing_includes_the_ratio_of_peaks() {
         let found = crossings(&counting(&pi_and_xeon(3)), &paths(&[AGENTS]));
         let [low, high] = found[0].peak_ratio_ci95.unwrap();
         assert!((found[0].peak_ratio.unwrap() - 2.0).abs() < 0.05 && low < 2.0 && 2.0 < high, "{found:?}");

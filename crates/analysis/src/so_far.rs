@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_that_goes_on_is_not_judged_by_what_it_has_not_had_time_for() {
+    fn a_running_trial_is_not_judged_as_incomplete() {
         let golden = RunFolder::at(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/golden/2026-11-20T10-31-05-a-name-server-crashes"),
         );
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_whose_findings_stay_exist() {
+    fn final_rules_exist() {
         for name in FINAL {
             assert!(verdict::RULES.iter().any(|rule| rule.name == name), "{name}");
         }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sound_trial_stops_by_its_figure_and_a_void_one_does_not() {
+    fn a_void_trial_does_not_stop_a_sweep() {
         let range = MetricRange { above: Some(0.0), ..MetricRange::default() };
         let rule = StopRule { metric: "outcomes.timeout".into(), range, ..StopRule::default() };
         let trial = |timeout| Trial { outcomes: Outcomes { timeout, ..Outcomes::default() }, ..Trial::default() };

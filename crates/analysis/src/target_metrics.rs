@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_is_added_up_over_labels_and_hosts_second_by_second() {
+    fn a_gauge_is_summed_over_labels_and_hosts() {
         let rows = [
             row(0.0, "n1", "queue", 900.0),
             row(1.0, "n1", "queue{of=\"a\"}", 1.0),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_grows_also_where_it_begins_again_or_comes_later() {
+    fn a_counter_may_restart_or_appear_late() {
         let rows = [
             row(1.0, "n1", "calls_total{code=\"200\"}", 100.0),
             row(2.0, "n1", "calls_total{code=\"200\"}", 130.0),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_beside_the_measured_part_is_no_result() {
+    fn rows_outside_the_measured_part_are_ignored() {
         assert_eq!(results(&[row(0.5, "n1", "queue", 1.0), row(6.3, "n1", "queue", 1.0)]), BTreeMap::new());
     }
 }

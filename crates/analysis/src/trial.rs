@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_before_a_fault_takes_a_stretch_that_is_long_enough_to_tell() {
+    fn throughput_before_a_fault_needs_enough_time() {
         let slot =
             |number: u32| OutcomeSlot { at_s: f64::from(number) / 100.0, slot_s: 0.01, ok: 10, ..Default::default() };
         let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_takes_in_what_a_warm_up_may_have_left() {
+    fn the_interval_includes_warm_up_bias() {
         let left = |tolerated_bias_pct, remaining_bias_pct| {
             let steady = Steady { tolerated_bias_pct, remaining_bias_pct, ..Steady::default() };
             with_bias(Some([990.0, 1_010.0]), Some(&steady)).unwrap()
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_less_than_ten_seconds_has_no_interval_and_says_so() {
+    fn a_rate_under_ten_seconds_has_no_interval() {
         let slot = |number: u32| OutcomeSlot {
             at_s: f64::from(number) / 100.0,
             slot_s: 0.01,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_from_below_zero_is_not_given() {
+    fn an_interval_that_includes_zero_is_dropped() {
         // The clients come late, one after another.
         let slot = |number: u32| OutcomeSlot {
             at_s: f64::from(number) / 10.0,
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn at_half_speed_twice_as_much_would_be_done_in_half_the_time() {
+    fn half_speed_doubles_emulated_throughput() {
         let emulated = emulated(&lab(0.5, Some("raspberry-pi-2")), &trial()).unwrap();
         assert_eq!(emulated.throughput.operations_per_s, Some(200.0));
         let latency_us = emulated.latency_us.unwrap();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_by_who_said_what() {
+    fn log_lines_are_counted_by_host_and_text() {
         let events = [
             log(2.0, "n2", "split: n1", "split", 0),
             log(-1.0, "n1", "it waits", "waits", 0),

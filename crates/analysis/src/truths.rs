@@ -282,40 +282,40 @@ mod tests {
         }
     }
 
-    fn came(held: &[HeldTruth]) -> Vec<TruthOutcome> {
+    fn outcomes_of(held: &[HeldTruth]) -> Vec<TruthOutcome> {
         held.iter().map(|one| one.came).collect()
     }
 
     use TruthOutcome::{Marked, Right, Wrong};
 
     #[test]
-    fn a_full_queue_is_agents_by_service() {
-        assert_eq!(came(&full_queue(&trial(199.5, 40_100.0), 8, 0.005)), [Right, Right]);
-        assert_eq!(came(&full_queue(&trial(190.0, 42_000.0), 8, 0.005)), [Wrong, Wrong]);
+    fn a_full_queue_is_checked_against_theory() {
+        assert_eq!(outcomes_of(&full_queue(&trial(199.5, 40_100.0), 8, 0.005)), [Right, Right]);
+        assert_eq!(outcomes_of(&full_queue(&trial(190.0, 42_000.0), 8, 0.005)), [Wrong, Wrong]);
         let mut suspect = trial(190.0, 40_000.0);
         suspect.verdict = Verdict { is: Trust::Suspect, ..Verdict::default() };
-        assert_eq!(came(&full_queue(&suspect, 8, 0.005)), [Marked, Right]);
+        assert_eq!(outcomes_of(&full_queue(&suspect, 8, 0.005)), [Marked, Right]);
         assert_eq!(
-            came(&full_queue(&Trial::default(), 8, 0.005)),
+            outcomes_of(&full_queue(&Trial::default(), 8, 0.005)),
             [Wrong, Wrong],
             "what was not measured is not right"
         );
     }
 
     #[test]
-    fn a_queue_at_random_is_what_its_length_leaves_possible() {
+    fn a_random_queue_is_checked_against_theory() {
         // rho 0.7: mean 4 ms × (1 + 0.7 / 0.6) = 8.67 ms, p50 7 ms.
         let of = |mean_us: f64, p50_us: f64, p99_us: f64| {
             let mut one = trial(175.0, p50_us);
             one.latency_us =
                 Some(Quantiles { mean: Some(mean_us), p50: Some(p50_us), p99: Some(p99_us), ..Quantiles::default() });
-            came(&random_queue(&one, 175.0, 0.004))
+            outcomes_of(&random_queue(&one, 175.0, 0.004))
         };
         assert_eq!(of(8_700.0, 7_000.0, 30_000.0), [Right; 4]);
         assert_eq!(of(4_000.0, 3_900.0, 100_000.0), [Right, Wrong, Wrong, Wrong]);
         let mut nothing = trial(175.0, 1.0);
         nothing.measured_s = None;
-        assert_eq!(came(&random_queue(&nothing, 175.0, 0.004)), [Wrong]);
+        assert_eq!(outcomes_of(&random_queue(&nothing, 175.0, 0.004)), [Wrong]);
     }
 
     fn disturbance(at_s: f64, first_ok_s: f64) -> Disturbance {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_are_held_by_when_they_were_and_how_many_failed() {
+    fn outages_are_checked_by_time_and_failures() {
         let planted = [
             PlantedOutage { from_s: 4.0, until_s: 4.3, errors: Some(60) },
             PlantedOutage { from_s: 9.0, until_s: 9.3, errors: Some(60) },
@@ -336,20 +336,20 @@ mod tests {
         one.outcomes = Outcomes { failed: 120, ..Outcomes::default() };
         one.disturbances = vec![disturbance(3.998, 0.305), disturbance(9.001, 0.3)];
         let held = outages("errors", &one, &planted, 0.0025);
-        assert_eq!(came(&held), [Right; 6]);
-        assert_eq!(came(&folded(held)), [Right; 4], "two outages are asked the same");
+        assert_eq!(outcomes_of(&held), [Right; 6]);
+        assert_eq!(outcomes_of(&folded(held)), [Right; 4], "two outages are asked the same");
         one.disturbances[1].at_s = 9.02;
         one.outcomes.failed = 121;
         let held = outages("errors", &one, &planted, 0.0025);
-        assert_eq!(came(&held), [Right, Right, Right, Wrong, Wrong, Wrong]);
+        assert_eq!(outcomes_of(&held), [Right, Right, Right, Wrong, Wrong, Wrong]);
         let rows = folded(held);
         assert_eq!((rows[1].measured, rows[1].times, rows[1].right), (Some(9.02), 2, 1), "the worst is shown");
         one.disturbances.clear();
         let missed = outages("stalls", &one, &planted[..1], 0.0025);
-        assert_eq!(came(&missed), [Wrong, Wrong, Wrong, Wrong]);
+        assert_eq!(outcomes_of(&missed), [Wrong, Wrong, Wrong, Wrong]);
         // A slow time is no outage.
         one.disturbances = vec![Disturbance { kind: DisturbanceKind::Slow, ..disturbance(4.0, 0.3) }];
-        assert_eq!(came(&outages("stalls", &one, &planted[..1], 0.0025))[0], Wrong);
+        assert_eq!(outcomes_of(&outages("stalls", &one, &planted[..1], 0.0025))[0], Wrong);
     }
 
     fn comparison(b: &str, ratio: f64, significant: bool) -> Comparison {
@@ -367,48 +367,48 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_not_flagged_and_more_work_is_found() {
+    fn differences_are_found_only_with_more_work() {
         let with = |same: Comparison, more: Comparison| Results { comparisons: vec![same, more], ..Results::default() };
         let good = with(comparison("same", 1.0, false), comparison("more", 0.915, true));
-        assert_eq!(came(&differences(&good, "same", "more", 10.0)), [Right; 3]);
+        assert_eq!(outcomes_of(&differences(&good, "same", "more", 10.0)), [Right; 3]);
         let bad = with(comparison("same", 1.1, true), comparison("more", 0.99, false));
-        assert_eq!(came(&differences(&bad, "same", "more", 10.0)), [Wrong; 3]);
+        assert_eq!(outcomes_of(&differences(&bad, "same", "more", 10.0)), [Wrong; 3]);
         let faster = with(comparison("same", 1.0, false), comparison("more", 1.1, true));
-        assert_eq!(came(&differences(&faster, "same", "more", 10.0)), [Right, Wrong, Wrong]);
-        assert_eq!(came(&differences(&Results::default(), "same", "more", 10.0)), [Wrong; 3]);
+        assert_eq!(outcomes_of(&differences(&faster, "same", "more", 10.0)), [Right, Wrong, Wrong]);
+        assert_eq!(outcomes_of(&differences(&Results::default(), "same", "more", 10.0)), [Wrong; 3]);
         assert_eq!(smallest(&[&good, &bad], "same"), [SmallestDifference { metric: THROUGHPUT.to_owned(), pct: 3.0 }]);
     }
 
     #[test]
-    fn of_ten_rounds_one_may_be_left_to_chance_and_no_more() {
+    fn one_of_ten_rounds_may_fail_by_chance() {
         let with =
             |flagged: bool| Results { comparisons: vec![comparison("same", 1.0, flagged)], ..Results::default() };
         let rounds = |flagged: usize| -> Vec<HeldTruth> {
             let all = (0..10).flat_map(|round| differences(&with(round < flagged), "same", "more", 10.0));
             folded(all.filter(|one| one.asked.starts_with("the same")).collect())
         };
-        assert_eq!((came(&rounds(1)), rounds(1)[0].right), (vec![Right], 9));
-        assert_eq!(came(&rounds(2)), [Wrong]);
+        assert_eq!((outcomes_of(&rounds(1)), rounds(1)[0].right), (vec![Right], 9));
+        assert_eq!(outcomes_of(&rounds(2)), [Wrong]);
     }
 
     #[test]
-    fn a_search_is_held_by_its_interval() {
+    fn a_search_is_checked_by_its_interval() {
         let found = |ci95| {
             let line = SafeLoad { value: Some(1_000.0), ci95, ..SafeLoad::default() };
-            came(&capacity(&Results { safe_load: Some(line), ..Results::default() }, 1_010.0))
+            outcomes_of(&capacity(&Results { safe_load: Some(line), ..Results::default() }, 1_010.0))
         };
         assert_eq!(found([Some(970.0), Some(1_020.0)]), [Right]);
         assert_eq!(found([Some(970.0), Some(1_005.0)]), [Wrong]);
         assert_eq!(found([Some(970.0), None]), [Wrong]);
-        assert_eq!(came(&capacity(&Results::default(), 1_010.0)), [Wrong]);
+        assert_eq!(outcomes_of(&capacity(&Results::default(), 1_010.0)), [Wrong]);
     }
 
     #[test]
     fn an_undisturbed_load_is_valid() {
-        assert_eq!(came(&undisturbed(&trial(1.0, 1.0))), [Right, Right]);
+        assert_eq!(outcomes_of(&undisturbed(&trial(1.0, 1.0))), [Right, Right]);
         let mut one = trial(1.0, 1.0);
         one.verdict.is = Trust::Suspect;
         one.disturbances = vec![disturbance(1.0, 1.0)];
-        assert_eq!(came(&undisturbed(&one)), [Wrong, Wrong]);
+        assert_eq!(outcomes_of(&undisturbed(&one)), [Wrong, Wrong]);
     }
 }

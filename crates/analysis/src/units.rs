@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_the_measured_part_and_counts_of_all() {
+    fn rates_cover_the_measured_part_and_counts_everything() {
         let rows = [
             row(1.0, "bulk", "", 9_000),
             row(1.0, "bulk", "201", 9_000),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_is_left_out_and_what_did_nothing_is_zero() {
+    fn uncounted_units_are_absent_and_idle_units_zero() {
         let mut trial = Trial::default();
         add(&mut trial, Some(&Load::default()), &[], Some((0.0, 5.0)));
         add(&mut trial, None, &[row(1.0, "bulk", "", 7)], Some((0.0, 5.0)));

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_no_change() {
+    fn equal_versions_are_no_change() {
         let one = versions("p", &[("target.toml", "1")]);
         assert_eq!(between(&one, &one), None);
         assert_eq!(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_named_with_the_trial_that_had_it_otherwise() {
+    fn a_change_is_named_with_the_earlier_trial() {
         let one = versions("p", &[("src/a.erl", "1"), ("target.toml", "1")]);
         let said = between(&one, &versions("p", &[("src/a.erl", "2"), ("target.toml", "1")])).unwrap();
         assert_eq!(said, "the file `src/a.erl` of the target `vsns` is not what it was in trial 001");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_within_a_trial_is_seen() {
+    fn a_change_within_a_trial_is_detected() {
         let begun = versions("p", &[("a", "1")]);
         let ended = |ended: Versions| change(&planned("001"), &evidence(&[begun.clone(), ended]), None);
         assert_eq!(ended(begun.clone()), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_says_another_version_has_changed() {
+    fn a_target_reporting_another_version_has_changed() {
         let said = |version: &str| {
             let what =
                 What::Inspected { when: "before_load".to_owned(), says: json!({ "version": version, "pid": 3 }) };

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_in_words() {
+    fn a_comparison_is_put_into_words() {
         let (rate, p99, lost) = ("throughput.operations_per_s", "latency_us.p99", "consistency.lost_writes");
         let quiet = |one: Comparison| Comparison { significant: false, better: None, ..one };
         for (comparison, words, tone) in [
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_have_their_interval() {
+    fn estimates_are_printed_with_their_interval() {
         let of = |comparison| estimate(&comparison);
         assert_eq!(of(ratio("latency_us.p99", 1.031, [1.01, 1.052], true)), ("1.031".into(), "1.010–1.052".into()));
         let lost = difference("consistency.lost_writes", -20.0, Some([-30.0, 10.0]), 0.2);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_tells_each_of_a_few_and_counts_many() {
+    fn few_comparisons_are_listed_and_many_are_counted() {
         let at = |agents: u32, one: Comparison| Comparison {
             at: BTreeMap::from([("load.agents".into(), json!(agents))]),
             ..one

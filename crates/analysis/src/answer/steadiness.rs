@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_change_that_cannot_be_told_from_chance_is_in_the_answer() {
+    fn a_large_inconclusive_change_is_in_the_answer() {
         let why =
             "throughput changed by -31.0 % over the load (90 % interval -42.0 to -4.0 %), and steady is -8 to +8 %";
         let doubtful =
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_are_named() {
+    fn a_faster_start_is_reported() {
         let faster = |of: &str| Some(FasterStart { of: of.to_owned(), long_s: 2.5, pct: 9.0 });
         let steady = Steady { faster_start: faster("throughput"), remaining_bias_pct: Some(1.24), ..Steady::default() };
         let told = of(steady).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_trials_the_number_is_told() {
+    fn doubtful_trials_are_counted() {
         let doubtful = Steady { remaining_bias_pct: Some(2.0), ..Steady::default() };
         let trial = |id: &str, steady| Trial { id: id.to_owned(), steady: Some(steady), ..Trial::default() };
         let trials = vec![trial("001", Steady::default()), trial("002", doubtful.clone()), trial("003", doubtful)];

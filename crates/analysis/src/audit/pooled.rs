@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_of_a_variant_are_taken_together() {
+    fn repeats_of_a_variant_are_pooled() {
         let mut void = trial("dirty", Some(999), 1000, Some(999));
         void.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
         let trials = [
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn few_repeats_and_equal_ones_are_counted() {
+    fn few_or_equal_repeats_use_binomial_intervals() {
         let method = |wrongs: &[u64]| {
             let trials: Vec<Trial> = wrongs.iter().map(|wrong| trial("a", Some(*wrong), 1000, None)).collect();
             let found = pooled(&trials).remove(0);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_checked_has_no_figures() {
+    fn unchecked_trials_have_no_figures() {
         assert_eq!(pooled(&[trial("a", None, 1000, None)]), []);
         assert_eq!(pooled(&[]), []);
         let found = pooled(&[trial("a", None, 1000, Some(3))]).remove(0);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_void_all_are_shown() {
+    fn all_trials_are_pooled_if_all_are_void() {
         let void = |wrong| Trial {
             verdict: Verdict { is: Trust::Void, ..Verdict::default() },
             ..trial("a", Some(wrong), 1000, None)

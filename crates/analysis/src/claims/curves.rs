@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_trial_each_the_value_decides_and_it_is_said() {
+    fn a_ratio_of_single_trials_has_no_interval() {
         let trials = two(1, 0.0);
         let found = peak_ratios(["pi", "xeon"], &each(&trials));
         assert_eq!((found.value, found.range, found.note.as_str()), (Some(2.0), None, "one trial each: no interval"));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_flat_to_the_end_is_longer_than_what_does_not() {
+    fn a_curve_that_never_falls_gives_a_bound() {
         let mut trials = trials(Some("linear"), 3, 0.01, |n| n);
         trials.extend(two(3, 0.01));
         let found = flat_ratio(["linear", "xeon"], OVER, &each(&trials));
@@ -369,14 +369,14 @@ mod tests {
     }
 
     #[test]
-    fn knees_are_held_against_each_other() {
+    fn knees_are_compared_as_a_ratio() {
         let trials = two(3, 0.01);
         let found = knee_ratio(["pi", "xeon"], OVER, &each(&trials));
         assert!((found.value.unwrap() - 12.0).abs() < 0.6 && found.range.is_some(), "{found:?}");
     }
 
     #[test]
-    fn what_is_kept_at_a_load_is_a_share_of_the_peak() {
+    fn retained_throughput_is_a_share_of_the_peak() {
         // Falls to three quarters of the peak at 64.
         let falls = |n: f64| if n <= 16.0 { 100.0 * n } else { 1_600.0 * (1.0 - 0.25 * (n / 16.0).log2() / 2.0) };
         let trials = trials(None, 3, 0.01, falls);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn without_variants_none_is_named() {
+    fn curves_without_variants_need_no_name() {
         let trials = trials(None, 3, 0.01, |n| 60.0 * n.min(2.0));
         let knee = knees(None, OVER, &each(&trials));
         assert!((knee.value.unwrap() - 2.0).abs() < 0.1, "{knee:?}");
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn two_swept_paths_give_a_figure_at_each_point_and_all_of_them_count() {
+    fn all_points_of_another_swept_path_count() {
         // The slower link halves the throughput of 2 fast cores, but not the knee. The texts of the
         // link's rates are no loads.
         let mut all = Vec::new();
@@ -427,7 +427,7 @@ mod tests {
     /// In 40 sweeps with repeats that differ by 4 %, counts the intervals that contain the value of
     /// curves without noise.
     #[test]
-    fn intervals_hold_the_truth_about_as_often_as_they_say() {
+    fn intervals_have_about_the_stated_coverage() {
         let mut random = fastrand::Rng::with_seed(11);
         let smooth = |cores: f64| move |n: f64| 10.0 * n / (1.0 + (n / cores).powi(3)).cbrt();
         let run = |noise: f64, random: &mut fastrand::Rng| {
@@ -519,7 +519,7 @@ mod tests {
         }
 
         #[test]
-        fn the_same_twice_shows_no_difference() {
+        fn equal_curves_show_no_difference() {
             let mut both = trials("a", [100.0, 0.1, 0.0], 3, 0.03);
             both.extend(trials("b", [100.0, 0.1, 0.0], 3, 0.03));
             let both: Vec<&Trial> = both.iter().collect();
@@ -527,7 +527,7 @@ mod tests {
         }
 
         #[test]
-        fn exact_curves_give_back_their_parameters() {
+        fn exact_curves_yield_their_parameters() {
             let trials = serial_and_plain(3, 1e-6);
             let trials: Vec<&Trial> = trials.iter().collect();
             let found = difference(LawParameter::Sigma, ["serial", "plain"], OVER, &trials);
@@ -538,7 +538,7 @@ mod tests {
         }
 
         #[test]
-        fn without_a_test_of_its_fit_there_is_no_law_and_it_is_said_why() {
+        fn a_missing_law_has_a_reason() {
             let once = serial_and_plain(1, 0.01);
             let once: Vec<&Trial> = once.iter().collect();
             let found = law(LawParameter::Sigma, Some("plain"), OVER, &once);

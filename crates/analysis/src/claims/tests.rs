@@ -104,7 +104,7 @@ fn a_void_trial_is_not_used_for_a_claim() {
 }
 
 #[test]
-fn a_claim_that_is_read_on_void_trials_says_so_where_there_are_any() {
+fn a_claim_on_void_trials_is_marked() {
     let mut trials = trials();
     let asked = |metric: &str, on_void| plan::Claim { on_void, ..planned(metric, at_least(100.0)) };
     assert!(!claim(&asked(RATE, true), &trials, &[]).on_void, "none is void");
@@ -122,7 +122,7 @@ fn a_claim_that_is_read_on_void_trials_says_so_where_there_are_any() {
 }
 
 #[test]
-fn a_safe_load_is_held_by_its_interval() {
+fn a_safe_load_is_judged_by_its_interval() {
     let line = |variant: Option<&str>, surviving: &str, value, ci95| SafeLoad {
         variant: variant.map(str::to_owned),
         surviving: surviving.to_owned(),
@@ -168,7 +168,7 @@ fn a_safe_load_is_held_by_its_interval() {
 }
 
 #[test]
-fn a_claim_on_what_the_target_tells_says_where_it_told_nothing() {
+fn a_claim_notes_a_missing_target_metric() {
     let queue = record::results::TargetMetric { max: Some(7.0), ..Default::default() };
     let told = Trial { metrics: BTreeMap::from([("queue".to_owned(), queue)]), ..Trial::default() };
     let found = claim(&planned("metrics.queue.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
@@ -186,7 +186,7 @@ fn a_claim_on_what_the_target_tells_says_where_it_told_nothing() {
 }
 
 #[test]
-fn a_gate_that_an_interrupted_trial_violates_says_so() {
+fn a_gate_names_interrupted_trials() {
     let whole =
         |id: &str| Trial { id: id.into(), failed_pct: Some(0.0), ended: Some(Ending::Done), ..Trial::default() };
     let cut_off = Trial { failed_pct: None, ended: Some(Ending::Interrupted), ..whole("002") };
@@ -238,7 +238,7 @@ fn holds(metric: &str, range: MetricRange, trials: &[Trial]) -> Holds {
 }
 
 #[test]
-fn a_function_of_curves_is_held_by_its_interval() {
+fn a_function_of_curves_is_judged_by_its_interval() {
     let trials = curves(3, 0.01);
     let (knee, crossing) = ("knee(xeon, load.agents)", "crossing(pi, xeon, load.agents)");
     assert_eq!(holds(knee, at_most(4.0), &trials), Holds::Yes);
@@ -252,7 +252,7 @@ fn a_function_of_curves_is_held_by_its_interval() {
 }
 
 #[test]
-fn with_one_repeat_a_function_is_held_by_its_value() {
+fn a_single_repeat_is_judged_by_its_value() {
     let trials = curves(1, 0.0);
     let (value, holds) = held("knee(xeon, load.agents)", at_most(2.0), &[], &trials);
     assert!((value.unwrap() - 2.0).abs() < 1e-9 && holds == Holds::Yes, "{value:?}");
@@ -261,7 +261,7 @@ fn with_one_repeat_a_function_is_held_by_its_value() {
 }
 
 #[test]
-fn what_the_sweep_did_not_reach_lies_beyond_it() {
+fn values_beyond_the_sweep_give_bounds() {
     let few: Vec<Trial> =
         curves(1, 0.0).into_iter().filter(|trial| trial.point["load.agents"].as_u64().unwrap() <= 8).collect();
     let knee = "knee(pi, load.agents)";
@@ -278,7 +278,7 @@ fn what_the_sweep_did_not_reach_lies_beyond_it() {
 }
 
 #[test]
-fn a_function_of_nothing_is_not_measured() {
+fn a_function_without_data_is_not_measured() {
     let trials = curves(1, 0.0);
     for metric in
         ["knee(pi, lab.hosts)", "knee(none, load.agents)", "crossing(pi, none, load.agents)", "peak(none)", "peak(pi"]
@@ -311,7 +311,7 @@ fn a_gate_needs_every_matching_trial() {
 }
 
 #[test]
-fn a_range_is_said_in_words() {
+fn a_range_is_put_into_words() {
     let range = MetricRange { at_least: Some(5.0), at_most: Some(20.5), ..MetricRange::default() };
     assert_eq!(asked("latency_us.p99", &range), "at least 5 µs and at most 20.5 µs");
     assert_eq!(asked("outcomes.failed", &MetricRange { equals: Some(0.0), ..MetricRange::default() }), "equal to 0");
@@ -406,14 +406,14 @@ mod ratio {
     }
 
     #[test]
-    fn one_pair_is_held_by_its_value() {
+    fn one_pair_is_judged_by_its_value() {
         let found = of(RATE, &three()[..2]);
         assert_eq!((found.range, found.note.as_str()), (None, "one trial each: no interval"));
         assert_eq!((found.value, found.holds(&at_least(2.0))), (Some(2.0), Holds::Yes));
     }
 
     #[test]
-    fn a_figure_that_is_missing_leaves_it_unshown() {
+    fn a_missing_figure_leaves_the_ratio_unshown() {
         let mut trials = three();
         trials[5].throughput.operations_per_s = None;
         let found = of(RATE, &trials);
@@ -484,7 +484,7 @@ mod onset {
     }
 
     #[test]
-    fn what_never_begins_lies_beyond_the_end_of_the_list() {
+    fn an_onset_not_reached_lies_beyond_the_list() {
         let none = trials(&[("100mbit", [0; 3]), ("5mbit", [0; 3])]);
         let found_none = found(&none);
         assert_eq!((found_none.value, found_none.note.as_str()), (None, "not up to 5mbit"));
@@ -496,7 +496,7 @@ mod onset {
     }
 
     #[test]
-    fn at_the_first_value_nobody_knows_what_was_before() {
+    fn an_onset_at_the_first_value_is_unknown() {
         let all = trials(&[("off", [1, 0, 2]), ("5mbit", [7, 9, 8])]);
         let found = found(&all);
         assert_eq!((found.value, found.note.as_str()), (None, "at off in 2 of 3, the first value"));
@@ -504,7 +504,7 @@ mod onset {
     }
 
     #[test]
-    fn a_value_without_a_trial_that_can_be_used_leaves_it_open() {
+    fn an_onset_after_an_unmeasured_value_is_unshown() {
         let mut all = trials(&[("100mbit", [0; 3]), ("20mbit", [0; 3]), ("5mbit", [1; 3])]);
         for trial in all.iter_mut().filter(|trial| trial.point[OVER] == "20mbit") {
             trial.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
@@ -515,7 +515,7 @@ mod onset {
     }
 
     #[test]
-    fn of_other_paths_each_point_has_its_own() {
+    fn each_point_of_other_paths_has_its_own_onset() {
         let mut all = trials(&[("100mbit", [0; 3]), ("5mbit", [1; 3])]);
         let mut more = trials(&[("100mbit", [0, 0, 1]), ("5mbit", [9; 3])]);
         more.iter_mut().for_each(|trial| _ = trial.point.insert("load.agents".to_owned(), json!(64)));
@@ -541,7 +541,7 @@ mod refusals {
     }
 
     #[test]
-    fn a_quantile_of_too_few_says_how_many_there_were_and_how_many_it_takes() {
+    fn a_missing_quantile_names_the_operations_it_needs() {
         let few = trial(298, None);
         assert_eq!(
             refusal(&few, &"latency_us.p99".into()).unwrap(),
@@ -553,7 +553,7 @@ mod refusals {
     }
 
     #[test]
-    fn what_is_there_or_was_not_measured_at_all_is_not_refused() {
+    fn present_and_unmeasured_figures_are_not_refused() {
         assert_eq!(refusal(&trial(299, Some(1.0)), &"latency_us.p99".into()), None);
         assert_eq!(refusal(&trial(0, None), &"latency_us.max".into()), None);
         assert_eq!(refusal(&trial(298, None), &"throughput.operations_per_s".into()), None);
@@ -566,7 +566,7 @@ mod refusals {
     }
 
     #[test]
-    fn requirements_claims_and_limits_ask_each_once_and_only_of_their_trials() {
+    fn refused_metrics_are_listed_once_for_matching_trials() {
         let gate = |metric: &str, filter: &[(&str, &str)]| Requirement {
             metric: metric.into(),
             range: MetricRange::default(),

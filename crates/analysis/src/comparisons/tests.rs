@@ -29,7 +29,7 @@ pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
 }
 
 #[test]
-fn all_looks_together_have_no_more_chance_than_one_however_they_are_planned() {
+fn interim_looks_share_one_significance_level() {
     // Each plan is continued by the next one, as with another `--turns` or `--at-most`.
     for plans in
         [&[&[5, 10, 20, 40][..]][..], &[&[5, 10, 20, 30], &[5, 10, 20, 40, 60]], &[&[3, 6], &[7, 12], &[9, 11, 100]]]
@@ -121,7 +121,7 @@ const FIVE: [(f64, f64); 5] =
     [(1_000.0, 1_121.0), (1_010.0, 1_130.0), (990.0, 1_105.0), (1_005.0, 1_129.0), (995.0, 1_118.0)];
 
 #[test]
-fn a_faster_variant_is_said_to_be_faster() {
+fn a_faster_variant_is_reported_as_faster() {
     let found = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
     let metrics: Vec<&str> = found.iter().map(|comparison| comparison.metric.as_str()).collect();
     // Cycles are always a quarter of the operations, and no operation was audited or failed.
@@ -146,7 +146,7 @@ fn a_faster_variant_is_said_to_be_faster() {
 
 /// Swapping a and b inverts the ratio and both ends of the interval.
 #[test]
-fn the_order_of_the_two_does_not_matter() {
+fn swapping_the_variants_inverts_the_ratio() {
     let one = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
     let other = within(&plan(&["b", "a"], &[]), &two_variants(&FIVE));
     let (one, other) = (of(&one, "latency_us.p50"), of(&other, "latency_us.p50"));
@@ -157,7 +157,7 @@ fn the_order_of_the_two_does_not_matter() {
 }
 
 #[test]
-fn noise_is_no_difference_and_the_size_that_would_have_shown_is_given() {
+fn noise_is_insignificant_with_a_detectable_size() {
     let rates = [(1_000.0, 1_020.0), (980.0, 960.0), (1_015.0, 1_010.0), (990.0, 1_005.0)];
     let found = within(&plan(&["a", "b"], &[]), &two_variants(&rates));
     let rate = of(&found, "throughput.operations_per_s");
@@ -168,7 +168,7 @@ fn noise_is_no_difference_and_the_size_that_would_have_shown_is_given() {
 }
 
 #[test]
-fn one_trial_each_gives_a_ratio_and_nothing_more() {
+fn single_trials_give_only_a_ratio() {
     let found = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE[..1]));
     let rate = of(&found, "throughput.operations_per_s");
     assert!((rate.ratio.unwrap() - 1.121).abs() < 1e-9);
@@ -210,7 +210,7 @@ fn losses_are_compared_as_differences() {
 }
 
 #[test]
-fn what_one_of_them_lacks_is_counted() {
+fn missing_figures_are_counted_per_variant() {
     let mut trials = two_variants(&FIVE);
     trials[1].latency_us = None;
     let found = within(&plan(&["a", "b"], &[]), &trials);
@@ -226,7 +226,7 @@ fn what_one_of_them_lacks_is_counted() {
 /// A few percent of steal cost twice their share. With steal as a covariate, neither side is slower
 /// because of it, and no trial is left out because of it.
 #[test]
-fn what_others_took_is_allowed_for_and_voids_no_comparison() {
+fn steal_is_adjusted_for_within_a_run() {
     let mut random = Rng::with_seed(8);
     let mut trials = Vec::new();
     for repeat in 1..=6 {
@@ -256,7 +256,7 @@ fn what_others_took_is_allowed_for_and_voids_no_comparison() {
 
 /// The same check for alternating runs: eight pairs beside a neighbour that comes and goes.
 #[test]
-fn what_others_took_is_allowed_for_between_runs_in_turn() {
+fn steal_is_adjusted_for_between_alternating_runs() {
     let mut random = Rng::with_seed(4);
     let mut side = |ratio: f64, pairs: usize| -> Vec<Trial> {
         let one = |_| {
@@ -326,7 +326,7 @@ fn variants_are_compared_at_each_point() {
 }
 
 #[test]
-fn without_variants_the_values_of_a_choice_are_compared() {
+fn values_of_a_choice_are_compared_without_variants() {
     let mut trials = Vec::new();
     for (state, rate) in [("process", 1_000.0), ("ets", 1_500.0), ("mnesia", 700.0)] {
         for repeat in 1..=3 {
@@ -344,7 +344,7 @@ fn without_variants_the_values_of_a_choice_are_compared() {
 }
 
 #[test]
-fn asked_for_figures_take_the_place_of_the_usual_ones() {
+fn requested_metrics_replace_the_usual_metrics() {
     let trials = two_variants(&FIVE);
     let played: Vec<PlayedTrial> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
@@ -355,7 +355,7 @@ fn asked_for_figures_take_the_place_of_the_usual_ones() {
 }
 
 #[test]
-fn with_two_swept_paths_each_mode_is_compared_at_each_point_of_both() {
+fn modes_are_compared_at_each_point_of_two_paths() {
     let mut trials = Vec::new();
     for repeat in 1..=3 {
         for mode in ["a", "b", "c", "d", "e", "f"] {
@@ -386,7 +386,7 @@ fn normal(random: &mut Rng) -> f64 {
 /// Counts the runs with any flag, among 60 runs of two equal variants, at two points, on a machine
 /// that drifts.
 #[test]
-fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
+fn equal_variants_are_seldom_flagged() {
     let mut random = Rng::with_seed(5);
     let mut flagged = 0;
     for _ in 0..60 {
@@ -432,7 +432,7 @@ fn trials(rates: &[f64]) -> Vec<Trial> {
 const A: [f64; 4] = [1_000.0, 1_200.0, 900.0, 1_100.0];
 
 #[test]
-fn runs_in_turn_are_pairs() {
+fn alternating_runs_are_paired() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05 + rate.sqrt() / 100.0)));
     for begun in [[10.0, 30.0, 50.0, 70.0], [10.0, 35.0, 50.0, 75.0]] {
         let sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &begun, 1)];
@@ -450,7 +450,7 @@ fn runs_in_turn_are_pairs() {
 /// Found with `compare --play` beside a process that comes and goes: one void run shifted all later
 /// pairs.
 #[test]
-fn a_void_run_takes_its_own_pair_away_and_no_other() {
+fn a_void_run_removes_only_its_own_pair() {
     let (mut a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05 + rate.sqrt() / 100.0)));
     a[1].verdict.is = Trust::Void;
     // A B B A A B B A.
@@ -466,7 +466,7 @@ fn a_void_run_takes_its_own_pair_away_and_no_other() {
 }
 
 #[test]
-fn runs_one_after_the_other_are_none() {
+fn consecutive_blocks_of_runs_are_not_paired() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
     let sides = [side("a", &a, &[0.0, 10.0, 20.0, 30.0], 1), side("b", &b, &[40.0, 50.0, 60.0, 70.0], 1)];
     let found = between(&sides, &[]);
@@ -480,7 +480,7 @@ fn runs_one_after_the_other_are_none() {
 }
 
 #[test]
-fn of_one_run_each_nothing_is_tested() {
+fn single_runs_are_not_tested() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 2.0)));
     let found = between(&[side("a", &a, &[0.0], 4), side("b", &b, &[40.0], 4)], &[]);
     assert_eq!((found[0].p, found[0].significant, found[0].trials), (None, false, [1, 1]));
@@ -489,7 +489,7 @@ fn of_one_run_each_nothing_is_tested() {
 
 /// A run with repeats is one observation: its repeats share a state of the machine.
 #[test]
-fn repeats_of_a_run_in_turn_count_once() {
+fn repeats_of_a_run_count_as_one_observation() {
     let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
     let sides = [side("a", &a, &[0.0, 40.0], 2), side("b", &b, &[20.0, 60.0], 2)];
     let found = between(&sides, &[]);
@@ -498,7 +498,7 @@ fn repeats_of_a_run_in_turn_count_once() {
 }
 
 #[test]
-fn only_points_of_both_are_compared() {
+fn only_common_points_are_compared() {
     let at = |rate, agents: i64| Trial {
         point: BTreeMap::from([("load.agents".to_owned(), Value::from(agents))]),
         ..trial("v", 1, rate)
@@ -512,7 +512,7 @@ fn only_points_of_both_are_compared() {
 }
 
 #[test]
-fn every_side_is_held_against_the_first() {
+fn every_side_is_compared_with_the_first() {
     let (a, b, c) = (trials(&A), trials(&A), trials(&A));
     let sides = [side("a", &a, &[0.0], 4), side("b", &b, &[10.0], 4), side("c", &c, &[20.0], 4)];
     let found = between(&sides, &["throughput.operations_per_s"]);
@@ -521,7 +521,7 @@ fn every_side_is_held_against_the_first() {
 }
 
 #[test]
-fn paths_say_which_way_is_better() {
+fn metric_paths_determine_the_better_direction() {
     for (path, more_is_better, can_be_zero) in [
         ("throughput.operations_per_s", true, false),
         ("throughput.before_first_fault_per_s", true, false),
@@ -546,7 +546,7 @@ fn paths_say_which_way_is_better() {
 }
 
 #[test]
-fn what_is_usual_exists() {
+fn usual_metrics_exist() {
     let paths = crate::metric_paths();
     for path in USUAL {
         assert!(paths.iter().any(|known| known == path), "{path}");
@@ -554,7 +554,7 @@ fn what_is_usual_exists() {
 }
 
 #[test]
-fn a_service_that_never_came_back_has_no_worst_time() {
+fn an_outage_without_recovery_has_no_worst_time() {
     let fault = |name: &str, back_to_baseline_s| Fault {
         name: name.into(),
         outage: Some(Outage { back_to_baseline_s, failed: 5, ..Outage::default() }),
@@ -571,7 +571,7 @@ fn a_service_that_never_came_back_has_no_worst_time() {
 }
 
 #[test]
-fn cycles_are_compared_where_they_tell_more() {
+fn cycles_are_compared_if_not_proportional_to_operations() {
     let trial = |per_s: f64, cycles| Trial {
         throughput: Throughput { operations_per_s: Some(per_s), cycles_per_s: Some(cycles), ..Throughput::default() },
         ..Trial::default()
@@ -584,7 +584,7 @@ fn cycles_are_compared_where_they_tell_more() {
 
 /// Two races index documents, with twice as many queries as documents: documents are reported.
 #[test]
-fn where_operations_count_units_their_throughput_and_service_time_are_compared() {
+fn unit_throughput_and_service_time_are_compared() {
     let trial = |variant: &str, repeat, docs: f64| {
         let service_us = Some(Quantiles { p50: Some(5e8 / docs), ..Quantiles::default() });
         let bulk = Operation { units: Some(500), service_us, ..Operation::default() };
@@ -625,7 +625,7 @@ fn comparison(metric: &str, a: f64, b: f64, significant: bool, ends: Option<[f64
 }
 
 #[test]
-fn a_gate_fails_by_what_is_shown_and_large_and_passes_by_what_is_excluded() {
+fn a_gate_decides_by_significance_and_interval() {
     let (rate, p99, lost) = ("throughput.operations_per_s", "latency_us.p99", "consistency.lost_writes");
     let (failed, steal) = ("failed_pct", "machine.steal_pct");
     for (metric, a, b, significant, ends, known) in [
@@ -672,7 +672,7 @@ fn held([a, b]: &[Vec<Trial>; 2], metrics: &[&str]) -> Vec<GatedComparison> {
 const RATE: &[&str] = &["throughput.operations_per_s"];
 
 #[test]
-fn a_gate_hardly_ever_passes_3_repeats_that_differ_by_46_pct_whatever_their_noise() {
+fn a_difference_of_46_pct_passes_no_gate() {
     let mut random = Rng::with_seed(46);
     for (spread, most) in [(0.001, 0), (0.05, 0), (0.1, 0), (0.2, 0)] {
         let passed = (0..8).filter(|_| {
@@ -686,7 +686,7 @@ fn a_gate_hardly_ever_passes_3_repeats_that_differ_by_46_pct_whatever_their_nois
 
 /// The number of repeats that is given as needed decides in most cases.
 #[test]
-fn as_many_repeats_as_are_asked_for_would_do() {
+fn the_suggested_repeats_usually_decide_the_gate() {
     let mut random = Rng::with_seed(11);
     let mut decided = 0;
     for _ in 0..12 {
@@ -713,7 +713,7 @@ fn as_many_repeats_as_are_asked_for_would_do() {
 }
 
 #[test]
-fn worse_has_a_sign() {
+fn worsening_has_a_sign() {
     let worse = |comparison: &Comparison| Worsening::of(comparison).map(|worse| worse.estimate_pct);
     let near = |found: Option<f64>, known: f64| assert!((found.unwrap() - known).abs() < 1e-9, "{found:?}");
     near(worse(&comparison("latency_us.p99", 100.0, 90.0, true, None)), -10.0);
@@ -723,7 +723,7 @@ fn worse_has_a_sign() {
 }
 
 #[test]
-fn a_sure_gate_fails_only_where_the_whole_interval_is_beyond_it() {
+fn a_sure_gate_fails_only_by_the_whole_interval() {
     let one = |ends| comparison("throughput.operations_per_s", 100.0, 93.0, true, Some(ends));
     for (ends, sure, known) in [
         ([91.0, 94.9], true, Gated::Fails),
@@ -771,7 +771,7 @@ fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
 /// A back end that took 5 points more of the CPU made `b` 5 % slower, and no difference was ever
 /// found.
 #[test]
-fn what_b_itself_may_cause_is_not_adjusted_for() {
+fn steal_that_b_may_cause_is_not_adjusted_for() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
     let judged = gated_by(&trials, 3.0);
     let one = &judged.comparison;
@@ -788,7 +788,7 @@ fn what_b_itself_may_cause_is_not_adjusted_for() {
 
 /// The same check for alternating runs.
 #[test]
-fn what_b_itself_may_cause_is_not_adjusted_for_between_runs_either() {
+fn steal_that_b_may_cause_stays_unadjusted_between_runs() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
     let of_side = |at: usize| -> Vec<Trial> {
         let of_runs = trials.iter().skip(at).step_by(2).cloned();
@@ -803,7 +803,7 @@ fn what_b_itself_may_cause_is_not_adjusted_for_between_runs_either() {
 
 /// More steal beside `b`, by an amount that chance may explain.
 #[test]
-fn a_gate_fails_by_the_ratio_without_adjusting_too() {
+fn a_gate_fails_by_the_unadjusted_ratio_too() {
     let judged = gated_by(&beside_steal(0.0, [8.0, 1.0, 6.0, -1.0, 7.0, 2.0, -2.0, 6.0]), 2.0);
     let one = &judged.comparison;
     assert_eq!((one.adjusted_for.as_slice(), one.significant), (&["steal".to_owned()][..], false), "{one:#?}");
@@ -814,7 +814,7 @@ fn a_gate_fails_by_the_ratio_without_adjusting_too() {
 
 /// A back end that was not found by its connections counts among the other processes.
 #[test]
-fn other_processes_are_not_adjusted_for_where_the_target_was_found_by_its_connections() {
+fn other_processes_are_unadjusted_if_connections_identify_the_target() {
     let mut trials = beside_steal(0.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -9.0]);
     trials.iter_mut().for_each(|one| one.machine.strangers_cpu_pct = one.machine.steal_pct.take());
     assert_eq!(gated_by(&trials, 5.0).comparison.adjusted_for, ["strangers"]);

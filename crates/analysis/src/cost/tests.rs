@@ -88,7 +88,7 @@ fn near(value: Option<f64>, known: f64) {
 }
 
 #[test]
-fn watts_joules_and_price_are_those_of_the_hand() {
+fn watts_joules_and_price_match_a_manual_calculation() {
     let trial = charged(&pi2c(), &of_pi2c(), trial(40.0, 30.0));
     let cost = &trial.cost;
     // Each board: 3.33 + 1.47 × share. 25 %: 3.6975; 100 %: 4.8; 60 %: 4.212. Together 12.7095 W.
@@ -109,7 +109,7 @@ fn watts_joules_and_price_are_those_of_the_hand() {
 }
 
 #[test]
-fn with_the_warm_up_it_is_the_whole_load() {
+fn cost_with_warm_up_covers_the_whole_load() {
     let cost = charged(&pi2c(), &of_pi2c(), trial(40.0, 30.0)).cost.with_warmup;
     // Two seconds in eight at 5, 20 and 20 %: means of 20, 80 and 50 %. 3 × 3.33 + 1.47 × 1.5 =
     // 12.195 W; / 30 = 0.4065 J.
@@ -119,7 +119,7 @@ fn with_the_warm_up_it_is_the_whole_load() {
 }
 
 #[test]
-fn slowed_time_costs_the_machine_meant_nothing() {
+fn slowed_time_does_not_change_the_cost() {
     let slowed = Trial { emulated: Some(Emulated { speed: 0.5, ..Emulated::default() }), ..trial(20.0, 15.0) };
     let mut lab = pi2c();
     lab.speed = 0.5;
@@ -128,7 +128,7 @@ fn slowed_time_costs_the_machine_meant_nothing() {
 }
 
 #[test]
-fn electricity_is_in_the_price_where_it_has_one() {
+fn electricity_with_a_price_is_included() {
     let lab = Lab { electricity_per_kwh: Some(0.25), ..pi2c() };
     let cost = charged(&lab, &of_pi2c(), trial(40.0, 30.0)).cost;
     // 317,737.5 J for a million cycles are 0.08826042 kWh, at EUR 0.25: EUR 0.02206510; with the
@@ -150,13 +150,13 @@ fn a_share_of_a_blade_draws_the_same_at_any_load() {
 }
 
 #[test]
-fn more_than_all_cores_is_all_cores() {
+fn usage_above_all_cores_is_capped() {
     let lab = lab(&[("n1", Some("pi"))], vec![pi()]);
     near(charged(&lab, &seconds("n1", 100.0, 104.0), trial(1.0, 1.0)).cost.watts, 4.8);
 }
 
 #[test]
-fn what_a_host_lacks_is_said_and_nothing_made_up() {
+fn missing_profile_data_is_reported() {
     let bare = Profile { name: "bare".into(), ..Profile::default() };
     let lab = lab(&[("proxy", None), ("n1", Some("bare")), ("n2", Some("bare"))], vec![bare]);
     let trial = charged(&lab, &of_pi2c(), trial(40.0, 30.0));
@@ -170,7 +170,7 @@ fn what_a_host_lacks_is_said_and_nothing_made_up() {
 }
 
 #[test]
-fn one_host_that_was_not_sampled_leaves_the_price() {
+fn an_unsampled_host_leaves_only_the_price() {
     let samples: Vec<Sample> =
         of_pi2c().into_iter().filter(|sample| sample.host != "n2" || sample.at_s < 2.5).collect();
     let lab = Lab { electricity_per_kwh: None, ..pi2c() };
@@ -200,14 +200,14 @@ fn two_currencies_are_not_added_up() {
 }
 
 #[test]
-fn a_price_without_a_lifetime_is_none() {
+fn a_price_needs_a_lifetime() {
     let lab = lab(&[("n1", Some("pi"))], vec![Profile { lifetime_years: None, ..pi() }]);
     let cost = charged(&lab, &of_pi2c(), trial(40.0, 30.0)).cost;
     assert_eq!(cost.lacks.as_deref(), Some("Price is not known: no lifetime_years in profile `pi` for n1."));
 }
 
 #[test]
-fn without_cycles_hosts_or_a_load_there_is_no_cost() {
+fn a_cost_needs_cycles_hosts_and_a_load() {
     let none = charged(&pi2c(), &of_pi2c(), trial(0.0, 0.0)).cost;
     assert_eq!((none.joules_per_cycle, none.price_per_million_cycles), (None, None), "not infinitely much");
     assert!(none.watts.is_some() && none.lacks.unwrap().contains("No full cycle"));
@@ -230,7 +230,7 @@ fn costs_can_be_claimed() {
 }
 
 #[test]
-fn a_claim_and_a_gate_on_a_cost_that_is_not_known_say_why() {
+fn claims_and_gates_on_unknown_costs_have_reasons() {
     let lacking = charged(&lab(&[("n1", None)], Vec::new()), &of_pi2c(), trial(40.0, 30.0));
     let range = plan::MetricRange { below: Some(1.0), ..plan::MetricRange::default() };
     let claim = plan::Claim {
@@ -283,7 +283,7 @@ mod points {
     const AGENTS: &str = "load.agents";
 
     #[test]
-    fn means_and_intervals_are_those_of_the_hand() {
+    fn means_and_intervals_match_a_manual_calculation() {
         // J at 1 agent 2, 3, 4 (mean 3), at 2 agents 1, 1.2 (mean 1.1). Squares of the residuals,
         // as shares of the mean and enlarged by √(3/2) and √2: (1/3)² × 1.5 = 0.1666667 twice, 0
         // once, (0.1/1.1)² × 2 = 0.0165289 twice. Their mean over 5: 0.0732782, so a relative
@@ -311,7 +311,7 @@ mod points {
     }
 
     #[test]
-    fn without_repeats_there_is_no_interval() {
+    fn an_interval_needs_repeats() {
         let costs = points(&counting(&[trial("a", &[(AGENTS, 1)], 6.0), trial("a", &[(AGENTS, 2)], 9.0)]));
         assert!(costs.iter().all(|cost| cost.joules_per_cycle.is_some() && cost.joules_per_cycle_ci95.is_none()));
     }
@@ -341,7 +341,7 @@ mod points {
     }
 
     #[test]
-    fn cycles_are_those_of_the_machine_meant() {
+    fn cycles_are_those_of_the_emulated_machine() {
         let mut slowed = trial("", &[], 10.0);
         let throughput = Throughput { cycles_per_s: Some(40.0), ..Throughput::default() };
         slowed.emulated = Some(Emulated { speed: 0.25, throughput, ..Emulated::default() });
@@ -349,7 +349,7 @@ mod points {
     }
 
     #[test]
-    fn void_trials_cost_nothing_and_a_variant_without_a_price_is_shown_to_have_none() {
+    fn void_trials_are_skipped_and_unknown_costs_shown() {
         let mut void = trial("a", &[], 1.0);
         void.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
         let mut unknown = trial("b", &[], 8.0);

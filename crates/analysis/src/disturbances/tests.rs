@@ -22,7 +22,7 @@ fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance
 }
 
 #[test]
-fn errors_for_a_while_are_one_disturbance_with_the_figures_of_an_outage() {
+fn a_spell_of_errors_is_one_disturbance() {
     let made = SyntheticLoad::random(1, 9.0, |at_s| if (5.0..7.3).contains(&at_s) { 0.0 } else { 4_000.0 });
     let found = found(&made.failing(9_200, 5.0, 7.3), 0.0);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -34,7 +34,7 @@ fn errors_for_a_while_are_one_disturbance_with_the_figures_of_an_outage() {
 }
 
 #[test]
-fn a_single_failure_is_one_and_each_spell_is_one() {
+fn nearby_failures_are_one_disturbance() {
     let made = SyntheticLoad::random(2, 60.0, |_| 4_000.0)
         .failing(1, 20.0, 20.001)
         .failing(30, 40.0, 41.0)
@@ -45,7 +45,7 @@ fn a_single_failure_is_one_and_each_spell_is_one() {
 }
 
 #[test]
-fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
+fn a_freeze_starts_before_its_timeouts() {
     let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
     for made in [
         made.failing(16, 13.0, 13.1),
@@ -60,7 +60,7 @@ fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
 /// 60 operations per second, of which the last ends 20 ms before a fault: nothing is disturbed
 /// before the fault. If the last ends 2 s before the fault, there is a disturbance.
 #[test]
-fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
+fn a_silence_into_a_fault_is_no_disturbance() {
     let made =
         |from_s: f64| SyntheticLoad::even(40.0, move |at_s| if (from_s..26.0).contains(&at_s) { 0.0 } else { 60.0 });
     let before_fault = |made: &SyntheticLoad| {
@@ -78,7 +78,7 @@ fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
 /// Silences of 240 ms that two generators see one after the other, as recorded by clocks that are 3
 /// ms off.
 #[test]
-fn a_silence_that_clocks_may_have_made_is_none() {
+fn a_silence_explained_by_clock_error_is_ignored() {
     let quiet = |until_s: f64| {
         SyntheticLoad::random(3, 30.0, move |at_s| if (12.0..until_s).contains(&at_s) { 0.0 } else { 4_000.0 })
     };
@@ -94,7 +94,7 @@ fn a_silence_that_clocks_may_have_made_is_none() {
 }
 
 #[test]
-fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
+fn a_silence_of_a_changing_load_needs_a_failure() {
     let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
     assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
     let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
@@ -104,7 +104,7 @@ fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
 /// 64 queries that share two cores begin together and end together, about 2.7 s later: nothing is
 /// broken in between.
 #[test]
-fn a_silence_shorter_than_a_call_is_none_without_a_failure() {
+fn a_silence_shorter_than_an_operation_needs_a_failure() {
     let in_lumps = |at_s: f64| if (at_s / 2.7).fract() < 0.55 { 43.0 } else { 0.0 };
     let silences = |latency_us: f64| {
         // Two lumps, so that the silence is not usual for the load.
@@ -118,7 +118,7 @@ fn a_silence_shorter_than_a_call_is_none_without_a_failure() {
 }
 
 #[test]
-fn one_that_comes_too_early_for_a_baseline_is_counted_all_the_same() {
+fn an_early_disturbance_counts_without_a_baseline() {
     let found = found(&SyntheticLoad::random(4, 20.0, |_| 4_000.0).failing(50, 2.2, 2.7).failing(3, 9.0, 9.1), 2.0);
     let seen: Vec<(f64, u64, Option<f64>)> =
         found.iter().map(|one| (one.at_s, one.outage.failed, one.outage.baseline_per_s)).collect();
@@ -127,7 +127,7 @@ fn one_that_comes_too_early_for_a_baseline_is_counted_all_the_same() {
 }
 
 #[test]
-fn one_that_is_not_over_at_the_end_goes_on_to_it() {
+fn a_disturbance_may_last_to_the_end() {
     let made =
         SyntheticLoad::random(5, 20.0, |at_s| if at_s < 15.0 { 4_000.0 } else { 0.0 }).failing(5_000, 15.0, 20.0);
     let found = found(&made, 2.0);
@@ -135,7 +135,7 @@ fn one_that_is_not_over_at_the_end_goes_on_to_it() {
 }
 
 #[test]
-fn what_always_fails_a_little_is_not_disturbed_all_the_time() {
+fn a_constant_failure_rate_is_no_disturbance() {
     let usual = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0);
     assert_eq!(found(&usual, 2.0), []);
     let more = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0).failing(400, 30.0, 31.0);
@@ -144,7 +144,7 @@ fn what_always_fails_a_little_is_not_disturbed_all_the_time() {
 }
 
 #[test]
-fn what_the_load_shows_again_and_again_is_no_disturbance() {
+fn recurring_pauses_are_no_disturbance() {
     let every_s = |at_s: f64| if at_s.rem_euclid(10.0) < 0.5 { 0.0 } else { 4_000.0 };
     assert_eq!(found(&SyntheticLoad::random(7, 60.0, every_s), 2.0), []);
     let longer = |at_s: f64| if (33.0..35.0).contains(&at_s) { 0.0 } else { every_s(at_s) };
@@ -175,7 +175,7 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
 /// A regression test: the search for the end of the silence went beyond the end of the stretch and
 /// never ended.
 #[test]
-fn a_silence_that_outlasts_its_stretch_ends_with_it() {
+fn a_silence_longer_than_its_stretch_is_found() {
     let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
     let timeline = made.timeline();
     let usual = NormalLoad::of(&timeline, &made.latency, [0.0, 6.0], &[[2.0, 12.5]], false);
@@ -188,7 +188,7 @@ fn a_silence_that_outlasts_its_stretch_ends_with_it() {
 /// Counts, for 8 loads at each rate with a stall of 250 ms, those with exactly one disturbance at
 /// the stall.
 #[test]
-fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
+fn a_quarter_second_stall_is_found_at_any_rate() {
     for rate in [50.0, 100.0, 400.0, 1_600.0, 5_000.0] {
         let found = (0..8).filter(|&seed| {
             let begin_s = 6.0 + 1.85 * f64::from(seed as u32);
@@ -203,7 +203,7 @@ fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
 }
 
 #[test]
-fn a_standstill_that_catches_up_is_found() {
+fn a_stall_that_catches_up_is_found() {
     // 400/s evenly, nothing for 1.5 s, and then all delayed operations.
     let rate = |at_s: f64| match at_s {
         at_s if (8.0..9.5).contains(&at_s) => 0.0,
@@ -216,7 +216,7 @@ fn a_standstill_that_catches_up_is_found() {
 }
 
 /// A load with a share of failures at any time, and only failures between two times.
-fn amid_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) -> SyntheticLoad {
+fn with_usual_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) -> SyntheticLoad {
     let is_down = |at_s: f64| (from_s..until_s).contains(&at_s);
     let mut made = SyntheticLoad::random(seed, 20.0, |at_s| if is_down(at_s) { 0.0 } else { rate * (1.0 - share) });
     let mut random = fastrand::Rng::with_seed(seed + 1_000);
@@ -228,11 +228,11 @@ fn amid_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) 
 }
 
 #[test]
-fn an_outage_amid_usual_failures_begins_and_ends_where_it_did() {
+fn an_outage_amid_usual_failures_is_located() {
     for share in [0.002, 0.005, 0.02, 0.1] {
         let mut right = 0;
         for seed in 0..6 {
-            let made = amid_failures(seed, 400.0, share, [8.001, 10.299]);
+            let made = with_usual_failures(seed, 400.0, share, [8.001, 10.299]);
             let found = found(&made, 0.0);
             let Some(one) = found.iter().find(|one| (7.0..9.0).contains(&one.at_s)) else { continue };
             let felt = &one.outage;
@@ -252,15 +252,15 @@ fn usual_failures_raise_no_alarm() {
     let mut disturbed = 0;
     for seed in 0..32 {
         let share = [0.003, 0.005, 0.02, 0.1][seed as usize % 4];
-        disturbed += u32::from(!found(&amid_failures(seed, 400.0, share, [0.0; 2]), 0.0).is_empty());
+        disturbed += u32::from(!found(&with_usual_failures(seed, 400.0, share, [0.0; 2]), 0.0).is_empty());
     }
     assert!(disturbed <= 1, "{disturbed} of 32");
 }
 
 #[test]
-fn the_share_that_fails_anyway_is_no_part_of_a_partial_outage() {
+fn usual_failures_are_excluded_from_a_partial_outage() {
     // 30 % fail for 4 s, in addition to the usual 2 %.
-    let mut made = amid_failures(7, 1_000.0, 0.02, [0.0; 2]);
+    let mut made = with_usual_failures(7, 1_000.0, 0.02, [0.0; 2]);
     let mut random = fastrand::Rng::with_seed(8);
     let mut planted = 0;
     for row in &mut made.rows[8_000..12_000] {
@@ -298,7 +298,7 @@ fn half_of_the_throughput_for_five_seconds_is_a_slow_time() {
 }
 
 #[test]
-fn a_latency_that_is_higher_for_a_while_is_a_slow_time_though_no_operation_is_missing() {
+fn a_spell_of_high_latency_is_a_slow_time() {
     let slow = |at_s: f64| (9.0..14.0).contains(&at_s);
     let made = SyntheticLoad::random(1, 20.0, |_| 200.0).taking(2, |at_s| if slow(at_s) { 25_000.0 } else { 5_000.0 });
     let found = with_slow(&made, &[]);
@@ -316,7 +316,7 @@ fn mixed(seed: u64, share: impl Fn(f64) -> f64, [some_us, others_us]: [f64; 2]) 
 }
 
 #[test]
-fn a_few_more_of_the_slow_kind_of_operations_are_no_slow_time_though_a_quantile_jumps() {
+fn a_small_mix_shift_is_no_slow_time() {
     let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.28 } else { 0.21 };
     for seed in 0..4 {
         assert_eq!(with_slow(&mixed(seed, share, [250_000.0, 9_000.0]), &[]), []);
@@ -324,7 +324,7 @@ fn a_few_more_of_the_slow_kind_of_operations_are_no_slow_time_though_a_quantile_
 }
 
 #[test]
-fn three_tenths_that_take_longer_are_a_slow_time_told_by_the_quantile_that_shows_it() {
+fn a_slow_time_names_the_quantile_that_shows_it() {
     let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.3 } else { 0.0 };
     for seed in 0..4 {
         let found = with_slow(&mixed(seed, share, [64_000.0, 8_000.0]), &[]);
@@ -337,7 +337,7 @@ fn three_tenths_that_take_longer_are_a_slow_time_told_by_the_quantile_that_shows
 }
 
 #[test]
-fn one_that_lasts_to_the_end_is_not_over_and_a_decline_is_none() {
+fn a_slow_time_may_last_to_the_end() {
     let made = SyntheticLoad::random(3, 30.0, |at_s| if at_s < 22.0 { 1_000.0 } else { 600.0 });
     let found = with_slow(&made, &[]);
     assert_eq!((found.len(), found[0].outage.back_to_baseline_s), (1, None), "{found:?}");
@@ -346,7 +346,7 @@ fn one_that_lasts_to_the_end_is_not_over_and_a_decline_is_none() {
 }
 
 #[test]
-fn what_follows_a_fault_is_not_a_slow_time() {
+fn slowness_after_a_fault_is_no_slow_time() {
     let made = SyntheticLoad::random(5, 30.0, |at_s| if (10.0..14.0).contains(&at_s) { 400.0 } else { 1_000.0 });
     let outage = Outage { back_to_baseline_s: Some(4.0), baseline_per_s: Some(1_000.0), ..Outage::default() };
     let fault = Fault { at_s: 10.0, outage: Some(outage), ..Fault::default() };
@@ -355,7 +355,7 @@ fn what_follows_a_fault_is_not_a_slow_time() {
 }
 
 #[test]
-fn a_slow_time_before_a_fault_ends_with_it_and_has_none_of_its_failures() {
+fn a_slow_time_ends_at_the_next_fault() {
     let rate = |at_s: f64| match at_s {
         16.1..20.0 => 600.0,
         20.0..20.4 => 0.0,
@@ -372,7 +372,7 @@ fn a_slow_time_before_a_fault_ends_with_it_and_has_none_of_its_failures() {
 
 /// Response times of a queue with one server and random arrivals, which wander without a cause.
 #[test]
-fn a_queue_that_wanders_is_not_slow_time_after_time() {
+fn a_wandering_queue_is_no_slow_time() {
     for load in [0.5, 0.7, 0.9] {
         let mut alarms = 0;
         for seed in 0..4 {

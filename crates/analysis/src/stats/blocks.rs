@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_have_the_stated_coverage() {
         for (groups, rounds) in [(2, 5), (4, 5), (3, 3), (2, 10)] {
             for (noise, memory, steal) in [(0.01, 0.0, 0.0), (0.03, 0.7, 0.0), (0.1, 0.9, 0.0), (0.03, 0.0, 0.02)] {
                 let machine = Machine { groups, rounds, noise, memory, steal, ..QUIET };
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_thing_is_flagged_in_at_most_one_of_twenty_whatever_the_trend() {
+    fn equal_groups_are_flagged_in_at_most_5_percent() {
         const PLAYS: u32 = 400;
         for (groups, rounds) in [(2, 4), (3, 3), (4, 5), (2, 10)] {
             for trend in [0.0, 1.0, 3.0] {
@@ -347,7 +347,7 @@ mod tests {
     /// Runs that are shuffled by hand: trends that are no larger than the noise do no harm there
     /// either.
     #[test]
-    fn shuffled_rounds_keep_the_level_where_the_trend_is_no_larger_than_the_noise() {
+    fn shuffled_rounds_keep_the_level_under_small_trends() {
         const PLAYS: u32 = 300;
         for (groups, rounds) in [(2, 5), (4, 5), (2, 10)] {
             for trend in [0.5, 1.0] {
@@ -364,7 +364,7 @@ mod tests {
     /// A counter-example: only the order removes trends. A group that always runs after another is
     /// worse by the trend.
     #[test]
-    fn without_a_changing_order_a_trend_is_taken_for_a_difference() {
+    fn a_fixed_order_mistakes_a_trend_for_a_difference() {
         let mut random = Rng::with_seed(4);
         let mut flagged = 0;
         for _ in 0..500 {
@@ -384,7 +384,7 @@ mod tests {
 
     /// A difference of 10 % in noise of 3 %, at the level that six comparisons leave to each.
     #[test]
-    fn ten_percent_are_found_by_all_groups_together_more_often_than_by_pairs() {
+    fn the_model_has_more_power_than_pairs() {
         let machine = Machine { groups: 4, noise: 0.028, ..QUIET };
         let mut random = Rng::with_seed(9);
         let (mut together, mut by_pairs) = (0, 0);
@@ -399,7 +399,7 @@ mod tests {
     /// Conditions of the machine on which the method was developed: a few percent of steal that
     /// comes and goes costs twice its share.
     #[test]
-    fn ten_percent_are_found_amid_neighbours_who_come_and_go() {
+    fn a_ten_percent_difference_is_found_despite_steal() {
         let machine = Machine { groups: 4, noise: 0.02, steal: 0.02, ..QUIET };
         let mut random = Rng::with_seed(5);
         let (mut with, mut without) = (0, 0);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn two_groups_without_covariates_are_pairs() {
+    fn two_groups_without_covariates_equal_a_paired_test() {
         let mut random = Rng::with_seed(1);
         for rounds in [2, 5, 9] {
             let observed = Machine { rounds, ..QUIET }.played(0.03, &mut random);
@@ -427,7 +427,7 @@ mod tests {
     /// spreads like all others, and at most 8 % for a group that spreads three or six times as
     /// much. The common spread alone would flag 11 to 18 %.
     #[test]
-    fn a_group_that_spreads_more_does_not_borrow_the_others_spread() {
+    fn a_noisier_group_does_not_use_the_common_spread() {
         const PLAYS: u32 = 600;
         for (groups, rounds) in [(4, 5), (3, 5)] {
             // Also with a covariate that explains nothing.
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn covariates_are_used_where_they_differ_and_leave_enough() {
+    fn covariates_need_variation_and_degrees_of_freedom() {
         let mut random = Rng::with_seed(2);
         let mut asked = |groups: usize, rounds: usize, steal: f64| {
             explaining(&Machine { groups, rounds, steal, ..QUIET }.played(0.0, &mut random)).used
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fitted_is_judged_by_its_pairs_or_not_at_all() {
+    fn unfittable_data_falls_back_to_pairs_or_nothing() {
         let one = |round, group, value| Observed { round, group, value, beside: [None; COVARIATES] };
         assert_eq!(difference(&[one(0, 0, 1.0), one(0, 1, 2.0)], 1, &[]), None);
         assert_eq!(difference(&[], 1, &[]), None);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_scipy() {
+    fn intervals_match_scipy() {
         let golden = golden();
         for case in golden["cases"].as_array().unwrap() {
             let replicates = numbers(&case["replicates"]);
@@ -95,7 +95,7 @@ mod tests {
 
     /// The resamples of this file spread as SciPy's do.
     #[test]
-    fn resampling_is_that_of_scipy() {
+    fn resampling_matches_scipy() {
         for case in golden()["cases"].as_array().unwrap() {
             let samples: Vec<Vec<f64>> = case["samples"].as_array().unwrap().iter().map(numbers).collect();
             let ours = percentile(&replicates(&samples, 1, statistic), TAIL).unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_an_interval_of_no_width_and_infinities_stay() {
+    fn constant_data_has_an_interval_of_zero_width() {
         let same = [vec![5.0, 5.0, 5.0]];
         let drawn = replicates(&same, 1, statistic);
         assert_eq!(percentile(&drawn, TAIL), Some([5_f64.ln(), 5_f64.ln()]));
@@ -162,7 +162,7 @@ mod tests {
     /// The reason for t intervals in comparisons: a bootstrap over as few trials as users run
     /// misses every fourth to tenth time.
     #[test]
-    fn few_trials_are_too_few_for_a_bootstrap_and_not_for_t() {
+    fn few_trials_suffice_for_t_but_not_bootstrap() {
         let found: Vec<(f64, f64)> = [3, 5, 7, 10].into_iter().map(coverage).collect();
         for (by_t, _) in &found {
             assert!((0.92..=0.98).contains(by_t), "{found:?}");

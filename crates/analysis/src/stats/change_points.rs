@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn statistic_and_changes_are_those_of_another_program() {
+    fn statistic_and_changes_match_a_reference_program() {
         let cases: Vec<Value> =
             serde_json::from_str(include_str!("../../tests/golden_stats/change_points.json")).unwrap();
         assert_eq!(cases.len(), 5);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_seldom_changes() {
+    fn noise_seldom_has_change_points() {
         let mut random = fastrand::Rng::with_seed(4);
         let series = |random: &mut fastrand::Rng| (0..12).map(|_| normal(random)).collect::<Vec<f64>>();
         let alarms = (0..60).filter(|&seed| !change_points(&series(&mut random), seed, 1).is_empty()).count();
@@ -223,7 +223,7 @@ mod tests {
     /// Series of similar runs from day to day were taken for changes in a quarter to a half of all
     /// cases.
     #[test]
-    fn runs_that_resemble_their_neighbours_seldom_change() {
+    fn autocorrelated_runs_seldom_have_change_points() {
         let mut random = fastrand::Rng::with_seed(10);
         let alarms =
             (0..60).filter(|&seed| !change_points(&autoregressive(&mut random, 20, 0.5), seed, 1).is_empty()).count();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_show_nothing_and_the_same_ones_neither() {
+    fn few_or_equal_values_have_no_change_points() {
         assert_eq!(change_points(&[], 1, 1), []);
         assert_eq!(change_points(&[1.0, 1.1, 9.0, 9.1], 1, 1), [], "one order in three looks like this");
         assert_eq!(change_points(&[5.0; 30], 1, 1), []);

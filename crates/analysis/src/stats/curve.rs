@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_gathered_by_load() {
+    fn points_are_grouped_by_load() {
         let curve = LoadCurve::of(&[(4.0, 3.0), (1.0, 1.0), (4.0, 5.0)]);
         let means = curve.means();
         assert_eq!(
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_that_of_all_loads_together() {
+    fn the_spread_is_pooled_over_all_loads() {
         // Standard deviations of 10 % each, about means of 100 and 1000.
         let ten = |mean: f64| [mean * 0.9, mean, mean * 1.1];
         let mut measured: Vec<(f64, f64)> = ten(100.0).map(|rate| (1.0, rate)).to_vec();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_the_same_each_time_and_may_be_infinite() {
+    fn intervals_are_reproducible_and_may_be_infinite() {
         let curve = noisy(|n| n, 0.05, 3, &mut Rng::with_seed(3));
         let first = |means: &[Vec<LoadMean>]| means[0].first().map(|mean| mean.rate);
         let found = interval(&[&curve], first).unwrap();
@@ -346,7 +346,7 @@ mod tests {
     const LEAST: usize = 23;
 
     #[test]
-    fn intervals_of_the_law_hold_the_truth() {
+    fn intervals_of_the_law_contain_the_truth() {
         let (sigma, kappa) = (0.04, 6e-4);
         let mut random = Rng::with_seed(41);
         let mut held = [0; 3];
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_the_knee_hold_the_truth() {
+    fn intervals_of_the_knee_contain_the_truth() {
         let mut random = Rng::with_seed(42);
         let held = (0..TRIED).filter(|_| {
             let curve = noisy(|n| 100.0 * n.min(6.0), 0.04, 3, &mut random);
@@ -390,7 +390,7 @@ mod tests {
     /// The peak of a plateau was too high by 5 %, and its interval contained the truth in 80 of 100
     /// curves, before thirds of the loads had their own spread.
     #[test]
-    fn a_saturated_system_that_varies_more_has_a_wider_peak() {
+    fn a_noisier_saturated_system_has_a_wider_interval() {
         let mut random = Rng::with_seed(44);
         let (mut held, mut sum) = (0, 0.0);
         for _ in 0..200 {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn thirds_have_their_own_spread_only_where_they_differ() {
+    fn thirds_have_separate_spreads_only_if_unequal() {
         let mut random = Rng::with_seed(45);
         let unequal = (0..40).filter(|_| contended(|n| n, &mut random).thirds().is_some()).count();
         let equal = (0..40).filter(|_| noisy(|n| n, 0.04, 3, &mut random).thirds().is_some()).count();
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_a_crossing_hold_the_truth() {
+    fn intervals_of_a_crossing_contain_the_truth() {
         let mut random = Rng::with_seed(43);
         let held = (0..TRIED).filter(|_| {
             // The lead changes evenly from −1/3 at 1 to 1/3 at 64, so that it is 0 at 8.
@@ -435,14 +435,14 @@ mod tests {
     const DOUBLED: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
     #[test]
-    fn a_level_of_eight_halves_the_share_of_sixteen_and_is_four_fifths_at_ten() {
+    fn a_plateau_at_eight_is_flat_until_ten() {
         // X = 100 min(N, 8): per unit 100 up to 8, then 800 / N, which is 80 at 10.
         let found = flat_until(&means(|load| 100.0 * load.min(8.0), &DOUBLED));
         assert!((found.unwrap_or(0.0) - 10.0).abs() < 1e-9, "{found:?}");
     }
 
     #[test]
-    fn a_sharp_corner_between_two_loads_is_found_an_eighth_too_early_at_most() {
+    fn a_corner_between_loads_is_found_within_an_eighth() {
         // Throughput per unit falls to four fifths at 1.25 times the corner.
         for corner in [4.5, 5.0, 6.0, 7.0, 7.9] {
             let found = flat_until(&means(|load| load.min(corner), &DOUBLED)).unwrap_or(0.0) / (1.25 * corner);
@@ -451,18 +451,18 @@ mod tests {
     }
 
     #[test]
-    fn what_never_falls_is_flat_beyond_the_sweep() {
+    fn a_linear_curve_is_flat_beyond_the_sweep() {
         assert_eq!(flat_until(&means(|load| 7.0 * load, &DOUBLED)), Some(f64::INFINITY));
     }
 
     #[test]
-    fn what_stops_altogether_was_flat_until_the_load_before() {
+    fn a_collapse_ends_the_flat_part_one_load_earlier() {
         let found = flat_until(&means(|load| if load > 4.0 { 0.0 } else { load }, &DOUBLED));
         assert!((found.unwrap_or(0.0) - 4.0).abs() < 1e-9, "{found:?}");
     }
 
     #[test]
-    fn one_load_or_no_throughput_says_nothing() {
+    fn one_load_or_no_throughput_gives_no_result() {
         assert_eq!(flat_until(&means(|load| load, &[1.0])), None);
         assert_eq!(flat_until(&means(|_| 0.0, &DOUBLED)), None);
     }
@@ -481,7 +481,7 @@ mod tests {
         const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
         #[test]
-        fn a_slow_starter_overtakes_where_the_curves_meet() {
+        fn a_slow_starter_crosses_at_the_intersection() {
             // 12 slow cores against 2 fast ones: the curves meet where 10 per agent make 200.
             let (pi, xeon) = (of(&DOUBLING, |n| 10.0 * n.min(40.0)), of(&DOUBLING, |n| 100.0 * n.min(2.0)));
             let found = crossing(&pi, &xeon).unwrap();
@@ -492,7 +492,7 @@ mod tests {
         }
 
         #[test]
-        fn curves_of_powers_cross_between_loads_where_they_do() {
+        fn power_curves_cross_between_loads() {
             let (a, b) = (of(&[1.0, 64.0], |n| n), of(&[1.0, 64.0], |n| 4.0 * n.sqrt()));
             let found = crossing(&a, &b).unwrap();
             // Only two loads with a very uneven lead: the crossing is still between them.
@@ -511,7 +511,7 @@ mod tests {
         }
 
         #[test]
-        fn who_is_ahead_throughout_or_never_does_not_cross() {
+        fn a_permanent_lead_has_no_crossing() {
             let (high, low) = (of(&DOUBLING, |n| 2.0 * n), of(&DOUBLING, |n| n));
             assert_eq!(crossing(&high, &low), Some(f64::NEG_INFINITY));
             assert_eq!(crossing(&low, &high), Some(f64::INFINITY));
@@ -522,7 +522,7 @@ mod tests {
         }
 
         #[test]
-        fn loads_that_one_of_them_lacks_are_left_out() {
+        fn loads_missing_in_one_curve_are_left_out() {
             let a = of(&[1.0, 3.0, 4.0, 16.0], |n| n);
             let b = of(&[1.0, 2.0, 4.0, 16.0], |_| 8.0);
             let found = crossing(&a, &b).unwrap();

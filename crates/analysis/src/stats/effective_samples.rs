@@ -63,7 +63,7 @@ mod tests {
     use crate::synthetic::autoregressive;
 
     #[test]
-    fn a_series_is_worth_what_theory_says() {
+    fn the_inflation_matches_theory() {
         // AR(1): τ = (1 + φ) / (1 − φ).
         let mut random = fastrand::Rng::with_seed(3);
         for (phi, tau) in [(0.0, 1.0), (0.5, 3.0), (0.8, 9.0)] {
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn an_alternating_series_is_worth_no_more_than_its_length() {
+    fn effective_samples_never_exceed_the_length() {
         let series: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
         assert_eq!(effective_samples(&series), Some(100.0));
     }
 
     #[test]
-    fn a_trend_is_worth_little_and_what_is_short_unknown() {
+    fn a_trend_has_few_effective_samples() {
         assert_eq!([50, 9, 0].map(|count| effective_samples(&vec![7.0; count])), [Some(50.0), None, None]);
         let rising: Vec<f64> = (0..40).map(f64::from).collect();
         assert!(effective_samples(&rising).unwrap() < 5.0);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_without_thinking_saturate_at_their_number() {
+    fn agents_without_thinking_saturate_at_the_server_count() {
         for servers in [1.0_f64, 3.0, 4.0, 12.0, 40.0] {
             let found = knee(&curve(&DOUBLING, |agents| agents.min(servers) / 0.01), None);
             assert!(within(found, servers, 1e-9), "{servers} servers: {found:?}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn several_servers_with_thinking_agents_saturate_at_so_many_times_that() {
+    fn several_servers_saturate_in_proportion() {
         for servers in [2.0, 4.0, 8.0] {
             let found = knee(&curve(&DOUBLING, |agents| repairman(agents, servers, 0.03, 0.01)), None);
             assert!(within(found, servers * 4.0, 0.06), "{servers} servers: {found:?}");
@@ -155,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_collapses_has_its_knee_where_it_left_the_line() {
+    fn a_collapsing_curve_has_its_knee_before_the_collapse() {
         let found = knee(&curve(&DOUBLING, |n| if n <= 8.0 { n } else { 8.0 - n / 32.0 }), None);
         assert!(within(found, 8.0, 0.05), "{found:?}");
     }
 
     #[test]
-    fn a_first_agent_that_is_slower_than_the_others_does_not_set_the_line() {
+    fn a_slow_first_agent_does_not_set_the_line() {
         let found = knee(&curve(&DOUBLING, |n| if n == 1.0 { 70.0 } else { 100.0 * n.min(16.0) }), None);
         assert!(within(found, 16.0, 0.02), "{found:?}");
     }
 
     #[test]
-    fn what_does_not_bend_has_no_knee() {
+    fn a_curve_without_a_bend_has_no_knee() {
         assert_eq!(knee(&curve(&DOUBLING, |n| n), None), None, "linear");
         assert_eq!(knee(&curve(&DOUBLING, |n| n.powf(0.8)), None), None, "still rising at the highest load");
         let close: Vec<f64> = (60..70).map(f64::from).collect();

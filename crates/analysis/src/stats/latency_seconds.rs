@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_so_before_or_only_once_is_no_spell() {
+    fn usual_or_single_slow_seconds_are_no_spell() {
         assert_eq!(taking(4, |_| 1_000.0).slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);
         assert_eq!(
             taking(5, |at_s| if (14.0..15.0).contains(&at_s) { 9_000.0 } else { 1_000.0 })
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_little_before_nothing_is_said() {
+    fn a_short_baseline_gives_no_spells() {
         let latency = taking(7, |at_s| if at_s > 12.0 { 9_000.0 } else { 1_000.0 });
         assert_eq!(latency.slow([10.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);
         assert_ne!(latency.slow([9.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);

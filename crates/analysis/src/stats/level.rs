@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_repeats_the_level_is_that_of_the_measured_throughput() {
+    fn a_level_without_repeats_uses_the_measured_throughput() {
         for (rates, level) in [
             (LEVEL_FROM_4, 4.0),
             ([0.4, 0.93, 1.0, 1.0, 1.0, 0.95, 0.93], 4.0),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_that_hardly_differ_leave_one_load() {
+    fn similar_repeats_give_an_interval_of_one_load() {
         let found = noisy(LEVEL_FROM_4, 2, 0.01, 1);
         assert_eq!((found.value, found.ci95), (4.0, Some([4.0, 4.0])));
         let fallen = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.7, 0.4], 2, 0.01, 1);
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dip_beyond_chance_is_read_as_measured() {
+    fn a_significant_dip_is_taken_as_measured() {
         let found = noisy([0.4, 1.0, 1.0, 0.6, 1.0, 1.0, 1.0], 2, 0.01, 1);
         assert_eq!((found.value, found.ci95), (64.0, None));
     }
 
     #[test]
-    fn intervals_hold_the_level_at_least_as_often_as_they_say() {
+    fn intervals_have_about_the_stated_coverage() {
         for noise in [0.03, 0.1] {
             let held = |seed| {
                 let [low, high] = noisy(LEVEL_FROM_4, 2, noise, seed).ci95.unwrap_or([f64::NAN; 2]);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_no_shift_and_what_is_short_cannot_have_one() {
+    fn constant_and_short_series_have_no_shift() {
         assert!(!level_shift(&[3.0; 50]).unwrap().significant);
         assert_eq!(level_shift(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]), None);
         let two_levels: Vec<f64> = (0..12).map(|at| if at < 6 { 1.0 } else { 2.0 }).collect();

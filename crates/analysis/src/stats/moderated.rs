@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_cell_with_many_repeats_keeps_nearly_its_own() {
+    fn a_quiet_cell_with_many_repeats_keeps_its_variance() {
         let found = of(&[(1.0, 9.0), (400.0, 9.0), (400.0, 9.0)]);
         assert!(found[0].0 < 1.5 && found[1].0 > 300.0, "{found:?}");
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_have_the_stated_coverage() {
         let rising: Vec<f64> = (0..7).map(|step| 0.05 + 0.1 * f64::from(step) / 6.0).collect();
         for (deviations, repeats) in
             [(&[0.1; 7][..], 2), (&rising, 2), (&[0.04, 0.04, 0.04, 0.04, 0.04, 0.16, 0.16], 3), (&[0.1; 3], 2)]

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_quantiles_of_a_queue() {
+    fn intervals_contain_the_quantiles_of_a_queue() {
         for load in [0.5, 0.9] {
             let held = coverage(load);
             // 90 to 100 %, less two standard errors of a share of 40.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_operations_or_seconds_have_none() {
+    fn too_few_operations_or_seconds_give_no_interval() {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         histogram.record_n(1_000_000, 298).unwrap();
         let counts = HistogramCounts::of(&histogram);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_a_higher_quantile_are_not_below_those_of_a_lower_one() {
+    fn interval_bounds_rise_with_the_quantile() {
         let mut batches = QuantileBatches::over([0.0, 10.0]);
         for second in 0..10_u32 {
             let mut histogram = Histogram::<u64>::new(3).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_nothing_there_is_nothing() {
+    fn empty_input_gives_none() {
         assert_eq!(median(&[]), None);
         assert_eq!(nearest_rank(&[], 0.5), None);
         assert_eq!(interquartile_range(&[]), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_intervals_of_the_median_are_those_of_the_tables() {
+    fn median_intervals_match_published_tables() {
         let ends = |count: u32| median_ci95(&(1..=count).map(f64::from).collect::<Vec<_>>());
         assert_eq!(ends(5), None);
         // Ranks for 95 %: W. J. Conover, "Practical Nonparametric Statistics", and
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_that_are_asked_for_are_there_by_name() {
+    fn requested_percentiles_are_listed_by_name() {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
         (1..=1_000).for_each(|us| histogram.record(us * 1_000).unwrap());
         let paths =
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_uniform_distribution() {
+    fn a_uniform_distribution_has_known_quantiles() {
         let quantiles = of((1..=10_000).map(|us| us * 1_000)).unwrap();
         assert_eq!(quantiles.count, 10_000);
         assert!(near(quantiles.p50, 5_000.0) && near(quantiles.p90, 9_000.0), "{quantiles:?}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_longer_than_all() {
+    fn lost_operations_count_as_the_longest() {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
         (1..=9_000).for_each(|us| histogram.record(us * 1_000).unwrap());
         let with_lost = quantiles_with_lost_us(Some(&histogram), 1_000, &[]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_that_too_few_samples_support_is_null() {
+    fn a_quantile_of_too_few_samples_is_null() {
         assert_eq!(of([]), None);
         for (count, given) in [(1, 0), (4, 0), (5, 1), (28, 1), (29, 2), (298, 2), (299, 3), (2_994, 3), (2_995, 4)] {
             let quantiles = of((1..=count).map(|us| us * 1_000)).unwrap();

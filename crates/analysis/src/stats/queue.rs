@@ -69,7 +69,7 @@ mod tests {
 
     /// F. Pollaczek 1930: the mean wait is `rho / 2 (1 - rho)` services.
     #[test]
-    fn the_mean_is_that_of_theory() {
+    fn the_mean_matches_theory() {
         for rho in [0.3, 0.5, 0.7] {
             let service_s = 0.004;
             let found = fixed_service(rho / service_s, service_s, [1.0, 60.0]);
@@ -84,7 +84,7 @@ mod tests {
 
     /// A. K. Erlang 1909: 1 in 2 requests finds a half-used server free.
     #[test]
-    fn who_finds_it_free_waits_for_nobody() {
+    fn a_free_server_causes_no_wait() {
         let found = fixed_service(100.0, 0.004, [1.0, 30.0]);
         assert!((found.p50_s[0] - 0.004).abs() < 1e-12, "6 in 10 find it free: {found:?}");
         assert!(found.p99_s[0] > 0.008 && found.p99_s[1] < 0.04, "{found:?}");

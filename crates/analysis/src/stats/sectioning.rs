@@ -84,7 +84,7 @@ mod tests {
     /// Series of 10 and 30 s in bins of 100 ms. In 150 series a share of 0.93 has a standard error
     /// of 0.02.
     #[test]
-    fn intervals_of_short_correlated_series_hold_the_mean() {
+    fn intervals_of_short_correlated_series_contain_the_mean() {
         for (count, phi) in [(100, 0.0), (100, 0.8), (100, 0.95), (300, 0.95)] {
             let covered = coverage(count, phi, |_| 1.0);
             println!("{count} bins, φ = {phi}: {covered}");
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_spread_is_sure_and_what_is_short_unknown() {
+    fn constant_series_are_exact_and_short_series_unknown() {
         assert_eq!(mean_ci95(&[7.0; 50]), Some([7.0, 7.0]));
         assert_eq!(mean_ci95(&[7.0; 9]), None);
         assert_eq!(mean_ci95(&[]), None);
     }
 
     #[test]
-    fn batches_that_resemble_each_other_leave_one_degree_of_freedom() {
+    fn correlated_batches_leave_one_degree_of_freedom() {
         let rising: Vec<f64> = (0..10).map(|batch| f64::from(batch) - 4.5).collect();
         // Standard error of ten: √(82.5 / 90); inflation of ρ = 0.8: 3; the 97.5 % quantile of t
         // with one degree of freedom: 12.706.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_autocorrelation_of_ten_batches_is_corrected_and_the_wider_interval_holds() {
+    fn autocorrelation_is_corrected_and_the_wider_interval_counts() {
         // ρ = 0.3, corrected 4 / 6: inflation 5, and 1.8 degrees of freedom.
         let ten = [1.0, 1.0, 1.0, -1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0];
         let half = half_width(&ten, &[0.0; 5]).unwrap();

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn even_counts_have_the_interval_of_independent_ones() {
+    fn even_counts_have_the_binomial_interval() {
         assert_eq!(clustered_share_ci95(&[5; 20], 10_000), share_ci95(100, 10_000));
         assert_eq!(clustered_share_ci95(&[0; 20], 10_000), share_ci95(0, 10_000));
         assert_eq!(clustered_share_ci95(&[30], 10_000), None, "one part shows no variance");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tails_are_what_was_asked_for() {
+    fn the_tails_have_the_requested_probability() {
         for (some, all) in [(1, 10), (5, 10), (9, 10), (3, 1000), (50, 200), (700, 40_000), (1, 1_000_000)] {
             let [low, high] = share_ci95(some, all).unwrap();
             assert!(close(at_most(some, all, high), TAIL, 1e-6), "{some} of {all}: {high}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_others() {
+    fn intervals_match_r() {
         // R: binom.test(5, 10)$conf.int, binom.test(0, 10), binom.test(10, 10).
         for (some, low, high) in
             [(5, 0.187_086_028_447_3, 0.812_913_971_552_7), (0, 0.0, 0.308_497_1), (10, 0.691_502_9, 1.0)]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn none_of_many_has_a_bound_and_none_of_none_has_not() {
+    fn zero_of_many_has_an_upper_bound() {
         // About 3.7 / n.
         let [low, high] = share_ci95(0, 16_000).unwrap();
         assert!(low == 0.0 && close(high, 3.689 / 16_000.0, 1e-3), "{high}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn millions_agree_with_the_normal_law() {
+    fn large_counts_match_the_normal_approximation() {
         for (some, all) in [(300_000_u64, 10_000_000_u64), (5_000_000, 10_000_000), (9_990_000, 10_000_000)] {
             let [low, high] = share_ci95(some, all).unwrap();
             let share = some as f64 / all as f64;
@@ -234,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn worked_out_by_hand() {
+        fn the_ratio_matches_a_manual_calculation() {
             // 10 + 20 + 30 of 1000 + 1000 + 2000: 0.015. Residuals -5, 5, 0, so s^2 = 25; error =
             // sqrt(25 / 3) / (4000 / 3).
             let (ratio, [low, high]) = ratio_of_sums(&[(10.0, 1000.0), (20.0, 1000.0), (30.0, 2000.0)]).unwrap();
@@ -246,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn equal_shares_leave_no_doubt_and_few_pairs_all_of_it() {
+        fn equal_shares_have_an_interval_of_zero_width() {
             assert_eq!(ratio_of_sums(&[(1.0, 100.0), (2.0, 200.0), (3.0, 300.0)]), Some((0.01, [0.01, 0.01])));
             assert_eq!(ratio_of_sums(&[(1.0, 100.0)]), None);
             assert_eq!(ratio_of_sums(&[(0.0, 0.0), (0.0, 0.0)]), None);
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn it_holds_what_it_should_nearly_as_often_as_it_says() {
+        fn ratio_intervals_have_about_the_stated_coverage() {
             let mut random = fastrand::Rng::with_seed(7);
             let mut held = 0;
             for _ in 0..2000 {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn is_that_of_scipy(now: Difference, case: &Value) {
+    fn assert_matches_scipy(now: Difference, case: &Value) {
         let error = now.error.unwrap();
         let near = |now: f64, then: &Value| {
             let then = then.as_f64().unwrap();
@@ -221,22 +221,22 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_judged_as_by_scipy() {
+    fn paired_tests_match_scipy() {
         for case in golden()["paired"].as_array().unwrap() {
             let pairs: Vec<(f64, f64)> = numbers(&case["a"]).into_iter().zip(numbers(&case["b"])).collect();
-            is_that_of_scipy(paired(&pairs).unwrap(), case);
+            assert_matches_scipy(paired(&pairs).unwrap(), case);
         }
     }
 
     #[test]
-    fn samples_apart_are_judged_as_by_scipy() {
+    fn unpaired_tests_match_scipy() {
         for case in golden()["apart"].as_array().unwrap() {
-            is_that_of_scipy(apart(&numbers(&case["a"]), &numbers(&case["b"])).unwrap(), case);
+            assert_matches_scipy(apart(&numbers(&case["a"]), &numbers(&case["b"])).unwrap(), case);
         }
     }
 
     #[test]
-    fn quantiles_are_those_of_scipy() {
+    fn quantiles_match_scipy() {
         for case in golden()["quantiles"].as_array().unwrap() {
             let get = |name: &str| case[name].as_f64().unwrap();
             let now = quantile(get("share"), get("freedom"));
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_shows_nothing() {
+    fn single_observations_show_nothing() {
         assert_eq!(paired(&[(1.0, 2.0)]), None);
         assert_eq!(paired(&[]), None);
         assert_eq!(apart(&[1.0], &[2.0, 3.0]), None);
     }
 
     #[test]
-    fn what_does_not_differ_cannot() {
+    fn equal_values_show_no_difference() {
         for same in [0.0, 7.5] {
             let now = paired(&[(same, same); 3]).unwrap();
             assert_eq!((now.estimate, now.p, now.nothing_to_show, now.error), (0.0, 1.0, true, None));
@@ -263,7 +263,7 @@ mod tests {
     /// Two thousand lost writes in each repeat of one variant and none in the other: the certainty
     /// depends on the number of repeats alone.
     #[test]
-    fn without_spread_the_number_of_repeats_speaks() {
+    fn the_number_of_repeats_decides_without_spread() {
         for (n, chance) in [(2, 0.5), (3, 0.25), (5, 0.0625), (6, 0.03125)] {
             let now = paired(&vec![(0.0, 2_000.0); n]).unwrap();
             assert_eq!((now.estimate, now.p, now.error), (2_000.0, chance, None));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaving_keeps_the_false_alarms_of_a_drifting_machine_at_their_level() {
+    fn interleaving_keeps_the_false_alarm_level_under_drift() {
         for n in [3, 5, 7, 10] {
             for memory in [0.0, 0.5, 0.9, 1.0] {
                 let (interleaved, _) = false_alarms(n, memory);
@@ -319,7 +319,7 @@ mod tests {
     /// A counter-example: the problem that interleaving solves exists, and the simulation can show
     /// it.
     #[test]
-    fn without_interleaving_drift_is_taken_for_a_difference() {
+    fn trials_in_blocks_mistake_drift_for_a_difference() {
         let (_, blocks) = false_alarms(7, 0.9);
         assert!(blocks > 0.2, "{blocks}");
     }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_as_detectable_is_detected() {
+    fn the_printed_detectable_difference_is_detected() {
         let shares: Vec<f64> = [2, 3, 5, 7, 10, 20].into_iter().map(|n| found(n, 0.05)).collect();
         assert!(shares.iter().all(|share| *share >= 0.8), "{shares:?}");
         let corrected: Vec<f64> = [3, 5, 10].into_iter().map(|n| found(n, 0.05 / 12.0)).collect();
@@ -350,7 +350,7 @@ mod tests {
 
     /// A counter-example: the printed figure is not larger than necessary.
     #[test]
-    fn half_of_what_is_printed_is_often_missed() {
+    fn half_the_detectable_difference_is_often_missed() {
         let mut random = Rng::with_seed(9);
         let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
             (0..5).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random))).collect()
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn corrected_chances_are_those_of_statsmodels() {
+    fn corrected_p_values_match_statsmodels() {
         let golden: Value = serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap();
         for case in golden["holm"].as_array().unwrap() {
             let numbers = |name: &str| -> Vec<f64> {
@@ -379,7 +379,7 @@ mod tests {
 
     /// The level of each test and its corrected p-value always agree.
     #[test]
-    fn interval_and_decision_agree() {
+    fn corrected_levels_and_p_values_agree() {
         let mut random = Rng::with_seed(3);
         for _ in 0..2_000 {
             let chances: Vec<f64> = (0..random.usize(1..8)).map(|_| random.f64().powi(4)).collect();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_counts_for_all() {
+    fn holm_multiplies_the_smallest_by_the_count() {
         assert_eq!(holm(&[]), Vec::<f64>::new());
         assert_eq!(holm(&[0.03]), [0.03]);
         assert_eq!(holm(&[0.5, 0.01, 0.6]), [1.0, 0.03, 1.0]);

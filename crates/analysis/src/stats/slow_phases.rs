@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_found_where_it_is() {
+    fn a_phase_is_located() {
         let during = |at: usize| if (8..13).contains(&at) { 0.69 } else { 0.0 };
         assert_eq!(slow_phases(&series(1, 20, 0.03, 0.0, during), LEAST, 0.0), [SlowPhase { from: 8, until: 13 }]);
         let twice = |at: usize| if (8..13).contains(&at) || (30..34).contains(&at) { 0.5 } else { 0.0 };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_warm_up_and_a_trend_are_none() {
+    fn stalls_warm_up_and_trends_are_no_phases() {
         let stalls = |at: usize| if at == 7 || at == 9 || at == 22 { 2.0 } else { 0.0 };
         assert_eq!(slow_phases(&series(3, 40, 0.03, 0.0, stalls), LEAST, 0.0), []);
         let warm_up = |at: usize| if at < 6 { 0.7 } else { 0.0 };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hour_is_looked_at_by_itself() {
+    fn each_hour_is_analysed_separately() {
         let length = 3 * PART;
         let day = |at: usize| 0.1 * (at as f64 / PART as f64) + if (5_000..5_006).contains(&at) { 0.4 } else { 0.0 };
         let found = slow_phases(&series(7, length, 0.03, 0.5, day), LEAST, 0.0);
@@ -204,7 +204,7 @@ mod tests {
     /// Noise of a second and its correlation with the next; how many of 100 series may have a
     /// phase; and how many must.
     #[test]
-    fn noise_has_no_phases_and_hides_only_small_ones() {
+    fn noise_has_no_phases_and_hides_few() {
         for (noise, phi, least_found) in
             [(0.01, 0.0, 99), (0.03, 0.0, 99), (0.03, 0.7, 95), (0.05, 0.5, 90), (0.1, 0.0, 90), (0.1, 0.7, 0)]
         {

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_is_that_of_another_program() {
+    fn the_cut_matches_a_reference_program() {
         let cases: Vec<Value> =
             serde_json::from_str(include_str!("../../tests/golden_stats/steady_state.json")).unwrap();
         assert_eq!(cases.len(), 4);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_that_only_latency_shows_is_cut_off_too() {
+    fn a_warm_up_in_latency_alone_is_cut_off() {
         let flat = timeline(30.0, 0.05, |_| 2_000.0);
         let warm = seconds(|at_s| if at_s < 6.0 { 0.004 } else { 0.001 + 0.0001 * (at_s % 3.0) }, 30);
         let found = steady_from(&flat, &warm, whole(0.0, 30.0));
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_moving_is_not_steady() {
+    fn rising_throughput_is_not_steady() {
         for noise in [0.0, 0.05] {
             let (from_s, steady) = throughput_alone(&timeline(30.0, noise, |at_s| 5_000.0 + 500.0 * at_s), 0.0, 30.0);
             assert_eq!(steady, Some(false), "noise {noise}");
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_shift_of_a_fifth_is_seen_either_way() {
+    fn late_shifts_in_either_direction_are_unsteady() {
         for (factor, at_s) in [(0.8, 15.0), (1.2, 15.0), (0.8, 24.0), (1.2, 24.0)] {
             let shifted = timeline(30.0, 0.1, |now_s| 20_000.0 * if now_s < at_s { 1.0 } else { factor });
             let found = steady_from(&shifted, &[], whole(0.0, 30.0));
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_grows_while_throughput_is_flat_is_not_steady() {
+    fn a_growing_queue_is_not_steady() {
         let flat = timeline(30.0, 0.05, |_| 2_000.0);
         // An open loop a little above capacity, from the start and from the middle.
         for from_s in [0.0, 15.0] {
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_load_is_judged_without_batches_and_a_very_short_one_not_at_all() {
+    fn short_loads_are_judged_without_batches() {
         let two_levels = timeline(3.0, 0.05, |at_s| if at_s < 0.5 { 0.0 } else { 9_000.0 });
         let (from_s, steady) = throughput_alone(&two_levels, 0.0, 3.0);
         assert_ne!(steady, Some(false));
@@ -606,7 +606,7 @@ mod tests {
     /// `no_steady_state` may be wrong in 3 %, and in 5 % if each bin resembles the last; 40 series
     /// each.
     #[test]
-    fn it_seldom_cries_wolf() {
+    fn false_alarms_are_rare() {
         for (length_s, phi, drift) in [(3, 0.5, 0.05), (10, 0.5, 0.1), (10, 0.9, 0.05), (30, 0.5, 0.05), (60, 0.9, 0.1)]
         {
             let (alarms, cut) = false_alarms(length_s, phi, drift);
@@ -621,7 +621,7 @@ mod tests {
     /// Counterpart: nine of ten of the same loads are caught if they lose a fifth from four fifths
     /// on.
     #[test]
-    fn it_does_cry_at_the_wolf() {
+    fn late_drops_are_usually_detected() {
         let mut random = fastrand::Rng::with_seed(2);
         for (phi, least) in [(0.5, 0.85), (0.9, 0.7)] {
             let caught = |_: &u32| {
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trend_is_told_with_its_interval() {
+    fn the_trend_is_reported_with_its_interval() {
         let falling = timeline(40.0, 0.05, |at_s| 1_000.0 * (1.0 - 0.25 * at_s / 40.0));
         let found = steady_from(&falling, &seconds(|at_s| 0.004 * (1.0 + 1.5 * at_s / 40.0), 40), whole(0.0, 40.0));
         assert_eq!(found.unsteady.as_deref(), Some("throughput and latency"));
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_beginning_is_no_warm_up() {
+    fn a_fast_start_is_no_warm_up() {
         let mut random = fastrand::Rng::with_seed(4);
         // CPU credits for two and a half seconds.
         let credits = |at_s: f64| if at_s < 2.5 { 1.09 } else { 1.0 };
@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_that_may_not_be_over_is_reported_with_its_bias() {
+    fn an_unfinished_warm_up_is_reported_with_its_bias() {
         let mut random = fastrand::Rng::with_seed(5);
         for (length_s, depth, tau_s) in [(60, 0.1, 15.0), (20, 0.3, 6.0)] {
             let series = noisy(&mut random, length_s, |at_s| 1.0 - depth * (-at_s / tau_s).exp());
@@ -738,7 +738,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_beginning_is_left_in_only_within_half_the_interval() {
+    fn a_slow_start_is_kept_within_half_the_interval() {
         let mut random = fastrand::Rng::with_seed(6);
         let mut series = noisy(&mut random, 60, |_| 1.0);
         let warm = |(bin, rate): (usize, &mut f64)| {
@@ -772,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_is_shown_and_not_assumed() {
+    fn steadiness_needs_evidence() {
         let [steady, unsteady, _] = answers(30, 0.0);
         assert!(steady >= 0.9 && unsteady <= 0.05, "flat: {steady} {unsteady}");
         for change in [-0.083, 0.083] {
@@ -790,7 +790,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_latency_cuts_off_is_no_bias_of_throughput() {
+    fn a_cut_by_latency_leaves_no_throughput_bias() {
         let begins_low =
             timeline(30.0, 0.0, |at_s| if at_s < 2.0 { 199_000.0 } else { 200_000.0 + 100.0 * (at_s % 0.3) });
         let alone = steady_from(&begins_low, &[], whole(0.0, 30.0));

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn power_is_that_of_scipy() {
+    fn power_matches_scipy() {
         let golden = golden();
         for case in golden["powers"].as_array().unwrap() {
             let get = |name: &str| case[name].as_f64().unwrap();
@@ -130,7 +130,7 @@ mod tests {
 
     /// Values from tables: t as the root, and F at 5 and 25 %.
     #[test]
-    fn chances_of_f_are_those_of_tables() {
+    fn probabilities_of_f_match_tables() {
         for (ratio, above, below, chance) in
             [(2.776_445_f64.powi(2), 1.0, 4.0, 0.05), (3.837_853, 4.0, 8.0, 0.05), (1.664_2, 4.0, 8.0, 0.25)]
         {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_chi_squared_are_those_of_scipy() {
+    fn chi_squared_quantiles_match_scipy() {
         for case in golden()["quantiles"].as_array().unwrap() {
             let get = |name: &str| case[name].as_f64().unwrap();
             let now = chi_squared_quantile(1.0 - get("share"), get("freedom")).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shift_has_the_power() {
+    fn the_computed_shift_has_the_requested_power() {
         for freedom in [1.0, 2.0, 6.0, 40.0] {
             for critical in [2.0, 4.3, 300.0] {
                 let shift = shift_for(0.9, critical, freedom).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_shift_the_power_is_the_level() {
+    fn the_power_without_a_shift_is_the_level() {
         // Student's t of 4 degrees of freedom is beyond 2.776 in 5 % of cases.
         assert!((power(0.0, 2.776_445_105_197_79, 4.0) - 0.05).abs() < 1e-5);
     }

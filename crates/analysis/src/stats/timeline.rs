@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_rows() {
+    fn counts_match_the_rows() {
         let timeline = Timeline::of(&[slot(0.001, 5, 0), slot(0.003, 2, 1), slot(0.003, 1, 0)]).unwrap();
         assert_eq!(timeline.ok().between(0, 4), 8);
         assert_eq!(timeline.ok().between(2, 1_000), 3);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_found_where_fractions_are_not_exact() {
+    fn slots_are_found_despite_inexact_fractions() {
         let timeline = Timeline::of(&[slot(0.0, 1, 0)]).unwrap();
         for number in 0..5_000_u32 {
             assert_eq!(timeline.slot_of(f64::from(number) * 0.001), number as usize);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_rows_are_no_reason_to_fill_the_memory() {
+    fn impossible_rows_do_not_exhaust_memory() {
         assert_eq!(Timeline::of(&[]), None);
         assert_eq!(Timeline::of(&[OutcomeSlot::default()]), None);
         let far = Timeline::of(&[slot(0.0, 1, 0), slot(1e15, 1, 0), slot(-5.0, 1, 0), slot(f64::NAN, 1, 0)]).unwrap();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn however_late_a_time_is_said_to_be_the_way_to_it_has_an_end() {
+    fn very_late_times_are_capped() {
         let timeline = Timeline::of(&[slot(0.0, 1, 0), slot(2.0, 1, 0)]).unwrap();
         for at_s in [4_294_967_296.0, 1e15, f64::INFINITY] {
             assert_eq!(timeline.slot_of(at_s), timeline.slots() + SLOTS_AFTER, "{at_s}");
@@ -426,7 +426,7 @@ mod tests {
 
     /// Narrow slots of one second show times to the millisecond; the wide slots around them do not.
     #[test]
-    fn narrow_slots_refine_wide_ones() {
+    fn narrow_slots_refine_wide_slots() {
         let wide = wide(40, |number| if number == 21 { (3, 2) } else { (10, 0) });
         let narrow = [slot(2.0, 10, 0), slot(2.103, 3, 0), slot(2.107, 0, 2), slot(2.299, 10, 0)];
         let timeline = Timeline::refined(&wide, &narrow).unwrap();
@@ -444,7 +444,7 @@ mod tests {
 
     /// A crash may have prevented some narrow slots from being written.
     #[test]
-    fn narrow_slots_that_hold_less_than_the_wide_one_are_not_believed() {
+    fn incomplete_narrow_slots_are_ignored() {
         let wide = wide(40, |_| (10, 0));
         let timeline = Timeline::refined(&wide, &[slot(2.0, 9, 0), slot(3.05, 10, 0)]).unwrap();
         assert_eq!(timeline.ok().between(2_000, 2_050), 5, "spread");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_slope_as_often_as_it_says() {
+    fn slope_intervals_have_about_the_stated_coverage() {
         for (count, noise, phi, slope) in
             [(100, 0.03, 0.0, 0.0), (100, 0.01, 0.5, -0.003), (300, 0.1, 0.5, -0.003), (300, 0.05, 0.9, 0.0)]
         {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_line_has_its_slope_and_nothing_has_none() {
+    fn a_straight_line_has_its_exact_slope() {
         let values: Vec<f64> = times(200).iter().map(|time| 3.0 - 0.02 * time).collect();
         let found = trend(&times(200), &values).unwrap();
         assert!((found.slope + 0.02).abs() < 1e-9 && found.is_sure, "{found:?}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_90_percent_lies_within_that_of_95() {
+    fn the_90_percent_interval_lies_within_the_95() {
         let mut random = fastrand::Rng::with_seed(4);
         let found = trend(&times(100), &autoregressive(&mut random, 100, 0.0)).unwrap();
         let inside = found.ci95[0] < found.ci90[0] && found.ci90[1] < found.ci95[1];

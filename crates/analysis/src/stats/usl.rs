@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_are_those_of_scipy() {
+    fn fits_match_scipy() {
         let curves = golden();
         assert_eq!(curves.len(), 12);
         for curve in curves {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_are_those_published() {
+    fn fits_match_published_values() {
         let curves = golden();
         let curve = curves.iter().find(|curve| !curve["published"].is_null()).unwrap();
         let law = unweighted(&measured(curve).means()).unwrap();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_follows_the_law_is_found_exactly() {
+    fn an_exact_curve_gives_exact_parameters() {
         for (sigma, kappa) in [(0.0, 0.0), (0.05, 0.0), (0.0, 1e-3), (0.02, 5e-4), (0.9, 0.1), (0.3, 1e-8)] {
             let law = FittedLaw { lambda: 123.0, sigma, kappa };
             let points: Vec<(f64, f64)> =
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_curve_has_no_law() {
+    fn unusable_curves_have_no_law() {
         let line = |loads: &[f64]| -> Vec<(f64, f64)> { loads.iter().map(|&load| (load, 10.0 * load)).collect() };
         assert_eq!(of(&line(&[1.0, 2.0, 2.0, 4.0])), None, "three loads");
         assert!(of(&line(&[1.0, 2.0, 3.0, 4.0])).is_some());
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_the_law_has_none_and_what_does_has_one() {
+    fn the_fit_test_separates_true_and_false_laws() {
         let law = FittedLaw { lambda: 500.0, sigma: 0.04, kappa: 6e-4 };
         for (noise, found_out) in [(0.01, 100), (0.03, 95)] {
             let mut random = fastrand::Rng::with_seed(1);
@@ -446,7 +446,7 @@ mod tests {
     /// Weights by the observed means favoured values that are low by chance: with noise of 10 % the
     /// fitted law was 2 % too low.
     #[test]
-    fn what_is_low_by_chance_is_not_favoured() {
+    fn values_low_by_chance_are_not_favoured() {
         let truth = FittedLaw { lambda: 500.0, sigma: 0.04, kappa: 6e-4 };
         let mut random = fastrand::Rng::with_seed(9);
         let (mut ours, mut by_observed) = (0.0, 0.0);
@@ -461,7 +461,7 @@ mod tests {
 
     /// Errors are a share of the mean, so light loads show most about the throughput of one agent.
     #[test]
-    fn weights_make_the_parameters_surer() {
+    fn weights_reduce_the_parameter_error() {
         let law = FittedLaw { lambda: 500.0, sigma: 0.04, kappa: 6e-4 };
         let mut random = fastrand::Rng::with_seed(3);
         let (mut even, mut weighed) = (0.0, 0.0);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_time_without_an_outage() {
+    fn the_rate_excludes_the_outage() {
         let mut random = fastrand::Rng::with_seed(1);
         for rate in [0.1, 0.4, 0.8, 2.0, 8.0, 200.0] {
             let mut bins = bins(&mut random, 600, rate);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_failures_are_no_habit() {
+    fn a_few_failures_are_not_usual() {
         let mut bins = vec![0.0; 240];
         for at in [20, 80, 160] {
             bins[at] = 1.0;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_seldom_makes_more_than_the_most() {
+    fn chance_seldom_exceeds_the_maximum() {
         for rate in [0.4, 1.0, 3.0, 8.0, 300.0] {
             let mut random = fastrand::Rng::with_seed(2);
             let mut alarms = 0;
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn what_clumps_is_allowed_to_clump() {
+    fn clumped_failures_raise_the_maximum() {
         let clumps: Vec<f64> = (0..240).map(|at| [5.0, 25.0, 45.0][at / BINS_PER_S % 3]).collect();
         let (clumped, even) = (usual(&clumps).most(1.0), usual(&[25.0; 240]).most(1.0));
         assert!(even < 170 && clumped > 250, "{even} {clumped}");
     }
 
     #[test]
-    fn the_onset_is_not_the_stray_failure_before_it() {
+    fn a_stray_failure_is_not_the_onset() {
         // Usually one slot of a hundred has a failure; from 840 on, every second slot.
         let stray = [(0, 1), (130, 1), (420, 1), (700, 1)];
         let spell = (840..1_000).step_by(2).map(|slot| (slot, 1));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_failed_anyway_is_not_the_outages() {
+    fn usual_failures_are_excluded_from_the_excess() {
         // Usually two of a hundred operations fail. If all of 920 fail, all belong to the outage.
         assert!((excess(920, 920, 0.02) - 920.0).abs() < 1e-9);
         // The outage fails 30 % of 1,000 operations, and 2 % of the others fail as usual.

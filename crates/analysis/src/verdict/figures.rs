@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_is_of_the_class_of_its_figure() {
+    fn each_metric_has_a_figure_class() {
         let of = |path: &str| class_of(&MetricExpression::from(path));
         for (path, class) in [
             ("latency_us.p50", MedianLatency),

@@ -256,7 +256,7 @@ fn granular(period_s: f64) -> Emulated {
 }
 
 #[test]
-fn a_balancer_at_its_limit_is_what_limits_and_one_beside_busy_members_is_not() {
+fn a_saturated_balancer_is_the_limit() {
     let found = Case::spoiled(|case| case.busy([93.0, 41.0], None));
     let reason = "the balancer proxy used 93 % of its CPU, and no other host more than 41 %: the balancer, not the members, may have \
                   limited the load";
@@ -282,7 +282,7 @@ fn a_balancer_at_its_limit_is_what_limits_and_one_beside_busy_members_is_not() {
 }
 
 #[test]
-fn a_feed_is_as_slow_as_its_disk_or_as_its_unpacking() {
+fn a_slow_feed_is_limited_by_disk_or_unpacking() {
     let limited_by = |read_pct| {
         let mut case = Case::good();
         case.waits_for_feed(40.0);
@@ -301,7 +301,7 @@ fn a_feed_is_as_slow_as_its_disk_or_as_its_unpacking() {
 }
 
 #[test]
-fn the_table_is_sorted_and_says_everything() {
+fn the_rule_table_is_sorted_and_complete() {
     assert!(RULES.windows(2).all(|pair| pair[0].name < pair[1].name));
     for rule in RULES {
         let texts = [rule.looks_at, rule.why, rule.remedy];
@@ -311,7 +311,7 @@ fn the_table_is_sorted_and_says_everything() {
 }
 
 #[test]
-fn nothing_speaks_against_a_good_trial() {
+fn a_good_trial_has_no_findings() {
     let findings = Case::spoiled(|_| {});
     assert_eq!(findings, []);
     let found = verdict(&findings);
@@ -462,7 +462,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
 ];
 
 #[test]
-fn each_rule_finds_what_it_is_for() {
+fn each_rule_has_a_case_that_triggers_it() {
     for (rule, trust, spoil) in SPOILT {
         let found = Case::spoiled(spoil);
         let rules: Vec<_> = found.iter().map(|finding| (finding.rule, finding.trust)).collect();
@@ -474,7 +474,7 @@ fn each_rule_finds_what_it_is_for() {
 }
 
 #[test]
-fn the_targets_own_words_are_quoted() {
+fn log_lines_of_the_target_are_quoted() {
     let reason = |spoil: Spoil| Case::spoiled(spoil).remove(0).reason;
     assert_eq!(
         reason(|case| case.trial.said = vec![said(false), said(true)]),
@@ -484,7 +484,7 @@ fn the_targets_own_words_are_quoted() {
 }
 
 #[test]
-fn a_result_without_a_success_is_void_and_one_point_of_many_is_suspect() {
+fn a_trial_without_success_is_void_or_suspect() {
     let found = |rates: &[u64]| {
         Case::spoiled(|case| {
             case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
@@ -508,7 +508,7 @@ fn a_result_without_a_success_is_void_and_one_point_of_many_is_suspect() {
 }
 
 #[test]
-fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
+fn a_stall_reason_distinguishes_cpu_waits() {
     let said = |run_delay_pct: Option<f64>| {
         let found = Case::spoiled(|case| {
             // Stopped at 3.0 s for two seconds: the seconds that ended in this time share the CPU
@@ -529,7 +529,7 @@ fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
 }
 
 #[test]
-fn generators_that_are_all_late_are_even() {
+fn equally_late_generators_are_even() {
     let late = |own_us, others_us: f64| {
         Case::spoiled(|case| {
             case.fleet(1, |uneven| uneven.late_us_p99 = Some(own_us));
@@ -543,7 +543,7 @@ fn generators_that_are_all_late_are_even() {
 }
 
 #[test]
-fn threads_that_stand_still_together_count_once() {
+fn simultaneous_thread_stalls_count_once() {
     let found = Case::spoiled(|case| {
         case.stall(5.0, 450_000.0);
         case.stall(5.0, 440_000.0);
@@ -553,7 +553,7 @@ fn threads_that_stand_still_together_count_once() {
 }
 
 #[test]
-fn a_reason_comes_with_what_to_do() {
+fn a_reason_comes_with_a_remedy() {
     let is = verdict(&Case::spoiled(|case| case.trial.generator.throttled_pct = Some(2.0)));
     let remedy = rules().iter().find(|rule| rule.name == "generator_throttled").unwrap().remedy;
     assert_eq!((is.rules, is.remedies), (vec!["generator_throttled".to_owned()], vec![remedy.to_owned()]));
@@ -561,7 +561,7 @@ fn a_reason_comes_with_what_to_do() {
 }
 
 #[test]
-fn other_processes_are_named_the_busiest_first() {
+fn other_processes_are_listed_busiest_first() {
     let share = |name: &str, pid, cpu_pct| ProcessShare { name: name.into(), pid, cpu_pct };
     let reason = |shares: Vec<ProcessShare>| {
         let found = Case::spoiled(|case| {
@@ -590,7 +590,7 @@ fn other_processes_are_named_the_busiest_first() {
 }
 
 #[test]
-fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
+fn an_unidentified_target_has_no_other_processes() {
     let found = Case::spoiled(|case| {
         case.trial.machine.not_judged = Some("the socket belongs to user 0".to_owned());
         case.trial.machine.strangers_cpu_pct = None;
@@ -607,7 +607,7 @@ fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
 }
 
 #[test]
-fn the_worst_comes_first_and_names_its_trial() {
+fn the_worst_reason_comes_first_with_its_trial() {
     let found = |rule, trust, reason: &str| RuleFinding::against_all(rule, trust, reason.to_owned());
     let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
     let single = verdict(&one);
@@ -625,7 +625,7 @@ fn the_worst_comes_first_and_names_its_trial() {
 }
 
 #[test]
-fn the_limit_is_what_held_the_generator_back() {
+fn the_limit_names_the_generators_bottleneck() {
     let mut trial = Case::good().trial;
     trial.generator.cpu_pct = Some(99.0);
     let found = Case::spoiled(|case| case.trial.generator.cpu_pct = Some(99.0));
@@ -635,7 +635,7 @@ fn the_limit_is_what_held_the_generator_back() {
 }
 
 #[test]
-fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
+fn a_generator_stall_outranks_a_busy_machine() {
     let found = |rule: &'static str, trust| RuleFinding::against_all(rule, trust, String::new());
     let findings = [found("delayed", Suspect), found("generator_stall", Void)];
     assert_eq!(limit(&findings, &Case::good().trial), "lateness");
@@ -643,7 +643,7 @@ fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
 }
 
 #[test]
-fn a_failed_handshake_is_told_from_a_target_that_was_not_reached() {
+fn failed_handshakes_and_failed_connects_are_distinguished() {
     let said = |result: &str, count: u64| -> Vec<String> {
         Case::spoiled(|case| case.refused_by(result, count)).into_iter().map(|found| found.reason).collect()
     };
@@ -686,7 +686,7 @@ fn down(expected: bool) -> What {
 }
 
 #[test]
-fn a_lost_record_is_named_with_the_seconds_that_it_lacks() {
+fn missing_records_are_reported_with_their_seconds() {
     let reason = |loses: fn(&mut Evidence)| Case::spoiled(|case| case.loses = loses).remove(0).reason;
     assert_eq!(reason(|evidence| evidence.generator.truncate(12)), "generator.csv lacks 8 s of 20 s");
     assert_eq!(reason(|evidence| evidence.machine_sampled_at_s.clear()), "samples.csv lacks 20 s of 20 s");
@@ -718,7 +718,7 @@ fn lost_evidence_never_makes_a_verdict_better() {
 }
 
 #[test]
-fn a_trial_that_was_cut_off_may_lack_its_last_seconds_and_no_others() {
+fn a_cut_off_trial_may_lack_only_its_last_seconds() {
     let found = |loses: fn(&mut Evidence)| -> Vec<&'static str> {
         let cut = Case::spoiled(|case| {
             case.evidence.events.clear();
@@ -736,7 +736,7 @@ fn a_trial_that_was_cut_off_may_lack_its_last_seconds_and_no_others() {
 }
 
 #[test]
-fn a_trial_without_an_end_in_a_run_that_has_one_is_void() {
+fn an_unended_trial_of_a_finished_run_is_void() {
     let found = Case::spoiled(|case| {
         case.evidence.events.clear();
         case.is_over = true;
@@ -746,7 +746,7 @@ fn a_trial_without_an_end_in_a_run_that_has_one_is_void() {
 }
 
 #[test]
-fn a_figure_that_is_no_number_is_never_within_a_threshold() {
+fn a_nan_figure_is_never_within_a_threshold() {
     let found = Case::spoiled(|case| case.trial.generator.littles_law_error_pct = Some(f64::NAN));
     assert_eq!(verdict(&found).is, Void);
 }
@@ -872,14 +872,14 @@ fn line(by: By, effect: &str) -> HistoryEntry {
 }
 
 #[test]
-fn what_is_just_inside_is_not_held_against_it() {
+fn values_just_inside_a_threshold_give_no_finding() {
     for (number, spoil) in JUST_INSIDE.iter().enumerate() {
         assert_eq!(Case::spoiled(spoil), [], "case {number}");
     }
 }
 
 #[test]
-fn a_member_that_is_silent_is_missed_unless_a_fault_took_it_down() {
+fn silent_members_are_reported_unless_a_fault_stopped_them() {
     let host = |up: bool, expected: bool| match up {
         true => What::HostUp { host: "n1".into(), kind: "netns".into(), profile: None, is: HostFigures::default() },
         false => What::HostDown { host: "n1".into(), expected },
@@ -918,14 +918,14 @@ const SOUND: (u32, Trust) = (1, Trust::Valid);
 const VOID: (u32, Trust) = (1, Void);
 
 #[test]
-fn a_void_repeat_among_three_sound_ones_makes_a_run_suspect_only() {
+fn one_void_repeat_in_four_makes_a_run_suspect() {
     assert_eq!(run(&[SOUND, SOUND, VOID, SOUND]), Suspect);
     assert_eq!(run(&[SOUND, (1, Suspect), VOID, SOUND]), Suspect);
     assert_eq!(run(&[SOUND; 4]), Trust::Valid);
 }
 
 #[test]
-fn a_void_repeat_that_too_few_stand_in_for_makes_a_run_void() {
+fn too_few_sound_repeats_make_a_run_void() {
     assert_eq!(run(&[VOID]), Void);
     assert_eq!(run(&[SOUND, SOUND, VOID]), Void);
     assert_eq!(run(&[SOUND, SOUND, SOUND, VOID, VOID]), Void);
@@ -933,7 +933,7 @@ fn a_void_repeat_that_too_few_stand_in_for_makes_a_run_void() {
 }
 
 #[test]
-fn the_reason_says_that_the_trial_is_left_out_and_nothing_else_of_it() {
+fn the_only_reason_says_the_trial_is_left_out() {
     let mut trials: Vec<Trial> = (1..=4).map(|id| Trial { id: format!("{id:03}"), ..Trial::default() }).collect();
     trials[1].verdict.is = Void;
     let found = |rule, trust| RuleFinding::against_all(rule, trust, format!("{rule} is high"));

@@ -54,7 +54,7 @@ fn committed_results_are_readable() {
 }
 
 #[test]
-fn they_are_what_was_put_in() {
+fn results_match_the_simulated_values() {
     let results = analysis::analyze(&folder()).unwrap();
     assert_eq!((results.planned_trials, results.trials.len()), (2, 2));
     let [first, second] = &results.trials[..] else { panic!("two trials") };
@@ -87,7 +87,7 @@ fn they_are_what_was_put_in() {
 }
 
 #[test]
-fn totals_are_exactly_those_of_the_log() {
+fn totals_match_the_log() {
     let results = analysis::analyze(&folder()).unwrap();
     for trial in &results.trials {
         let log = record::hlog::read(&folder().trial(&trial.id).load_hlog()).unwrap();

@@ -9,7 +9,7 @@ use super::{FaultTimes, *};
 use crate::synthetic::{SLOT_S, SyntheticLoad, autoregressive, near, normal};
 
 #[test]
-fn without_an_effect_there_is_no_outage() {
+fn a_fault_without_effect_has_no_outage() {
     for made in [
         SyntheticLoad::even(30.0, |_| 20_000.0),
         SyntheticLoad::random(1, 30.0, |_| 20_000.0),
@@ -26,7 +26,7 @@ fn without_an_effect_there_is_no_outage() {
 }
 
 #[test]
-fn a_crash_as_in_the_article() {
+fn a_crash_with_partial_recovery_is_measured() {
     // 99 connections break at once, nothing works for 10 ms, then half works for another second.
     let rate = |at_s: f64| match at_s - 15.0 {
         after if !(0.0..1.010).contains(&after) => 20_000.0,
@@ -58,7 +58,7 @@ fn a_short_outage_is_not_hidden_by_the_window() {
 }
 
 #[test]
-fn a_stall_long_after_a_fault_that_nobody_noticed_is_not_its_outage() {
+fn a_stall_long_after_an_unnoticed_fault_is_unrelated() {
     let stalls = |from_s: f64, long_s: f64| {
         SyntheticLoad::random(
             7,
@@ -89,7 +89,7 @@ fn a_short_stall_long_after_an_outage_is_not_its_relapse() {
 }
 
 #[test]
-fn failures_while_throughput_holds_are_an_outage_too() {
+fn failures_at_full_throughput_are_an_outage() {
     let outage = SyntheticLoad::random(5, 30.0, |_| 20_000.0).failing(50, 15.2, 17.7).outage(15.0);
     assert_eq!(outage.failed, 50);
     assert!(near(outage.first_failure_s, 0.2, 0.0015), "{outage:?}");
@@ -100,14 +100,14 @@ fn failures_while_throughput_holds_are_an_outage_too() {
 }
 
 #[test]
-fn failures_that_were_there_before_are_not_the_faults() {
+fn usual_failures_are_not_blamed_on_the_fault() {
     let outage = SyntheticLoad::random(6, 30.0, |_| 20_000.0).failing(3_000, 0.0, 30.0).outage(15.0);
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
     assert_eq!(outage.failed, 0);
 }
 
 #[test]
-fn what_never_recovers_says_so() {
+fn a_missing_recovery_is_reported() {
     let half = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 10_000.0 }).outage(15.0);
     assert_eq!(half.back_to_baseline_s, None);
     assert_eq!(half.total_s, Some(0.0));
@@ -132,7 +132,7 @@ fn the_last_second_is_too_short_to_show_recovery() {
 
 /// The windows of 500 operations per second are 2 s long, and two of them do not fit.
 #[test]
-fn service_that_returns_shortly_before_the_end_is_back() {
+fn recovery_shortly_before_the_end_is_found() {
     for left_s in [1.1, 1.7, 2.4, 3.2, 3.9] {
         let end_s = 10.3 + left_s;
         let rate = |at_s: f64| if (8.0..10.3).contains(&at_s) { 0.0 } else { 500.0 };
@@ -152,7 +152,7 @@ fn service_that_returns_shortly_before_the_end_is_back() {
 }
 
 #[test]
-fn a_baseline_may_be_taken_from_earlier() {
+fn an_earlier_baseline_is_used_if_needed() {
     let made = SyntheticLoad::even(30.0, |at_s| if (10.0..14.0).contains(&at_s) { 0.0 } else { 8_000.0 });
     let times = FaultTimes {
         at_s: 12.0,
@@ -171,13 +171,13 @@ fn a_baseline_may_be_taken_from_earlier() {
 }
 
 #[test]
-fn more_than_the_baseline_is_no_outage() {
+fn throughput_above_the_baseline_is_no_outage() {
     let outage = SyntheticLoad::random(7, 30.0, |at_s| if at_s < 15.0 { 10_000.0 } else { 15_000.0 }).outage(15.0);
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
 }
 
 #[test]
-fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
+fn a_relapse_counts_and_a_later_dip_does_not() {
     let dip = |from_s: f64| move |at_s: f64| if (from_s..from_s + 2.0).contains(&at_s) { 5_000.0 } else { 20_000.0 };
     let soon = SyntheticLoad::random(8, 60.0, dip(18.0)).outage(15.0);
     assert!(near(soon.back_to_baseline_s, 5.0, 0.05), "{soon:?}");
@@ -220,7 +220,7 @@ fn two_faults_have_an_outage_each() {
 }
 
 #[test]
-fn without_a_baseline_only_what_was_counted_is_said() {
+fn an_outage_without_a_baseline_has_only_counts() {
     let made = SyntheticLoad::even(10.0, |_| 1_000.0).failing(7, 5.0, 5.1);
     let times = |baseline_from_s| FaultTimes {
         at_s: 5.0,
@@ -249,7 +249,7 @@ fn a_slow_target_gets_longer_windows() {
 }
 
 #[test]
-fn a_system_that_stalls_by_itself_is_not_blamed_on_the_fault() {
+fn regular_stalls_are_not_blamed_on_the_fault() {
     let stalls = |at_s: f64| if at_s.rem_euclid(2.0) < 0.03 { 0.0 } else { 20_000.0 };
     let outage = SyntheticLoad::random(11, 40.0, stalls).outage(21.0);
     assert_eq!(outage.total_s, Some(0.0), "{outage:?}");
@@ -257,7 +257,7 @@ fn a_system_that_stalls_by_itself_is_not_blamed_on_the_fault() {
 }
 
 #[test]
-fn a_longer_stall_than_before_is_only_the_faults_if_it_comes_at_once() {
+fn a_slightly_longer_stall_must_follow_the_fault_closely() {
     let stalls = |long_s: f64, at_s: f64| {
         move |now_s: f64| {
             let stalled = (8.0..8.012).contains(&now_s) || (at_s..at_s + long_s).contains(&now_s);
@@ -319,7 +319,7 @@ proptest! {
 }
 
 #[test]
-fn a_time_of_ages_hence_is_not_walked_to() {
+fn very_late_times_cause_no_endless_loop() {
     let made = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 });
     let timeline = made.timeline();
     for late_s in [4_294_967_296.0, 1e15, f64::INFINITY, f64::NAN] {
@@ -342,7 +342,7 @@ fn a_time_of_ages_hence_is_not_walked_to() {
 /// In a load of an hour only the time around the outage is in slots of a millisecond, and the
 /// figures are still those of a load that is entirely in such slots.
 #[test]
-fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
+fn narrow_slots_around_an_outage_suffice() {
     const FAULT_S: f64 = 250.0;
     let down = FAULT_S..FAULT_S + 2.345;
     let made = SyntheticLoad::random(11, 600.0, |at_s| if down.contains(&at_s) { 0.0 } else { 3_000.0 });
@@ -464,7 +464,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, rng_seed: RngSeed::Fixed(11), ..ProptestConfig::default() })]
 
     #[test]
-    fn any_outage_is_measured_as_it_was(script in script()) {
+    fn any_outage_is_measured_accurately(script in script()) {
         let (made, failed, [first_s, last_s]) = script.play();
         let felt = made.outage(script.at_s);
         let within = |truth_s: f64| (0.01 * truth_s).max(2.0 * SLOT_S) + 1e-9;
@@ -529,7 +529,7 @@ fn holding(make: impl Fn(u64) -> SyntheticLoad, down_s: f64) -> [usize; 2] {
 }
 
 #[test]
-fn of_an_even_stream_the_intervals_hold_the_truth_as_often_as_they_say() {
+fn loss_intervals_have_coverage_at_a_constant_rate() {
     for down_s in [0.05, 3.0] {
         let holds = holding(|seed| SyntheticLoad::random(seed, 17.0, |_| 5_000.0), down_s);
         assert!(holds.iter().all(|&holds| holds >= 21), "{holds:?} of 25 with {down_s} s");
@@ -537,7 +537,7 @@ fn of_an_even_stream_the_intervals_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn so_they_do_of_one_whose_rate_wanders() {
+fn loss_intervals_have_coverage_at_a_wandering_rate() {
     for down_s in [0.05, 3.0] {
         let holds = holding(|seed| wandering(seed, 17.0), down_s);
         assert!(holds.iter().all(|&holds| holds >= 21), "{holds:?} of 25 with {down_s} s");
@@ -545,13 +545,13 @@ fn so_they_do_of_one_whose_rate_wanders() {
 }
 
 #[test]
-fn without_an_outage_nothing_is_lost_for_sure() {
+fn a_load_without_an_outage_loses_exactly_nothing() {
     let felt = SyntheticLoad::random(1, 20.0, |_| 5_000.0).outage(12.0);
     assert_eq!((felt.lost_operations, felt.lost_operations_ci95), (Some(0.0), Some([0.0, 0.0])));
 }
 
 #[test]
-fn what_never_came_back_is_counted_to_the_end_with_its_interval() {
+fn losses_without_recovery_count_to_the_end() {
     let felt = SyntheticLoad::random(3, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
     let [low, high] = felt.lost_operations_ci95.unwrap();
     assert!(low < 24_000.0 && 24_000.0 < high && high - low < 3_000.0, "{felt:?}");
@@ -582,7 +582,7 @@ fn a_slow_processor_costs_throughput() {
 }
 
 #[test]
-fn a_slow_disk_whose_cache_fills_up_first_is_felt_late_and_beyond_its_healing() {
+fn a_slow_disk_acts_late_and_beyond_its_healing() {
     let made = SyntheticLoad::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
     let felt = healed(&made, 20.0);
     assert!(near(felt.back_to_baseline_s, 9.0, 0.02), "{felt:?}");
@@ -603,7 +603,7 @@ fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
 }
 
 #[test]
-fn a_lossy_link_shows_in_the_slowest_few() {
+fn a_lossy_link_shows_in_the_tail() {
     // Three of a hundred operations wait for a retransmission.
     let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(7, |at_s| {
         let slow = (12.0..20.0).contains(&at_s) && (at_s * 1e3).round().rem_euclid(33.0) < 1.0;
@@ -615,7 +615,7 @@ fn a_lossy_link_shows_in_the_slowest_few() {
 }
 
 #[test]
-fn a_slow_second_now_and_then_is_none() {
+fn occasional_slow_seconds_are_no_degradation() {
     // Stalls of 80 ms, during which a fixed rate piles up: many in the seconds after the fault,
     // none before it.
     let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(8, |at_s| {
@@ -627,7 +627,7 @@ fn a_slow_second_now_and_then_is_none() {
 }
 
 #[test]
-fn a_backlogs_latency_is_the_overshoots() {
+fn latency_of_a_backlog_is_no_degradation() {
     // No success for 2 s, then a backlog for 4 s: operations in it wait for up to 2 s.
     let rate = |at_s: f64| match at_s {
         at_s if (12.0..14.0).contains(&at_s) => 0.0,
@@ -643,7 +643,7 @@ fn a_backlogs_latency_is_the_overshoots() {
 }
 
 #[test]
-fn partial_failures_are_not_called_degraded() {
+fn partial_failures_are_no_degradation() {
     let made = SyntheticLoad::random(10, 40.0, |at_s| if (12.0..15.0).contains(&at_s) { 5_000.0 } else { 10_000.0 });
     let felt = made.failing(150, 12.0, 15.0).outage(12.0);
     assert!(near(felt.back_to_baseline_s, 3.0, 0.03), "{felt:?}");
@@ -653,7 +653,7 @@ fn partial_failures_are_not_called_degraded() {
 }
 
 #[test]
-fn a_backlog_that_drains_is_seen_and_made_up_for() {
+fn a_draining_backlog_offsets_the_losses() {
     // 2 s without an answer; 20,000 operations of backlog drain within 4 s.
     let rate = |at_s: f64| match at_s {
         at_s if (12.0..14.0).contains(&at_s) => 0.0,
@@ -672,7 +672,7 @@ fn a_backlog_that_drains_is_seen_and_made_up_for() {
 }
 
 #[test]
-fn one_that_goes_on_to_the_end_has_no_end() {
+fn an_overshoot_to_the_end_has_no_end() {
     let rate = |at_s: f64| match at_s {
         at_s if (12.0..14.0).contains(&at_s) => 0.0,
         at_s if at_s >= 14.0 => 15_000.0,
@@ -684,7 +684,7 @@ fn one_that_goes_on_to_the_end_has_no_end() {
 }
 
 #[test]
-fn what_the_baseline_does_too_is_none() {
+fn bursts_of_the_baseline_are_no_overshoot() {
     // Stalls of 50 ms every second, each followed within 50 ms by the delayed operations.
     let rate = |at_s: f64| match at_s.rem_euclid(1.0) {
         within if within < 0.05 => 0.0,
@@ -701,7 +701,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 30, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default() })]
 
     #[test]
-    fn chance_makes_none(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
+    fn chance_causes_no_overshoot(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
         let made = SyntheticLoad::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
         prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
     }
@@ -761,7 +761,7 @@ fn from_15_s(until_s: f64) -> FaultTimes {
 }
 
 #[test]
-fn a_fault_that_does_nothing_has_no_outage_whatever_the_load_does_by_itself() {
+fn a_harmless_fault_has_no_outage_in_noise() {
     let of_noise = |noise| (0..5).filter(|seed| noisy(*seed, noise, 1.0, 0.0).back_to_baseline_s == Some(0.0)).count();
     let right: Vec<usize> = NOISES.map(of_noise).to_vec();
     println!("{right:?}");
@@ -780,7 +780,7 @@ fn an_outage_is_found_among_pauses_of_the_load() {
 }
 
 #[test]
-fn less_throughput_than_the_baseline_varies_by_cannot_be_told() {
+fn a_drop_within_the_baselines_variation_is_inconclusive() {
     let varied: Noise = |at_s, ar| 1.0 + 0.5 * ar[(at_s / 0.1) as usize];
     let felt = noisy(1, varied, 0.8, 5.0);
     assert_eq!((felt.recovered, felt.back_to_baseline_s), (None, Some(0.0)), "{felt:?}");
@@ -799,7 +799,7 @@ fn less_throughput_than_the_baseline_varies_by_cannot_be_told() {
 }
 
 #[test]
-fn whether_service_recovers_is_unknown_if_the_load_ends_too_soon() {
+fn recovery_is_unknown_if_the_load_ends_too_soon() {
     let load = |left: f64| SyntheticLoad::even(16.0, move |at_s| if at_s < 15.5 { 9_000.0 } else { 9_000.0 * left });
     let felt = |left: f64| load(left).outage_of(FaultTimes { at_s: 15.3, ..from_15_s(16.0) });
     let (well, ill) = (felt(1.0), felt(0.3));
@@ -811,7 +811,7 @@ fn whether_service_recovers_is_unknown_if_the_load_ends_too_soon() {
 }
 
 #[test]
-fn a_shallow_tail_after_an_outage_belongs_to_it_among_pauses_too() {
+fn a_shallow_tail_belongs_to_the_outage() {
     let steady = noisy(3, |at_s, _| tail_of(at_s), 0.0, 1.0);
     assert!(near(steady.back_to_baseline_s, 4.0, 0.1), "{steady:?}");
     let pausing = noisy(3, |at_s, _| tail_of(at_s) * paused(at_s + 0.3, 5.0, 0.1, 0.0), 0.0, 1.0);

@@ -27,7 +27,7 @@ fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
 }
 
 #[test]
-fn failures_that_follow_late_starts_are_the_generators() {
+fn failures_after_late_starts_are_blamed_on_the_generator() {
     let of = |found: Vec<RuleFinding>| found.into_iter().find(|finding| finding.rule == "late_failures");
     let found = of(failing([4, 0])).unwrap();
     assert_eq!(found.trust, Suspect);
@@ -48,7 +48,7 @@ fn a_rule_against_the_tail_leaves_counts_and_throughput_valid() {
 }
 
 #[test]
-fn a_busy_generator_thread_of_agents_that_wait_leaves_counts_and_throughput_valid() {
+fn a_busy_generator_leaves_counts_and_throughput_valid() {
     let found = verdict(&Case::spoiled(|case| case.generator_and_target_at_their_limits(60.0)));
     assert_eq!([FigureClass::Counts, FigureClass::Throughput].map(|class| found.of(class)), [Trust::Valid; 2]);
     assert_eq!(found.of(FigureClass::MedianLatency), Suspect);
@@ -69,7 +69,7 @@ fn lateness_names_the_quantile_that_it_moves() {
 }
 
 #[test]
-fn a_few_milliseconds_of_a_short_outage_harm_nobody() {
+fn small_lateness_in_a_short_outage_is_ignored() {
     let found = |first_ok_s: f64, late_us: f64| {
         let found = Case::spoiled(|case| {
             case.delayed(|_| {});
