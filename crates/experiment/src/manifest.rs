@@ -25,21 +25,21 @@ use crate::tree::{Node, TableEntry, TextSpan};
 
 section! {
     const MANIFEST {
-        about = required: Table(ABOUT), "What it is";
-        parameters: Map(&Table(PARAMETER)), "What an experiment may choose, each by its name";
-        process = required: Tables(PROCESS), "The programs that make it up";
-        hooks: Table(HOOKS), "Executables in the folder that answer with one JSON object";
-        metrics: Table(METRICS), "Figures that it gives of itself, in Prometheus' text format or as JSON";
-        log: Table(LOG), "What its processes write that belongs into the records";
-        operation: Tables(OPERATION), "Programs that its clients run on the members, for the protocol `command`";
+        about = required: Table(ABOUT), "Description";
+        parameters: Map(&Table(PARAMETER)), "Parameters that an experiment may set, by name";
+        process = required: Tables(PROCESS), "Programs that make up the target";
+        hooks: Table(HOOKS), "Executables in the folder; each answers with one JSON object";
+        metrics: Table(METRICS), "Figures that it publishes, in Prometheus' text format or as JSON";
+        log: Table(LOG), "Output lines of its processes that become events";
+        operation: Tables(OPERATION), "Programs that clients run on the members, for the protocol `command`";
         private: TEXTS,
-            "Folders of the machine of which each virtual host has its own, empty at first and kept over a crash of it; \
+            "Folders of the machine that are private to each virtual host, empty at first and kept over its crash; \
              above all sections";
-        needs: Table(NEEDS), "Settings of the machine without which it does not start or is not what it should be";
-        actions: Map(&Text), "Programs in the folder that a step runs on members, each by its name";
+        needs: Table(NEEDS), "Settings of the machine that it needs to start or to work properly";
+        actions: Map(&Text), "Programs in the folder that a step runs on members, by name";
         conditions: Map(&Either(&[Text, Table(CONDITION)], "a path in the folder, or a table with `run`")),
-            "Programs in the folder that tell whether something holds on a member, each by its name";
-        audits: Map(&Text), "Programs in the folder that check every member after each step, each by its name";
+            "Programs in the folder that check a condition on a member, by name";
+        audits: Map(&Text), "Programs in the folder that check every member after each step, by name";
     }
 }
 
@@ -47,9 +47,9 @@ section! {
     /// `[conditions.NAME]`: a condition that a step waits for.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Condition = CONDITION {
-        run = required: Text => String, "Its path in the folder: exit 0 if it holds, 1 if not yet";
-        on = "all": Choice(&["all", "one"]) => HoldsOn, "On how many of the members that are up it has to hold";
-        every = "500ms": TIME => every_s: f64, "From one question to the next", ["interval", "period"];
+        run = required: Text => String, "Path in the folder: exit 0 if it holds, 1 if not yet";
+        on = "all": Choice(&["all", "one"]) => HoldsOn, "Members on which it must hold, of those that are up";
+        every = "500ms": TIME => every_s: f64, "Time from one check to the next", ["interval", "period"];
     }
 }
 
@@ -66,12 +66,12 @@ pub enum HoldsOn {
 
 section! {
     const PARAMETER {
-        type = required: Choice(&["choice", "integer", "number", "boolean", "text", "duration"]), "What it takes";
-        of: TEXTS, "For a choice: the list";
+        type = required: Choice(&["choice", "integer", "number", "boolean", "text", "duration"]), "Type of the value";
+        of: TEXTS, "For a choice: the values";
         min: Whole { min: i64::MIN, max: i64::MAX }, "For an integer or a number: the smallest";
         max: Whole { min: i64::MIN, max: i64::MAX }, "For an integer or a number: the largest";
-        default = required: Scalar, "Used where the experiment gives none";
-        help = required: Text, "One line";
+        default = required: Scalar, "Value if the experiment gives none";
+        help = required: Text, "Description, one line";
         lab_time = "false": Boolean,
             "For a duration: whether it is divided by `lab.speed`, as all times of the experiment are";
     }
@@ -79,15 +79,14 @@ section! {
 
 section! {
     const HOOKS {
-        install: Text, "install check, install apply: what is missing, and putting it there";
+        install: Text, "install check, install apply: list what is missing, and install it";
         inspect: Text, "Versions and settings, for the records";
-        leader: Text, "Which member leads";
-        audit: Text, "What the members hold, for the checks after a run";
-        reset: Text, "Puts it back into its first state";
-        versions: Text, "Versions of what is installed for it, before anything is started";
+        leader: Text, "Member that leads";
+        audit: Text, "Data of the members, for the checks after a run";
+        reset: Text, "Resets it to its first state";
+        versions: Text, "Versions of installed software, before anything is started";
         install_with: TEXTS,
-            "The parameters that install and versions are told, once for each set of their values; left out: all of \
-             them";
+            "Parameters that install and versions get, once for each set of their values; default: all";
     }
 }
 
@@ -154,20 +153,20 @@ section! {
     #[serde(default)]
     pub struct Needs = NEEDS {
         sysctl: Map(&Whole { min: 0, max: i64::MAX }) => sysctl: BTreeMap<String, u64> = sysctls,
-            "Settings of the kernel that have to be this or more: \"vm.max_map_count\" = 262144", ["kernel"];
-        nofile: COUNT => Option<u64>, "Files that one of its processes may have open", ["open_files"];
+            "Lowest values of kernel settings: \"vm.max_map_count\" = 262144", ["kernel"];
+        nofile: COUNT => Option<u64>, "Files that a process may have open", ["open_files"];
         memlock: Either(&[Choice(&["unlimited"]), SIZE], "a size such as \"64MiB\", or \"unlimited\"")
             => memlock_bytes: Option<u64> = memlock,
-            "Memory that one may lock", ["locked_memory"];
+            "Memory that a process may lock", ["locked_memory"];
         nproc: COUNT => Option<u64>, "Processes and threads that its user may have", ["processes", "threads"];
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         advised = "false": Boolean => bool,
-            "Whether it copes without: then `run` says what is missing, and goes on";
+            "Whether it works without them: `run` then says what is missing, and goes on";
         member_memory: SIZE => member_memory_bytes: Option<u64> = member_memory,
-            "Memory that a member takes with nothing to do: a lab of more than this machine has memory for is refused",
+            "Memory of an idle member: a lab of more members than this machine has memory for is refused",
             ["memory"];
         members_per_cpu: COUNT => Option<u64>,
-            "Members that a CPU can carry: a lab of more than this machine has CPUs for is refused", ["per_cpu"];
+            "Members that a CPU can carry: a lab of more members than this machine has CPUs for is refused", ["per_cpu"];
     }
 }
 
@@ -200,9 +199,9 @@ section! {
     /// `[log]`: texts that turn a line of a process's output into an event.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct LogTexts = LOG {
-        notable: TEXTS => Vec<String>, "A line that has one of these texts in it becomes an event, as it stands";
+        notable: TEXTS => Vec<String>, "Lines that contain one of these texts become events, unchanged";
         alarming: TEXTS => Vec<String>,
-            "The same, and such a line makes the trial suspect; the verdict quotes it";
+            "Like `notable`, but they also make the trial suspect; the verdict quotes the line";
     }
 }
 
@@ -211,20 +210,20 @@ section! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Metrics = METRICS {
         kind = "prometheus": Choice(&["prometheus", "json"]) => MetricsFormat,
-            "What is answered: Prometheus' text format, or one JSON document", ["format", "type", "data_format"];
+            "Format: Prometheus' text format, or one JSON document", ["format", "type", "data_format"];
         url = required: Text => String,
-            "Where each host has them: \"http://{host}:{port.NAME}/metrics\"", ["endpoint", "urls"];
+            "URL of each host: \"http://{host}:{port.NAME}/metrics\"", ["endpoint", "urls"];
         /// Metrics by name. Each has the pointer into the JSON document, or an empty text for other
         /// formats.
         keep = required: Either(
             &[TEXTS, Map(&Text)],
-            "a list of names; of JSON a table of names, each with its pointer: queue = \"/queue/length\""
+            "a list of names; for JSON a table of names, each with its pointer: queue = \"/queue/length\""
         ) => keep: BTreeMap<String, String> = kept,
-            "Names, without labels, of those that are recorded each second; of JSON each with the pointer to its \
-             value, in which `*` is any member or element",
+            "Names, without labels, of those to record each second; for JSON each with the pointer to its value, in \
+             which `*` is any member or element",
             ["metrics", "fields", "include"];
         counters: TEXTS => Vec<String>,
-            "Those of them that only rise, where neither a name that ends in `_total` nor a `# TYPE` line says so";
+            "Those in `keep` that only rise, if neither a name that ends in `_total` nor a `# TYPE` line says so";
     }
 }
 
@@ -272,21 +271,21 @@ section! {
     /// `[about]`: description of the target.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct About = ABOUT {
-        what = required: Text => String, "One line";
-        version = required: Text => String, "Its version, or that of its sources";
-        licence = required: Text => String, "An SPDX expression", ["license"];
-        article: Text => Option<String>, "The article it comes from";
-        protocol = required: Text => String, "What its service port speaks; a parameter may decide: \"{protocol}\"";
+        what = required: Text => String, "Description, one line";
+        version = required: Text => String, "Version of the target, or of its sources";
+        licence = required: Text => String, "SPDX expression", ["license"];
+        article: Text => Option<String>, "Article it comes from";
+        protocol = required: Text => String, "Protocol of its service port; a parameter may decide: \"{protocol}\"";
         service: Text => String,
-            "\"role.port\": where clients go; left out where nothing is sent to a port: steps and programs are all it needs";
+            "\"role.port\" that clients connect to; left out if steps and programs are all it needs";
         /// Role of the members: faults hit them, and hooks and metrics are read from them.
         members: Text => members: String = |about| {
             let serving = || about.text("service")?.split('.').next();
             about.text("members").or_else(serving).unwrap_or_default().to_owned()
-        }, "The role whose hosts are its members, where clients go to something in front of them";
+        }, "Role whose hosts are its members, if clients connect to something in front of them";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         around: TIME => around_s: Option<f64>,
-            "How long starting and stopping it usually takes, for the estimate of `check`; left out: 3 s";
+            "Usual time to start and stop it, for the estimate of `check`; default: 3 s";
     }
 }
 
@@ -348,29 +347,29 @@ section! {
     /// `[[process]]`: one program of the target.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Process = PROCESS {
-        role = required: Name => String, "Its name within the target", ["name"];
+        role = required: Name => String, "Name within the target", ["name"];
         run = required: ARGUMENTS => Vec<String>,
             "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
             ["command", "cmd", "exec"];
-        env: Map(&Argument) => BTreeMap<String, String>, "More environment, with the same placeholders";
+        env: Map(&Argument) => BTreeMap<String, String>, "More environment variables, with the same placeholders";
         ports: List(&Name) => Vec<String>, "Names of the ports it listens on";
-        data = "false": Boolean => bool, "Whether it wants a private data folder";
+        data = "false": Boolean => bool, "Whether it needs a private data folder";
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         folders: Map(&Text) => BTreeMap<String, String>,
-            "More private folders, each with the tier of storage that it is on: disk, sata, nvme, memory, pmem, or a \
-             parameter that says which", ["dirs", "volumes", "paths"];
+            "More private folders, each with its storage tier: disk, sata, nvme, memory, pmem, or a parameter that \
+             names one", ["dirs", "volumes", "paths"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Text => Option<String>,
-            "The user that it runs as and that owns its folders; left out: the user of Plimsoll", ["run_as", "uid"];
-        after: Text => Option<String>, "The role that must be ready before this one starts";
+            "User that it runs as and that owns its folders; default: Plimsoll's user", ["run_as", "uid"];
+        after: Text => Option<String>, "Role that must be ready before this one starts";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         programs: TEXTS => Vec<String>,
-            "Programs in its tree of processes, by the names of their files, that have figures of their own";
+            "Programs in its tree of processes, by file name, that get separate figures";
         ready: Table(READY) => ready: Ready = |_| Ready::default(),
-            "When it counts as ready; left out: its first port accepts a connection";
+            "Condition for being ready; default: its first port accepts a connection";
         stop: Table(STOP)
             => stop: Stop = |process| process.section("stop").map(|stop| Stop::read(&stop)).unwrap_or_default(),
-            "How it is asked to stop";
+            "How it is stopped";
     }
 }
 
@@ -378,12 +377,13 @@ section! {
     /// Condition under which a process counts as ready.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Ready = READY {
-        => check: ReadyCheck = |_| ReadyCheck::Tcp(String::new()), "The check";
-        call: Text, "This operation of the protocol is ok";
-        tcp: Text, "This port, by name, accepts a connection";
-        http: Text, "A GET of this URL answers 2xx";
-        run: ARGUMENTS, "This program of the folder, run on the host again and again, exits with 0", ["program", "hook"];
-        within = "30s": TIME => within_s: f64, "How long it may take", ["timeout"];
+        => check: ReadyCheck = |_| ReadyCheck::Tcp(String::new()), "Check";
+        call: Text, "Operation of the protocol that must be ok";
+        tcp: Text, "Name of a port that must accept a connection";
+        http: Text, "URL of which a GET must answer 2xx";
+        run: ARGUMENTS,
+            "Program of the folder that must exit with 0; run on the host again and again", ["program", "hook"];
+        within = "30s": TIME => within_s: f64, "Time limit", ["timeout"];
     }
 }
 
@@ -391,8 +391,8 @@ section! {
     /// Signal and time limit for stopping a process, before it is killed.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Stop = STOP {
-        signal = "TERM": Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]) => String, "What it is sent";
-        within = "5s": PAUSE => within_s: f64, "How long it is given before it is killed", ["timeout"];
+        signal = "TERM": Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]) => String, "Signal to send";
+        within = "5s": PAUSE => within_s: f64, "Time until it is killed", ["timeout"];
     }
 }
 

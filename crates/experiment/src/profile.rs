@@ -10,28 +10,28 @@ use crate::source::Source;
 
 section! {
     const PROFILE {
-        what = required: Text, "One line", ["about", "description", "title"];
-        cpu: Table(CPU), "Its processor; left out: not limited", ["cores", "processor"];
-        memory: Table(MEMORY), "Its memory; left out: not limited", ["ram"];
-        link: Table(LINK), "Its network link; left out: not limited", ["network", "net"];
-        disk: Table(DISK), "The disk that data is on; left out: not limited", ["storage"];
-        power: Table(POWER), "What it draws; left out: not known", ["watts"];
-        price: Table(PRICE), "What it cost; left out: not known", ["cost"];
+        what = required: Text, "Description, one line", ["about", "description", "title"];
+        cpu: Table(CPU), "Processor; default: not limited", ["cores", "processor"];
+        memory: Table(MEMORY), "Memory; default: not limited", ["ram"];
+        link: Table(LINK), "Network link; default: not limited", ["network", "net"];
+        disk: Table(DISK), "Disk that data is on; default: not limited", ["storage"];
+        power: Table(POWER), "Power draw; default: not known", ["watts"];
+        price: Table(PRICE), "Purchase price; default: not known", ["cost"];
         lifetime_years: Positive, "Years over which the price is spread", ["lifetime"];
     }
 }
 
 section! {
-    const SOURCE { source = required: Text, "Where the figures of this section come from"; }
+    const SOURCE { source = required: Text, "Source of the figures of this section"; }
 }
 
 section! {
     const CPU {
-        cores: Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on", ["cpus", "count"];
-        speed: Positive, "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one";
+        cores: Whole { min: 1, max: 1024 }, "Number of cores; default: the CPUs it runs on", ["cpus", "count"];
+        speed: Positive, "Speed of a core, in cores of the machine that plays it: 0.1 is a tenth of one";
         score: Positive,
-            "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is held against the score of the \
-             machine that plays it";
+            "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is compared with the score of \
+             the machine that plays it";
         ..SOURCE: source;
     }
 }
@@ -42,8 +42,8 @@ section! {
 
 section! {
     const POWER {
-        idle_watts: Positive, "Drawn when idle", ["idle"];
-        load_watts: Positive, "Drawn with all cores busy", ["load"];
+        idle_watts: Positive, "Power when idle", ["idle"];
+        load_watts: Positive, "Power with all cores busy", ["load"];
         ..SOURCE: source;
     }
 }
@@ -87,8 +87,8 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Link = LINK {
-        rate: BIT_RATE => rate_bits_per_s: Option<f64>, "Bits/s, each way", ["bandwidth", "speed"];
-        delay: TIME => delay_s: Option<f64>, "Added to each packet that leaves", ["latency"];
+        rate: BIT_RATE => rate_bits_per_s: Option<f64>, "Bits/s in each direction", ["bandwidth", "speed"];
+        delay: TIME => delay_s: Option<f64>, "Delay of each packet that leaves", ["latency"];
         loss_pct: Number => Option<f64>, "Packets lost, percent", ["loss"];
         ..SOURCE: source;
     }
@@ -101,8 +101,8 @@ section! {
         size: SIZE => size_bytes: Option<u64> = |disk| disk.number("size").map(whole_bytes), "How large";
         read_iops: Positive => Option<f64>, "Random reads/s";
         write_iops: Positive => Option<f64>, "Random writes/s, each on the disk before the next";
-        read_rate: BYTE_RATE => read_bytes_per_s: Option<f64>, "Bytes/s, reading";
-        write_rate: BYTE_RATE => write_bytes_per_s: Option<f64>, "Bytes/s, writing";
+        read_rate: BYTE_RATE => read_bytes_per_s: Option<f64>, "Bytes read per second";
+        write_rate: BYTE_RATE => write_bytes_per_s: Option<f64>, "Bytes written per second";
         ..SOURCE: source;
     }
 }
@@ -111,7 +111,7 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Price = PRICE {
         amount = required: Positive => f64, "How much";
-        currency = required: Text => String, "ISO 4217, such as \"EUR\"";
+        currency = required: Text => String, "ISO 4217 code, such as \"EUR\"";
         ..SOURCE: source;
     }
 }

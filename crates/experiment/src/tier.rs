@@ -16,10 +16,10 @@ use crate::tree::TextSpan;
 
 section! {
     const TIER {
-        path: Text, "The mount point of a DAX file system on this machine; for `pmem`, which needs it", ["mount"];
-        dax = "true": Boolean, "Whether what is mounted there has to bypass the page cache; for `pmem`";
+        path: Text, "Mount point of a DAX file system on this machine; only for `pmem`, and required there", ["mount"];
+        dax = "true": Boolean, "Whether that file system must bypass the page cache; for `pmem`";
         ..DISK: size, read_iops, write_iops, read_rate, write_rate;
-        source: Text, "Where these figures come from";
+        source: Text, "Source of these figures";
     }
 }
 

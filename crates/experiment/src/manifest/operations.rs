@@ -19,16 +19,16 @@ section! {
     /// `[[operation]]`: a program that clients can use as an operation.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct TargetOperation = OPERATION {
-        name = required: Name => String, "What an experiment calls it", ["call"];
-        help: Text => String, "One line";
+        name = required: Name => String, "Name in experiments", ["call"];
+        help: Text => String, "Description, one line";
         run = required: ARGUMENTS => Vec<String>,
-            "The program and its arguments, with the placeholders of the member's process and {ARGUMENT} for each that \
-             it takes",
+            "Program and arguments, with the placeholders of the member's process and {ARGUMENT} for each that it \
+             takes",
             ["command", "cmd", "exec"];
-        stdin: Text => Option<String>, "What the program reads, with the same placeholders";
-        takes: Map(&Text) => BTreeMap<String, String>, "Its arguments, all of them required, each with a line about it",
+        stdin: Text => Option<String>, "Standard input of the program, with the same placeholders";
+        takes: Map(&Text) => BTreeMap<String, String>, "Arguments, all required, each with a one-line description",
             ["with", "args", "arguments"];
-        on = "member": Choice(&["member"]), "Where it runs: on the host of the member that the agent goes to";
+        on = "member": Choice(&["member"]), "Place where it runs: the host of the member that the agent connects to";
     }
 }
 

@@ -18,10 +18,11 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Demand = DEMAND {
         metric = required: Text => MetricExpression,
-            "A path inside a trial of analysis.json that grows with the hosts: throughput.operations_per_s, throughput.median_units_per_s";
+            "Path inside a trial of analysis.json whose value grows with the hosts: throughput.operations_per_s, \
+             throughput.median_units_per_s";
         ..RANGE: at_least;
         => at_least: f64 = |demand| MetricRange::in_unit_of(demand, demand.text("metric")).at_least.unwrap_or_default(),
-            "How much has to be carried, in the unit of the metric; above 0";
+            "Amount to carry, in the unit of the metric; above 0";
     }
 }
 

@@ -17,35 +17,36 @@ section! {
     /// is recorded.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Exercise = STEP {
-        name = required: Text => String, "Its name in records, reports and metrics: steps.NAME.time_s";
+        name = required: Text => String, "Name in records, reports and metrics: steps.NAME.time_s";
         do: Either(
             &[Table(DOES), Tables(DOES)],
             "{ kind = \"kill\", on = \"one\" }, { action = \"NAME\", on = \"all\" }, or a list of these"
         ) => does: Vec<Fault> = |_| Vec::new(),
-            "What is done, one after the other; left out: nothing, the step only waits", ["run"];
+            "Faults and actions, one after the other; default: none, the step only waits", ["run"];
         until: Text => Option<String>,
-            "The condition of the target that ends the step; left out: it ends when all is done", ["wait", "condition"];
-        within = "60s": TIME => within_s: f64, "How long it may take until the condition holds", ["timeout"];
+            "Condition of the target that ends the step; default: it ends when all is done", ["wait", "condition"];
+        within = "60s": TIME => within_s: f64, "Time limit for the condition to hold", ["timeout"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usual: TIME => usual_s: Option<f64>,
-            "How long it usually takes, for the estimate of `check`; left out: as in an earlier run, else `within`", ["typical"];
+            "Usual time of the step, for the estimate of `check`; default: as in an earlier run, else `within`",
+            ["typical"];
         at: PAUSE => at_s: Option<f64>,
-            "Not earlier after load start; left out: at the end of the step before, the first at load start", ["start"];
+            "Earliest time after load start; default: the end of the step before, or load start for the first", ["start"];
         #[serde(default = "load::one", skip_serializing_if = "load::is_one")]
-        times = "1": COUNT => times: u32, "How often it is played, one time after the other", ["repeat", "count"];
+        times = "1": COUNT => times: u32, "Number of times it is played, one after the other", ["repeat", "count"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pause: PAUSE => pause_s: Option<f64>,
-            "So long before it, each time: from the end of the step before, or from load start", ["sleep", "delay"];
+            "Pause before each time: from the end of the step before, or from load start", ["sleep", "delay"];
         audits: TEXTS => audits: Option<Vec<String>>,
-            "The target's audits that follow it; left out: all of them", ["audit", "checks"];
+            "Audits of the target that follow the step; default: all", ["audit", "checks"];
     }
 }
 
 section! {
     const DOES {
         ..FAULT: on, with, for, seed;
-        kind: Text, "A fault; `plimsoll faults` lists the kinds", ["fault", "type"];
-        action: Text, "An action of the target, run on the members that `on` says", ["hook", "call", "run"];
+        kind: Text, "Fault; `plimsoll faults` lists the kinds", ["fault", "type"];
+        action: Text, "Action of the target, run on the members of `on`", ["hook", "call", "run"];
     }
 }
 

@@ -24,43 +24,47 @@ section! {
     /// `[[fault]]`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Fault = FAULT {
-        name = required: Name => String, "By which paths and other faults speak of it: fault.NAME.at";
+        name = required: Name => String, "Name for paths and other faults: fault.NAME.at";
         kind = required: Text => String,
-            "What is broken; `plimsoll faults` lists the kinds", ["type", "fault", "do"];
+            "Kind of fault; `plimsoll faults` lists the kinds", ["type", "fault", "do"];
         on = "one": Text => Victim,
             "one, all, minority, majority, leader, or a member's name", ["target", "host", "node", "member"];
-        with: Map(&Any) => BTreeMap<String, Value>, "The kind's own arguments", ["args", "arguments"];
-        => when: When = |_| When::At(0.0), "When";
+        with: Map(&Any) => BTreeMap<String, Value>, "Arguments of the kind", ["args", "arguments"];
+        => when: When = |_| When::At(0.0), "Time of the fault";
         at: PAUSE,
-            "Once, so long after load start, ramp included; with `every`, the first time", ["start", "when", "time"];
+            "Time after load start, ramp included; with `every`, the first time", ["start", "when", "time"];
         every: TIME,
-            "Again and again while the load lasts, the first time after one period", ["interval", "period"];
-        after: Text, "After another fault or an action: \"fault.NAME.healed\", \"fault.NAME.begun\" or \"action.NAME.done\", perhaps with \" + 5s\"";
+            "Period of repeats while the load lasts; the first time after one period", ["interval", "period"];
+        after: Text,
+            "Event to follow: \"fault.NAME.healed\", \"fault.NAME.begun\" or \"action.NAME.done\", perhaps with \
+             \" + 5s\"";
         for: TIME => for_s: Option<f64>,
-            "Healed after so long; left out: it heals by itself, or at the end of the trial", ["duration", "lasts"];
+            "Time until it is healed; default: it heals by itself, or at the end of the trial", ["duration", "lasts"];
         seed: Whole { min: 1, max: i64::MAX } => u64,
-            "Own seed for the choice of victim; left out: from the trial's";
-        => label: String, "For charts";
-        => colour: String, "For charts, `#rrggbb`";
+            "Seed for the choice of victim; default: from the trial's";
+        => label: String, "Label in charts";
+        => colour: String, "Colour in charts, `#rrggbb`";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => standing: bool,
-            "A condition and no event: there before the load begins, and until its end. `when` is not looked at then";
+            "Whether it is a condition, not an event: it lasts from before the load to its end, and `when` is ignored";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => action: Option<String>,
-            "Of a step: the action of the target that is run on the members, in place of a fault of a kind";
+            "Action of the target that a step runs on the members, in place of a fault";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => repairs: bool,
-            "An `[[action]]`: an operator's step that repairs. It begins no outage and ends none";
+            "Whether it is an `[[action]]`: an operator's repair, which begins and ends no outage";
     }
 }
 
 section! {
     const ACTION {
-        name = required: Name, "By which paths, faults and other actions speak of it: action.NAME.at";
+        name = required: Name, "Name for paths, faults and other actions: action.NAME.at";
         ..FAULT: on, with, at, every, seed;
-        kind = required: Text, "What is done: command, call or restart, as `plimsoll faults` describes them", ["type", "do"];
+        kind = required: Text,
+            "Kind of action: command, call or restart, as `plimsoll faults` describes them", ["type", "do"];
         after: Text,
-            "After a fault or another action: \"fault.NAME.begun\", \"fault.NAME.healed\" or \"action.NAME.done\", perhaps with \" + 5s\"";
+            "Event to follow: \"fault.NAME.begun\", \"fault.NAME.healed\" or \"action.NAME.done\", perhaps with \
+             \" + 5s\"";
     }
 }
 

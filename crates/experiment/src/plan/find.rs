@@ -34,25 +34,27 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Find = FIND {
-        highest = required: Text => String, "What is raised: \"load.rate\", \"load.agents\", or one of these of a group: \"load.group.NAME.rate\"";
-        while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "The limits that have to hold";
+        highest = required: Text => String,
+            "Value to raise: \"load.rate\", \"load.agents\", or one of these of a group: \"load.group.NAME.rate\"";
+        while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "Limits that must hold";
         /// Conditions, each searched by itself. An empty name means the file's faults as written.
         surviving: TEXTS => surviving: Vec<String> = |_| Vec::new(),
-            "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]";
+            "Conditions, each searched separately: \"nothing lost\", \"one member down\", or the name of a [[fault]]";
         /// Plans of older versions lack this key.
         #[serde(default = "even")]
         starts = "random": Choice(&["random", "even"]) => starts: String,
-            "When the operations of a searched rate start: \"random\", as those of users who know nothing of each other, or \"even\"";
-        from: Positive => Option<f64>, "The first value tried; without it, what [load] says";
-        up_to: Positive => Option<f64>, "No higher value is tried; without it, the generator sets the bound";
+            "Start times of the operations of a searched rate: \"random\", as of independent users, or \"even\"";
+        from: Positive => Option<f64>, "First value to try; default: the value in [load]";
+        up_to: Positive => Option<f64>, "Highest value to try; default: the generator's limit";
         precision_pct = "5": Positive => f64,
-            "A search is complete when its 95 % interval is no wider than this";
+            "Width of the 95 % interval at which a search is complete";
         hold_pct = "50": Positive => f64,
-            "Share of trials that hold at the load that is found: 50 is the edge itself, where every other trial breaks; 95 a load that rarely does";
-        trials = "24": Whole { min: 3, max: 200 } => trials_max: u32, "Most trials of each search";
+            "Share of trials that hold at the load found: 50 is the edge, where every other trial breaks; 95 a load \
+             that rarely breaks";
+        trials = "24": Whole { min: 3, max: 200 } => trials_max: u32, "Highest number of trials in each search";
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         => accepts_void: bool,
-            "Void trials count as well (`run --accept`); the result is void all the same";
+            "Whether void trials count as well (`run --accept`); the result is still void";
         /// Trials without id, value and repeat. Times and rates are in the lab's time. Seeds of
         /// faults are 0 if the file gives none.
         => templates: Vec<Trial>,

@@ -18,35 +18,38 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Fleet = FLEET {
         generators = required: Whole { min: 1, max: 1000 } => u32,
-            "Processes that make the load together; `load.agents` and `load.rate` are those of all", ["processes", "workers", "parallelism"];
+            "Processes that generate the load together; `load.agents` and `load.rate` are their totals",
+            ["processes", "workers", "parallelism"];
         threads = "1": Whole { min: 1, max: 1024 } => u32, "Threads of each generator";
         by = "local": Choice(&["local", "command", "kubernetes", "slurm", "ssh", "virtual"])
             => by: FleetEngine = |fleet| fleet.get("by").unwrap_or_default(),
-            "Where they are: \"local\", this machine; \"virtual\", hosts of the lab of their own, gen1, gen2, …; \"ssh\", the machines \
-             of `hosts`; \"kubernetes\", pods of a Job; \"slurm\", jobs of srun; \"command\", where `start` leads",
+            "Where generators run: \"local\", this machine; \"virtual\", separate hosts of the lab, gen1, gen2, …; \
+             \"ssh\", the machines of `hosts`; \"kubernetes\", pods of a Job; \"slurm\", jobs of srun; \"command\", \
+             where `start` connects to",
             ["engine", "on"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         start: ARGUMENTS => Vec<String>,
-            "With by = \"command\": a program and its arguments that lead to the standard input and output of `plimsoll generator`; \
-             {number} is the generator's, from 1, and {plimsoll} this program", ["command", "run"];
+            "With by = \"command\": program and arguments that connect to the standard input and output of `plimsoll \
+             generator`; {number} is the generator's, from 1, and {plimsoll} this program", ["command", "run"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hosts: TEXTS => Vec<String>,
-            "With by = \"ssh\": the machines, [\"user@10.0.0.21\", …], dealt out to generators in turn; this program is sent there",
+            "With by = \"ssh\": machines, [\"user@10.0.0.21\", …], given to generators in turn; this program is sent \
+             there",
             ["ssh", "machines"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Text => Option<String>,
-            "With by = \"virtual\": what each generator's host is like; `plimsoll profiles` lists them";
+            "With by = \"virtual\": profile of each generator's host; `plimsoll profiles` lists them";
         #[serde(default = "two_minutes", skip_serializing_if = "is_two_minutes")]
         wait = "2m": Duration { zero: false } => wait_s: f64,
-            "With by = \"kubernetes\" or \"slurm\": how long generators may wait for a place", ["start_timeout"];
+            "With by = \"kubernetes\" or \"slurm\": time limit for generators to be scheduled", ["start_timeout"];
         #[serde(default, skip_serializing_if = "KubernetesFleet::is_default")]
         kubernetes: Table(KUBERNETES) => kubernetes: KubernetesFleet = |fleet| {
             fleet.section("kubernetes").map_or_else(KubernetesFleet::default, |section| KubernetesFleet::read(&section))
-        }, "With by = \"kubernetes\": which cluster, and what each pod asks for", ["k8s"];
+        }, "With by = \"kubernetes\": cluster, and requests of each pod", ["k8s"];
         #[serde(default, skip_serializing_if = "SlurmFleet::is_default")]
         slurm: Table(SLURM) => slurm: SlurmFleet = |fleet| {
             fleet.section("slurm").map_or_else(SlurmFleet::default, |section| SlurmFleet::read(&section))
-        }, "With by = \"slurm\": what is asked of it for each generator", ["srun"];
+        }, "With by = \"slurm\": options of each generator's job", ["srun"];
     }
 }
 
@@ -57,20 +60,21 @@ section! {
     #[serde(default)]
     pub struct KubernetesFleet = KUBERNETES {
         #[serde(skip_serializing_if = "Option::is_none")]
-        context: Text => Option<String>, "The cluster and who one is there, a context of kubectl; left out: the current one";
+        context: Text => Option<String>, "kubectl context: cluster and user; default: the current one";
         #[serde(skip_serializing_if = "Option::is_none")]
-        namespace: Text => Option<String>, "The namespace of the Job; left out: that of the context";
+        namespace: Text => Option<String>, "Namespace of the Job; default: the context's";
         image = "debian:12-slim": Text => String,
-            "An image with a shell, head, mktemp and a C library like this machine's; this program is sent there over the stream";
+            "Image with a shell, head, mktemp and a C library like this machine's; this program is sent there over the \
+             stream";
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         nodes: Map(&Text) => BTreeMap<String, String>,
-            "Labels of the nodes that they may be on, { pool = \"load\" }; they are spread over these evenly",
+            "Labels of nodes that pods may run on, { pool = \"load\" }; pods are spread over them evenly",
             ["node_selector", "nodeSelector"];
         #[serde(skip_serializing_if = "Option::is_none")]
         cpu: Scalar => Option<String>,
-            "What each asks for, as Kubernetes has it (2, \"500m\"); left out: its threads. It is a request and no limit: a limit \
-             throttles";
-        memory = "256Mi": Text => String, "What each asks for, as Kubernetes has it";
+            "CPU request of each pod, as in Kubernetes (2, \"500m\"); default: its threads. A request, not a limit: a \
+             limit throttles";
+        memory = "256Mi": Text => String, "Memory request of each pod, as in Kubernetes";
     }
 }
 
@@ -80,9 +84,9 @@ section! {
     #[serde(default)]
     pub struct SlurmFleet = SLURM {
         #[serde(skip_serializing_if = "Option::is_none")]
-        partition: Text => Option<String>, "The partition; left out: Slurm's default", ["queue"];
+        partition: Text => Option<String>, "Partition; default: Slurm's default", ["queue"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        options: ARGUMENTS => Vec<String>, "More options of srun, [\"--account=load\", \"--exclusive\", …]", ["args"];
+        options: ARGUMENTS => Vec<String>, "More options for srun, [\"--account=load\", \"--exclusive\", …]", ["args"];
     }
 }
 

@@ -85,9 +85,9 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Requirement = REQUIRE {
         metric = required: Text => MetricExpression,
-            "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths";
+            "Path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths";
         ..RANGE: below, above, at_most, at_least, equals;
-        => range: MetricRange = |limit| MetricRange::in_unit_of(limit, limit.text("metric")), "What must hold";
+        => range: MetricRange = |limit| MetricRange::in_unit_of(limit, limit.text("metric")), "Required range";
         where: Paths(&Scalar) => filter: BTreeMap<String, Json> = filter,
             "Only trials with this `variant`, or with this value of a swept path";
     }
@@ -97,8 +97,8 @@ section! {
     /// `[[claim]]`: a statement of a source that the results confirm or contradict.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Claim = CLAIM {
-        says = required: Text => String, "The claim, in words";
-        source = required: Text => String, "Who says so, and where";
+        says = required: Text => String, "Claim in words";
+        source = required: Text => String, "Author and place of the claim";
         ..REQUIRE: metric;
         => metric: MetricExpression = |claim| claim.get("metric").unwrap_or_default(), "As in [`Requirement`]";
         holds = required: Table(RANGE) => range: MetricRange
@@ -106,12 +106,12 @@ section! {
                 let holds = claim.section("holds");
                 holds.map(|holds| MetricRange::in_unit_of(&holds, claim.text("metric"))).unwrap_or_default()
             },
-            "In which range the metric has to be";
+            "Range that the metric must be in";
         ..REQUIRE: where;
         => filter: BTreeMap<String, Json> = filter, "As in [`Requirement`]";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         on_void = "false": Boolean => bool,
-            "Whether it is read on void trials as well, as where the source says that the measurement itself was void";
+            "Whether it is checked on void trials as well, for a source that says that the measurement itself was void";
     }
 }
 

@@ -21,53 +21,53 @@ section! {
     pub struct Lab = LAB {
         /// Empty: this machine, unlimited.
         hosts: Whole { min: 1, max: 256 } => hosts: Vec<Host> = |_| Vec::new(),
-            "How many hosts, named n1, n2, …", ["nodes", "members"];
-        profile: Text, "What each host is like; `plimsoll profiles` lists them";
-        host: Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role";
-        ssh: TEXTS, "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`";
+            "Number of hosts, named n1, n2, …", ["nodes", "members"];
+        profile: Text, "Profile of each host; `plimsoll profiles` lists them";
+        host: Tables(HOST), "Individual hosts, instead of `hosts`; addressed by name or role";
+        ssh: TEXTS, "Hosts to reach over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`";
         #[serde(skip_serializing_if = "Option::is_none")]
         pods: Table(PODS) => pods: Option<LabPods> = |lab| lab.section("pods").map(|section| LabPods::read(&section)),
-            "Hosts that are pods of a target that runs already, pod1, pod2, …, instead of `hosts`", ["kubernetes", "k8s"];
+            "Pods of a running target as hosts, named pod1, pod2, …, instead of `hosts`", ["kubernetes", "k8s"];
         /// Every duration of the plan is already in the lab's time: divided by `speed`.
         speed = "1": Positive => f64,
             "Time dilation for the whole lab: 0.5 runs everything at half the speed";
         => profiles: Vec<Profile>,
-            "The profiles that hosts name, each once, as written: not yet slowed by `speed`";
+            "Profiles that hosts name, each once, as written: not yet slowed by `speed`";
         network: Either(
             &[Table(NETWORK), Tables(NETWORK)],
-            "[[lab.network]] for each network, or [lab.network] for what the only one is like",
+            "[[lab.network]] for each network, or [lab.network] for the only one",
         ) => networks: Vec<Network> = |_| Vec::new(),
-            "The networks between virtual hosts, by name; the clients are on the first; left out: one for all",
+            "Networks between virtual hosts, by name; clients are on the first; default: one for all",
             ["networks"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         port: Tables(PORT) => ports: Vec<Port> = |_| Vec::new(),
-            "Ports of the target that are slower than the links of virtual hosts, by name", ["ports"];
+            "Ports of the target, by name, that are slower than the links of virtual hosts", ["ports"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tier: Map(&Table(tier::TIER)) => tiers: Vec<Tier> = |_| Vec::new(),
-            "Tiers of storage that folders of the target can be on: of `sata` and `nvme` other limits, of `memory` the \
-             size, of `pmem` the path, or a tier of your own; by name",
+            "Storage tiers for folders of the target, by name: other limits for `sata` and `nvme`, the size of \
+             `memory`, the path of `pmem`, or a tier of your own",
             ["tiers"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         => balancers: Vec<String> = |_| Vec::new(),
-            "Hosts that are no members and pass the load on to them: clients go there, by the target's `service`";
+            "Hosts that are not members but pass the load on to them: clients connect there, by the target's `service`";
         #[serde(skip_serializing_if = "Option::is_none")]
         => members: Option<MemberDemand>,
-            "What members of the target take of this machine, where the target says so";
+            "Memory and CPUs of this machine that members need, if the target says so";
         generator_cpus: Whole { min: 0, max: 1024 } => Option<u32>,
-            "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
+            "CPUs of this machine that only the clients use; 0: they share all with the hosts; default: half of them",
             ["client_cpus"];
         electricity_per_kwh: Positive,
-            "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
+            "Price of a kWh, in the profiles' currency; if given, the price of a cycle includes electricity",
             ["kwh", "energy_price"];
         measure_storage: Boolean => bool,
-            "Whether the storage of each host is measured, before the first trial on these hosts; left out: if a host's \
+            "Whether to measure each host's storage before the first trial on these hosts; default: if a host's \
              profile has a disk, or folders of the target are on tiers";
         quick_start = "false": Boolean => bool,
-            "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then \
-             they are as asked";
+            "Whether virtual hosts have this machine's core and disk speed until the target is ready, and only then \
+             their profile's";
         #[serde(skip_serializing_if = "Option::is_none")]
         => electricity_per_kwh: Option<f64> = |lab| lab.number("electricity_per_kwh"),
-            "Price of a kWh, in the currency of the profiles; `None`: electricity is not in the price of a cycle";
+            "Price of a kWh, in the profiles' currency; `None`: electricity is not in the price of a cycle";
     }
 }
 
@@ -77,16 +77,16 @@ section! {
     #[serde(default)]
     pub struct LabPods = PODS {
         #[serde(skip_serializing_if = "Option::is_none")]
-        context: Text => Option<String>, "The cluster and who one is there, a context of kubectl; left out: the current one";
+        context: Text => Option<String>, "kubectl context: cluster and user; default: the current one";
         #[serde(skip_serializing_if = "Option::is_none")]
-        namespace: Text => Option<String>, "Their namespace; left out: that of the context";
-        selector = required: Text => String, "Which pods, by their labels: \"app=echo\"", ["labels"];
+        namespace: Text => Option<String>, "Namespace of the pods; default: the context's";
+        selector = required: Text => String, "Label selector of the pods: \"app=echo\"", ["labels"];
         count = "1": Whole { min: 1, max: 256 } => u32,
-            "So many of those that are ready, in the order of their names", ["pods", "replicas"];
+            "Number of ready pods to use, in the order of their names", ["pods", "replicas"];
         image = required: Text => String,
-            "An image with a shell, head, mktemp, a C library like this machine's, and for faults ip and tc (iproute2) and nft: the runner is \
-             sent there, into a container beside the pod's own";
-        wait = "2m": TIME => wait_s: f64, "How long a pod may take to be ready again after one was deleted";
+            "Image with a shell, head, mktemp, a C library like this machine's, and for faults ip and tc (iproute2) \
+             and nft; it runs beside the pod's containers, and the runner is sent there";
+        wait = "2m": TIME => wait_s: f64, "Time limit for a pod to be ready again after one was deleted";
     }
 }
 
@@ -95,20 +95,20 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Host = HOST {
-        name: Name => String, "Its name; without it n1, n2, …";
+        name: Name => String, "Name; default: n1, n2, …";
         #[serde(rename = "role", with = "one_or_several")]
         role: Either(&[Text, TEXTS], "a role of the target, or a list of them") => roles: Vec<String> = |host| host_roles(host),
-            "Which of the target's roles run here: one, or a list; all of them without it", ["roles"];
-        count = "1": Whole { min: 1, max: 256 }, "So many of them";
+            "Roles of the target that run here: one, or a list; default: all", ["roles"];
+        count = "1": Whole { min: 1, max: 256 }, "Number of such hosts";
         /// Name of one of [`Lab::profiles`].
-        profile: Text => Option<String>, "What it is like; the lab's profile without it";
-        ssh: Text => Option<String>, "user@address, if it is reached over ssh";
-        networks: List(&Name) => Vec<String>, "The networks it is on, by name; left out: the first", ["network"];
-        routes = "false": Boolean => bool, "Whether it passes packets on between its networks";
+        profile: Text => Option<String>, "Profile; default: the lab's";
+        ssh: Text => Option<String>, "user@address of a host that is reached over ssh";
+        networks: List(&Name) => Vec<String>, "Networks of the host, by name; default: the first", ["network"];
+        routes = "false": Boolean => bool, "Whether it forwards packets between its networks";
         #[serde(skip_serializing_if = "is_no")]
-        => is_generator: bool = |_| false, "Whether it is there for a generator of the fleet alone";
+        => is_generator: bool = |_| false, "Whether the host is only for a generator of the fleet";
         #[serde(skip_serializing_if = "is_no")]
-        => is_pod: bool = |_| false, "Whether it is a pod that somebody else started";
+        => is_pod: bool = |_| false, "Whether it is a pod that Plimsoll did not start";
     }
 }
 
@@ -156,18 +156,18 @@ fn host_roles(host: &Section<'_>) -> Vec<String> {
 
 section! {
     const NETWORK {
-        name: Name, "Its name, for `networks` of a host; [[lab.network]] needs it";
-        link: BIT_RATE, "Bits/s of each host's link to it, if its profile has no less", ["rate", "bandwidth"];
-        delay: TIME, "Added to each packet of a host, if its profile has no more", ["latency"];
-        loss_pct: Number, "Packets lost, percent, if the profile has no more", ["loss"];
+        name: Name, "Name, for `networks` of a host; required in [[lab.network]]";
+        link: BIT_RATE, "Bits/s of each host's link to it, unless its profile has less", ["rate", "bandwidth"];
+        delay: TIME, "Delay of each packet of a host, unless its profile has more", ["latency"];
+        loss_pct: Number, "Packets lost, percent, unless the profile has more", ["loss"];
     }
 }
 
 section! {
     const PORT {
-        name = required: Name, "Its name in target.toml, such as \"distribution\"";
-        rate: BIT_RATE, "Bits/s that TCP from and to it has of a host's link, in each direction", ["link", "bandwidth"];
-        delay: TIME, "Added to each packet of it that leaves a host", ["latency"];
+        name = required: Name, "Name in target.toml, such as \"distribution\"";
+        rate: BIT_RATE, "Bits/s of TCP from and to the port on a host's link, in each direction", ["link", "bandwidth"];
+        delay: TIME, "Delay of each packet of the port that leaves a host", ["latency"];
     }
 }
 

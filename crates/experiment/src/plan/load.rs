@@ -27,52 +27,53 @@ section! {
     pub struct Load = LOAD {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => name: Option<String> = |load| load.text("name").map(ToOwned::to_owned),
-            "What a group is called; none where the load has no groups";
+            "Name of a group; none if the load has no groups";
         agents = (unless group): COUNT => u32,
             "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
         #[serde(default = "one", skip_serializing_if = "is_one")]
         copies = "1": COUNT => u32,
-            "How many times the whole load is played side by side: there are so many times its agents, or those of each \
-             group, and {copy} is the number of an agent's own, from 1", ["races"];
+            "Copies of the whole load that are played side by side, each with all its agents, or those of each group; \
+             {copy} is the number of an agent's copy, from 1", ["races"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         from: TEXTS => Vec<IpAddr>,
-            "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and \
-             several of 127.0.0.0/8 for more agents on the loopback than one has ports",
+            "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; default: the kernel's choice, and on \
+             the loopback several of 127.0.0.0/8 if one has too few ports",
             ["source", "sources", "bind", "local_addr", "local_ips", "localIPs"];
         ramp = "0s": PAUSE => ramp_s: f64,
-            "Over which the agents start, evenly; part of `time`", ["ramp_up", "rampup", "rampUp"];
+            "Time over which the agents start, evenly; part of `time`", ["ramp_up", "rampup", "rampUp"];
         time = required: TIME => time_s: f64,
-            "From load start to the last new operation", ["duration", "for", "length"];
+            "Time from load start to the last new operation", ["duration", "for", "length"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Whole { min: 1, max: i64::MAX } => Option<u64>,
-            "Closed loop: total number of cycles, after which the load ends; `time` still bounds it",
+            "Closed loop: total number of cycles, after which the load ends; `time` still limits it",
             ["iterations", "requests", "total"];
-        timeout = "10s": TIME => timeout_s: f64, "Of each attempt";
+        timeout = "10s": TIME => timeout_s: f64, "Timeout of each attempt";
         drain = "5s": PAUSE => drain_s: f64,
-            "Given to open operations at the end; what is still open then is `unfinished`, and in no rate",
+            "Time for open operations to end; those still open then are `unfinished`, and in no rate",
             ["graceful_stop", "gracefulStop"];
         think = "0s": PAUSE => think_s: f64,
             "An agent's pause between operations; closed loop only", ["pause", "sleep", "think_time", "pacing"];
         #[serde(default)]
         think_spread_pct = "0": Number => f64,
-            "Each pause is drawn evenly from `think` less and more this percent, as people do not think in step",
+            "Range around `think`, ± percent, from which each pause is drawn evenly, as people do not think in step",
             ["jitter"];
         warmup = "auto": Either(&[Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\"")
             => warmup: Warmup = |load| load.number("warmup").map_or(Warmup::Auto, Warmup::Seconds),
-            "Cut off before rates are taken; \"auto\" detects the steady state", ["warm_up", "warmup_time"];
+            "Time cut off before rates are taken; \"auto\" detects the steady state", ["warm_up", "warmup_time"];
         retry = "fail-fast": Either(
             &[Choice(&["fail-fast", "wait"]), Table(RETRY)],
             "\"fail-fast\", \"wait\", { wait = \"50ms\" } or { tries = 3, wait = \"50ms\" }",
         ) => retry: Retry = read_retry,
-            "What an agent does when an attempt fails; \"wait\" is { wait = \"50ms\" }", ["retries"];
+            "Retries after a failed attempt; \"wait\" means { wait = \"50ms\" }", ["retries"];
         when_failed = "go on": Choice(&["go on", "next cycle"]),
-            "What follows a wrong answer: the rest of its cycle, or the next one; after a failure or timeout it is \
+            "Continuation after a wrong answer: the rest of the cycle, or the next one; after a failure or timeout \
              always the next", ["on_failure", "on_error", "abort_on_fail"];
         reconnect = "100ms": PAUSE => reconnect_s: f64,
-            "An agent's pause after a connect that failed, so that a dead target is not hammered";
+            "An agent's pause after a failed connect, so that a dead target is not flooded";
         ..RECONNECTS: reconnect_delay, reconnect_spread_pct, failover;
         #[serde(default, skip_serializing_if = "Reconnects::is_default")]
-        => reconnects: Reconnects = Reconnects::read, "When and where agents connect when they have lost their connection";
+        => reconnects: Reconnects = Reconnects::read,
+            "When and where agents reconnect after they lost their connection";
         ..CONNECTIONS: keep_alive, pipeline;
         #[serde(default, skip_serializing_if = "Connections::is_default")]
         => connections: Connections = Connections::read, "How agents share and keep connections";
@@ -81,33 +82,33 @@ section! {
             "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: \
              [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
         ) => rate: Option<Rate> = |_| None,
-            "Operations/s in all: open loop; left out: closed loop",
+            "Total operations/s, in an open loop; default: closed loop",
             ["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backlog: Whole { min: 0, max: u32::MAX as i64 } => backlog: Option<Backlog> = read_backlog,
-            "Open loop: most operations that are due and have not begun, over all agents; left out: any number",
+            "Open loop: limit of operations that are due but not begun, over all agents; default: no limit",
             ["max_backlog", "queue"];
         overflow = "drop": Choice(&["drop", "stop"]),
-            "What happens to an operation that is due when `backlog` is full: it is dropped and counted, or the load \
-             stops", ["when_full"];
+            "If an operation is due while `backlog` is full: drop and count the operation, or stop the load",
+            ["when_full"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
-            "Generator threads; left out: one for every two cores";
-        => order: StepOrder = order, "How an agent goes through `steps`";
+            "Generator threads; default: one for every two cores";
+        => order: StepOrder = order, "Order in which an agent goes through `steps`";
         #[serde(default)]
         => when_failed: WhenFailed = |load| load.get("when_failed").unwrap_or_default(),
-            "What becomes of a cycle of which an operation was answered wrong";
-        => steps: Vec<Step>, "The operations";
-        cycle: Tables(CYCLE), "The operations, in this order, again and again", ["steps", "operations"];
-        mix: Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own", ["weighted"];
+            "Continuation of a cycle after a wrong answer";
+        => steps: Vec<Step>, "Operations";
+        cycle: Tables(CYCLE), "Operations, done in this order, again and again", ["steps", "operations"];
+        mix: Tables(MIX), "Operations, chosen at random by `weight`; each is a cycle", ["weighted"];
         feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
-            "Files that values come from", ["feeds", "data"];
+            "Files with values for templates", ["feeds", "data"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Text => Option<String>,
-            "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
+            "File of Luau functions for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
         /// Groups of agents. With groups, `agents` and `ramp` cover all groups, and the load itself
         /// has no steps.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        => groups: Vec<Load> = |_| Vec::new(), "Populations, each as the load that it would be alone";
+        => groups: Vec<Load> = |_| Vec::new(), "Groups, each as the load it would be alone";
     }
 }
 
@@ -115,29 +116,29 @@ section! {
     /// `[[load.feed]]`: records of a file; `{feed.NAME.COLUMN}` in templates.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Feed = FEED {
-        name = required: Name => String, "Its name in templates: {feed.NAME.COLUMN}";
+        name = required: Name => String, "Name in templates: {feed.NAME.COLUMN}";
         file = required: Text => String,
-            "CSV with a header line, or JSON lines (.json, .jsonl, .ndjson); also packed: .gz, .zst, .bz2; relative to \
-             the experiment";
+            "CSV file with a header line, or JSON lines (.json, .jsonl, .ndjson); also packed: .gz, .zst, .bz2; \
+             relative to the experiment";
         order = "sequential": Choice(&["sequential", "random"])
-            => random: bool = |feed| feed.text("order") == Some("random"), "Which record each cycle takes";
+            => random: bool = |feed| feed.text("order") == Some("random"), "Order in which cycles take records";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stream = "false": Boolean => bool,
-            "Read ahead while the load runs, and never held in memory whole; false: read whole before the load";
+            "Whether it is read during the load, and never all in memory; false: read completely before the load";
         #[serde(default = "one", skip_serializing_if = "is_one")]
         batch = "1": Whole { min: 1, max: 1_000_000 } => u32,
-            "A stream of JSON lines: the number of records at a time, {feed.NAME.lines}", ["bulk_size", "bulk"];
+            "Stream of JSON lines: number of records at a time, in {feed.NAME.lines}", ["bulk_size", "bulk"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Text => Option<String>,
-            "A stream of JSON lines: this line stands before each record in {feed.NAME.lines}", ["action"];
+            "Stream of JSON lines: line to put before each record in {feed.NAME.lines}", ["action"];
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         at_end = "again": Choice(&["again", "stop"]) => ends: bool = |feed| feed.text("at_end") == Some("stop"),
-            "What follows a stream's last record: the first again, or the end of all agents that need one";
+            "After a stream's last record: begin again with the first, or end all agents that need one";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Text => Option<String>,
-            "A stream: the tier of storage that it is read as slowly as; left out: as fast as its disk is";
+            "Stream: storage tier whose limits slow the reading; default: as fast as the disk allows";
         #[serde(default, skip_serializing_if = "FeedLimits::is_none")]
-        => limits: FeedLimits = |_| FeedLimits::default(), "What that tier's device gives at most";
+        => limits: FeedLimits = |_| FeedLimits::default(), "Limits of that tier's device";
     }
 }
 
@@ -239,7 +240,7 @@ impl Feed {
 
 section! {
     const RETRY {
-        tries: COUNT, "Attempts in all; without it, until it works or the drain ends";
+        tries: COUNT, "Attempts in all; default: until one succeeds or the drain ends";
         wait = "50ms": PAUSE, "Pause between attempts";
     }
 }
@@ -250,12 +251,12 @@ section! {
     #[serde(default)]
     pub struct Connections = CONNECTIONS {
         keep_alive = "true": Boolean => bool,
-            "Whether connections are kept between operations; false: each operation makes its own, and its latency \
-             contains that", ["keepalive", "no_connection_reuse", "disable_keepalive"];
+            "Whether connections are kept between operations; false: each operation makes one, as part of its latency",
+            ["keepalive", "no_connection_reuse", "disable_keepalive"];
         // A deeper pipeline reveals nothing more about a server, and one broken connection would
         // fail all its operations.
         pipeline = "1": Whole { min: 1, max: 1024 } => u32,
-            "So many agents share a connection, each with an operation in flight on it, answered in order",
+            "Number of agents that share a connection, each with an operation in flight, answered in order",
             ["pipelining", "depth"];
     }
 }
@@ -266,36 +267,36 @@ section! {
     #[serde(default)]
     pub struct Reconnects = RECONNECTS {
         reconnect_delay = "0s": PAUSE => delay_s: f64,
-            "How long an agent makes no new connection after the target has cut its connection in mid-operation; its \
+            "Time that an agent makes no new connection after the target cut its connection in mid-operation; its \
              operations fail meanwhile, one every `reconnect`", ["reconnect_backoff", "backoff"];
         reconnect_spread_pct = "0": Number => spread_pct: f64,
-            "Each `reconnect` and `reconnect_delay` is drawn evenly from it less and more this percent, so that agents \
-             do not come back in step";
+            "Range around `reconnect` and `reconnect_delay`, ± percent, from which each is drawn evenly, so that \
+             agents do not reconnect in step";
         failover = "none": Choice(&["none", "next"]) => Failover,
-            "Where an agent that cannot connect goes: to the same member again, or to the next in the list, and round; \
-             where it gets through it stays", ["redispatch", "fallback"];
+            "Member that an agent tries after a failed connect: the same again, or the next in the list, in a circle; \
+             it stays where it succeeds", ["redispatch", "fallback"];
     }
 }
 
 section! {
     const DRAWN {
         poisson: Positive,
-            "Operations/s in the mean, at random and independently of each other", ["random", "exponential"];
+            "Mean operations/s, started at random and independently of each other", ["random", "exponential"];
         replay: Text,
-            "A CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load \
+            "CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load \
              start, in order", ["file", "recorded"];
     }
 }
 
 section! {
     const STAGE {
-        to: Number, "Operations/s at its end, where the rate goes in a straight line", ["target", "until", "end"];
-        over: TIME, "How long it takes to get there", ["duration", "in", "within", "time"];
+        to: Number, "Operations/s at its end, reached in a straight line", ["target", "until", "end"];
+        over: TIME, "Time to reach the rate `to`", ["duration", "in", "within", "time"];
         from: Number,
-            "Operations/s at its beginning; left out: what the stage before ended with, or 0",
+            "Operations/s at its beginning; default: the last of the stage before, or 0",
             ["start", "start_rate", "startRate"];
-        at: Number, "Operations/s that it stays at", ["rate", "hold"];
-        for: TIME, "How long it stays there", ["lasts"];
+        at: Number, "Constant operations/s", ["rate", "hold"];
+        for: TIME, "Time at the rate `at`", ["lasts"];
     }
 }
 

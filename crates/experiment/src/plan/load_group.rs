@@ -10,7 +10,7 @@ use crate::tree::TomlTable;
 
 section! {
     const GROUP {
-        name = required: Name, "What it is called in results, and in paths such as load.group.NAME.agents";
+        name = required: Name, "Name in results, and in paths such as load.group.NAME.agents";
         ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, ramp, timeout, think, think_spread_pct,
             retry, when_failed;
     }
@@ -19,8 +19,8 @@ section! {
 section! {
     const GROUPS {
         group: Tables(GROUP),
-            "Several populations in one load, each with its own agents, cycle or mix, and pace; what a group does not say \
-             of `ramp`, `timeout`, `think`, `retry` and `when_failed` is as the load says",
+            "Several populations in one load, each with its own agents, cycle or mix, and pace; defaults of `ramp`, \
+             `timeout`, `think`, `retry` and `when_failed` are those of the load",
             ["groups", "population", "scenarios"];
     }
 }

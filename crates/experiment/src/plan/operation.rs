@@ -23,17 +23,17 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Step = OPERATION {
         call = required: Text => String,
-            "An operation of the protocol; `plimsoll protocols NAME` lists them",
+            "Operation of the protocol; `plimsoll protocols NAME` lists them",
             ["do", "operation", "op", "method", "request"];
         name: Name => name: String = |step| step.text("name").or(step.text("call")).unwrap_or_default().to_owned(),
-            "Its name in records and reports; `call` without it";
+            "Name in records and reports; default: `call`";
         with: Paths(&Template) => with: BTreeMap<String, String> = |step| values(step, "with", Node::as_written),
-            "The operation's arguments: templates", ["args", "arguments", "body"];
+            "Arguments of the operation: templates", ["args", "arguments", "body"];
         expect: Paths(&Either(
             &[Template, Table(COMPARISON)],
             "a template or a comparison, such as \"200\" or { one_of = [\"200\", \"201\"] }",
         )) => expect: BTreeMap<String, Expected> = |step| values(step, "expect", expected),
-            "Field of the answer, or FIELD/JSON/POINTER = what it has to be; an answer that contradicts it is `wrong`",
+            "Field of the answer, or FIELD/JSON/POINTER = expected value; an answer that contradicts it is `wrong`",
             ["assert", "check"];
         keep: Map(&Either(
             &[Text, Table(PART)],
@@ -42,32 +42,32 @@ section! {
             "Slot = \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \"answer.FIELD/JSON/POINTER\"; later templates of the same \
              cycle use {slot}", ["capture", "save", "extract"];
         weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
-            "How often, against the others' weights", ["share", "ratio", "percent"];
-        every = "1": COUNT => u32, "Done only in cycles whose {seq} is a multiple of it";
-        count = "1": COUNT, "How many times; {seq} counts them", ["times", "repeat"];
+            "Frequency relative to the others' weights", ["share", "ratio", "percent"];
+        every = "1": COUNT => u32, "Done only in cycles whose {seq} is a multiple of this";
+        count = "1": COUNT, "Number of times; {seq} counts them", ["times", "repeat"];
         audit = "false": Either(
             &[Boolean, Table(AUDITED)],
             "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not \
              know what it does",
         ) => audit: bool = |step| step.boolean("audit") || read_audit(step).is_some(),
-            "Each operation goes to history.jsonl, and its key is read back after the run";
+            "Whether operations go to history.jsonl, and their keys are read back after the run";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         units: Either(
             &[Whole { min: 1, max: 1_000_000_000 }, Text],
-            "a number such as 500, or where the answer tells it: \"answer.FIELD/JSON/POINTER\"",
+            "a number such as 500, or its place in the answer: \"answer.FIELD/JSON/POINTER\"",
         ) => Option<UnitAmount>,
-            "Units of work that an `ok` operation does, such as documents: so many, or as many as a number or the length \
-             of an array in its answer says", ["documents", "docs", "records"];
+            "Units of work of an `ok` operation, such as documents: a fixed number, or a number or the length of an \
+             array in its answer", ["documents", "docs", "records"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parts: Text => Option<String>,
-            "The status of each part of an `ok` answer: \"answer.FIELD/JSON/POINTER\" in which `*` is any name or \
-             number; what is not from 200 to 299 has failed, and did no units", ["items"];
+            "Status of each part of an `ok` answer: \"answer.FIELD/JSON/POINTER\" in which `*` is any name or number; \
+             parts not from 200 to 299 have failed, and did no units", ["items"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => audit_as: Option<AuditAs> = read_audit,
-            "What an audited operation does, where its protocol does not know";
+            "Effect of an audited operation, if its protocol does not know it";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => program: Option<MemberProgram> = |_| None,
-            "The program on the member's host that it is, where the target names one so";
+            "Program on the member's host, if the target has one of this name";
     }
 }
 
@@ -106,16 +106,16 @@ section! {
 section! {
     const AUDITED {
         effect = required: Choice(&["write", "remove", "read"]),
-            "What the operation does to the key", ["does", "kind", "type"];
-        key = (unless keys): Template, "The key: a template, without random numbers", ["id", "name"];
+            "Effect of the operation on the key", ["does", "kind", "type"];
+        key = (unless keys): Template, "Key: a template, without random numbers", ["id", "name"];
         keys: Text,
-            "Instead of `key`, the keys of a request that changes many: \"request.FIELD/JSON/POINTER\", in which `*` is any \
-             name or number. The field is JSON lines; each line that has the place names a key, and of a write the line \
-             behind it is the value", ["ids"];
+            "Instead of `key`, the keys of a request that changes many: \"request.FIELD/JSON/POINTER\", in which `*` \
+             is any name or number. The field is JSON lines; each line with that place names a key, and in a write the \
+             next line is the value", ["ids"];
         value: Text,
-            "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\", or a place in it: \
+            "Value that a write sends, \"request.FIELD\", or a read returns, \"answer.FIELD\", or a place in it: \
              \"request.body/value\"; not with `keys`";
-        space: Template, "The space that the key is in: a template; the empty one if left out";
+        space: Template, "Space of the key: a template; default: the empty one";
     }
 }
 
@@ -125,28 +125,29 @@ section! {
         not: Either(
             &[Template, Table(PLAIN_COMPARISON)],
             "a template or a comparison, such as \"0\" or { contains = \"error\" }",
-        ), "What it must not be: a template, or a comparison of which nothing may hold", ["is_not"];
+        ), "Value that it must not be: a template, or comparisons that must all fail", ["is_not"];
     }
 }
 
 section! {
     const PLAIN_COMPARISON {
         matches: Text,
-            "A regular expression that matches somewhere in it; `^` and `$` are its ends",
+            "Regular expression that matches somewhere in it; `^` and `$` are its ends",
             ["match", "regex", "regexp", "pattern"];
-        contains: Template, "A text that it has in it: a template", ["includes"];
-        one_of: List(&Template), "Texts of which it is one: templates", ["any_of", "oneOf", "in"];
-        lua: Text, "A function of the load's script that says yes to it: true, or anything but nil";
+        contains: Template, "Text that it contains: a template", ["includes"];
+        one_of: List(&Template), "Texts, one of which it equals: templates", ["any_of", "oneOf", "in"];
+        lua: Text, "Function of the load's script that must not return nil or false for it";
     }
 }
 
 section! {
     const PART {
         from = required: Text,
-            "What it is a part of: \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \"answer.FIELD/JSON/POINTER\"",
+            "Source of the part: \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \
+             \"answer.FIELD/JSON/POINTER\"",
             ["of", "field"];
         matches = required: Text,
-            "A regular expression: its group is kept, or all that it matches if it has none",
+            "Regular expression: keeps its group, or the whole match if it has none",
             ["match", "regex", "regexp", "pattern"];
     }
 }

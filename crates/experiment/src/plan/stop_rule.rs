@@ -18,12 +18,12 @@ section! {
     /// range.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct StopRule = STOP_RULE {
-        metric = required: Text => MetricExpression, "A path inside a trial of analysis.json, such as outcomes.timeout";
+        metric = required: Text => MetricExpression, "Path inside a trial of analysis.json, such as outcomes.timeout";
         ..RANGE: below, above, at_most, at_least, equals;
-        => range: MetricRange = |stop| MetricRange::in_unit_of(stop, stop.text("metric")), "What ends the sweep";
+        => range: MetricRange = |stop| MetricRange::in_unit_of(stop, stop.text("metric")), "Range that ends the sweep";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => accepts_void: bool, "Whether void trials stop it as well (`run --accept`)";
-        over: Text => over: String, "The path whose higher values are left out; without it, the only one that is swept";
+        over: Text => over: String, "Path whose higher values are left out; default: the only one that is swept";
     }
 }
 

@@ -93,27 +93,27 @@ impl Default for TargetKind {
 
 section! {
     const TARGET {
-        use: Text, "A target folder's name; `plimsoll targets` lists them", ["name", "target"];
+        use: Text, "Name of a target folder; `plimsoll targets` lists them", ["name", "target"];
         with: Map(&Scalar), "Parameters that the target declares", ["parameters", "params"];
         url: Text,
-            "Where the load goes; without `start`, it runs already and nothing is started",
+            "URL of the target; without `start`, the target must already run",
             ["host", "address", "endpoint"];
         urls: TEXTS,
-            "Where the load goes, instead of `url`: all members of a cluster; clients are spread over them",
+            "URLs of all members of a cluster, instead of `url`; clients are spread over them",
             ["hosts", "addresses", "endpoints", "members"];
         also: Table(ALSO),
-            "With `url` or `urls`: other processes of this machine that belong to the target and are not found by its connections";
+            "With `url` or `urls`: other processes of this machine that belong to the target but are not found by its \
+             connections";
         start: Text,
-            "With `url` or `urls`: a shell command that starts it; killed with its process group at the end. With `use`: \
+            "With `url` or `urls`: shell command that starts it; killed with its process group at the end. With `use`: \
              `each trial`, the default, or `once` for all trials of a variant and a repeat that differ only in `load`",
             ["command", "run", "cmd"];
         ready: Text,
-            "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a \
-             connection";
-        within = "30s": TIME, "With `start`: how long it may take to be ready";
-        protocol: Text, "How to speak to `url`, where its scheme does not tell; `command` needs no `url`";
+            "With `start`: URL that must answer 2xx before the load starts; without it, `url` must accept a connection";
+        within = "30s": TIME, "With `start`: time limit for becoming ready";
+        protocol: Text, "Protocol of `url`, if its scheme does not imply it; `command` needs no `url`";
         tls: Table(TLS),
-            "With an `https` URL: whom to trust there; left out: whom this machine trusts", ["ssl", "https"];
+            "With an `https` URL: TLS settings; default: trust the CAs of this machine", ["ssl", "https"];
     }
 }
 
@@ -125,13 +125,13 @@ section! {
     pub struct AlsoTarget = ALSO {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         ports: List(&Whole { min: 1, max: 65_535 }) => Vec<u16>,
-            "TCP ports: the processes that listen there", ["port"];
+            "TCP ports that the processes listen on", ["port"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         units: TEXTS => Vec<String>,
-            "Units of systemd: \"postgresql@15-main\"; a name without a type is a service's", ["unit", "services"];
+            "systemd units: \"postgresql@15-main\"; a name without a type is a service", ["unit", "services"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         processes: TEXTS => Vec<String>,
-            "Names of programs, as `kill` takes them: \"celery\"", ["process", "programs", "program"];
+            "Program names, as in the fault `kill`: \"celery\"", ["process", "programs", "program"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
         cgroups: TEXTS => Vec<String>,
             "Control groups, as `/proc/PID/cgroup` shows them: \"/jobs/7\"", ["cgroup"];
@@ -167,24 +167,24 @@ section! {
     pub struct Tls = TLS {
         #[serde(skip_serializing_if = "Option::is_none")]
         ca: Text => Option<String>,
-            "A PEM file of CA certificates, relative to the experiment: only what they have signed is trusted",
+            "PEM file of CA certificates, relative to the experiment: only these CAs are trusted",
             ["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"];
         insecure = "false": Boolean => bool,
             "Accept any certificate",
             ["skip_verify", "insecure_skip_verify", "no_verify"];
         #[serde(skip_serializing_if = "Option::is_none")]
         server_name: Text => Option<String>,
-            "The name that is asked for and must be in the certificate; left out: the URL's", ["sni"];
+            "Server name to request and to expect in the certificate; default: the URL's host", ["sni"];
         #[serde(skip_serializing_if = "Option::is_none")]
         cert: Text => Option<String>,
-            "A PEM file with the client's own certificate, and the ones in between, for a server that asks for it",
+            "PEM file with the client's certificate and the intermediate ones, for a server that asks for it",
             ["client_cert", "certificate"];
         #[serde(skip_serializing_if = "Option::is_none")]
         key: Text => Option<String>,
-            "A PEM file with the key of `cert`; left out: it is in the same file", ["client_key", "private_key"];
+            "PEM file with the key of `cert`; default: the same file", ["client_key", "private_key"];
         #[serde(skip_serializing_if = "Option::is_none")]
         proxy: Text => Option<String>,
-            "A forward proxy that opens a tunnel to the target (CONNECT): \"http://host:port\"", ["https_proxy", "tunnel"];
+            "Forward proxy that opens a tunnel to the target (CONNECT): \"http://host:port\"", ["https_proxy", "tunnel"];
     }
 }
 
