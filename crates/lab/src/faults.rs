@@ -89,7 +89,7 @@ fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
 /// The argument that names a program in a process's tree.
 const PROGRAM: Field = Field {
     name: "program",
-    help: "only the processes of this program in its tree, by the name of the program's file; an error if there is none",
+    help: "only the processes of this program in its tree, by file name; an error if there is none",
     required: false,
 };
 
@@ -155,7 +155,7 @@ fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> 
 }
 
 /// The argument that names the volume of a host that a disk fault hits.
-const TIER: Field = Field { name: "tier", help: "the tier of storage that is hit; disk without it", required: false };
+const TIER: Field = Field { name: "tier", help: "the storage tier to hit; default: disk", required: false };
 
 /// Returns the tier that a fault names, or `None` for the disk. Fails if the lab does not use the
 /// tier.

@@ -11,8 +11,8 @@ use super::{Arguments, FaultKind, heal_state, inject_state};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "clock_skew",
-        help: "set a real host's wall clock wrong; virtual hosts share this machine's, so there it is refused",
-        takes: &[Field { name: "offset", help: "how far: \"5s\" ahead, \"-5s\" behind", required: true }],
+        help: "set a real host's wall clock wrong; refused on virtual hosts, which share this machine's",
+        takes: &[Field { name: "offset", help: "difference: \"5s\" ahead, \"-5s\" behind", required: true }],
         label: "clock skew",
         colour: "#653fff",
         heals: Heals::AfterFor,

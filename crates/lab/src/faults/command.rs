@@ -18,18 +18,19 @@ const WITHIN_S: f64 = 5.0;
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "command",
-        help: "run a shell command on a host, as the user that the host's processes run as, with the environment of the target's hooks",
+        help: "run a shell command on a host, as the user of the host's processes, with the environment of the \
+               target's hooks",
         takes: &[
             Field {
                 name: "run",
-                help: "the command, in which the target's placeholders are filled in, such as {host} and {port.NAME}; any exit code but 0 is a \
-                       failure",
+                help: "the command, with the target's placeholders, such as {host} and {port.NAME}; any exit code but \
+                       0 is a failure",
                 required: true,
             },
             Field { name: "heal", help: "the command that undoes it", required: false },
             Field {
                 name: "within",
-                help: "killed after so long; 5s without it. Meanwhile no other fault begins or heals",
+                help: "time limit, then it is killed; default: 5s. Meanwhile no other fault begins or heals",
                 required: false,
             },
         ],

@@ -14,7 +14,7 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "full_disk",
         help: "fill the file system with a host's data",
-        takes: &[Field { name: "leave", help: "how much stays free; 0B without it", required: false }, super::TIER],
+        takes: &[Field { name: "leave", help: "space that stays free; default: 0B", required: false }, super::TIER],
         label: "full disk",
         colour: "#999900",
         heals: Heals::AfterFor,

@@ -8,7 +8,7 @@ use super::{FaultKind, heal_state, inject_state};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_freeze",
-        help: "let a whole host stand still: its processes do nothing and its network is silent, but for ssh",
+        help: "freeze a whole host: its processes do nothing and its network is silent, except for ssh",
         takes: &[],
         label: "host freeze",
         colour: "#0092f4",

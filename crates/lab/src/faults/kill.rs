@@ -17,14 +17,14 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "kill",
         help: "kill a member's process; with `for`, start it again after that time. A `program` in its tree is started \
-               again by what watches over it, or not at all",
+               again by its supervisor, or not at all",
         takes: &[
             Field {
                 name: "signal",
                 help: "KILL (default), TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2",
                 required: false,
             },
-            Field { name: "process", help: "role of the process; the members' without it", required: false },
+            Field { name: "process", help: "role of the process; default: the members'", required: false },
             PROGRAM,
         ],
         label: "kill",

@@ -16,8 +16,8 @@ pub static KIND: FaultKind = FaultKind {
         name: "link_flap",
         help: "take a host's link down and up, again and again",
         takes: &[
-            Field { name: "down", help: "how long it is down each time; 500ms without it", required: false },
-            Field { name: "up", help: "how long it is up in between; 2s without it", required: false },
+            Field { name: "down", help: "time that it is down; default: 500ms", required: false },
+            Field { name: "up", help: "time that it is up in between; default: 2s", required: false },
         ],
         label: "link flap",
         colour: "#ff3f79",

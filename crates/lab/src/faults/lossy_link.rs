@@ -13,7 +13,7 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "lossy_link",
         help: "lose some of a host's packets, in both directions",
-        takes: &[Field { name: "loss_pct", help: "how many of a hundred are lost, such as 5", required: true }],
+        takes: &[Field { name: "loss_pct", help: "percent of packets to lose, such as 5", required: true }],
         label: "lossy link",
         colour: "#c026d3",
         heals: Heals::AfterFor,

@@ -11,8 +11,8 @@ use super::{Arguments, FaultKind, heal_state, inject_state};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "memory_limit",
-        help: "give a host less memory; the kernel ends what does not fit",
-        takes: &[Field { name: "size", help: "what it has, such as \"256MiB\"", required: true }],
+        help: "give a host less memory; the kernel kills what does not fit",
+        takes: &[Field { name: "size", help: "memory that it has then, such as \"256MiB\"", required: true }],
         label: "memory limit",
         colour: "#647038",
         heals: Heals::AfterFor,

@@ -14,19 +14,20 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "partition",
-        help: "keep hosts from hearing each other; whom it hits is one side, and a proxy in front of the members on neither",
+        help: "cut hosts off from each other; the hosts it hits are one side, and a proxy in front of the members is \
+               on neither",
         takes: &[
             Field {
                 name: "shape",
-                help: "halves (default): the side against the others; one: each of the side against everybody; one_way: the \
-                       others do not hear the side, it hears them; ring: each host of the lab, whatever `on` says, hears \
-                       only its two neighbours",
+                help: "halves (default): that side against the others; one: each host of that side against all; \
+                       one_way: the others do not hear that side, but it hears them; ring: each host of the lab, \
+                       whatever `on` is, hears only its two neighbours",
                 required: false,
             },
             Field {
                 name: "clients",
-                help: "both (default): clients reach every host; majority: only those of the larger side, of two equal ones \
-                       those that are not hit",
+                help: "both (default): clients reach every host; majority: only those of the larger side, or of two \
+                       equal sides those that are not hit",
                 required: false,
             },
         ],

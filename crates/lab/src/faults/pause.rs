@@ -12,9 +12,9 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "pause",
-        help: "stop a member's process group where it stands (SIGSTOP); `host_freeze` stops everything of a host",
+        help: "suspend a member's process group (SIGSTOP); `host_freeze` suspends a whole host",
         takes: &[
-            Field { name: "process", help: "role of the process; the members' without it", required: false },
+            Field { name: "process", help: "role of the process; default: the members'", required: false },
             PROGRAM,
         ],
         label: "pause",

@@ -16,8 +16,8 @@ pub static KIND: FaultKind = FaultKind {
         name: "restart",
         help: "stop a member's process gracefully and start it again",
         takes: &[
-            Field { name: "process", help: "role of the process; the members' without it", required: false },
-            Field { name: "wait", help: "between its end and its start; 0s without it", required: false },
+            Field { name: "process", help: "role of the process; default: the members'", required: false },
+            Field { name: "wait", help: "time between its end and its start; default: 0s", required: false },
         ],
         label: "restart",
         colour: "#007a24",

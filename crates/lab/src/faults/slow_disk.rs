@@ -17,13 +17,13 @@ pub static KIND: FaultKind = FaultKind {
         name: "slow_disk",
         help: "slow a host's disk down",
         takes: &[
-            Field { name: "read_iops", help: "reads/s that it does, such as 100", required: false },
-            Field { name: "write_iops", help: "writes/s that it does, such as 100", required: false },
-            Field { name: "read_rate", help: "what it reads, such as \"20MB/s\"", required: false },
-            Field { name: "write_rate", help: "what it writes, such as \"10MB/s\"", required: false },
+            Field { name: "read_iops", help: "reads/s, such as 100", required: false },
+            Field { name: "write_iops", help: "writes/s, such as 100", required: false },
+            Field { name: "read_rate", help: "read rate, such as \"20MB/s\"", required: false },
+            Field { name: "write_rate", help: "write rate, such as \"10MB/s\"", required: false },
             Field {
                 name: "factor",
-                help: "instead of the others: the part of what it did, as its profile says or as was measured",
+                help: "instead of the others: fraction of its speed in the profile, or as measured",
                 required: false,
             },
             super::TIER,

@@ -12,16 +12,12 @@ use super::{Arguments, FaultKind, heal_state, inject_state};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_link",
-        help: "make a host's link slow, or slow to answer",
+        help: "lower the rate of a host's link, or delay its packets",
         takes: &[
-            Field {
-                name: "rate",
-                help: "what the link carries in each direction, such as \"10mbit\"",
-                required: false,
-            },
+            Field { name: "rate", help: "rate of the link in each direction, such as \"10mbit\"", required: false },
             Field {
                 name: "delay",
-                help: "added to every packet that leaves, such as \"50ms\"; needs a kernel with netem",
+                help: "delay of every packet that leaves, such as \"50ms\"; needs a kernel with netem",
                 required: false,
             },
         ],

@@ -16,21 +16,21 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_port",
-        help: "make one port of the target slow on a host, and nothing else there",
+        help: "slow down one port of the target on a host, and nothing else there",
         takes: &[
             Field {
                 name: "port",
-                help: "its name in target.toml, such as \"distribution\"; of all roles that have one of this name",
+                help: "name in target.toml, such as \"distribution\"; applies to all roles with a port of this name",
                 required: true,
             },
             Field {
                 name: "rate",
-                help: "what TCP from and to it has in each direction, such as \"2mbit\"",
+                help: "rate of TCP from and to it in each direction, such as \"2mbit\"",
                 required: false,
             },
             Field {
                 name: "delay",
-                help: "added to each packet of it that leaves, such as \"50ms\"; needs a kernel with netem",
+                help: "delay of each packet of it that leaves, such as \"50ms\"; needs a kernel with netem",
                 required: false,
             },
         ],

@@ -11,8 +11,8 @@ use super::{Arguments, FaultKind, heal_state, inject_state};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "squeeze",
-        help: "let a host's cores do only a part of what they did",
-        takes: &[Field { name: "cpu", help: "the part, above 0 and below 1: 0.25 is a quarter", required: true }],
+        help: "reduce the speed of a host's cores to a fraction",
+        takes: &[Field { name: "cpu", help: "the fraction, above 0 and below 1: 0.25 is a quarter", required: true }],
         label: "squeeze",
         colour: "#009bc1",
         heals: Heals::AfterFor,

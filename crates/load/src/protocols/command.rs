@@ -15,36 +15,33 @@ use crate::values::{OperationValues, write_decimal};
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "command",
     schemes: &[],
-    help: "a program of this machine for each operation, from start to end",
+    help: "one program run on this machine for each operation",
     operations: &[Operation {
         name: "run",
-        help: "runs a program and waits for its end; an exit status other than 0 fails the operation, unless that very status is expected",
+        help: "runs a program and waits for its end; an exit status other than 0 fails the operation, unless that \
+               status is expected",
         takes: &[
             Field {
                 name: "command",
-                help: "the program and its arguments, cut at blanks, without a shell: '…' and \"…\" hold together, a backslash takes the \
-                       next character as it is, and what a placeholder stands for is never cut",
+                help: "the program and its arguments, split at blanks, without a shell: '…' and \"…\" group words, a \
+                       backslash escapes the next character, and a placeholder's value is never split",
                 required: true,
             },
-            Field {
-                name: "stdin",
-                help: "what it reads from its standard input; nothing if left out",
-                required: false,
-            },
+            Field { name: "stdin", help: "the standard input; default: empty", required: false },
         ],
         answers: &[
             Field {
                 name: "status",
-                help: "its exit status, `0` if all went well; `signal N` if a signal ended it; `not started`",
+                help: "the exit status, `0` for success; `signal N` if a signal ended it; `not started`",
                 required: false,
             },
             Field {
                 name: "stdout",
-                help: "its standard output, without line ends at its end; what is beyond 1 MiB is cut off",
+                help: "the standard output, without line ends at its end, cut off after 1 MiB",
                 required: false,
             },
-            Field { name: "stderr", help: "its standard error, likewise, or why it was not started", required: false },
-            Field { name: "cut", help: "1 if one of them was longer than 1 MiB, else 0", required: false },
+            Field { name: "stderr", help: "the standard error, likewise, or why it was not started", required: false },
+            Field { name: "cut", help: "1 if either was longer than 1 MiB, else 0", required: false },
         ],
         effect: Effect::None,
     }],

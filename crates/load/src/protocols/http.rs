@@ -14,7 +14,7 @@ use crate::values::{Argument, OperationValues, write_decimal};
 
 const PATH: Field = Field {
     name: "path",
-    help: "path and query, from the first `/`; for a forward proxy, a whole http:// URL",
+    help: "path and query, from the first `/`; for a forward proxy, a complete http:// URL",
     required: true,
 };
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };

@@ -13,26 +13,23 @@ use crate::values::layout::{LayoutBuilder, RequestLayout, ValueCheck};
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "lines",
     schemes: &["tcp"],
-    help: "lines of text over TCP, as memcached, SMTP and their like speak; tcp://host:port, and tcp://host:port?banner=1 where the \
-           server speaks first, in so many lines",
+    help: "lines of text over TCP, as in memcached and SMTP; tcp://host:port, or tcp://host:port?banner=N if the \
+           server first sends N lines",
     operations: &[Operation {
         name: "send",
-        help: "sends a line and takes the lines of the answer",
+        help: "sends a line and reads the lines of the answer",
         takes: &[
-            Field { name: "line", help: "what is sent; it may have line ends of its own in it", required: true },
-            Field {
-                name: "end",
-                help: "what is put behind it: \"\\r\\n\" for many; \"\\n\" if left out",
-                required: false,
-            },
+            Field { name: "line", help: "the text to send; it may contain line ends", required: true },
+            Field { name: "end", help: "the line end after it, such as \"\\r\\n\"; default: \"\\n\"", required: false },
             Field {
                 name: "until",
-                help: "what the last line of the answer begins with, several with | between; the answer is one line if left out",
+                help: "the beginning of the answer's last line, several separated by |; default: the answer is one \
+                       line",
                 required: false,
             },
             Field {
                 name: "fails",
-                help: "what a line begins with that ends the answer, too, and says that it was not done: \"ERROR|SERVER_ERROR\"",
+                help: "the beginning of a line that also ends the answer, as a refusal: \"ERROR|SERVER_ERROR\"",
                 required: false,
             },
         ],
@@ -40,7 +37,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             Field { name: "line", help: "the first line of the answer, without its end", required: false },
             Field { name: "last", help: "the last line, without its end", required: false },
             Field { name: "text", help: "all lines, without the last one's end", required: false },
-            Field { name: "status", help: "`ok`, or `refused` where the last line is one of `fails`", required: false },
+            Field { name: "status", help: "`ok`, or `refused` if the last line begins as in `fails`", required: false },
         ],
         effect: Effect::None,
     }],

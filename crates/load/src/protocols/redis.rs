@@ -17,29 +17,29 @@ use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, 
 const KEY: Field = Field { name: "key", help: "the key", required: true };
 const STATUS: Field = Field {
     name: "status",
-    help: "`ok`, `not_found`, `nil`, or the first word of an error in small letters: `err`, `moved`, `readonly`, …",
+    help: "`ok`, `not_found`, `nil`, or the first word of an error in lower case: `err`, `moved`, `readonly`, …",
     required: false,
 };
-const TEXT: Field = Field { name: "text", help: "what the server says about an error", required: false };
+const TEXT: Field = Field { name: "text", help: "the server's text about an error", required: false };
 
 /// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "redis",
     schemes: &["redis"],
-    help: "Redis and what speaks like it (Valkey, KeyDB, …): RESP over TCP; redis://host:port, \
-           redis://host:port/DB, redis://USER:{env:PASSWORD}@host:port",
+    help: "Redis and compatible servers (Valkey, KeyDB, …): RESP over TCP; redis://host:port, redis://host:port/DB, \
+           redis://USER:{env:PASSWORD}@host:port",
     operations: &[
         Operation {
             name: "get",
             help: "GET: reads the value of a key; `not_found` is an answer",
             takes: &[KEY],
-            answers: &[Field { name: "value", help: "what is stored", required: false }, STATUS, TEXT],
+            answers: &[Field { name: "value", help: "the stored value", required: false }, STATUS, TEXT],
             effect: Effect::Read,
         },
         Operation {
             name: "set",
             help: "SET: stores a value under a key",
-            takes: &[KEY, Field { name: "value", help: "what to store", required: true }],
+            takes: &[KEY, Field { name: "value", help: "the value to store", required: true }],
             answers: &[STATUS, TEXT],
             effect: Effect::Write,
         },
@@ -47,39 +47,39 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             name: "del",
             help: "DEL: removes a key",
             takes: &[KEY],
-            answers: &[Field { name: "removed", help: "1 if there was one, else 0", required: false }, STATUS, TEXT],
+            answers: &[Field { name: "removed", help: "1 if the key existed, else 0", required: false }, STATUS, TEXT],
             effect: Effect::Remove,
         },
         Operation {
             name: "incr",
-            help: "INCR: adds 1 to the number under a key, which is 0 if there is none",
+            help: "INCR: adds 1 to the number under a key; a missing key counts as 0",
             takes: &[KEY],
             answers: &[Field { name: "value", help: "the number afterwards", required: false }, STATUS, TEXT],
             effect: Effect::None,
         },
         Operation {
             name: "ping",
-            help: "PING: an answer without looking at any data",
+            help: "PING: an answer without reading any data",
             takes: &[],
             answers: &[STATUS, TEXT],
             effect: Effect::None,
         },
         Operation {
             name: "command",
-            help: "any command that has one answer: not SUBSCRIBE, MONITOR and their like",
+            help: "any command with one answer: not SUBSCRIBE, MONITOR and the like",
             takes: &[Field {
                 name: "arguments",
-                help: "the command and its arguments, cut at blanks; '…' and \"…\" hold together, a backslash takes the next \
-                       character as it is, and what a placeholder stands for is never cut",
+                help: "the command and its arguments, split at blanks; '…' and \"…\" group words, a backslash escapes \
+                       the next character, and a placeholder's value is never split",
                 required: true,
             }],
             answers: &[
                 Field {
                     name: "value",
-                    help: "what is answered; of a list every element on a line, those of lists in it as well",
+                    help: "the answer; of a list one element per line, nested lists included",
                     required: false,
                 },
-                Field { name: "count", help: "elements of a list that is answered, pairs of a map", required: false },
+                Field { name: "count", help: "number of elements of a list, or of pairs of a map", required: false },
                 STATUS,
                 TEXT,
             ],

@@ -11,10 +11,10 @@ use crate::values::allowed::NotSendable;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{CompiledTemplate, OperationValues, write_decimal};
 
-const SPACE: Field = Field { name: "space", help: "the space; the empty one if left out", required: false };
-const KEY: Field = Field { name: "key", help: "the name, up to 65535 bytes", required: true };
+const SPACE: Field = Field { name: "space", help: "the space; default: the empty one", required: false };
+const KEY: Field = Field { name: "key", help: "the key, up to 65535 bytes", required: true };
 const STATUS: Field = Field { name: "status", help: "`ok`, `not_found`, …", required: false };
-const TEXT: Field = Field { name: "text", help: "what the service says about a failure", required: false };
+const TEXT: Field = Field { name: "text", help: "the service's text about a failure", required: false };
 
 /// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
@@ -25,7 +25,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
         Operation {
             name: "save",
             help: "stores a value under a key",
-            takes: &[SPACE, KEY, Field { name: "value", help: "what to store", required: true }],
+            takes: &[SPACE, KEY, Field { name: "value", help: "the value to store", required: true }],
             answers: &[STATUS, TEXT],
             effect: Effect::Write,
         },
@@ -33,14 +33,14 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             name: "load",
             help: "reads the value of a key; `not_found` is an answer",
             takes: &[SPACE, KEY],
-            answers: &[Field { name: "value", help: "what is stored", required: false }, STATUS, TEXT],
+            answers: &[Field { name: "value", help: "the stored value", required: false }, STATUS, TEXT],
             effect: Effect::Read,
         },
         Operation {
             name: "remove",
             help: "removes a key",
             takes: &[SPACE, KEY],
-            answers: &[Field { name: "removed", help: "1 if there was one, else 0", required: false }, STATUS, TEXT],
+            answers: &[Field { name: "removed", help: "1 if the key existed, else 0", required: false }, STATUS, TEXT],
             effect: Effect::Remove,
         },
         Operation {
@@ -48,8 +48,12 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             help: "reads a page of a space, in key order",
             takes: &[
                 SPACE,
-                Field { name: "after", help: "the key before the page; none if left out", required: false },
-                Field { name: "limit", help: "most entries of the page, 1 to 65535; 100 if left out", required: false },
+                Field { name: "after", help: "the key before the page; default: none", required: false },
+                Field {
+                    name: "limit",
+                    help: "limit of entries of the page, 1 to 65535; default: 100",
+                    required: false,
+                },
             ],
             answers: &[
                 Field { name: "count", help: "entries of the page", required: false },
@@ -75,14 +79,14 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
         },
         Operation {
             name: "stats",
-            help: "what the service says about itself, as JSON in `text`",
+            help: "statistics of the service, as JSON in `text`",
             takes: &[],
             answers: &[TEXT, STATUS],
             effect: Effect::None,
         },
         Operation {
             name: "ping",
-            help: "an answer without looking at any data",
+            help: "an answer without reading any data",
             takes: &[],
             answers: &[STATUS, TEXT],
             effect: Effect::None,
