@@ -52,10 +52,10 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "lines",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "The target's author listed these lines as signs that the target is not whole: a split brain, tables that \
-              cannot be loaded. The measurement is right, but the cluster may not have been the one that was meant.",
-        remedy: "Read the line and those around it in the trial's `logs`; where a fault was meant to cause it, it is \
-                 the finding",
+        why: "The target's author listed these lines as signs that the target is not healthy: a split brain, tables \
+              that cannot be loaded. The measurement is right, but the cluster may not have been the intended one.",
+        remedy: "Read the line and those around it in the trial's `logs`; if a fault was meant to cause it, it is the \
+                 finding",
         weigh: Whole(alarming_log),
     },
     Rule {
@@ -105,14 +105,16 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "delayed",
-        looks_at: "how far delay by other processes or the hypervisor can have moved a figure, by the run delay of the threads of generator and \
-                   target, the others' share in that, and steal; of the shortest outage, the lateness of the generator's timers",
+        looks_at: "how far delay by other processes or the hypervisor can have moved a figure, by the run delay of the \
+                   threads of generator and target, the others' share in that, and steal; for the shortest outage, the \
+                   lateness of the generator's timers",
         unit: "% of the figure",
         threshold: From { suspect: 5.0, void: 50.0 },
         spoils: TIMED,
-        why: "A thread that could run and does not, because others run, delays the operations that wait for it. Only this delay counts, and \
-              only as far as it can have moved a figure: a delay of 1 ms spoils a median of 2 ms, and not one of 200 ms. Waiting for the \
-              target's own processes does not count: where generator and target share cores, that is part of the set-up.",
+        why: "A thread that could run but does not, because others run, delays the operations that wait for it. Only \
+              this delay counts, and only as far as it can have moved a figure: a delay of 1 ms spoils a median of 2 \
+              ms, but not one of 200 ms. Waiting for the target's own processes does not count: if generator and \
+              target share cores, that is part of the set-up.",
         remedy: "End other processes on this machine, keep them off these CPUs with taskset, or use a machine with dedicated cores",
         weigh: EachClass(delays::delayed),
     },
@@ -164,11 +166,11 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "fault_duration",
-        looks_at: "how far the time for which a fault acted is from its `for`, 50 ms and less left out",
+        looks_at: "how far the time that a fault lasted is from its `for`; 50 ms and less are ignored",
         unit: "% of `for`",
         threshold: From { suspect: 10.0, void: 50.0 },
         spoils: OUTAGES,
-        why: "What clients notice depends on how long a fault lasts, and its figures are those of another fault.",
+        why: "The effect on clients depends on how long a fault lasts, so the figures are those of another fault.",
         remedy: "See in events.jsonl what took so long: a host that boots, a `command`, another fault meanwhile; or let the fault last longer",
         weigh: Whole(faults::fault_duration),
     },
@@ -199,9 +201,10 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 90.0, void: 98.0 },
         spoils: ALL,
         why: "A generator that saturates its core is the bottleneck: throughput stays flat and latency grows, whatever \
-              the target does. Where agents wait for answers, counts and throughput are right all the same: throughput is then the \
-              generator's limit, or the target's if that has a thread without time left (95 %), and latency is suspect. Only where loads \
-              or variants are compared, or a metric of throughput is asked for, does the generator's limit speak against throughput.",
+              the target does. If agents wait for answers, counts and throughput are still right: throughput is then \
+              the generator's limit, or the target's if that has a thread without time left (95 %), and latency is \
+              suspect. The generator's limit counts against throughput only if loads or variants are compared, or a \
+              metric of throughput is requested.",
         remedy: "Give the generator more `load.threads` or cores of its own, or lower the load",
         weigh: EachClass(generator::generator_cpu),
     },
@@ -223,15 +226,16 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "",
         threshold: VOID_IF_SO,
         spoils: ALL,
-        why: "From then on the load was not the one that was asked for, so all of it was ended; the records end with the last second that all \
-              generators had handed over.",
+        why: "From then on the load was not the requested one, so all of it was ended; the records end with the last \
+              second that all generators had delivered.",
         remedy: "Find out why the generator ended: its memory, its machine, the network to it; `plimsoll run --resume` plays the trial again",
         weigh: Whole(losses::generator_lost),
     },
     Rule {
         name: "generator_stall",
-        looks_at: "time in which an engine thread did not run for 50 ms or more at once (with pauses or a rate, 200 ms); of latencies, \
-                   operations that it held up: of the tail a half counts, and of counts, throughput and median 1 % and more",
+        looks_at: "time in which an engine thread did not run for 50 ms or more at once (with pauses or a rate, 200 \
+                   ms); for latencies, operations that it held up: for the tail a half of them, and for counts, \
+                   throughput and median only 1 % and more",
         unit: "% of the measured time, or of the operations",
         threshold: From { suspect: 0.1, void: 5.0 },
         spoils: LOADED,
@@ -242,8 +246,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "generator_throttled",
-        looks_at: "time in which a CPU quota of Plimsoll's own control groups stopped it, summed over CPUs; of counts, throughput and \
-                   median 1 % and more",
+        looks_at: "time in which a CPU quota of Plimsoll's own control groups stopped it, summed over CPUs; for \
+                   counts, throughput and median only 1 % and more",
         unit: "% of the measured time",
         threshold: From { suspect: 0.1, void: 5.0 },
         spoils: LOADED,
@@ -254,26 +258,27 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "generators_apart",
-        looks_at: "how far the times of two generators of a fleet may be apart: within what they began of each other, or by what the times of \
-                   one may be off",
+        looks_at: "how far the times of two generators of a fleet may be apart: the largest difference of their \
+                   starts, or the error of a generator's clock",
         unit: "ms",
         threshold: From { suspect: 10.0, void: 100.0 },
         spoils: TIMED,
-        why: "Outages are told in slots of a millisecond, and a second's figures hold what happened in it. Both allow for the error of the \
-              clocks, and say less and less the larger it is.",
-        remedy: "Put the generators nearer to this machine: the error is half of the way to them and back, and what the clocks drift apart \
-                 where nothing comes of one for long",
+        why: "Outages are measured in slots of a millisecond, and other figures in seconds. Both allow for the error \
+              of the clocks: the larger it is, the less they say.",
+        remedy: "Put the generators nearer to this machine: the error is half of the round trip to them, and the drift \
+                 of the clocks while one is silent for long",
         weigh: Whole(fleet::generators_apart),
     },
     Rule {
         name: "generators_uneven",
-        looks_at: "how far one generator of a fleet is from the median of the others, in what it carries (500 operations of each at least), in \
-                   mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 ms and half as much again on)",
+        looks_at: "how far one generator of a fleet is from the median of the others, in operations (at least 500 of \
+                   each), in mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 \
+                   ms and half as much again on)",
         unit: "%",
         threshold: From { suspect: 25.0, void: NEVER },
         spoils: MEASURED,
-        why: "Generators play equal parts against the same service. What one of them alone sees is about its machine or its way there, \
-              and the figures of all together have it in them.",
+        why: "Generators play equal parts against the same service. What only one of them sees comes from its machine \
+              or its network, and is part of the figures of all.",
         remedy: "Look at the machine of that generator and at its network: `hosts`, `generator.csv`; or leave it out",
         weigh: Whole(fleet::generators_uneven),
     },
@@ -290,13 +295,13 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "late_fault",
-        looks_at: "how long after its planned time a fault began to act, 50 ms and less left out",
+        looks_at: "how long after its planned time a fault began to act; 50 ms and less are ignored",
         unit: "% of `for`, or without it of the rest of the load",
         threshold: From { suspect: 10.0, void: NEVER },
         spoils: OUTAGES,
-        why: "The figures of a fault count from when it began to act, and are right. But it met another moment of the load than was planned, \
-              and what follows it has less time.",
-        remedy: "Make the target's hook `leader` faster, or let the fault begin later: the hook is asked ahead of it",
+        why: "The figures of a fault count from when it began to act, and are right. But it hit another moment of the \
+              load than planned, and less time was left after it.",
+        remedy: "Make the target's hook `leader` faster, or let the fault begin later: the hook runs ahead of it",
         weigh: Whole(faults::late_fault),
     },
     Rule {
@@ -312,14 +317,14 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "local_limits",
-        looks_at: "attempts that failed for want of a local port or file descriptor on the generator's machine",
+        looks_at: "attempts that failed for lack of a local port or file descriptor on the generator's machine",
         unit: "% of the attempts",
         threshold: From { suspect: 0.01, void: 50.0 },
         spoils: ALL,
-        why: "The limit is this machine's, not the target's. Where half of the attempts never left the machine, the figures are those \
-              of its limit.",
-        remedy: "Widen net.ipv4.ip_local_port_range, raise `ulimit -n`, keep connections, or use several source addresses \
-                 (`load.from`); `plimsoll doctor` tells what there is",
+        why: "The limit is this machine's, not the target's. If half of the attempts never left the machine, the \
+              figures are those of its limit.",
+        remedy: "Widen net.ipv4.ip_local_port_range, raise `ulimit -n`, keep connections, or use several source \
+                 addresses (`load.from`); `plimsoll doctor` shows the limits",
         weigh: Whole(connects::local_limits),
     },
     Rule {
@@ -338,8 +343,8 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "From then on the target is not the one that was to be measured. Its death may be the finding; its \
-              figures are not those of a target that runs.",
+        why: "From then on the target is not the one to be measured. Its death may be the finding; its figures are not \
+              those of a running target.",
         remedy: "Read its log in the trial's `logs`; if another process killed it, end that process",
         weigh: Whole(losses::lost_process),
     },
@@ -398,8 +403,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "no_success",
-        looks_at: "whether any operation succeeded: suspect in a trial beside trials of other points, void where the experiment has one \
-                   point, or no trial of the run had a success",
+        looks_at: "whether any operation succeeded: suspect in a trial beside trials of other points, void if the \
+                   experiment has one point, or no trial of the run had a success",
         unit: "",
         threshold: From { suspect: 1.0, void: 2.0 },
         spoils: ALL,
@@ -433,14 +438,14 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "refused_connects",
-        looks_at: "connects that the target or a proxy refused in its own words (a login, a database, too many clients), before any fault \
-                   and before the first operation succeeded",
+        looks_at: "connects that the target or a proxy refused with a message (a login, a database, too many clients), \
+                   before any fault and before the first operation succeeded",
         unit: "connects",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "The target was reached, and nothing was asked: agents that are refused do not load it.",
-        remedy: "Read the target's own words in the notices of events.jsonl; correct the login or the database in the URL, raise the \
-                 target's limit of clients, or let the proxy admit this machine",
+        why: "The target was reached, but no request was sent: agents that are refused do not load it.",
+        remedy: "Read the target's message in the notices of events.jsonl; correct the login or the database in the \
+                 URL, raise the target's limit of clients, or let the proxy admit this machine",
         weigh: Whole(connects::refused_connects),
     },
     Rule {
@@ -485,7 +490,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 1.0, void: 5.0 },
         spoils: MEASURED,
         why: "A load that waits for its own input measures the disk that the input lies on: the target could do more, \
-              and whatever is changed in it looks smaller than it is.",
+              and the effect of any change to it looks smaller than it is.",
         remedy: "Put the feed's file on a faster disk than the target's or in memory (/dev/shm), pack it otherwise (zst \
                  unpacks fastest), or lower the load",
         weigh: Whole(generator::slow_feed),

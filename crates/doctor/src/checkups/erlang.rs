@@ -10,7 +10,7 @@ pub static POLL: CheckKind = CheckKind {
     name: "Erlang: kernel poll",
     about: CheckScope::Erlang,
     reads: READS,
-    why: "with poll(2) instead of epoll, each event costs a look at every connection",
+    why: "with poll(2) instead of epoll, each event costs a scan of all connections",
     source: "https://github.com/erlang/otp/pull/1552",
     caught_by: &[],
     article: Some(Tuning {
@@ -31,7 +31,8 @@ pub static PORTS: CheckKind = CheckKind {
     article: Some(Tuning {
         number: 3,
         says: "ERL_MAX_PORTS = 102400",
-        worth: "only beyond 65,536 connections: that many is the default since R16, more if more files may be open; the variable is still read, +Q says the same",
+        worth: "only beyond 65,536 connections: the default since R16, or more if more files may be open; the variable \
+                is still read, +Q does the same",
     }),
     look: look_at_ports,
 };
@@ -46,7 +47,8 @@ pub static PROCESSES: CheckKind = CheckKind {
     article: Some(Tuning {
         number: 5,
         says: "erl +P 102400",
-        worth: "less than nothing: the default was 32,768 then, and is 262,144 since R16, 1,048,576 in the newest; the flag lowers it",
+        worth: "harmful: the default was 32,768 then, and is 262,144 since R16, 1,048,576 in the newest; the flag \
+                lowers it",
     }),
     look: look_at_processes,
 };
@@ -61,7 +63,8 @@ pub static SCHEDULERS: CheckKind = CheckKind {
     article: Some(Tuning {
         number: 4,
         says: "erl -smp enable +S 2",
-        worth: "-smp is ignored since OTP 21, there is no other runtime; +S is still the knob: the default is one per CPU, less under a quota",
+        worth: "-smp is ignored since OTP 21, there is no other runtime; +S still sets the number: the default is one \
+                per CPU, less under a quota",
     }),
     look: look_at_schedulers,
 };

@@ -6,7 +6,8 @@ pub static TRACKED: CheckKind = CheckKind {
     name: "connection tracking",
     about: CheckScope::Network,
     reads: "net.netfilter.nf_conntrack_max and _count",
-    why: "a full table drops the packets of new connections, also those of the loopback; below that, every packet pays for a look-up",
+    why: "a full table drops the packets of new connections, on the loopback, too; otherwise every packet costs a \
+          look-up",
     source: "https://docs.kernel.org/networking/nf_conntrack-sysctl.html",
     caught_by: &["failed_connects"],
     article: None,
@@ -38,7 +39,7 @@ pub static RANGE: CheckKind = CheckKind {
     name: "local ports",
     about: CheckScope::Network,
     reads: "net.ipv4.ip_local_port_range",
-    why: "connections to one address need a local port each, and one that was closed keeps it for a minute",
+    why: "each connection to one address needs a local port, and keeps it for a minute after it is closed",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &["local_limits"],
     article: Some(Tuning {
@@ -53,7 +54,7 @@ pub static REUSE: CheckKind = CheckKind {
     name: "reuse of ports",
     about: CheckScope::Network,
     reads: "net.ipv4.tcp_tw_reuse",
-    why: "a load that connects again and again runs out of ports that wait a minute after their connection's end",
+    why: "a load that connects again and again runs out of ports: each is kept for a minute after its connection",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &["local_limits"],
     article: None,
@@ -120,7 +121,8 @@ pub static ACCEPT: CheckKind = CheckKind {
     name: "accept queue",
     about: CheckScope::Network,
     reads: "net.core.somaxconn",
-    why: "when many agents connect at once and the queue is full, connections wait for a second until they are tried again",
+    why: "if many agents connect at once and the queue is full, connections wait for a second until they are tried \
+          again",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &["failed_connects"],
     article: None,
@@ -168,13 +170,14 @@ pub static ANY: CheckKind = CheckKind {
     name: "socket buffers",
     about: CheckScope::Network,
     reads: "net.core.rmem_default, rmem_max, wmem_default, wmem_max",
-    why: "a program that asks for a buffer of its own gets no more than the maximum, and loses the kernel's tuning of it",
+    why: "a program that sets its buffer size gets no more than the maximum, and loses the kernel's tuning of it",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &[],
     article: Some(Tuning {
         number: 6,
         says: "rmem_default, rmem_max, wmem_default, wmem_max = 640000",
-        worth: "the defaults nothing for TCP, which uses tcp_rmem and tcp_wmem and tunes itself; the maxima only where a program sets SO_RCVBUF or SO_SNDBUF",
+        worth: "the defaults: nothing for TCP, which uses tcp_rmem and tcp_wmem and tunes itself; the maxima: only if \
+                a program sets SO_RCVBUF or SO_SNDBUF",
     }),
     look: look_at_any,
 };
@@ -183,7 +186,7 @@ pub static TCP: CheckKind = CheckKind {
     name: "TCP buffers",
     about: CheckScope::Network,
     reads: "net.ipv4.tcp_rmem, tcp_wmem, tcp_moderate_rcvbuf",
-    why: "a connection cannot have more under way than its buffers hold, which bounds its throughput on a long link",
+    why: "a connection cannot have more in flight than its buffers hold, which limits its throughput on a long link",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &[],
     article: None,
