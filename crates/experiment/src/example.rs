@@ -83,8 +83,8 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
          [target]\n"
             .to_owned(),
         format!("url = {}\n", text::toml_string(url)),
-        "# start = \"docker compose up\"  # a command that starts it; without it, it has to run already\n\
-         # ready = \"http://localhost:8080/health\"   # what must answer 2xx before the load starts\n"
+        "# start = \"docker compose up\"  # command that starts the target; without it, it must already run\n\
+         # ready = \"http://localhost:8080/health\"   # URL that must answer 2xx before the load starts\n"
             .to_owned(),
         load(protocol, path),
         "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = \"50ms\"\n"
@@ -147,9 +147,9 @@ fn parameters(manifest: &Manifest) -> String {
 fn load(protocol: &Protocol, path: &str) -> String {
     let mut text = "\n[load]\n\
         agents = 64                   # virtual users; each does the next operation when the last is answered\n\
-        ramp   = \"2s\"                 # over which they start\n\
-        time   = \"30s\"                # in all, the ramp included\n\
-        # rate  = 5000                # operations/s on a schedule, whatever the answers do: open loop\n\
+        ramp   = \"2s\"                 # time over which they start\n\
+        time   = \"30s\"                # in total, ramp included\n\
+        # rate  = 5000                # operations/s on a schedule, independent of the answers: open loop\n\
         # think = \"10ms\"              # an agent's pause between operations\n\
         # retry = { tries = 3, wait = \"50ms\" }\n"
         .to_owned();
@@ -207,10 +207,10 @@ fn fault(catalog: &Catalog) -> String {
     let Some(kill) = kill else { return String::new() };
     format!(
         "\n[[fault]]\n\
-         name = \"killed\"               # results speak of it: faults.killed.outage.failed\n\
-         kind = \"{}\"                 # `plimsoll faults` lists what can be broken\n\
-         on   = \"one\"                  # of the members\n\
-         at   = \"15s\"                  # from load start\n\
+         name = \"killed\"               # in results: faults.killed.outage.failed\n\
+         kind = \"{}\"                 # `plimsoll faults` lists the kinds\n\
+         on   = \"one\"                  # one of the members\n\
+         at   = \"15s\"                  # after load start\n\
          for  = \"2s\"                   # then it is healed\n",
         kill.name
     )
@@ -221,7 +221,7 @@ const REQUIRE: &str = "\n# A gate: if it does not hold, `plimsoll run` exits wit
     # metric = \"faults.killed.outage.back_to_baseline_s\"\n\
     # below  = 5\n";
 
-const SWEEP: &str = "\n# The same over a list of values of any line above:\n\
+const SWEEP: &str = "\n# The same for a list of values of any line above:\n\
     # [sweep]\n\
     # \"load.agents\" = [1, 2, 4, 8, 16, 32, 64, 128]\n";
 

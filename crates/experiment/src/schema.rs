@@ -121,9 +121,9 @@ fn overlay(keys: &'static [Key]) -> Value {
 #[must_use]
 pub fn reference() -> String {
     let mut text = "# The experiment file: every key\n\n\
-        Made from the table of keys that the checker uses; `plimsoll schema experiment` prints the same as a JSON\n\
-        Schema. What the words mean is in [formats.md](../formats.md). For an editor with Taplo (VS Code: Even Better\n\
-        TOML) to complete and check a file, put the schema beside it and `#:schema ./experiment.schema.json` on its first\n\
+        Made from the checker's table of keys; `plimsoll schema experiment` prints the same as a JSON Schema.\n\
+        [formats.md](../formats.md) explains the terms. For an editor with Taplo (VS Code: Even Better TOML) to\n\
+        complete and check a file, put the schema beside it and `#:schema ./experiment.schema.json` on its first\n\
         line, as `plimsoll new` does.\n"
         .to_owned();
     section(&mut text, "## Top level", "", EXPERIMENT);
@@ -134,8 +134,8 @@ pub fn reference() -> String {
 #[must_use]
 pub fn profile_reference() -> String {
     let mut text = "# The profile: every key\n\n\
-        A profile is a file `profiles/NAME.toml`: what one kind of host can do, uses and costs. Made from the table of keys\n\
-        that the checker uses; what the words mean is in [formats.md](../formats.md).\n"
+        A profile is a file `profiles/NAME.toml`: performance, power and price of one kind of host. Made from the checker's\n\
+        table of keys; [formats.md](../formats.md) explains the terms.\n"
         .to_owned();
     section(&mut text, "## Top level", "", PROFILE);
     text

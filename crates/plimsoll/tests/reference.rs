@@ -56,22 +56,22 @@ fn cell(text: &str) -> String {
 
 const DOCTOR: Page = Page { name: "doctor", text: doctor_page };
 
-const DOCTOR_INTRODUCTION: &str = "# What the doctor looks at
+const DOCTOR_INTRODUCTION: &str = "# The doctor's check-ups
 
-`plimsoll doctor` looks for what on this machine would spoil a measurement, and says what to do about it. With an experiment,
-`plimsoll doctor FILE`, it also judges what that one needs: agents against open files and ports, root for its lab, what its target
-lacks.
+`plimsoll doctor` looks for conditions of this machine that spoil a measurement, and says what to do about them. With an
+experiment, `plimsoll doctor FILE`, it also checks what the experiment needs: open files and ports for its agents, root for its
+lab, and the programs and settings of its target.
 
 | | |
 |---|---|
 | bad | spoils a measurement; the verdict of a trial may say so, too, by the rules named below |
-| notice | changes figures: the same on both sides of a comparison, or to be said beside it |
-| good | as one would wish |
-| unknown | this kernel does not tell |
+| notice | changes figures: the same on both sides of a comparison, or to be reported with it |
+| good | as it should be |
+| unknown | this kernel does not report it |
 
-`--fix` makes the changes that a running kernel allows. Each is shown before it is made, and written down where the registry of runs
-is, so that `--undo` puts it back whatever happened; a value that somebody else has set since is left alone. Both need root;
-without it `--fix` prints the commands. Nothing of it outlives a boot.
+`--fix` makes the changes that a running kernel allows. Each is shown before it is made, and recorded beside the registry of
+runs, so that `--undo` can put it back, even after a crash; a value that someone else has changed since is left alone. Both need
+root; without it `--fix` prints the commands. No change outlives a reboot.
 
 `--strict` exits 5 if anything is bad; `--json` prints all of it.
 ";
@@ -95,15 +95,15 @@ fn doctor_page() -> String {
 
 fn heading(about: CheckScope) -> &'static str {
     match about {
-        CheckScope::Experiment => "What the experiment needs",
-        CheckScope::Noise => "What else runs here",
+        CheckScope::Experiment => "Needs of the experiment",
+        CheckScope::Noise => "Other programs and machines",
         CheckScope::Processor => "Processors",
         CheckScope::Memory => "Memory",
         CheckScope::Time => "Clocks and timers",
         CheckScope::Network => "Network",
         CheckScope::Limits => "Limits of processes",
         CheckScope::Disk => "The disk of the run folder",
-        CheckScope::Lab => "What virtual hosts are made of",
+        CheckScope::Lab => "Virtual hosts",
         CheckScope::Hardware => "Hardware",
         CheckScope::Erlang => "Erlang, for targets written in it",
     }
@@ -145,7 +145,7 @@ const EXPERIMENT: Page = Page { name: "experiment", text: experiment::schema::re
 const FAULTS: Page = Page { name: "faults", text: faults_page };
 
 fn faults_page() -> String {
-    let mut page = String::from("# Faults\n\nWhat `kind` may be in `[[fault]]`.\n");
+    let mut page = String::from("# Faults\n\nValues of `kind` in `[[fault]]`.\n");
     for kind in lab::faults::KINDS {
         add_fault(&mut page, kind.info);
     }
@@ -173,9 +173,8 @@ const METRICS: Page = Page { name: "metrics", text: metrics_page };
 
 fn metrics_page() -> String {
     let mut page = String::from(
-        "# Metrics\n\nWhat `metric` may be in `[[require]]` and `[[claim]]`: a path inside a trial of `analysis.json`. `*` stands \
-         for a name, such as that of an operation or a fault. What each is, and in which unit, is said in \
-         [results](results.md).\n\n| path |\n|---|\n",
+        "# Metrics\n\nValues of `metric` in `[[require]]` and `[[claim]]`: paths inside a trial of `analysis.json`. `*` stands \
+         for a name, such as that of an operation or a fault. [results](results.md) explains each, with its unit.\n\n| path |\n|---|\n",
     );
     for path in analysis::metric_paths() {
         // Writing to a String cannot fail.
@@ -190,8 +189,8 @@ const PROTOCOLS: Page = Page { name: "protocols", text: protocols_page };
 
 fn protocols_page() -> String {
     let mut page = String::from(
-        "# Protocols\n\nWhat `protocol` may be in `[target]` and in `target.toml`, and what `call` may name. An argument goes \
-         into `with`; an answer's field may be named in `expect` and, as `answer.FIELD`, in `keep`.\n",
+        "# Protocols\n\nValues of `protocol` in `[target]` and in `target.toml`, and of `call`. Arguments go into `with`; fields \
+         of the answer can be named in `expect` and, as `answer.FIELD`, in `keep`.\n",
     );
     for kind in load::protocols::KINDS {
         add_protocol(&mut page, kind.info);
@@ -215,10 +214,10 @@ fn add_protocol(page: &mut String, protocol: &Protocol) {
 fn add_operation(page: &mut String, operation: &Operation) {
     let effect = match operation.effect {
         Effect::None => "",
-        Effect::Read => " It reads a key.",
-        Effect::Write => " It writes a key.",
-        Effect::Remove => " It removes a key.",
-        Effect::RemoveAll => " It removes every key of a space.",
+        Effect::Read => " The audit counts it as a read.",
+        Effect::Write => " The audit counts it as a write.",
+        Effect::Remove => " The audit counts it as a removal.",
+        Effect::RemoveAll => " The audit counts it as the removal of all keys of a space.",
     };
     let _ = write!(page, "\n### `{}`\n\n{}{effect}\n", operation.name, sentence(operation.help));
     if operation.takes.is_empty() && operation.answers.is_empty() {
@@ -238,8 +237,8 @@ const RESULTS: Page = Page { name: "results", text: results_page };
 fn results_page() -> String {
     let schema = schemars::schema_for!(record::results::Results).to_value();
     let mut page = String::from(
-        "# Results\n\n`analysis.json`, format 1; `plimsoll schema results` prints its JSON Schema. Fields are only ever added. What \
-         was not measured is null, never 0.\n",
+        "# Results\n\n`analysis.json`, format 1; `plimsoll schema results` prints its JSON Schema. Fields are added, never \
+         removed. A value that was not measured is null, not 0.\n",
     );
     add_type(&mut page, "Results", &schema);
     for (name, definition) in schema["$defs"].as_object().unwrap_or(&Map::new()) {
