@@ -135,7 +135,7 @@ fn about_profile(profile: &Profile) -> Vec<String> {
         figure("lifetime", number(profile.lifetime_years, " years")),
     ];
     lines.extend(figures.into_iter().flatten());
-    lines.push("\nwhat is not said is not limited, or not known; the figures come from:".to_owned());
+    lines.push("\nvalues not listed are not limited or not known; sources of the figures:".to_owned());
     lines.extend(profile.source.lines().map(|line| format!("  {line}")));
     lines
 }
