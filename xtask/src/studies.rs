@@ -164,9 +164,9 @@ impl Studies {
                 Some(_) => {}
             }
         }
-        let bytes: usize = tree.kept.iter().map(|file| file.text.len()).sum();
-        if bytes > kept::ROOM {
-            offences.push(Violation::of(kept::FOLDER, format!("{bytes} bytes, at most {}", kept::ROOM)));
+        if tree.kept_bytes > kept::ROOM {
+            let what = format!("{} bytes, at most {}", tree.kept_bytes, kept::ROOM);
+            offences.push(Violation::of(kept::FOLDER, what));
         }
         if !self.studies.is_empty() && tree.text_of(page::PATH) != page::text(self) {
             offences.push(Violation::of(page::PATH, "is out of date: run `cargo xtask studies`"));
@@ -290,7 +290,7 @@ mod tests {
                 ("experiments/07-x.toml", EXPERIMENT),
                 ("experiments/studies/x.toml", STUDY),
                 ("results/07-x/experiment.toml", experiment),
-                ("results/07-x/analysis.json", ANALYSIS),
+                ("results/07-x/analysis.json.gz", ANALYSIS),
             ])
         };
         assert_eq!(kept(&format!("# A comment.\n{EXPERIMENT}")), Vec::<String>::new());
@@ -308,7 +308,7 @@ mod tests {
         );
         let run = [
             ("results/07-x/experiment.toml", EXPERIMENT),
-            ("results/07-x/analysis.json", ANALYSIS),
+            ("results/07-x/analysis.json.gz", ANALYSIS),
             ("results/07-x/1-scaling.svg", "<svg/>"),
         ];
         let text = page::text(&Studies::of(&Tree::of(&[&study[..], &run].concat())));

@@ -43,6 +43,8 @@ pub struct Tree {
     pub files: Vec<File>,
     /// Text files below results/. They are generated, so rules for written text do not apply.
     pub kept: Vec<File>,
+    /// Size of results/ on disk, bytes.
+    pub kept_bytes: usize,
     /// Paths of all files, pictures and the like too.
     pub paths: Vec<String>,
     /// Names of the workspace's crates.
@@ -152,8 +154,15 @@ impl Tree {
 
     fn add(&mut self, place: &Path, name: &str, path: String) {
         self.paths.push(path.clone());
-        // What is named like text and is not UTF-8 is none of ours: a target's fixture, say.
-        if let Some(text) = is_text(place, name).then(|| fs::read_to_string(place).ok()).flatten() {
+        // Files that are named like text and are not UTF-8 are left out: a target's fixture, for example.
+        let text = if path.starts_with(kept::FOLDER) {
+            let bytes = fs::read(place).unwrap_or_default();
+            self.kept_bytes += bytes.len();
+            kept::text(bytes)
+        } else {
+            is_text(place, name).then(|| fs::read_to_string(place).ok()).flatten()
+        };
+        if let Some(text) = text {
             self.add_text(path, text);
         }
     }

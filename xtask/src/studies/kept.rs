@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::rules::Violation;
@@ -14,6 +18,8 @@ use crate::tree::Tree;
 pub const FOLDER: &str = "results/";
 /// Largest size of all kept runs, bytes.
 pub const ROOM: usize = 8_000_000;
+/// Name of the compressed analysis.
+const ANALYSIS: &str = "analysis.json.gz";
 /// Number of charts that are kept, from the top of the page.
 const CHARTS: usize = 4;
 /// Files of a run folder that are read.
@@ -38,7 +44,8 @@ pub struct KeptRun {
 
 /// The kept runs in the tree, by the experiment's name.
 pub fn runs(tree: &Tree, unreadable: &mut Vec<Violation>) -> BTreeMap<String, KeptRun> {
-    let names = tree.paths.iter().filter_map(|path| path.strip_prefix(FOLDER)?.strip_suffix("/analysis.json"));
+    let runs = tree.paths.iter().filter_map(|path| path.strip_prefix(FOLDER)?.strip_suffix(ANALYSIS));
+    let names = runs.filter_map(|folder| folder.strip_suffix('/'));
     let mut found = BTreeMap::new();
     for name in names {
         match run(tree, name) {
@@ -56,7 +63,7 @@ fn run(tree: &Tree, name: &str) -> Result<KeptRun, String> {
     charts.sort();
     Ok(KeptRun {
         experiment: text("experiment.toml").parse().map_err(|problem| format!("experiment.toml: {problem}"))?,
-        results: serde_json::from_str(text("analysis.json")).map_err(|problem| format!("analysis.json: {problem}"))?,
+        results: serde_json::from_str(text(ANALYSIS)).map_err(|problem| format!("{ANALYSIS}: {problem}"))?,
         run: serde_json::from_str(text("run.json")).unwrap_or_default(),
         charts,
     })
@@ -85,8 +92,7 @@ pub fn keep(root: &Path, run: &Path) -> Result<String, String> {
     if name.is_empty() || !root.join(format!("experiments/{name}.toml")).is_file() {
         return Err(format!("{}: there is no experiments/{name}.toml", run.display()));
     }
-    let json = |text: String| serde_json::from_str::<Value>(&text).map_err(|problem| problem.to_string());
-    let (analysis, environment) = (json(analysis?)?, json(environment?)?);
+    let environment: Value = serde_json::from_str(&environment?).map_err(|problem| problem.to_string())?;
     let about = serde_json::json!({
         "run": run.file_name().map(|name| name.to_string_lossy()),
         "plimsoll": environment["plimsoll"],
@@ -96,52 +102,104 @@ pub fn keep(root: &Path, run: &Path) -> Result<String, String> {
     let to = root.join(&folder);
     let _ = fs::remove_dir_all(&to);
     fs::create_dir_all(&to).map_err(|problem| format!("{folder}: {problem}"))?;
-    let write = |file: &str, text: &str| {
-        fs::write(to.join(file), text).map_err(|problem| format!("{folder}/{file}: {problem}"))
+    let write = |file: &str, content: &[u8]| {
+        fs::write(to.join(file), content).map_err(|problem| format!("{folder}/{file}: {problem}"))
     };
-    write("experiment.toml", experiment.split_once('\n').map_or("", |(_, rest)| rest))?;
-    write("analysis.json", &format!("{}\n", rounded(analysis)))?;
-    write("run.json", &format!("{about:#}\n"))?;
-    write("report.html", &with_one_trial(&page)?)?;
+    write("experiment.toml", experiment.split_once('\n').map_or("", |(_, rest)| rest).as_bytes())?;
+    write(ANALYSIS, &compressed(&analysis?)?)?;
+    write("run.json", format!("{about:#}\n").as_bytes())?;
+    write("report.html", short_page(&page)?.as_bytes())?;
     for (index, (id, chart)) in charts(&page).into_iter().take(CHARTS).enumerate() {
-        write(&format!("{}-{id}.svg", index + 1), &chart)?;
+        write(&format!("{}-{id}.svg", index + 1), chart.as_bytes())?;
     }
     Ok(folder)
 }
 
-/// Rounds numbers to six significant digits, to save space.
-fn rounded(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            number.as_f64().and_then(|number| format!("{number:.5e}").parse::<f64>().ok()).into()
-        }
-        Value::Array(values) => values.into_iter().map(rounded).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, rounded(value))).collect(),
-        other => other,
-    }
+fn compressed(text: &str) -> Result<Vec<u8>, String> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).map_err(|problem| problem.to_string())
 }
 
+/// Returns the text of a file of a kept run; `None` if the file is neither text nor compressed text.
+pub fn text(bytes: Vec<u8>) -> Option<String> {
+    if !bytes.starts_with(b"\x1f\x8b") {
+        return String::from_utf8(bytes).ok();
+    }
+    let mut text = String::new();
+    GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).ok().map(|_| text)
+}
+
+const CHARTS_OF_TRIALS: &str = "<section class=\"block charts\">";
 const TRIAL: &str = "<details class=\"trial\" data-trial=\"";
 const PICKER: &str = "<div class=\"picker\" hidden>";
 const DATA: &str = "<script type=\"application/json\" id=\"data\">";
-const LEFT_OUT: &str = "<p class=\"note\">Only the first trial's charts are kept here.</p>\n";
+const FOLDED_TABLE: &str = "<details class=\"block table\">";
+/// Largest folded table of a kept page, bytes.
+const LARGEST_TABLE: usize = 8_000;
 
-/// Returns the page with the charts of the first trial only. The charts of all trials are most of
-/// its size.
-fn with_one_trial(page: &str) -> Result<String, String> {
-    let mut trials = page.match_indices(TRIAL).map(|(at, _)| at);
-    let (Some(first), Some(second)) = (trials.next(), trials.next()) else { return Ok(page.to_owned()) };
+/// Returns the page without what makes it large: the charts of all trials but the first, or of all
+/// trials if a sweep has charts, and large folded tables. `analysis.json.gz` has their figures.
+fn short_page(page: &str) -> Result<String, String> {
     let broken = || "report.html is not as this version writes it: `plimsoll analyze` makes it again".to_owned();
-    let end = second + page[second..].find("</section>").ok_or_else(broken)?;
-    let others = page[second..end].split(TRIAL).filter_map(|trial| trial.split('"').next());
-    let others: Vec<String> = others.filter(|id| !id.is_empty()).map(|id| format!("t{id}-")).collect();
-    let before = page[..first].find(PICKER).unwrap_or(first);
-    let (between, rest) = page[end..].split_once(DATA).ok_or_else(broken)?;
+    let (body, rest) = page.split_once(DATA).ok_or_else(broken)?;
     let (data, after) = rest.split_once("</script>").ok_or_else(broken)?;
+    let body = without_large_tables(&without_trials(body)?).ok_or_else(broken)?;
     let mut data: serde_json::Map<String, Value> = serde_json::from_str(data).map_err(|_| broken())?;
-    data.retain(|id, _| !others.iter().any(|other| id.starts_with(other.as_str())));
+    data.retain(|id, _| body.contains(&format!(" id=\"{id}\"")));
     let data = Value::Object(data).to_string().replace('<', "\\u003c");
-    Ok([&page[..before], LEFT_OUT, &page[first..second], between, DATA, &data, "</script>", after].concat())
+    Ok([&body, DATA, &data, "</script>", after].concat())
+}
+
+fn without_trials(body: &str) -> Result<String, String> {
+    let Some(start) = body.find(CHARTS_OF_TRIALS) else { return Ok(body.to_owned()) };
+    let section = &body[start..];
+    let end = section.find("</section>").ok_or("the trials' charts have no end")?;
+    let mut trials = section[..end].match_indices(TRIAL).map(|(at, _)| at);
+    let (Some(first), second) = (trials.next(), trials.next()) else { return Ok(body.to_owned()) };
+    let (kept, note) = if body.contains(" id=\"sweep-") {
+        ("", "This kept page leaves out the charts of the trials.")
+    } else {
+        (&section[first..second.unwrap_or(end)], "This kept page has the charts of the first trial only.")
+    };
+    let before = section[..first].find(PICKER).unwrap_or(first);
+    let note = format!("<p class=\"note\">{note}</p>\n");
+    Ok([&body[..start], &section[..before], &note, kept, &section[end..]].concat())
+}
+
+fn without_large_tables(body: &str) -> Option<String> {
+    let mut tables = body.split(FOLDED_TABLE);
+    let mut short = tables.next()?.to_owned();
+    for table in tables {
+        let end = end_of_details(table)?;
+        let title = table.split_once("<h2>")?.1.split("</h2>").next()?;
+        if end <= LARGEST_TABLE {
+            short.extend([FOLDED_TABLE, table]);
+        } else {
+            let note = format!(
+                "<p class=\"note\">{title}: this kept page leaves out the table. Its figures are in \
+                 <a href=\"{ANALYSIS}\">{ANALYSIS}</a>.</p>"
+            );
+            short.extend([&note, &table[end..]]);
+        }
+    }
+    Some(short)
+}
+
+/// Returns the end of a `details` element, given the text behind its opening tag. Elements may be
+/// nested.
+fn end_of_details(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    for (at, _) in text.match_indices("details") {
+        if text[..at].ends_with("</") {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at + "details>".len());
+            }
+        } else if text[..at].ends_with('<') {
+            depth += 1;
+        }
+    }
+    None
 }
 
 /// Returns the curves of a page as SVG files, each with its id, in page order.
@@ -179,31 +237,39 @@ fn style(page: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_kept_page_has_the_charts_of_its_first_trial() {
-        let figure = |id: &str| {
-            format!(
-                "<figure class=\"chart\" id=\"{id}\" data-hover><div class=\"sheet\"><svg viewBox=\"0 0 9 5\" role=\"group\"><g/></svg><div hidden></div></div></figure>"
-            )
-        };
+    const STYLE: &str = "<style>\n:root {\n  --paper: #fff;\n}\nsvg .line { x }\n.bar { y }\n</style>";
+
+    fn figure(id: &str) -> String {
+        format!(
+            "<figure class=\"chart\" id=\"{id}\" data-hover><div class=\"sheet\"><svg viewBox=\"0 0 9 5\" role=\"group\"><g/></svg><div hidden></div></div></figure>"
+        )
+    }
+
+    /// Returns a page with two trials and a folded table of `cells` empty cells.
+    fn page(top: &str, cells: usize) -> String {
         let trial = |id: &str| format!("{TRIAL}{id}\">{}</details>\n", figure(&format!("t{id}-cpu-1")));
         let data = r#"{"sweep-1":{"n":"\u003cb>"},"t001-cpu-1":1,"t002-cpu-1":2}"#;
-        let style = "<style>\n:root {\n  --paper: #fff;\n}\nsvg .line { x }\n.bar { y }\n</style>";
-        let page = format!(
-            "{style}{}<section>{PICKER}pick</div>{}{}</section>\n{DATA}{data}</script>end",
-            figure("sweep-1"),
-            trial("001"),
-            trial("002")
+        let trials = format!("{CHARTS_OF_TRIALS}{PICKER}pick</div>{}{}</section>\n", trial("001"), trial("002"));
+        let table = format!(
+            "{FOLDED_TABLE}<summary><h2>Hosts</h2></summary><details><p></p></details>{}</details>\nrest\n",
+            "<td></td>".repeat(cells)
         );
-        let kept = with_one_trial(&page).unwrap();
-        assert!(
-            kept.contains("t001-cpu-1\" data") && kept.contains("\"t001-cpu-1\":1") && kept.ends_with("</script>end"),
-            "{kept}"
-        );
-        assert!(!kept.contains("t002") && !kept.contains("pick</div>"), "{kept}");
-        assert!(kept.contains(r#""\u003cb>""#), "{kept}");
+        format!("{STYLE}{top}{trials}{table}{DATA}{data}</script>end")
+    }
+
+    #[test]
+    fn a_kept_page_has_the_charts_of_its_first_trial() {
+        let kept = short_page(&page("", 3)).unwrap();
+        assert!(kept.contains("t001-cpu-1\" data") && kept.ends_with("{\"t001-cpu-1\":1}</script>end"), "{kept}");
+        assert!(!kept.contains("t002") && !kept.contains("pick</div>") && kept.contains("<td>"), "{kept}");
+    }
+
+    #[test]
+    fn a_kept_page_of_a_sweep_has_no_charts_of_trials() {
+        let kept = short_page(&page(&figure("sweep-1"), 3)).unwrap();
+        assert!(!kept.contains("t001") && kept.contains(r#"{"sweep-1":{"n":"\u003cb>"}}</script>end"#), "{kept}");
         let charts = charts(&kept);
-        assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sweep-1", "t001-cpu-1"]);
+        assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sweep-1"]);
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" viewBox=\"0 0 9 5\" role=\"group\" width=\"9\" \
                    height=\"5\"><style>:root {\n  --paper: #fff;\n}\nsvg .line { x }</style><rect width=\"9\" height=\"5\" \
                    fill=\"var(--paper)\"/><g/></svg>\n";
@@ -211,8 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_kept_with_six_digits() {
-        let value = serde_json::json!({"a": [1234.56789, 3, null, 0.000_012_345_678]});
-        assert_eq!(rounded(value).to_string(), r#"{"a":[1234.57,3,null,0.0000123457]}"#);
+    fn a_kept_page_leaves_out_large_folded_tables() {
+        let kept = short_page(&page("", 1_000)).unwrap();
+        assert!(!kept.contains("<td>") && kept.contains("</section>\n<p class=\"note\">Hosts: this"), "{kept}");
+        assert!(kept.contains("</p>\nrest\n"), "{kept}");
+    }
+
+    #[test]
+    fn a_kept_analysis_is_read_as_it_was_written() {
+        assert_eq!(text(compressed("{\"a\": 1}").unwrap()).as_deref(), Some("{\"a\": 1}"));
+        assert_eq!(text(b"<svg/>".to_vec()).as_deref(), Some("<svg/>"));
+        assert_eq!(text(vec![0xff, 0xfe]), None);
     }
 }
