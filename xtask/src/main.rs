@@ -4,7 +4,6 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command of the workspace prints")]
 
-mod ratchet;
 mod rules;
 mod source;
 mod studies;

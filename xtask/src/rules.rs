@@ -1,10 +1,10 @@
 //! The house rules, each with the reason it exists and a canary that it must catch; those with a table of their own lie beside. A rule reads a [`Tree`] and never the disk, so that it can be shown to work.
 
-use crate::ratchet;
-use crate::source::{code_only, functions, without_inline_tests, words};
+use crate::source::words;
 use crate::studies;
 use crate::tree::{File, Tree};
 
+mod comments;
 mod imports;
 mod purity;
 mod shelves;
@@ -50,20 +50,17 @@ impl Violation {
 /// Every rule, sorted by name.
 pub const KINDS: &[HouseRule] = &[
     BANNED_WORDS,
+    comments::KIND,
     imports::CRATE_TABLE,
     FILE_LENGTH,
-    FUNCTION_LENGTH,
     imports::KIND,
     LEFTOVERS,
     LINKS,
     OPENING,
-    PRINTING,
     purity::KIND,
     shelves::KIND,
     studies::KIND,
     type_names::KIND,
-    UNSAFETY,
-    WHITESPACE,
 ];
 
 const BANNED_NAMES: [&str; 7] = ["common", "helper", "helpers", "manager", "misc", "util", "utils"];
@@ -107,34 +104,15 @@ const LONG_FILE: &str = {
 
 fn file_length(tree: &Tree) -> Vec<Violation> {
     let code = tree.files.iter().filter(|file| CODE.contains(&file.extension()));
-    let measured: Vec<_> = code.map(|file| (file.path.clone(), 1, file.text.lines().count())).collect();
-    ratchet::judge("file", FILE_LIMIT, &measured, tree.text_of(ratchet::PATH))
-}
-
-const FUNCTION_LIMIT: usize = 70;
-
-const FUNCTION_LENGTH: HouseRule = HouseRule {
-    name: "function_length",
-    reason: "a function that does not fit on a screen is read in pieces, and its bugs live between the pieces",
-    check: function_length,
-    canary: &[("crates/load/src/long.rs", LONG_FUNCTION)],
-};
-
-const LONG_FUNCTION: &str = "fn long() {\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}\n";
-
-fn function_length(tree: &Tree) -> Vec<Violation> {
-    let measured: Vec<_> = tree.rust().flat_map(measure).collect();
-    ratchet::judge("function", FUNCTION_LIMIT, &measured, tree.text_of(ratchet::PATH))
-}
-
-fn measure(file: &File) -> Vec<(String, usize, usize)> {
-    let File { path, text } = file;
-    functions(&code_only(text)).into_iter().map(|f| (format!("{path}#{}", f.name), f.line, f.length)).collect()
+    code.filter_map(|file| {
+        let lines = file.text.lines().count();
+        (lines > FILE_LIMIT).then(|| Violation::of(&file.path, format!("{lines} lines; at most {FILE_LIMIT}")))
+    })
+    .collect()
 }
 
 /// Spelled in two parts, so that this file is not its own first offender.
 const PROMISES: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-const MACROS: [&str; 2] = [concat!("to", "do!"), concat!("unimple", "mented!")];
 const PLACES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 const LEFTOVERS: HouseRule = HouseRule {
@@ -152,7 +130,7 @@ fn leftovers(tree: &Tree) -> Vec<Violation> {
             offences.extend(found.map(|(_, line)| Violation::at(&file.path, line, format!("`{promise}`"))));
         }
         for (index, line) in file.text.lines().enumerate() {
-            for banned in MACROS.iter().chain(&PLACES).filter(|banned| line.contains(**banned)) {
+            for banned in PLACES.into_iter().filter(|banned| line.contains(banned)) {
                 offences.push(Violation::at(&file.path, index + 1, format!("`{banned}`")));
             }
         }
@@ -250,103 +228,6 @@ fn says(line: &str, mark: &str) -> bool {
     line.strip_prefix(mark).is_some_and(|rest| rest.chars().any(char::is_alphabetic))
 }
 
-/// The one place that what is printed cannot make panic, one that does not print but converses, and crates that nobody runs in a
-/// measurement.
-const PRINTERS: [&str; 5] = [
-    "crates/plimsoll/src/output.rs",
-    "crates/runner/src/serve.rs",
-    "crates/fleet/src/generator.rs",
-    "crates/fixture/",
-    "xtask/",
-];
-/// Speaks to cargo.
-const BUILD: &str = "/build.rs";
-const PRINT_WORDS: [&str; 7] = ["print", "println", "eprint", "eprintln", "dbg", "stdout", "stderr"];
-
-const PRINTING: HouseRule = HouseRule {
-    name: "printing",
-    reason: "a library that prints cannot be silenced, redirected or tested; it returns, and the binary prints. There, `output` does: \
-             `eprintln!` panics when the terminal is gone, and a run has to end in order then",
-    check: printing,
-    canary: &[
-        ("crates/load/src/lib.rs", "//! x\nfn f() { println!(\"x\") }\n"),
-        ("crates/plimsoll/src/progress.rs", "//! x\nfn f() { eprintln!(\"x\") }\n"),
-        ("crates/plimsoll/src/commands/run.rs", "//! x\nfn f() { std::io::stderr(); }\n"),
-    ],
-};
-
-fn printing(tree: &Tree) -> Vec<Violation> {
-    let mut offences = Vec::new();
-    let may_print = |path: &str| path.ends_with(BUILD) || PRINTERS.iter().any(|printer| path.starts_with(printer));
-    for file in tree.rust_without_tests().filter(|file| !may_print(&file.path)) {
-        let code = without_inline_tests(&code_only(&file.text));
-        for word in PRINT_WORDS {
-            for (at, line) in words(&code, word) {
-                let rest = &code[at + word.len()..];
-                // `Command::stdout(…)` has arguments, `io::stdout()` has none.
-                let prints = if word.starts_with("std") { rest.starts_with("()") } else { rest.starts_with('!') };
-                if prints {
-                    offences.push(Violation::at(
-                        &file.path,
-                        line,
-                        format!("`{word}` outside {}", PRINTERS.join(" and ")),
-                    ));
-                }
-            }
-        }
-    }
-    offences
-}
-
-const UNSAFE_HOMES: [&str; 2] = ["crates/linux/", "crates/load/src/ring"];
-
-const UNSAFETY: HouseRule = HouseRule {
-    name: "unsafety",
-    reason: "unsafe code is reviewed as a whole, and has two places: crates/linux for system calls without a safe form, crates/load/src/ring for memory shared with the kernel",
-    check: unsafety,
-    canary: &[("crates/load/src/lib.rs", "//! x\nfn f() { unsafe { g() } }\n")],
-};
-
-fn unsafety(tree: &Tree) -> Vec<Violation> {
-    let mut offences = Vec::new();
-    for file in tree.rust().filter(|file| !UNSAFE_HOMES.iter().any(|home| file.path.starts_with(home))) {
-        let code = code_only(&file.text);
-        offences.extend(words(&code, "unsafe").map(|(_, line)| {
-            Violation::at(&file.path, line, format!("`unsafe` outside {}", UNSAFE_HOMES.join(" and ")))
-        }));
-    }
-    offences
-}
-
-const WHITESPACE: HouseRule = HouseRule {
-    name: "whitespace",
-    reason: "what nobody sees should not make a diff",
-    check: whitespace,
-    canary: &[("README.md", "x \n"), ("crates/load/src/lib.rs", "//! x\n\tfn f() {}\n"), ("LICENCE.md", "x")],
-};
-
-fn whitespace(tree: &Tree) -> Vec<Violation> {
-    // A golden file is what a program wrote, to the letter, and perhaps cut off on purpose.
-    tree.files.iter().filter(|file| !file.path.contains("/golden/")).flat_map(judge_whitespace).collect()
-}
-
-fn judge_whitespace(file: &File) -> Vec<Violation> {
-    let tabs_mean_something = file.name() == "Makefile" || file.extension() == "mk";
-    let mut offences = Vec::new();
-    for (index, line) in file.text.split('\n').enumerate() {
-        if line.ends_with([' ', '\t', '\r']) {
-            offences.push(Violation::at(&file.path, index + 1, "whitespace at the end of the line"));
-        }
-        if !tabs_mean_something && line.contains('\t') {
-            offences.push(Violation::at(&file.path, index + 1, "a tab"));
-        }
-    }
-    if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
-        offences.push(Violation::of(&file.path, "must end with one newline"));
-    }
-    offences
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -384,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_file_of_a_canary_that_stands_for_itself_is_caught() {
-        for name in ["opening", "whitespace"] {
+        for name in ["comments", "opening"] {
             for file in rule(name).canary {
                 assert!(!(rule(name).check)(&Tree::of(&[*file])).is_empty(), "{name}: {}", file.0);
             }

@@ -1,15 +1,4 @@
-//! Rust's grammar as far as the rules need it: code without comments and literals, and the ends of
-//! functions. It is not a parser: it knows only comments, literals and brackets.
-
-/// A function found in a source file.
-#[derive(Debug, PartialEq, Eq)]
-pub struct SourceFunction {
-    pub name: String,
-    /// Line of `fn`, from 1.
-    pub line: usize,
-    /// Number of lines from `fn` to the closing brace, both included.
-    pub length: usize,
-}
+//! The parts of Rust's grammar that the rules need: comments, literals and brackets.
 
 /// Returns the source with every comment and every literal's content blanked out. Lines and columns
 /// do not change.
@@ -107,41 +96,6 @@ fn end_of_char(chars: &[char], at: usize) -> usize {
     if chars.get(at + 2) == Some(&'\'') { at + 3 } else { at }
 }
 
-/// Returns the functions with a body in `code`, which is the result of [`code_only`].
-pub fn functions(code: &str) -> Vec<SourceFunction> {
-    let bytes = code.as_bytes();
-    let mut found = Vec::new();
-    for (at, _) in words(code, "fn") {
-        let name: String =
-            code[at + 2..].trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        if name.is_empty() {
-            continue;
-        }
-        let Some(open) = body(bytes, at) else {
-            continue;
-        };
-        let close = closing(bytes, open);
-        let line = line_of(code, at);
-        found.push(SourceFunction { name, line, length: line_of(code, close) - line + 1 });
-    }
-    found
-}
-
-/// Returns the opening brace of the function at `at`; `None` for a declaration without a body.
-fn body(bytes: &[u8], at: usize) -> Option<usize> {
-    let mut depth = 0_i32;
-    for (i, byte) in bytes.iter().enumerate().skip(at) {
-        match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth -= 1,
-            b'{' if depth == 0 => return Some(i),
-            b';' if depth == 0 => return None,
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Returns the brace that closes the one at `open`, or the end of the code.
 fn closing(bytes: &[u8], open: usize) -> usize {
     let mut depth = 0_i32;
@@ -193,7 +147,7 @@ pub fn line_of(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{code_only, functions};
+    use super::code_only;
 
     #[test]
     fn comments_and_literals_are_blanked() {
@@ -216,18 +170,5 @@ mod tests {
     fn line_numbers_are_kept() {
         let source = "/* 1\n2 */ a\n\"3\n4\" b\n";
         assert_eq!(code_only(source).lines().count(), source.lines().count());
-    }
-
-    #[test]
-    fn functions_are_measured_with_their_braces() {
-        let source = "trait T { fn no_body(&self) -> [u8; 4]; }\n\nfn f(x: [u8; 2]) {\n    if a { b }\n    \"}\";\n}\n";
-        let found = functions(&code_only(source));
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].name.as_str(), found[0].line, found[0].length), ("f", 3, 4));
-    }
-
-    #[test]
-    fn function_pointers_are_not_functions() {
-        assert_eq!(functions("struct S { check: fn(&str) -> bool }"), []);
     }
 }

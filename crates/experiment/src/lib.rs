@@ -11,6 +11,7 @@ pub mod mistake;
 mod overlay;
 mod path;
 pub mod pattern;
+#[warn(missing_docs)]
 pub mod plan;
 pub mod pointer;
 pub mod problem;

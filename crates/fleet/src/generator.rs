@@ -93,6 +93,7 @@ pub fn serve(
 }
 
 /// Serves on the standard input and output of this process. Programs that a load runs end with it.
+#[expect(clippy::disallowed_methods, reason = "standard output is the connection to the conductor")]
 pub fn serve_standard_streams() -> Result<(), GeneratorError> {
     serve_tethered(io::BufReader::new(io::stdin()), io::stdout())
 }

@@ -1,6 +1,7 @@
 //! Standard output, for results only, and standard error, for everything else. This is the only
 //! file of the program that prints. A failed print does not panic, and a run whose output is closed
 //! ends in good order.
+#![allow(clippy::disallowed_methods, reason = "home of standard output and standard error")]
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,6 +7,7 @@ pub mod checked_file;
 pub mod clock;
 pub mod compared;
 pub mod environment;
+#[warn(missing_docs)]
 pub mod events;
 pub mod folder;
 pub mod hlog;
@@ -15,7 +16,9 @@ pub mod looks;
 pub mod metric_history;
 pub mod private;
 pub mod replicas;
+#[warn(missing_docs)]
 pub mod results;
+#[warn(missing_docs)]
 pub mod rows;
 pub mod selfcheck;
 mod table;
