@@ -122,8 +122,9 @@ fn overlay(keys: &'static [Key]) -> Value {
 pub fn reference() -> String {
     let mut text = "# The experiment file: every key\n\n\
         Made from the checker's table of keys; `plimsoll schema experiment` prints the same as a JSON Schema.\n\
-        [formats.md](../formats.md) explains the terms. For an editor with Taplo (VS Code: Even Better TOML) to\n\
-        complete and check a file, put the schema beside it and `#:schema ./experiment.schema.json` on its first\n\
+        [experiment.md](../experiment.md) explains how the keys work together. For an editor\n\
+        with Taplo (VS Code: Even Better TOML) to complete and check a file, put the schema beside it and `#:schema\n\
+        ./experiment.schema.json` on its first\n\
         line, as `plimsoll new` does.\n"
         .to_owned();
     section(&mut text, "## Top level", "", EXPERIMENT);

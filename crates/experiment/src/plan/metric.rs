@@ -33,7 +33,7 @@ pub struct MetricPath(pub Vec<String>);
 /// A function with its arguments: variants (`None` if the file has none), swept paths, and
 /// arguments that depend on the function.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are the functions' own names, which docs/formats.md explains")]
+#[expect(missing_docs, reason = "they are the functions' own names, which docs/experiment.md explains")]
 pub enum MetricFunction {
     Crossing([String; 2], String),
     FlatRatio([String; 2], String),

@@ -22,7 +22,7 @@ pub fn jobs() -> Vec<Job> {
 /// Simulates runs with a spread of 5 % and correlation `phi`. The second half is slower by the
 /// share `less`.
 fn course(bench: &Bench<'_>, runs: usize, phi: f64, less: f64) -> Rows {
-    // Correlated runs are taken for changes more often than independent runs. docs/formats.md has
+    // Correlated runs are taken for changes more often than independent runs. docs/results.md has
     // the rates.
     let alarms = match phi {
         _ if phi > 0.6 => 0.25,
