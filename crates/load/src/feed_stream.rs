@@ -298,13 +298,14 @@ impl Read for MeteredFile {
         self.begun = Instant::now();
         let begun_ns = self.queue.now_ns().max(1);
         self.queue.waits_since_ns.store(begun_ns, Ordering::Relaxed);
-        let read = self.file.read(buffer)?;
+        let result = self.file.read(buffer);
+        let read = result.as_ref().map_or(0, |read| *read);
         self.wait_for_device(read);
         let waited_ns = self.queue.now_ns() - begun_ns;
         self.queue.waits_since_ns.store(0, Ordering::Relaxed);
         self.queue.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
         self.queue.bytes.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
+        result
     }
 }
 
@@ -443,6 +444,16 @@ pub(crate) mod tests {
         assert_eq!((all.len(), end), (40_000, NextBlock::Ended));
         assert!(begun.elapsed() >= Duration::from_millis(360), "360 kB at 1 MB/s");
         assert!(slow.so_far().waited_ns >= 350_000_000, "{:?}", slow.so_far());
+    }
+
+    #[test]
+    fn a_read_that_fails_is_no_longer_waited_for() {
+        let scratch = Scratch::new("failing");
+        fs::create_dir(scratch.0.join("folder")).unwrap();
+        let queue = queue(&scratch, feed("folder"));
+        let mut file = MeteredFile::open(Arc::clone(&queue)).unwrap();
+        assert!(file.read(&mut [0; 16]).is_err());
+        assert_eq!(queue.waits_since_ns.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -229,11 +229,7 @@ impl CompiledTemplate {
 
     /// Whether the template contains an environment variable.
     pub fn has_environment(&self) -> bool {
-        self.pieces.iter().any(|piece| match piece {
-            TemplatePiece::Env(_) => true,
-            TemplatePiece::Whole(template) => template.has_environment(),
-            _ => false,
-        })
+        self.pieces.iter().any(TemplatePiece::has_environment)
     }
 
     /// Whether writing the value calls a script.
@@ -320,6 +316,15 @@ impl TemplatePiece {
             Self::Whole(template) => template.is_filled(source),
             Self::Base64(of) | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
             _ => true,
+        }
+    }
+
+    fn has_environment(&self) -> bool {
+        match self {
+            Self::Env(_) => true,
+            Self::Whole(template) => template.has_environment(),
+            Self::Base64(of) | Self::Pad { of, .. } => of.iter().any(Self::has_environment),
+            _ => false,
         }
     }
 
@@ -609,6 +614,14 @@ pub(crate) mod tests {
         let template = compile("{env:PATH}");
         assert_eq!(template.as_constant(), Some(std::env::var("PATH").unwrap().as_bytes()));
         assert!(CompiledTemplate::compile("{env:NO_SUCH_VARIABLE_HERE}", 0, &names()).is_err());
+    }
+
+    #[test]
+    fn the_environment_is_found_inside_padding_and_base64() {
+        for text in ["{env:PATH}", "{pad:20:{env:PATH}{seq}}", "{base64:{seq}{env:PATH}}"] {
+            assert!(compile(text).has_environment(), "{text}");
+        }
+        assert!(!compile("{pad:20:{seq}}").has_environment());
     }
 
     #[test]
