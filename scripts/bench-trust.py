@@ -163,8 +163,8 @@ def table(stage, given):
             print(" | ".join(str(cell) for cell in rows[-1]), file=sys.stderr, flush=True)
     met = "met" if wrong == 0 else "not met"
     return [
-        f"Servers in Python (`scripts/bench_truth_server.py`) that note what they do. Of {len(rows)} truths {len(rows) - wrong - marked} were measured right, "
-        f"{marked} not, of a trial whose verdict had said that it is not to be trusted, and {wrong} wrong; wanted 0: **{met}**",
+        f"The servers are in Python (`scripts/bench_truth_server.py`) and record their actions. Of {len(rows)} truths, {len(rows) - wrong - marked} were measured right, "
+        f"{marked} not right but marked by the verdict, and {wrong} wrong; wanted 0: **{met}**",
         "",
         *bench_page.table(["load and server", "asked", "truth", "measured", "verdict", ""], rows),
     ]
@@ -181,7 +181,7 @@ def open_loops(stage, given):
             reasons[rule] = reasons.get(rule, 0) + 1
         print(f"{number + 1}: {verdict['is']} {verdict['reasons']}", file=sys.stderr, flush=True)
     met = "met" if valid >= 0.9 * rounds else "not met"
-    return [f"Of {rounds} undisturbed open loops of 15 s **{valid}** were `valid`; wanted nine of ten: **{met}**"] + [
+    return [f"Of {rounds} undisturbed open loops of 15 s, **{valid}** were `valid`; wanted nine of ten: **{met}**"] + [
         f"- `{rule}`: {count}" for rule, count in sorted(reasons.items())
     ]
 
@@ -229,9 +229,9 @@ def pairs(stage, given):
     found, flagged, seen, sizes, _ = pairs_of(stage, rounds, "quiet")
     met = "met" if found >= 0.8 * rounds and flagged <= max(1, 0.1 * rounds) else "not met"
     return [
-        f"`plimsoll compare --play` with {TURNS} turns of 6 s, on a server in Python that works a tenth more for each request: found in **{found}** of {rounds} "
-        f"(median {seen} less throughput, −9.1 % at most); the same beside itself flagged in any figure in **{flagged}** of {rounds}; a change "
-        f"of {sizes} could be shown (median). Wanted 8 of 10 and at most 1: **{met}**",
+        f"`plimsoll compare --play` with {TURNS} turns of 6 s, on a server in Python. With a tenth more work for each request, the difference was found in **{found}** of {rounds} "
+        f"(median {seen} less throughput, −9.1 % at most). With the same work, a difference was found in any figure in **{flagged}** of {rounds}. A change "
+        f"of {sizes} can be shown (median). Wanted 8 of 10 and at most 1: **{met}**",
     ]
 
 
@@ -263,9 +263,9 @@ def hog(stage, given):
         found, flagged, seen, sizes, undecided = pairs_of(stage, rounds, "hog")
     met = "met" if flagged <= max(1, 0.1 * rounds) else "not met"
     return [
-        f"The same while a busy loop runs for 4 s of every 13 s: a tenth more work found in **{found}** of {rounds} ({undecided} had too few trials that "
-        f"are not void; median {seen}); the same beside itself flagged in **{flagged}** of {rounds}; {sizes} could be shown (median). What "
-        f"is not found is not denied: it says how large a change would have to be. Wanted at most 1 flagged: **{met}**",
+        f"The same while a busy loop runs for 4 s of every 13 s. A tenth more work was found in **{found}** of {rounds} ({undecided} had too few trials that "
+        f"are not void; median {seen}). With the same work, a difference was found in **{flagged}** of {rounds}. A change of {sizes} can be shown (median). If "
+        f"no difference is found, the comparison prints how large a change would have to be. Wanted at most 1: **{met}**",
     ]
 
 
@@ -398,8 +398,8 @@ def searches(stage, given):
     found = [known[edge.about] for edge in [*EDGES, UNLIMITED] if edge.about in known]
     rows, is_met = [row for row, _ in found], len(found) == len(EDGES) + 1 and all(met for _, met in found)
     return [
-        f"Searches with `[find]`, trials of {Edge.TRIAL_S:g} s with starts at random, each with a seed of its own, on servers in Python. The truth is the load at which half of such "
-        "trials hold in virtual time, with what a latency has above the service time here (its median at 300/s) taken off the bound. Wanted: the interval holds it in nine of ten, and where there is no limit it is the generator's: "
+        f"Searches with `[find]`, trials of {Edge.TRIAL_S:g} s with random starts and different seeds, on servers in Python. The truth is the load at which half of such "
+        "trials meet the limit in virtual time. Before that, the excess of latency over service time on this machine (its median at 300/s) is subtracted from the limit. Wanted: the interval contains the truth in nine of ten, and on the server without a limit the generator is named as the limit: "
         f"**{'met' if is_met else 'not met'}**",
         "",
         *bench_page.table(["server", "truth, 1/s", "interval holds it", "its width, median", "trials, median"], rows),

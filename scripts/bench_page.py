@@ -59,8 +59,8 @@ TRUST = Page(
     ],
     """# Whether the answers can be trusted, measured
 
-{counts} Each section is written by `scripts/bench-trust.py` or `scripts/bench-beside.py` and says when; *Known truths* is the table of
-`plimsoll selfcheck --long` and *Coverage and error rates* that of `plimsoll selfcheck --statistics --long` ([docs/selfcheck.md](../docs/selfcheck.md)).
+{counts} `scripts/bench-trust.py` or `scripts/bench-beside.py` writes each section, with its date. *Known truths* is the table of
+`plimsoll selfcheck --long`, and *Coverage and error rates* that of `plimsoll selfcheck --statistics --long` ([docs/selfcheck.md](../docs/selfcheck.md)).
 """,
 )
 # End of a verdict line.

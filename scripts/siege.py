@@ -45,7 +45,7 @@ PAGE = bench_page.Page(
     ],
     """# Results of `make siege`
 
-{counts} What is promised, and why, is in [docs/reliability.md](../docs/reliability.md). `scripts/siege.py PART` plays a part again.
+{counts} [docs/reliability.md](../docs/reliability.md) lists the promises and their reasons. `scripts/siege.py PART` repeats a part.
 """,
 )
 
@@ -86,7 +86,7 @@ def kills(_stage, _given):
     got = e2e("after_a_kill_at_any_moment", {"PLIMSOLL_TEST_KILLS": str(KILLS)})
     return "Kills", [
         f"SIGKILL at random moments of a run of 16 virtual hosts with seven kinds of faults (of the run; of a run that ends after",
-        "Ctrl-C; of the run and then of `plimsoll clean`, three times), then `plimsoll clean`, the machine's inventory, `plimsoll analyze`:",
+        "Ctrl-C; of the run and then of `plimsoll clean`, three times). `plimsoll clean`, the machine's inventory and `plimsoll analyze` follow:",
         "",
         f"- {got['kills']} runs and {got['cleans_killed']} cleanings killed, {got['leaks']} leaks: {met(got['leaks'] == 0)}",
         f"- {got['folders']} run folders read, {got['unreadable']} unreadable: {met(got['unreadable'] == 0)}",
@@ -97,7 +97,7 @@ def corruptions(_stage, _given):
     got = e2e("corruptions", {"PLIMSOLL_TEST_CORRUPTIONS": str(CORRUPTIONS)})
     counts = ", ".join(f"{name.replace('_', ' ')} {got[name]}" for name in got if name not in ("passed", "panics", "hangs"))
     return "Corrupted records", [
-        f"Each record kind of a real run, damaged at random, then read by `analyze`, `show`, `compare`, `history` or `contents`: {counts}.",
+        f"Records of each kind of a real run are damaged at random, then read by `analyze`, `show`, `compare`, `history` or `contents`: {counts}.",
         "",
         f"- panics: {got['panics']}: {met(got['panics'] == 0)}",
         f"- hangs: {got['hangs']}: {met(got['hangs'] == 0)}",
@@ -118,20 +118,20 @@ def servers(_stage, _given):
     without = campaign(["--test", "engine", "hostile"], {"WITHOUT_RING": "1"})
     return "Hostile servers", [
         "Servers that answer wrongly, in pieces, without end or not at all, in the clear and by TLS. In each case every operation has an",
-        "outcome, the load ends, the books balance, and nothing is held without bound.",
+        "outcome, the load ends, all counts agree, and no buffer grows without bound.",
         "",
-        f"- {got['passed']} tables of cases hold by io_uring, {without['passed']} by epoll: {met(got['passed'] == without['passed'])}",
+        f"- {got['passed']} tables of cases pass with io_uring, {without['passed']} with epoll: {met(got['passed'] == without['passed'])}",
     ]
 
 
 def hosts(_stage, _given):
     got = e2e("hostile_hosts")
     return "Hostile hosts", [
-        "A host over ssh that talks without end, lies, or says nothing at all.",
+        "A host over ssh that sends without end, sends false data, or sends nothing.",
         "",
-        f"- {got['contained']} of {got['modes']} end in time and under 200 MB, with the host named: "
+        f"- {got['contained']} of {got['modes']} end in time and below 200 MB, and the error names the host: "
         f"{met(got['contained'] == got['modes'])}",
-        f"- {got['generators_contained']} of {got['generators']} hostile generators end in time and under 200 MB: "
+        f"- {got['generators_contained']} of {got['generators']} hostile generators end in time and below 200 MB: "
         f"{met(got['generators_contained'] == got['generators'])}",
     ]
 
@@ -270,8 +270,8 @@ with = {{ path = "/" }}
     got = analyzed(stage, long)
     page = (long / "report.html").stat().st_size / 2**20
     return "A day of records", [
-        f"A minute of {DAY_PER_S:,}/s on {DAY_HOSTS} virtual hosts, recorded, and stretched to 24 h by repeating its seconds: a folder of",
-        f"{weight:,.0f} MiB, analysed and drawn by `plimsoll analyze` ({got['cpu_s']:.1f} s of CPU).",
+        f"A minute of {DAY_PER_S:,}/s on {DAY_HOSTS} virtual hosts is recorded, and stretched to 24 h by repeating its seconds. The folder has",
+        f"{weight:,.0f} MiB; `plimsoll analyze` analyses it and draws the report ({got['cpu_s']:.1f} s of CPU).",
         "",
         f"- {got['wall_s']:.1f} s, wanted under 60 s: {met(got['wall_s'] < 60)}",
         f"- {got['rss_mib']:.0f} MiB resident, wanted under 500 MB: {met(got['rss_mib'] * 2**20 < 500e6)}",
