@@ -25,13 +25,19 @@ use crate::scaling::Estimate;
 use crate::stats::curve::LoadCurve;
 use crate::stats::moderated::{Variance, moderated};
 use crate::stats::quantiles::{largest, mean, median};
+use crate::verdict::figures::class_of;
 use crate::stats::significance::{ROUNDING, StandardError, moments, of_error, paired};
 
-/// Checks a claim of a source against this run. Void trials are used only if the claim allows it.
+/// Checks a claim of a source against this run. Trials whose verdict voids the claim's class of
+/// figures are used only if the claim allows it. Trials that are void for other figures are used.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
-    let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
-    let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };
-    let trials = if void { &counting } else { trials };
+    let class = class_of(&claim.metric);
+    let is_sound = |trial: &Trial| trial.verdict.of(class) != Trust::Void;
+    let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !is_sound(trial));
+    let counting = |trial: &Trial| if void || is_sound(trial) { as_counting(trial) } else { trial.clone() };
+    let counting: Vec<Trial> =
+        if trials.iter().all(Trial::counts) { Vec::new() } else { trials.iter().map(counting).collect() };
+    let trials = if counting.is_empty() { trials } else { &counting };
     let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
     let (value, range, holds, note, read) =
         match of_function(&claim.metric, &claim.range, (&matching, trials), safe_loads) {

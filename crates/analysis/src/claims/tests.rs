@@ -1,7 +1,7 @@
 //! Checks of claims and requirements on synthetic trials.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::results::{Fault, Outage, Throughput, Trust, Verdict};
+use record::results::{Fault, FigureClass, FigureVerdict, Outage, Throughput, Trust, Verdict};
 use serde_json::json;
 
 use super::*;
@@ -101,6 +101,18 @@ fn a_void_trial_is_not_used_for_a_claim() {
     trials[0].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
     let pi = [("variant", json!("pi")), ("load.agents", json!(1))];
     assert_eq!(held(RATE, at_least(1.0), &pi, &trials), (Some(120.0), Holds::Yes));
+}
+
+#[test]
+fn a_claim_uses_trials_that_are_void_for_other_figures() {
+    let mut trials = trials();
+    let figure = |figure, is| FigureVerdict { figure, is, reasons: Vec::new() };
+    let figures = vec![figure(FigureClass::Throughput, Trust::Void), figure(FigureClass::Counts, Trust::Suspect)];
+    let verdict = Verdict { is: Trust::Void, figures, ..Verdict::default() };
+    trials.iter_mut().for_each(|trial| trial.verdict = verdict.clone());
+    let failed = claim(&planned("outcomes.failed", at_least(0.0)), &trials, &[]);
+    assert_eq!((failed.holds, failed.on_void), (Holds::Yes, false));
+    assert_eq!(claim(&planned(RATE, at_least(1.0)), &trials, &[]).holds, Holds::NotMeasured);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn class_of_quantile(share: f64) -> FigureClass {
 }
 
 /// Returns the class of a metric's figure. Functions of curves are about throughput.
-pub(super) fn class_of(metric: &MetricExpression) -> FigureClass {
+pub(crate) fn class_of(metric: &MetricExpression) -> FigureClass {
     metric.measured().map_or(Throughput, class_of_path)
 }
 
