@@ -1,4 +1,5 @@
-//! The house rules, each with the reason it exists and a canary that it must catch; those with a table of their own lie beside. A rule reads a [`Tree`] and never the disk, so that it can be shown to work.
+//! The house rules, each with its reason and a canary that it must catch. Rules with tables are in
+//! separate files. A rule reads a [`Tree`] and never the disk, so that tests can check it.
 
 use crate::source::words;
 use crate::studies;
@@ -27,11 +28,10 @@ pub struct HouseRule {
 /// Something that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The file.
     pub path: String,
-    /// The line, from 1, if it is about one.
+    /// Line, from 1, if the violation is about a line.
     pub line: Option<usize>,
-    /// What is wrong, in words.
+    /// Description of the violation.
     pub what: String,
 }
 
@@ -164,7 +164,7 @@ fn broken(file: &File, tree: &Tree) -> Vec<Violation> {
     offences
 }
 
-/// What stands between `](` and `)`.
+/// Returns the texts between `](` and `)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
 }
@@ -213,7 +213,7 @@ fn judge_opening(file: &File) -> Option<Violation> {
         "erl" | "hrl" => (says(first, "%"), "line 1 must be a `%%` that says what the room is for"),
         _ if first.starts_with("#!") => {
             let second = lines.next().unwrap_or_default();
-            // `#!/usr/bin/env escript` is followed by a `%` comment, every other interpreter here by `#`.
+            // `#!/usr/bin/env escript` is followed by a `%` comment, other interpreters by `#`.
             (
                 says(second, "#") || says(second, "%") || says(second, "\"\"\""),
                 "line 2 must be a comment that says what it is for",

@@ -1,4 +1,4 @@
-//! The workspace as the rules see it: its text files and the edges between its crates. Reads; judges nothing.
+//! The workspace as the rules see it: its text files, and the dependencies between its crates.
 
 use std::fs;
 use std::path::Path;
@@ -56,9 +56,8 @@ pub struct Tree {
 /// A text file.
 #[derive(Debug)]
 pub struct File {
-    /// Relative to the workspace, with `/`.
+    /// Path relative to the workspace, with `/`.
     pub path: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -154,7 +153,7 @@ impl Tree {
 
     fn add(&mut self, place: &Path, name: &str, path: String) {
         self.paths.push(path.clone());
-        // Files that are named like text and are not UTF-8 are left out: a target's fixture, for example.
+        // Files that are named like text but are not UTF-8 are left out, such as test fixtures.
         let text = if path.starts_with(kept::FOLDER) {
             let bytes = fs::read(place).unwrap_or_default();
             self.kept_bytes += bytes.len();
@@ -220,7 +219,7 @@ fn room(package: &Value) -> String {
     name.strip_prefix("plimsoll-").unwrap_or(name).to_owned()
 }
 
-/// By name; files without an extension are text if they begin with `#!`.
+/// Whether a file is text, by its name. A file without an extension is text if it begins with `#!`.
 fn is_text(path: &Path, name: &str) -> bool {
     match name.rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() => TEXT.contains(&extension),

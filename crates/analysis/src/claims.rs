@@ -25,8 +25,8 @@ use crate::scaling::Estimate;
 use crate::stats::curve::LoadCurve;
 use crate::stats::moderated::{Variance, moderated};
 use crate::stats::quantiles::{largest, mean, median};
-use crate::verdict::figures::class_of;
 use crate::stats::significance::{ROUNDING, StandardError, moments, of_error, paired};
+use crate::verdict::figures::class_of;
 
 /// Checks a claim of a source against this run. Trials whose verdict voids the claim's class of
 /// figures are used only if the claim allows it. Trials that are void for other figures are used.

@@ -84,7 +84,8 @@ fn can_be(figures: &Value) {
 /// Checks that a text has at most `characters` characters before escaping, and that no character
 /// moves the cursor or changes the text's direction.
 fn shown(text: &str, characters: usize) {
-    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns =
+        |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     assert!(!text.chars().any(|c| turns(c) || (c.is_control() && c != '\t')), "{text:?}");
     assert!(text.chars().count() <= characters * "\\u{10ffff}".len());
 }

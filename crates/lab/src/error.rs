@@ -94,10 +94,7 @@ pub enum Error {
     Several(Vec<Error>),
     /// A target that should already run does not answer.
     #[error("nothing answers at {url}: {reason}")]
-    Unreachable {
-        url: String,
-        reason: String,
-    },
+    Unreachable { url: String, reason: String },
     /// `target.toml` uses an unknown placeholder.
     #[error("`{{{name}}}` in `{text}` of `{role}` is not a placeholder")]
     Placeholder {
@@ -115,10 +112,7 @@ pub enum Error {
     Manifest(String),
     /// A hook failed.
     #[error("hook `{hook}` failed: {reason}")]
-    Hook {
-        hook: String,
-        reason: String,
-    },
+    Hook { hook: String, reason: String },
     /// A fault needs a target that the experiment started, but it did not start this one.
     #[error("`{kind}` is refused: this experiment did not start the target, so it must not break it")]
     NotOurs {
@@ -140,9 +134,7 @@ pub enum Error {
     #[error(
         "{host} is reached over ssh, and others of the lab are virtual hosts of this machine: they cannot reach each other"
     )]
-    MixedLab {
-        host: String,
-    },
+    MixedLab { host: String },
     /// The lab needs more than this machine has.
     #[error("{what}")]
     DoesNotFit {
@@ -163,10 +155,7 @@ pub enum Error {
     },
     /// A host could not be made or reached.
     #[error("host {host}: {reason}")]
-    Host {
-        host: String,
-        reason: String,
-    },
+    Host { host: String, reason: String },
     /// A host stopped answering.
     #[error("host {host} does not answer any more: {reason}")]
     HostLost {
@@ -185,9 +174,7 @@ pub enum Error {
     Fault(String),
     /// Processes of the run did not end, not even by SIGKILL.
     #[error("these processes could not be ended: {}", .pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
-    Left {
-        pids: Vec<u32>,
-    },
+    Left { pids: Vec<u32> },
     /// The user interrupted the start of the target.
     #[error("interrupted")]
     Interrupted,
@@ -209,9 +196,7 @@ pub enum Error {
     NoPrivateFolder(Box<UntrustedPath>),
     /// The folder for temporary files does not exist.
     #[error("there is no folder {}, where temporary files should go", path.display())]
-    NoTemporaryFolder {
-        path: PathBuf,
-    },
+    NoTemporaryFolder { path: PathBuf },
 }
 
 /// Remedy for a host name that cannot be resolved.

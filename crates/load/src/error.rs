@@ -18,16 +18,10 @@ pub enum Error {
     },
     /// A step cannot be compiled into requests.
     #[error("step `{step}`: {reason}")]
-    Step {
-        step: String,
-        reason: String,
-    },
+    Step { step: String, reason: String },
     /// A feed cannot be read.
     #[error("feed `{feed}`: {reason}")]
-    Feed {
-        feed: String,
-        reason: String,
-    },
+    Feed { feed: String, reason: String },
     /// A recorded schedule cannot be read.
     #[error("the schedule {}: {reason}", path.display())]
     Replay {
@@ -81,10 +75,7 @@ pub enum Error {
     },
     /// A record file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
-    Disk {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Disk { path: PathBuf, source: io::Error },
     /// An operation of a preparation failed.
     #[error("`{operation}` number {seq} of the preparation failed: {result}")]
     Prepare {

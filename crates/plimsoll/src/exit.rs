@@ -31,10 +31,7 @@ pub enum Failure {
     Problems(String),
     /// Another bad argument or file of the user.
     #[error("{what}\n  {remedy}")]
-    Bad {
-        what: String,
-        remedy: String,
-    },
+    Bad { what: String, remedy: String },
     /// The target did not answer a single request.
     #[error("{what}\n  {remedy}")]
     Unanswered {

@@ -123,13 +123,9 @@ pub enum OrderReply {
         errors: String,
     },
     /// Reply to `Ports`.
-    Ports {
-        ports: Vec<u16>,
-    },
+    Ports { ports: Vec<u16> },
     /// Reply to `Folder`.
-    Folder {
-        path: PathBuf,
-    },
+    Folder { path: PathBuf },
     /// Reply to `Sample`.
     Samples {
         /// The host's row, then the roles' rows.
@@ -144,9 +140,7 @@ pub enum OrderReply {
         pids: Vec<u32>,
     },
     /// Reply to `Figures` and `MeasureStorage`.
-    Figures {
-        figures: Box<HostFigures>,
-    },
+    Figures { figures: Box<HostFigures> },
     /// Reply to `MeasureMachine`.
     Text {
         /// A profile in TOML.
@@ -159,17 +153,11 @@ pub enum OrderReply {
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum OrderRefusal {
     /// The program does not exist.
-    NoProgram {
-        program: String,
-    },
+    NoProgram { program: String },
     /// The user does not exist.
-    NoUser {
-        user: String,
-    },
+    NoUser { user: String },
     /// A process already listens on the port.
-    PortTaken {
-        port: u16,
-    },
+    PortTaken { port: u16 },
     /// The kernel, the machine or the user's rights do not allow the order.
     Cannot {
         /// Failed action, cause and remedy, in words: `lossy_link needs netem or nft, and …`.

@@ -215,13 +215,9 @@ pub enum Order {
         count: usize,
     },
     /// Checks a port. Refused if nothing can listen on it.
-    CheckPort {
-        port: u16,
-    },
+    CheckPort { port: u16 },
     /// Makes an empty private folder with this name. Replies [`crate::OrderReply::Folder`].
-    Folder {
-        name: String,
-    },
+    Folder { name: String },
     /// Gives a folder and its contents to a user of the host, and makes the folder reachable for
     /// that user.
     Own {
@@ -231,9 +227,7 @@ pub enum Order {
         user: String,
     },
     /// Removes a private folder.
-    RemoveFolder {
-        name: String,
-    },
+    RemoveFolder { name: String },
     /// Reads the probes. Replies [`crate::OrderReply::Samples`]: the host's row first, then a row
     /// per running role. The receiver fills in `at_s` and `host`. The first reply is empty, because
     /// it is the base of the next one.
@@ -246,9 +240,7 @@ pub enum Order {
         control: Injection,
     },
     /// Heals the fault with this key. Faults with other keys stay. An unknown key has no effect.
-    Heal {
-        key: String,
-    },
+    Heal { key: String },
     /// Measures the storage of the host's folder. Replies [`crate::OrderReply::Figures`].
     MeasureStorage {
         /// Total duration, seconds.

@@ -22,10 +22,54 @@ const WIDTH: usize = 100;
 
 /// First words that a doc comment may not have.
 const OPENINGS: &[&str] = &[
-    "After", "And", "As", "At", "Before", "Both", "But", "By", "For", "From", "Here", "How", "If", "In what", "Into",
-    "It", "Its", "Nobody", "None", "Not", "Nothing", "Of", "On", "Only", "Or", "Since", "So", "Such", "Than", "That",
-    "There", "They", "Those", "Till", "To", "Until", "What", "Whatever", "Where", "Which", "Whichever", "Who",
-    "Whoever", "Whom", "Whose", "Why", "With", "Without",
+    "After",
+    "And",
+    "As",
+    "At",
+    "Before",
+    "Both",
+    "But",
+    "By",
+    "For",
+    "From",
+    "Here",
+    "How",
+    "If",
+    "In what",
+    "Into",
+    "It",
+    "Its",
+    "Nobody",
+    "None",
+    "Not",
+    "Nothing",
+    "Of",
+    "On",
+    "Only",
+    "Or",
+    "Since",
+    "So",
+    "Such",
+    "Than",
+    "That",
+    "There",
+    "They",
+    "Those",
+    "Till",
+    "To",
+    "Until",
+    "What",
+    "Whatever",
+    "Where",
+    "Which",
+    "Whichever",
+    "Who",
+    "Whoever",
+    "Whom",
+    "Whose",
+    "Why",
+    "With",
+    "Without",
 ];
 
 fn check(tree: &Tree) -> Vec<Violation> {
@@ -40,7 +84,10 @@ fn judge(file: &File) -> Vec<Violation> {
         let mark = ["///", "//!", "//"].into_iter().find(|mark| comment.starts_with(mark)).unwrap_or_default();
         let text = comment[mark.len()..].trim_start();
         let is_doc = mark.len() == 3;
-        if is_doc && mark != mark_above && let Some(opening) = opening(text) {
+        if is_doc
+            && mark != mark_above
+            && let Some(opening) = opening(text)
+        {
             offences.push(Violation::at(&file.path, index + 1, format!("the comment opens with `{opening}`")));
         }
         let width = line.chars().count();
@@ -76,7 +123,8 @@ mod tests {
 
     #[test]
     fn only_the_first_line_of_a_comment_opens_it() {
-        let text = "//! x\n/// Returns the time\n/// of the first answer.\n/// For each agent.\nfn f() {} // What it is\n";
+        let text =
+            "//! x\n/// Returns the time\n/// of the first answer.\n/// For each agent.\nfn f() {} // What it is\n";
         assert_eq!(judge(&File { path: "a.rs".to_owned(), text: text.to_owned() }), []);
     }
 }

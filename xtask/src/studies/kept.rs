@@ -120,7 +120,7 @@ fn compressed(text: &str) -> Result<Vec<u8>, String> {
     encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).map_err(|problem| problem.to_string())
 }
 
-/// Returns the text of a file of a kept run; `None` if the file is neither text nor compressed text.
+/// Returns the text of a file of a kept run; `None` if it is neither text nor compressed text.
 pub fn text(bytes: Vec<u8>) -> Option<String> {
     if !bytes.starts_with(b"\x1f\x8b") {
         return String::from_utf8(bytes).ok();

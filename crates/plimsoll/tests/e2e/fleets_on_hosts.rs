@@ -23,8 +23,8 @@ fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
 const VIRTUAL: &str = "generators = 3\nby = \"virtual\"\nprofile = \"far\"";
 const FAR: &str = "what = \"far\"\n[link]\nsource = \"made up\"\nrate = \"100mbit\"\n";
 
-/// Checks that all 360 scheduled operations are recorded, and that each generator has figures and each host
-/// has samples.
+/// Checks that all 360 scheduled operations are recorded, and that each generator has figures and
+/// each host has samples.
 fn is_whole(results: &Value, run: &Path, hosts: &[&str], generators: &[&str]) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
     let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();

@@ -15,8 +15,8 @@ struct Alone {
 impl Alone {
     fn new() -> Self {
         let stage = Stage::new();
-        // The program is so deep below the checkout that the search for targets above the program does not reach
-        // it.
+        // The program is so deep below the checkout that the search for targets above the program
+        // does not reach it.
         let program = stage.path().join("a/b/c/d/bin/plimsoll");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         fs::create_dir_all(stage.path().join("work")).unwrap();
