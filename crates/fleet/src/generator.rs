@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use load::client::{CallError, Client};
 use load::program_worker::DeathSignal;
-use load::{InputFiles, LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust, WireInterval};
+use load::{InputFiles, IntervalText, LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust};
 use record::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -397,7 +397,7 @@ fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, ac
                 .push(format!("{waiting} intervals of a generator were not acknowledged yet: the way to it is slow"));
         }
         let number = handed.count + 1;
-        let written = WireInterval::of(&interval).map_err(|error| error.to_string());
+        let written = IntervalText::of(&interval).map_err(|error| error.to_string());
         let message = written.map(|of| GeneratorMessage::Interval { number, of: Box::new(of) });
         match message.and_then(|message| line(&message)) {
             Ok(line) => {

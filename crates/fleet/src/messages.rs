@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use experiment::plan::{Load, Tls};
 use load::client::{CallError, ClientAnswer};
-use load::{LoadPurpose, LoadSlice, Summary, WireInterval};
+use load::{IntervalText, LoadPurpose, LoadSlice, Summary};
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both ends must have the same version.
@@ -165,7 +165,7 @@ pub enum GeneratorMessage {
         /// Number over all threads of this generator, from 1.
         number: u64,
         /// Measurements of the interval.
-        of: Box<WireInterval>,
+        of: Box<IntervalText>,
     },
     /// Final message of a load that ran to its end.
     Summary {
@@ -195,7 +195,7 @@ impl GeneratorMessage {
         #[derive(Deserialize)]
         struct Interval {
             number: u64,
-            of: Box<WireInterval>,
+            of: Box<IntervalText>,
         }
         if line.len() > LONGEST_LINE {
             return None;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use experiment::plan::Tls;
-use load::{LoadSlice, Summary, ThreadInterval, WireInterval, WireTerms};
+use load::{IntervalTerms, IntervalText, LoadSlice, Summary, ThreadInterval};
 use record::clock::Clock;
 use record::rows::FleetSecond;
 
@@ -122,7 +122,7 @@ pub struct FleetSession {
     /// Number of generators that play. These are the first ones.
     playing: usize,
     /// Properties of the load that are needed to read its intervals.
-    terms: Option<WireTerms>,
+    terms: Option<IntervalTerms>,
     heard: Receiver<Heard>,
 }
 
@@ -188,7 +188,7 @@ impl FleetSession {
     ) -> Result<(), SessionError> {
         self.playing = playing.min(self.members.len());
         let count = u32::try_from(self.playing).unwrap_or(u32::MAX);
-        self.terms = Some(WireTerms {
+        self.terms = Some(IntervalTerms {
             operations: load::operation_names(&setup.load).into(),
             threads: count.saturating_mul(threads_each),
             services: u32::try_from(setup.services.len()).unwrap_or(u32::MAX),
@@ -457,7 +457,7 @@ struct FleetPlay {
     calls: RollCall,
     clock: Clock,
     threads_each: u32,
-    terms: WireTerms,
+    terms: IntervalTerms,
     sink: SyncSender<ThreadInterval>,
     clocks: SyncSender<FleetSecond>,
     /// Clock offset with which each generator's start time was computed.
@@ -595,7 +595,7 @@ impl FleetPlay {
         generator: usize,
         now_s: f64,
         number: u64,
-        of: WireInterval,
+        of: IntervalText,
     ) -> Result<(), SessionError> {
         let first = u64::from(self.threads_each) * generator as u64;
         // A thread of another generator gets an invalid index.

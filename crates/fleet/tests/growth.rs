@@ -21,7 +21,7 @@ use fleet::generator::{monotonic_ns, serve};
 use fleet::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream};
 use load::recorder::Recorder;
-use load::{LoadSlice, Summary, WireInterval};
+use load::{IntervalText, LoadSlice, Summary};
 use record::clock::Clock;
 use record::folder::TrialFolder;
 use rustix::time::{ClockId, clock_gettime};
@@ -96,7 +96,7 @@ fn tell(output: &mut impl Write, message: &impl serde::Serialize) {
 }
 
 /// Returns one second of each thread of a real generator.
-fn recorded() -> Vec<WireInterval> {
+fn recorded() -> Vec<IntervalText> {
     let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
     let generator = named("test-generator", move || serve(BufReader::new(input), output, None));
     tell(&mut orders, &GeneratorOrder::Setup(Box::new(setup(&server(), THREADS, 3.0))));
@@ -117,7 +117,7 @@ fn recorded() -> Vec<WireInterval> {
 }
 
 /// Plays a generator that sends the recorded second repeatedly.
-fn replay(stream: UnixStream, seconds: &Arc<Vec<WireInterval>>) {
+fn replay(stream: UnixStream, seconds: &Arc<Vec<IntervalText>>) {
     let output = Arc::new(Mutex::new(stream.try_clone().unwrap()));
     let mut slice = LoadSlice { threads: 0, first: 0, count: 0 };
     for line in BufReader::new(stream).lines() {
@@ -142,7 +142,7 @@ fn replay(stream: UnixStream, seconds: &Arc<Vec<WireInterval>>) {
     }
 }
 
-fn replay_load(output: &Mutex<UnixStream>, seconds: &[WireInterval], slice: LoadSlice, at_ns: u64) {
+fn replay_load(output: &Mutex<UnixStream>, seconds: &[IntervalText], slice: LoadSlice, at_ns: u64) {
     let (mut crc, mut number) = (crc32fast::Hasher::new(), 0);
     for second in 0..SECONDS {
         let end_ns = at_ns + (second + 1) * 1_000_000_000;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fleet::clock_offset::{ClockComparison, ClockExchange};
 use fleet::messages::{GeneratorMessage, GeneratorOrder};
 use fleet::roll_call::RollCall;
-use load::{WireInterval, WireTerms};
+use load::{IntervalTerms, IntervalText};
 use record::clock::Clock;
 
 /// Reads orders to a generator line by line, up to the first invalid line.
@@ -31,7 +31,7 @@ const THREADS: u32 = 2;
 /// this load, and a missing interval is reported as a loss.
 pub fn generators(input: &[u8]) {
     let operations: Arc<[String]> = ["get".to_owned()].into();
-    let terms = WireTerms { operations, threads: THREADS, services: 1, slot_s: 0.001 };
+    let terms = IntervalTerms { operations, threads: THREADS, services: 1, slot_s: 0.001 };
     let (mut calls, mut clock) = (RollCall::new(1, THREADS as usize), ClockComparison::default());
     let trial = Clock::starting_in(Duration::ZERO);
     for (now_s, line) in input.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -47,7 +47,7 @@ pub fn generators(input: &[u8]) {
                     assert!(interval.start_s >= 0.0 && interval.end_s >= interval.start_s);
                     // The number of every slot fits into a `u64`.
                     let _ = interval.first_slot.checked_add(interval.slots.len() as u64 + 1).unwrap();
-                    WireInterval::of(&interval).unwrap();
+                    IntervalText::of(&interval).unwrap();
                     calls.take(0, now_s, number, place);
                 }
             }

@@ -8,14 +8,15 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use wire::cause::AttemptCause;
+use wire::excerpt;
+use wire::protocols::{Answer as Whole, Call, Progress, Protocol, RequestContext};
+use wire::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 use crate::TlsTrust;
-use crate::excerpt;
-use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
 use crate::service_address::ServiceAddress;
 use crate::tls::{NO_PROTOCOL, TlsPeers, TlsSession};
 use crate::tunnel::{TunnelAnswer, TunnelRequest};
-use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 const BUFFER: usize = 64 * 1024;
 

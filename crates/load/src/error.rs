@@ -19,9 +19,6 @@ pub enum Error {
     /// A step cannot be compiled into requests.
     #[error("step `{step}`: {reason}")]
     Step { step: String, reason: String },
-    /// A feed cannot be read.
-    #[error("feed `{feed}`: {reason}")]
-    Feed { feed: String, reason: String },
     /// A recorded schedule cannot be read.
     #[error("the schedule {}: {reason}", path.display())]
     Replay {
@@ -29,13 +26,9 @@ pub enum Error {
         /// The problem and its line.
         reason: String,
     },
-    /// A script cannot be read, or failed while the load ran.
-    #[error("script `{script}`: {reason}")]
-    Script {
-        /// The script's file, as given.
-        script: String,
-        reason: String,
-    },
+    /// A feed or a script cannot be used.
+    #[error(transparent)]
+    Values(#[from] wire::error::Error),
     /// An invalid setting.
     #[error("{0}")]
     Setting(String),

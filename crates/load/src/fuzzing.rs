@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use experiment::plan::Expected;
+use wire::pointer::CompiledPointer;
+use wire::protocols::command::{Command, ProgramOutcome, ProgramRun, measured};
+use wire::protocols::http::Http;
+use wire::protocols::lines::Lines;
+use wire::protocols::redis::Redis;
+use wire::protocols::vsns::Vsns;
+use wire::protocols::{Call, Progress, Protocol, RequestContext};
+use wire::values::words::TemplateWords;
+use wire::values::{Argument, CompiledTemplate, TemplateNames, ValueSource};
 
 use crate::engine::expectation::{ExpectationCompiler, TextCheck};
-use crate::engine::pointer::CompiledPointer;
-use crate::protocols::command::{Command, ProgramOutcome, ProgramRun, measured};
-use crate::protocols::http::Http;
-use crate::protocols::lines::Lines;
-use crate::protocols::redis::Redis;
-use crate::protocols::vsns::Vsns;
-use crate::protocols::{Call, Progress, Protocol, RequestContext};
 use crate::schedules::Schedule;
 use crate::schedules::replay::Replay;
-use crate::values::words::TemplateWords;
-use crate::values::{Argument, CompiledTemplate, TemplateNames, ValueSource};
 
 /// A request and the bytes of the answer.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ fn feed<P: Protocol>(
     for (piece, ended) in talk.pieces.iter().map(|piece| (*piece, false)).chain(end) {
         input.extend_from_slice(piece);
         match P::decode(asked, &mut decoder, memory, &input, ended) {
-            Progress::More { used } | Progress::Answer(crate::protocols::Answer { used, .. }) if used > input.len() => {
+            Progress::More { used } | Progress::Answer(wire::protocols::Answer { used, .. }) if used > input.len() => {
                 return Err(format!("{used} bytes are used of {}", input.len()));
             }
             Progress::More { used } => {

@@ -9,17 +9,13 @@ use experiment::plan::{Load, Tls};
 use record::clock::Clock;
 use serde::{Deserialize, Serialize};
 
-pub(crate) mod answer_budget;
 pub mod client;
 mod engine;
 mod error;
-mod excerpt;
-mod feed_stream;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod input_files;
 mod interval;
-mod open_words;
+mod interval_text;
 pub mod program_worker;
 pub mod protocols;
 pub mod recorder;
@@ -29,18 +25,16 @@ mod service_address;
 mod slice;
 mod tls;
 mod tunnel;
-mod values;
-mod wire;
 
 pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
-pub use input_files::InputFiles;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use slice::LoadSlice;
 pub use tls::TlsTrust;
-pub use values::{environment_of, with_environment};
-pub use wire::{WireError, WireInterval, WireTerms};
+pub use wire::input_files::InputFiles;
+pub use wire::values::{environment_of, with_environment};
+pub use interval_text::{IntervalTerms, IntervalText, IntervalTextError};
 
 /// A load and its destination.
 #[derive(Debug, Clone)]

@@ -22,8 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-
-use crate::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
+use wire::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
 
 /// Sets a program up, before its start, to be killed when this process ends for any reason.
 pub type DeathSignal = fn(&mut Command);
@@ -351,8 +350,9 @@ impl CapturedOutput {
 mod tests {
     use std::time::{Duration, Instant};
 
+    use wire::protocols::command::measured;
+
     use super::*;
-    use crate::protocols::command::measured;
 
     /// An agent's end of a socket and its program worker.
     struct Agent {

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use wire::protocols::http::IN_FILES;
+
 use crate::Error;
 
-/// Prefix of an authority that is the path of a socket.
-pub const IN_FILES: &str = "unix:";
 
 /// Connect timeout for choosing between several addresses of a service before the load.
 const PROBE: Duration = Duration::from_secs(1);

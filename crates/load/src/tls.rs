@@ -14,9 +14,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
-
-use crate::InputFiles;
-use crate::protocols::AttemptCause;
+use wire::cause::AttemptCause;
+use wire::input_files::InputFiles;
 
 /// Sessions that a thread keeps for resumption: more than the number of its services.
 const SESSIONS: usize = 256;
@@ -300,40 +299,6 @@ fn cause(error: &Error, is_handshaking: bool, is_answered: bool) -> AttemptCause
 
 /// Alerts about a wrong or missing client certificate (RFC 8446, 6.2).
 const OF_CERTIFICATES: [u8; 8] = [42, 43, 44, 45, 46, 48, 51, 116];
-
-/// Returns the name of an alert (RFC 8446, 6.2; RFC 5246, 7.2.2).
-pub fn alert_name(alert: u8) -> &'static str {
-    match alert {
-        0 => "close notify",
-        10 => "unexpected message",
-        20 => "bad record MAC",
-        22 => "record overflow",
-        40 => "handshake failure",
-        42 => "bad certificate",
-        43 => "unsupported certificate",
-        44 => "certificate revoked",
-        45 => "certificate expired",
-        46 => "certificate unknown",
-        47 => "illegal parameter",
-        48 => "unknown CA",
-        49 => "access denied",
-        50 => "decode error",
-        51 => "decrypt error",
-        70 => "protocol version",
-        71 => "insufficient security",
-        80 => "internal error",
-        86 => "inappropriate fallback",
-        90 => "user canceled",
-        109 => "missing extension",
-        110 => "unsupported extension",
-        112 => "unrecognised name",
-        113 => "bad certificate status response",
-        115 => "unknown PSK identity",
-        116 => "certificate required",
-        120 => "no application protocol",
-        _ => "another alert",
-    }
-}
 
 /// A verifier that accepts every certificate.
 #[derive(Debug)]

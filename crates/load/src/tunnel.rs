@@ -1,7 +1,7 @@
 //! Tunnels through a forward proxy to services with TLS. The client requests a tunnel (CONNECT; RFC
 //! 9110, 9.3.6) before the TLS handshake. This file does no I/O.
 
-use crate::protocols::http::HttpAddress;
+use wire::protocols::http::HttpAddress;
 
 /// Longest accepted answer of a proxy, bytes.
 const LONGEST: usize = 16 * 1024;

@@ -26,9 +26,9 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &[
             "crates/record/",
             "crates/fixture/",
-            "crates/load/src/values",
-            "crates/load/src/feed_stream.rs",
-            "crates/load/src/input_files.rs",
+            "crates/wire/src/feed_stream.rs",
+            "crates/wire/src/input_files.rs",
+            "crates/wire/src/values",
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",
@@ -49,17 +49,33 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "the environment",
         &["std::env::", "env::var"],
-        &["crates/fixture/", "crates/fuzzing/", "crates/load/src/values", "xtask/"],
+        &["crates/fixture/", "crates/fuzzing/", "crates/wire/src/values", "xtask/"],
     ),
     (
         "clocks",
         &["Instant::now", "SystemTime::now", "clock_gettime"],
-        &["crates/fixture/", "crates/record/", "crates/load/", "crates/fleet/", "crates/conduct/", "crates/echo/"],
+        &[
+            "crates/fixture/",
+            "crates/record/",
+            "crates/wire/src/feed_stream.rs",
+            "crates/wire/src/values/lua.rs",
+            "crates/load/",
+            "crates/fleet/",
+            "crates/conduct/",
+            "crates/echo/",
+        ],
     ),
     (
         "threads",
         &["std::thread", "thread::spawn"],
-        &["crates/fixture/", "crates/load/", "crates/fleet/", "crates/conduct/", "crates/echo/"],
+        &[
+            "crates/fixture/",
+            "crates/wire/src/feed_stream.rs",
+            "crates/load/",
+            "crates/fleet/",
+            "crates/conduct/",
+            "crates/echo/",
+        ],
     ),
 ];
 

@@ -6,7 +6,7 @@ use std::io::{BufReader, PipeReader, PipeWriter, pipe};
 use std::net::{TcpListener, TcpStream};
 
 use experiment::plan::{Load, Rate, Step, Warmup};
-use load::{LoadSlice, SlotCounts, WireTerms};
+use load::{IntervalTerms, LoadSlice, SlotCounts};
 
 use super::*;
 
@@ -88,7 +88,7 @@ impl Conductor {
     }
 
     /// Returns the totals and all intervals. Checks that the final message agrees with them.
-    fn hear_all(&mut self) -> (Summary, Vec<WireInterval>) {
+    fn hear_all(&mut self) -> (Summary, Vec<IntervalText>) {
         let (mut intervals, mut crc) = (Vec::new(), crc32fast::Hasher::new());
         loop {
             let line = self.line();
@@ -120,7 +120,7 @@ fn soon_ns() -> u64 {
 }
 
 /// Runs 100 operations/s for two seconds on this many generators with this many threads each.
-fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<WireInterval>) {
+fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<IntervalText>) {
     let mut fleet: Vec<Conductor> = Vec::new();
     for slice in LoadSlice::deal(generators, each) {
         let mut conductor = Conductor::raise();
@@ -158,7 +158,7 @@ fn three_generators_equal_a_single_generator() {
         }
         let clock = Clock::starting_in(Duration::ZERO);
         let operations = vec!["send".to_owned()].into();
-        let terms = WireTerms { operations, threads: generators * each, services: 1, slot_s: 0.01 };
+        let terms = IntervalTerms { operations, threads: generators * each, services: 1, slot_s: 0.01 };
         let slots = intervals.into_iter().flat_map(|interval| interval.into_interval(clock, &terms).unwrap().slots);
         assert_eq!(slots.map(|SlotCounts { ok, .. }| u64::from(ok)).sum::<u64>(), 200);
     }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use experiment::plan::{self, Load, StepOrder};
 use experiment::template::{Template, TemplatePart};
 use serde_json::Value;
+use wire::values::feeds::FeedRows;
+use wire::values::mix;
 
-use super::ids::indexed_by;
-use super::script::ns;
 use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule};
-use crate::values::feeds::FeedRows;
-use crate::values::mix;
 use crate::{Error, LoadOrder, LoadPurpose};
+use super::ids::indexed_by;
+use super::script::ns;
 
 /// Makes the values of a preparation differ from those of the load.
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;

@@ -12,19 +12,20 @@ use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
 use record::rows::AgentCycles;
+use wire::cause::AttemptCause;
+use wire::protocols::{Protocol, RequestContext};
+use wire::values::allowed::NotSendable;
+use wire::values::feeds::{FeedRows, TakenRecord};
+use wire::values::{OperationValues, ValueSource, mix};
 
+use crate::schedules::NS_PER_S;
+use crate::{Error, LoadPurpose};
 use super::agent_group::{AgentGroup, GroupId};
 use super::control::LoadControl;
 use super::ids::{AgentId, ConnId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
-use crate::protocols::{AttemptCause, Protocol, RequestContext};
-use crate::schedules::NS_PER_S;
-use crate::values::allowed::NotSendable;
-use crate::values::feeds::{FeedRows, TakenRecord};
-use crate::values::{OperationValues, ValueSource, mix};
-use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;

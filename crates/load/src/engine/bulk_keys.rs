@@ -3,8 +3,7 @@
 
 use experiment::pointer::{self, Pointer};
 use serde_json::Value;
-
-use crate::values::Argument;
+use wire::values::Argument;
 
 /// Location of the keys in a request.
 #[derive(Debug, Clone)]
@@ -71,8 +70,9 @@ fn key(value: &Value, steps: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use wire::values::CompiledTemplate;
+
     use super::*;
-    use crate::values::CompiledTemplate;
 
     fn keys(text: &str, have_values: bool) -> BulkKeys {
         let body = Argument { name: "body".to_owned(), template: CompiledTemplate::constant(b"") };

@@ -20,19 +20,20 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
+use wire::cause::AttemptCause;
+use wire::protocols::{Progress, Protocol};
 
-use super::ids::ConnId;
-use super::limits::{SourceAddresses, use_for};
-use super::pipelines::BufferPool;
-use super::script::Script;
 use crate::Error;
 use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
-use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::schedules::NS_PER_S;
 use crate::service_address::ServiceAddress;
 use crate::tls::TlsPeers;
 use crate::tunnel::TunnelRequest;
+use super::ids::ConnId;
+use super::limits::{SourceAddresses, use_for};
+use super::pipelines::BufferPool;
+use super::script::Script;
 
 mod tls;
 mod uring;
@@ -875,11 +876,11 @@ mod tests {
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
     use experiment::plan::Load;
+    use wire::protocols::lines::Lines;
 
-    use super::*;
     use crate::LoadOrder;
     use crate::engine::agents::tests::{load, orders, step};
-    use crate::protocols::lines::Lines;
+    use super::*;
 
     /// One connection to a target, and its events.
     struct Talk {

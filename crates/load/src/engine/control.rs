@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use crate::answer_budget::BUDGET_BYTES;
+use wire::answer_budget::BUDGET_BYTES;
 
 const GO_ON: u8 = 0;
 const STOP: u8 = 1;

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use experiment::plan::{Expected, SlotContent};
 use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
-
-use super::pointer::CompiledPointer;
-use crate::protocols::Protocol;
-use crate::values::lua::{Function, Program};
-use crate::values::{Argument, CompiledTemplate, ValueSource};
+use wire::pointer::CompiledPointer;
+use wire::protocols::Protocol;
+use wire::values::lua::{Function, Program};
+use wire::values::{Argument, CompiledTemplate, ValueSource};
 
 /// Fields of the answer that a step needs, by number.
 #[derive(Debug, Default)]
@@ -344,9 +343,9 @@ fn with_value<R>(
 #[cfg(test)]
 mod tests {
     use experiment::plan::TextCondition;
+    use wire::testing::{names, source};
 
     use super::*;
-    use crate::values::tests::{names, source};
 
     fn text(text: &str) -> Option<String> {
         Some(text.to_owned())
@@ -418,7 +417,7 @@ mod tests {
     fn unfilled_slots_are_detected() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
         let names =
-            || crate::values::TemplateNames { slots: &slots, feeds: &[], program: None, own: Default::default() };
+            || wire::values::TemplateNames { slots: &slots, feeds: &[], program: None, own: Default::default() };
         let kept = [b"x".to_vec(), b"y".to_vec()];
         let source = |kept_bits| ValueSource { slots: &kept, kept: kept_bits, ..source(1, 1) };
         let comparisons = [

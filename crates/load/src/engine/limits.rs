@@ -10,11 +10,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use wire::protocols::Protocol;
 
-use super::script::Script;
 use crate::Error;
-use crate::protocols::Protocol;
 use crate::service_address::ServiceAddress;
+use super::script::Script;
 
 /// File descriptors besides the agents' connections: standard streams, record files, probes, the
 /// lab's pipes.

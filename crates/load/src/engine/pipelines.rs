@@ -3,12 +3,14 @@
 
 use std::ops::{Index, IndexMut};
 
+use wire::answer_budget::BudgetShare;
+use wire::cause::AttemptCause;
+use wire::protocols::{Progress, Protocol};
+use wire::values::allowed::NotSendable;
+
 use super::agents::answers::DecodedAnswer;
 use super::agents::{Agent, Agents};
 use super::ids::{AgentId, ConnId};
-use crate::answer_budget::BudgetShare;
-use crate::protocols::{AttemptCause, Progress, Protocol};
-use crate::values::allowed::NotSendable;
 
 /// Open requests of a connection.
 pub struct Pipeline<P: Protocol> {
@@ -309,11 +311,12 @@ impl WaitingAgents {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use wire::protocols::http::Http;
+    use wire::protocols::vsns::Vsns;
+
     use crate::engine::agents::AgentService;
     use crate::engine::connections::Connection;
-    use crate::protocols::http::Http;
-    use crate::protocols::vsns::Vsns;
+    use super::*;
 
     fn agents(count: u32) -> Vec<Agent> {
         let place = AgentService { service: 0, requests: 0 };

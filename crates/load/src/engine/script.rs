@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use experiment::mistake::{Mistake, TrialPart};
 use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
+use wire::feed_stream::FeedQueue;
+use wire::protocols::{Call, Protocol};
+use wire::values::feeds::FeedRows;
+use wire::values::lua::Program;
+use wire::values::{Argument, CompiledTemplate, TemplateNames};
 
+use crate::program_worker::{DeathSignal, ProgramHost};
+use crate::schedules::replay::Replay;
+use crate::schedules::{NS_PER_S, constant, poisson};
+use crate::tls::{TlsPeers, TlsTrust};
+use crate::{Error, LoadOrder, LoadPurpose};
 use super::agent_group::{AgentGroup, GroupId};
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::{StepId, indexed_by};
 use super::units::UnitCounter;
-use crate::feed_stream::FeedQueue;
-use crate::program_worker::{DeathSignal, ProgramHost};
-use crate::protocols::{Call, Protocol};
-use crate::schedules::replay::Replay;
-use crate::schedules::{NS_PER_S, constant, poisson};
-use crate::tls::{TlsPeers, TlsTrust};
-use crate::values::feeds::FeedRows;
-use crate::values::lua::Program;
-use crate::values::{Argument, CompiledTemplate, TemplateNames};
-use crate::{Error, LoadOrder, LoadPurpose};
 
 /// Maximum number of slots of an agent.
 const SLOTS: usize = 32;

@@ -9,13 +9,13 @@ use record::events::{FailureExample, HistoryEntry, Outcome};
 use record::hlog::Time;
 use record::rows::{AgentCycles, GeneratorSecond};
 use rustix::time::{ClockId, clock_gettime};
+use wire::cause::{AttemptCause, Refusal};
+use wire::feed_stream::{FeedQueue, ReadSoFar};
 
+use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+use crate::schedules::{Due, NS_PER_S};
 use super::run_delay::RunDelay;
 use super::units::StatusCounts;
-use crate::feed_stream::{FeedQueue, ReadSoFar};
-use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
-use crate::protocols::{AttemptCause, Refusal};
-use crate::schedules::{Due, NS_PER_S};
 
 /// Maximum number of histogram sets waiting for reuse.
 const HISTOGRAM_SETS: usize = 4;

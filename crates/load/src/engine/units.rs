@@ -5,10 +5,10 @@ use std::fmt;
 
 use experiment::plan::{Step, UnitAmount};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use wire::pointer::PointerStep;
+use wire::protocols::Protocol;
 
 use super::expectation::{CompiledField, ExtractedFields, WantedFields};
-use super::pointer::PointerStep;
-use crate::protocols::Protocol;
 
 /// Maximum number of different statuses. An answer has a handful.
 const STATUSES: usize = 64;

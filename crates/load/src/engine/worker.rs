@@ -7,7 +7,13 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use record::clock::Clock;
+use wire::cause::AttemptCause;
+use wire::protocols::{Answer, Progress, Protocol};
+use wire::values::lua;
 
+use crate::ring::WakePolicy;
+use crate::tls::NO_PROTOCOL;
+use crate::{Error, ThreadInterval};
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
 use super::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
@@ -18,11 +24,6 @@ use super::pacing::{EARLY_NS, SpinBudget, gathering};
 use super::pipelines::Pipelines;
 use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
-use crate::protocols::{Answer, AttemptCause, Progress, Protocol};
-use crate::ring::WakePolicy;
-use crate::tls::NO_PROTOCOL;
-use crate::values::lua;
-use crate::{Error, ThreadInterval};
 
 /// State of a thread.
 pub struct Worker<P: Protocol> {
@@ -220,7 +221,7 @@ impl<P: Protocol> Worker<P> {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
         {
-            self.agents.failure.get_or_insert(Error::Script { script: program.name().to_owned(), reason });
+            self.agents.failure.get_or_insert(wire::error::Error::Script { script: program.name().to_owned(), reason }.into());
         }
     }
 

@@ -1,8 +1,9 @@
 //! Closed loop: each agent starts its next operation after the end of the last one and a pause to
 //! think.
 
+use wire::values::mix;
+
 use super::{Schedule, joins_ns};
-use crate::values::mix;
 
 /// A closed loop whose agents start evenly over a ramp.
 #[derive(Debug, Clone, Copy, PartialEq)]

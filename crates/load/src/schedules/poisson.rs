@@ -14,9 +14,10 @@
 //! If each agent had its own Poisson process, operations would wait for their agent while other
 //! agents are idle, and the target's latency would seem longer.
 
+use wire::values::mix;
+
 use super::constant::EvenTimes;
 use super::{Due, Schedule, joins_ns};
-use crate::values::mix;
 
 /// Range of rates, in operations per second. A cell is long enough for all its operations to start
 /// at different nanoseconds.

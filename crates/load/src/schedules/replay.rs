@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Due, Schedule, own_from};
+use wire::values::csv_text;
+
 use crate::Error;
-use crate::values::csv_text;
+use super::{Due, Schedule, own_from};
 
 /// Column with the starts.
 const COLUMN: &str = "at_s";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{Connections, Load, Rate, RateStage, Step};
 use proptest::prelude::*;
+use wire::protocols::lines::Lines;
 
-use super::*;
 use crate::engine::script::Script;
-use crate::protocols::lines::Lines;
+use super::*;
 
 fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> LoadOrder {
     LoadOrder {
@@ -18,7 +18,7 @@ fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> Loa
         purpose: LoadPurpose::Measure,
         seed,
         tls: Default::default(),
-        files: crate::InputFiles::below(std::env::temp_dir()),
+        files: wire::input_files::InputFiles::below(std::env::temp_dir()),
         slot_s: 0.01,
         tether: None,
         hosts: Vec::new(),

@@ -4,10 +4,12 @@
 use experiment::catalog::{Effect, Operation};
 use experiment::plan::{AuditAs, AuditEffect};
 use record::events::{By, HistoryEntry, Outcome};
+use wire::answer_budget::{BudgetShare, FREE_BYTES};
+use wire::cause::AttemptCause;
+use wire::protocols::{AboutData, Protocol};
+use wire::values::{Argument, CompiledTemplate};
 
-use super::{Agents, OperationEnd, source};
 use crate::LoadPurpose;
-use crate::answer_budget::{BudgetShare, FREE_BYTES};
 use crate::engine::bulk_keys::BulkKeys;
 use crate::engine::expectation::{
     self, ArgumentPart, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields,
@@ -15,9 +17,8 @@ use crate::engine::expectation::{
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
 use crate::engine::units::StatusCounts;
-use crate::protocols::{AboutData, AttemptCause, Protocol};
 use crate::schedules::NS_PER_S;
-use crate::values::{Argument, CompiledTemplate};
+use super::{Agents, OperationEnd, source};
 
 /// Classes of an answer with regard to its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,15 @@
 //! or a random row. A streamed feed gives the next record that was read ahead; if none is read yet,
 //! the agent waits and is counted as waiting.
 
-use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
+use wire::feed_stream::{NextBlock, RecordBlock};
+use wire::protocols::Protocol;
+use wire::values::feeds::TakenRecord;
+
 use crate::Error;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
-use crate::feed_stream::{NextBlock, RecordBlock};
-use crate::protocols::Protocol;
-use crate::values::feeds::TakenRecord;
+use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 
 /// Minimum time after which a waiting agent looks for a record again.
 const LOOK_NS: u64 = 1_000_000;
@@ -88,7 +89,7 @@ impl<P: Protocol> Agents<P> {
                 NextBlock::Ended => return FeedTurn::Ends,
                 NextBlock::Broken(reason) => {
                     let feed = stream.name().to_owned();
-                    self.failure.get_or_insert(Error::Feed { feed, reason });
+                    self.failure.get_or_insert(wire::error::Error::Feed { feed, reason }.into());
                     return FeedTurn::Waits;
                 }
             }

@@ -2,13 +2,14 @@
 //! closed it.
 
 use experiment::plan::Failover;
+use wire::cause::AttemptCause;
+use wire::protocols::Protocol;
+use wire::values::mix;
 
-use super::Agents;
 use crate::engine::ids::ConnId;
 use crate::engine::script::ns;
-use crate::protocols::{AttemptCause, Protocol};
 use crate::schedules::closed;
-use crate::values::mix;
+use super::Agents;
 
 /// Service of a connection, and its recent failures.
 #[derive(Debug, Clone, Copy)]

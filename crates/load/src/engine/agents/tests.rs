@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, Warmup, WhenFailed};
 use record::clock::Clock;
+use wire::feed_stream::FeedQueue;
+use wire::protocols::Progress;
+use wire::protocols::vsns::Vsns;
+use wire::testing::feed;
 
-use super::*;
 use crate::engine::agents::answers::DecodedAnswer;
 use crate::engine::thread_stats::ThreadIdentity;
-use crate::feed_stream::FeedQueue;
-use crate::feed_stream::tests::{end_feed, feed_record};
-use crate::protocols::Progress;
-use crate::protocols::vsns::Vsns;
-use crate::values::feeds::tests::{Scratch, feed};
 use crate::{LoadOrder, ThreadInterval};
+use super::*;
 
 const MS: u64 = 1_000_000;
 /// Status codes of the protocol's answers.
@@ -42,7 +41,7 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
         purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
-        files: crate::InputFiles::below("."),
+        files: wire::input_files::InputFiles::below("."),
         slot_s: 0.1,
         tether: None,
         hosts: Vec::new(),
@@ -457,8 +456,8 @@ fn connect_pauses_are_drawn_from_the_seed() {
 /// Returns an agent that saves records from a stream and pings in every other cycle. The test fills
 /// the stream.
 fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
-    let scratch = Scratch::new(name);
-    let file = scratch.0.join("docs.json");
+    let scratch = TestDir::new();
+    let file = scratch.join("docs.json");
     std::fs::write(&file, "{\"id\": 1}\n").unwrap();
     let save = step("save", &[("key", "{feed.docs.id}"), ("value", "{feed.docs.line}")], &[]);
     let steps = vec![Step { every: 2, ..step("ping", &[], &[]) }, save];
@@ -474,16 +473,16 @@ fn waiting_for_a_record_is_no_latency() {
     let (mut played, stream) = streaming("waits", load(1));
     assert_eq!((played.at(0), played.at(200)), (vec![], vec![]));
     assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (0, 1));
-    feed_record(&stream, "{\"id\": 17}\n");
+    stream.feed_record("{\"id\": 17}\n");
     assert_eq!(played.at(300), [SEND]);
     assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (1, 0));
     let sent = String::from_utf8_lossy(&played.sent(FIRST, 300)).into_owned();
     assert!(sent.contains("17") && sent.contains("{\"id\": 17}"), "{sent}");
-    feed_record(&stream, "{\"id\": 18}\n");
+    stream.feed_record("{\"id\": 18}\n");
     assert_eq!(played.answer(FIRST, OK, b"", 310), SEND, "there is one");
     assert_eq!(played.exchange(OK, b"", 320), SEND);
     assert_eq!(played.exchange(OK, b"", 330), AgentEffect::Wait, "and the third cycle has none");
-    end_feed(&stream, Ok(()));
+    stream.end_feed(Ok(()));
     assert_eq!(played.at(430), []);
     assert!(played.agents.are_done() && !played.agents.control.is_stopped());
     assert_eq!((played.ended(Outcome::Ok), played.stats.totals.cycles), (3, 2));
@@ -496,7 +495,7 @@ fn waiting_for_a_record_is_no_latency() {
 fn waiting_for_a_record_in_an_open_loop_is_latency() {
     let (mut played, stream) = streaming("due", Load { rate: Some(Rate::Constant(10.0)), ..load(1) });
     assert_eq!(played.at(0), []);
-    (1..=2).for_each(|id| feed_record(&stream, &format!("{{\"id\": {id}}}\n")));
+    (1..=2).for_each(|id| stream.feed_record(&format!("{{\"id\": {id}}}\n")));
     assert_eq!(played.at(150), [SEND]);
     played.sent(FIRST, 150);
     assert_eq!(played.answer(FIRST, OK, b"", 160), SEND, "the ping was due at 100");
@@ -504,7 +503,7 @@ fn waiting_for_a_record_in_an_open_loop_is_latency() {
     assert_eq!(played.at(200), [SEND], "the record was taken with the cycle");
     assert_eq!(played.exchange(OK, b"", 210), AgentEffect::Wait);
     assert_eq!((played.at(300), played.stats.waiting_for_feed()), (vec![], 1));
-    end_feed(&stream, Ok(()));
+    stream.end_feed(Ok(()));
     assert_eq!(played.at(310), []);
     assert!(played.agents.are_done() && played.agents.control.is_stopped());
     played.agents.end_at(310 * MS);
@@ -518,7 +517,7 @@ fn waiting_for_a_record_in_an_open_loop_is_latency() {
 #[test]
 fn a_broken_feed_ends_the_load() {
     let (mut played, stream) = streaming("broken", load(1));
-    end_feed(&stream, Err("it ends in mid-line".to_owned()));
+    stream.end_feed(Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
     let said = played.agents.failure.as_ref().unwrap().to_string();
     assert_eq!(said, "feed `docs`: it ends in mid-line");

@@ -10,16 +10,17 @@ use std::io::{self, IoSlice, Write};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use wire::cause::AttemptCause;
+use wire::excerpt;
+use wire::protocols::Protocol;
 
+use crate::engine::ids::ConnId;
+use crate::tls::TlsSession;
+use crate::tunnel::TunnelAnswer;
 use super::{
     ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
     write,
 };
-use crate::engine::ids::ConnId;
-use crate::excerpt;
-use crate::protocols::{AttemptCause, Protocol};
-use crate::tls::TlsSession;
-use crate::tunnel::TunnelAnswer;
 
 /// A socket with its TLS session.
 #[derive(Debug)]

@@ -23,12 +23,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
+use wire::protocols::Protocol;
 
-use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
 use crate::Error;
 use crate::engine::ids::ConnId;
-use crate::protocols::Protocol;
 use crate::ring::{Completion, Ring, RingToken};
+use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
 
 /// Maximum number of requests that are submitted together.
 pub const AT_ONCE: usize = 16;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use crate::cause::{AttemptCause, Refusal};
 use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{OperationValues, write_decimal};
@@ -440,7 +441,7 @@ mod tests {
 
     #[test]
     fn programs_named_by_the_target() {
-        let names = crate::values::tests::names;
+        let names = crate::testing::names;
         let argument = |(name, text): (&str, &str)| crate::values::Argument {
             name: name.to_owned(),
             template: crate::values::CompiledTemplate::compile(text, 0, &names()).unwrap(),
@@ -453,7 +454,7 @@ mod tests {
             let (operation, program) = (&INFO.operations[0], Some((&program, &values)));
             let call = Call { number: 0, operation, arguments: &arguments, wants: &[], program, closes: false };
             let request = Command::open("").unwrap().compile(&call)?;
-            let source = crate::values::tests::source(3, 12);
+            let source = crate::testing::source(3, 12);
             let mut out = Vec::new();
             Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out).unwrap();
             Ok::<_, String>(out)

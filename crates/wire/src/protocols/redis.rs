@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{
-    AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext, open_word, word_of,
-};
+use super::{AboutData, Answer, Call, Greeting, Progress, Protocol, RequestContext};
+use crate::cause::{AttemptCause, Refusal, open_word, word_of};
 use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, write_decimal};

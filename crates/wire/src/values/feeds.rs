@@ -10,10 +10,11 @@ use csv::ByteRecord;
 use experiment::plan::{self, FeedFormat, FeedPacking};
 use serde::de::IgnoredAny;
 
-use crate::engine::pointer::CompiledPointer;
+use crate::pointer::CompiledPointer;
 use crate::feed_stream::FeedQueue;
 use crate::values::csv_text::{self, CsvText};
-use crate::{Error, InputFiles};
+use crate::error::Error;
+use crate::input_files::InputFiles;
 
 /// Longest record, bytes. Without this limit, a file without line ends would use up the machine's
 /// memory.
@@ -345,36 +346,15 @@ impl FeedRows {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::collections::BTreeMap;
     use std::fs;
     use std::io::Write;
     use std::path::PathBuf;
 
     use super::*;
-    use crate::values::tests::source;
+    use crate::testing::{feed, source};
     use crate::values::{CompiledTemplate, TemplateNames, ValueSource};
-
-    /// A temporary folder for one test.
-    pub struct Scratch(pub PathBuf);
-
-    impl Scratch {
-        pub fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("plimsoll-feed-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    pub fn feed(file: &str) -> plan::Feed {
-        plan::Feed { name: "docs".into(), file: file.into(), ..plan::Feed::default() }
-    }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -462,11 +442,11 @@ pub(crate) mod tests {
 
     #[test]
     fn parts_of_rows_in_memory() {
-        let scratch = Scratch::new("rows");
-        fs::write(scratch.0.join("users.csv"), "name,mail\nann,a@x\n\"b,ob\",b@x\n").unwrap();
-        fs::write(scratch.0.join("empty.csv"), "name\n").unwrap();
-        fs::write(scratch.0.join("docs.json"), "{\"id\": 1, \"a\": {\"b\": \"x\"}}\n{\"id\": 2, \"a\": {}}\n").unwrap();
-        fs::write(scratch.0.join("docs.json.gz"), gzip(b"\n")).unwrap();
+        let scratch = TestDir::new();
+        fs::write(scratch.join("users.csv"), "name,mail\nann,a@x\n\"b,ob\",b@x\n").unwrap();
+        fs::write(scratch.join("empty.csv"), "name\n").unwrap();
+        fs::write(scratch.join("docs.json"), "{\"id\": 1, \"a\": {\"b\": \"x\"}}\n{\"id\": 2, \"a\": {}}\n").unwrap();
+        fs::write(scratch.join("docs.json.gz"), gzip(b"\n")).unwrap();
         let read = |file: &str| FeedRows::read(&feed(file), &InputFiles::below(&scratch.0));
         let row = |row| TakenRecord { row, ..TakenRecord::default() };
         let of = |file: &str, text: &str, taken: u32| written(read(file).unwrap(), text, row(taken));
@@ -491,8 +471,8 @@ pub(crate) mod tests {
 
     #[test]
     fn parts_of_a_stream() {
-        let scratch = Scratch::new("stream");
-        fs::write(scratch.0.join("docs.json"), "{\"id\": 1}\n{\"id\": 2}\n{\"id\"").unwrap();
+        let scratch = TestDir::new();
+        fs::write(scratch.join("docs.json"), "{\"id\": 1}\n{\"id\": 2}\n{\"id\"").unwrap();
         let stream = plan::Feed { stream: true, before: Some("-".into()), ..feed("docs.json") };
         let read = FeedRows::read(&stream, &InputFiles::below(&scratch.0)).unwrap();
         assert_eq!(read.rows(), 1, "the rest is read later");

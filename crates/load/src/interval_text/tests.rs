@@ -45,8 +45,8 @@ fn operations() -> Arc<[String]> {
     operation_names(&Load { steps: vec![step("save"), step("find"), step("save")], ..Load::default() }).into()
 }
 
-fn terms(threads: u32) -> WireTerms {
-    WireTerms { operations: operations(), threads, services: SERVICES, slot_s: SLOT_S }
+fn terms(threads: u32) -> IntervalTerms {
+    IntervalTerms { operations: operations(), threads, services: SERVICES, slot_s: SLOT_S }
 }
 
 /// Makes an empty interval of a thread.
@@ -163,9 +163,9 @@ fn count(interval: &mut ThreadInterval, raw: &RawOperation) {
 
 /// Encodes and decodes the interval.
 fn carried(interval: &ThreadInterval) -> ThreadInterval {
-    let line = serde_json::to_string(&WireInterval::of(interval).unwrap()).unwrap();
+    let line = serde_json::to_string(&IntervalText::of(interval).unwrap()).unwrap();
     assert!(!line.contains('\n'));
-    let wire: WireInterval = serde_json::from_str(&line).unwrap();
+    let wire: IntervalText = serde_json::from_str(&line).unwrap();
     wire.into_interval(interval.clock, &terms(interval.threads)).unwrap()
 }
 
@@ -255,7 +255,7 @@ fn an_interval_is_transmitted_unchanged() {
         applied: None,
     }];
     let came = carried(&sent);
-    assert_eq!(WireInterval::of(&came), WireInterval::of(&sent));
+    assert_eq!(IntervalText::of(&came), IntervalText::of(&sent));
     assert_eq!((came.thread, came.threads, came.is_last), (3, 6, true));
     assert_eq!((came.slots, came.units, came.history), (sent.slots, sent.units, sent.history));
     assert_eq!((came.notices, came.agent_cycles, came.generator), (sent.notices, sent.agent_cycles, sent.generator));
@@ -266,29 +266,29 @@ fn invalid_intervals_are_refused() {
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let mut sent = interval(clock, (0, 1), 0, false);
     count(&mut sent, &RawOperation::random(&mut fastrand::Rng::with_seed(1)));
-    let good = WireInterval::of(&sent).unwrap();
+    let good = IntervalText::of(&sent).unwrap();
     let twice = || good.histograms.iter().chain(&good.histograms).cloned().collect();
     let changed = |payload: &str| vec![(good.histograms[0].0.clone(), payload.to_owned())];
     let mut other = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1000, 2).unwrap();
     other.record(5).unwrap();
     for (what, bad) in [
-        ("thread", WireInterval { thread: 1, ..good.clone() }),
+        ("thread", IntervalText { thread: 1, ..good.clone() }),
         // Memory is reserved for each thread: this number needs more than the machine has.
-        ("threads of another load", WireInterval { threads: u32::MAX, ..good.clone() }),
-        ("slots after its end", WireInterval { first_slot: u64::MAX, ..good.clone() }),
-        ("slots of another length", WireInterval { slot_s: 1e-300, ..good.clone() }),
-        ("services of another load", WireInterval { services: 1, ..good.clone() }),
-        ("centuries later", WireInterval { end_s: 1e300, ..good.clone() }),
-        ("backwards", WireInterval { start_s: 2.0, end_s: 1.0, ..good.clone() }),
-        ("before zero", WireInterval { start_s: -1.0, ..good.clone() }),
-        ("slots", WireInterval { slot_count: usize::MAX, ..good.clone() }),
-        ("a slot outside", WireInterval { slots: vec![(200, [1; 4])], ..good.clone() }),
-        ("other operations", WireInterval { operations: vec!["save".into()], ..good.clone() }),
-        ("twice", WireInterval { histograms: twice(), ..good.clone() }),
-        ("no tag", WireInterval { histograms: vec![("save".into(), good.histograms[0].1.clone())], ..good.clone() }),
-        ("no base64", WireInterval { histograms: changed("%"), ..good.clone() }),
-        ("cut off", WireInterval { histograms: changed(&good.histograms[0].1[..20]), ..good.clone() }),
-        ("other bounds", WireInterval { histograms: changed(&hlog::payload(&other).unwrap()), ..good.clone() }),
+        ("threads of another load", IntervalText { threads: u32::MAX, ..good.clone() }),
+        ("slots after its end", IntervalText { first_slot: u64::MAX, ..good.clone() }),
+        ("slots of another length", IntervalText { slot_s: 1e-300, ..good.clone() }),
+        ("services of another load", IntervalText { services: 1, ..good.clone() }),
+        ("centuries later", IntervalText { end_s: 1e300, ..good.clone() }),
+        ("backwards", IntervalText { start_s: 2.0, end_s: 1.0, ..good.clone() }),
+        ("before zero", IntervalText { start_s: -1.0, ..good.clone() }),
+        ("slots", IntervalText { slot_count: usize::MAX, ..good.clone() }),
+        ("a slot outside", IntervalText { slots: vec![(200, [1; 4])], ..good.clone() }),
+        ("other operations", IntervalText { operations: vec!["save".into()], ..good.clone() }),
+        ("twice", IntervalText { histograms: twice(), ..good.clone() }),
+        ("no tag", IntervalText { histograms: vec![("save".into(), good.histograms[0].1.clone())], ..good.clone() }),
+        ("no base64", IntervalText { histograms: changed("%"), ..good.clone() }),
+        ("cut off", IntervalText { histograms: changed(&good.histograms[0].1[..20]), ..good.clone() }),
+        ("other bounds", IntervalText { histograms: changed(&hlog::payload(&other).unwrap()), ..good.clone() }),
     ] {
         assert!(bad.into_interval(clock, &terms(1)).is_err(), "{what}");
     }

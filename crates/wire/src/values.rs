@@ -528,20 +528,11 @@ pub fn write_decimal(number: u64, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-
-    /// Names without slots or feeds.
-    pub fn names() -> TemplateNames<'static> {
-        TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
-    }
-
-    /// Inputs without slots or feeds.
-    pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
-        ValueSource { agent, seq, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
-    }
+    use crate::testing::{names, source};
 
     fn written(template: &CompiledTemplate, source: &ValueSource<'_>) -> String {
         let mut out = Vec::new();

@@ -335,28 +335,26 @@ impl Drop for FeedReaders {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::values::feeds::tests::{Scratch, feed};
-
-    /// Makes a block of one record with one cell.
-    fn block(text: &str) -> RecordBlock {
+#[cfg(any(test, feature = "testing"))]
+impl FeedQueue {
+    /// Puts a record of one cell into the queue, as the reader does.
+    pub fn feed_record(&self, text: &str) {
         let text = text.as_bytes().to_vec();
-        RecordBlock { ends: vec![text.len()], records: vec![1], taken: 0, text }
-    }
-
-    /// Puts a record into the queue, as the reader does.
-    pub fn feed_record(queue: &FeedQueue, text: &str) {
-        assert!(queue.put(&mut block(text)));
+        assert!(self.put(&mut RecordBlock { ends: vec![text.len()], records: vec![1], taken: 0, text }));
     }
 
     /// Ends the queue, as the reader does.
-    pub fn end_feed(queue: &FeedQueue, how: Result<(), String>) {
-        queue.lock().ended = Some(how);
+    pub fn end_feed(&self, how: Result<(), String>) {
+        self.lock().ended = Some(how);
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::testing::feed;
 
     /// Takes up to `most` records, until the queue ends.
     fn taken(queue: &FeedQueue, most: usize) -> (Vec<String>, NextBlock) {
@@ -380,15 +378,15 @@ pub(crate) mod tests {
         }
     }
 
-    fn queue(scratch: &Scratch, feed: plan::Feed) -> Arc<FeedQueue> {
-        Arc::new(FeedQueue::new(plan::Feed { stream: true, ..feed.clone() }, scratch.0.join(&feed.file)))
+    fn queue(scratch: &TestDir, feed: plan::Feed) -> Arc<FeedQueue> {
+        Arc::new(FeedQueue::new(plan::Feed { stream: true, ..feed.clone() }, scratch.join(&feed.file)))
     }
 
     #[test]
     fn a_file_is_read_once_or_repeatedly() {
-        let scratch = Scratch::new("ahead");
+        let scratch = TestDir::new();
         let rows: String = (0..5_000).map(|row| format!("{row},{:x<200}\n", row)).collect();
-        fs::write(scratch.0.join("r.csv"), format!("a,b\n{rows}")).unwrap();
+        fs::write(scratch.join("r.csv"), format!("a,b\n{rows}")).unwrap();
         let once = queue(&scratch, plan::Feed { ends: true, ..feed("r.csv") });
         let readers = FeedReaders::start([Arc::clone(&once)].into_iter()).unwrap();
         let (all, end) = taken(&once, usize::MAX);
@@ -406,8 +404,8 @@ pub(crate) mod tests {
 
     #[test]
     fn read_ahead_is_bounded_and_dropped_readers_end() {
-        let scratch = Scratch::new("bounded");
-        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(10_000)).unwrap();
+        let scratch = TestDir::new();
+        fs::write(scratch.join("d.json"), "{\"a\": 1}\n".repeat(10_000)).unwrap();
         let queue = queue(&scratch, feed("d.json"));
         let readers = FeedReaders::start([Arc::clone(&queue)].into_iter()).unwrap();
         while queue.lock().ready.len() < BLOCKS {
@@ -423,8 +421,8 @@ pub(crate) mod tests {
 
     #[test]
     fn an_error_follows_the_valid_records() {
-        let scratch = Scratch::new("fault");
-        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n{\"a\": 2}\n{\"a\": ").unwrap();
+        let scratch = TestDir::new();
+        fs::write(scratch.join("d.json"), "{\"a\": 1}\n{\"a\": 2}\n{\"a\": ").unwrap();
         let queue = queue(&scratch, feed("d.json"));
         let _readers = FeedReaders::start([Arc::clone(&queue)].into_iter()).unwrap();
         let (all, end) = taken(&queue, usize::MAX);
@@ -434,8 +432,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_read_limit_slows_the_feed_and_counts_waits() {
-        let scratch = Scratch::new("tier");
-        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(40_000)).unwrap();
+        let scratch = TestDir::new();
+        fs::write(scratch.join("d.json"), "{\"a\": 1}\n".repeat(40_000)).unwrap();
         let limits = plan::FeedLimits { read_bytes_per_s: Some(1e6), read_iops: None };
         let slow = queue(&scratch, plan::Feed { ends: true, limits, ..feed("d.json") });
         let begun = Instant::now();
@@ -448,8 +446,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_read_that_fails_is_no_longer_waited_for() {
-        let scratch = Scratch::new("failing");
-        fs::create_dir(scratch.0.join("folder")).unwrap();
+        let scratch = TestDir::new();
+        fs::create_dir(scratch.join("folder")).unwrap();
         let queue = queue(&scratch, feed("folder"));
         let mut file = MeteredFile::open(Arc::clone(&queue)).unwrap();
         assert!(file.read(&mut [0; 16]).is_err());

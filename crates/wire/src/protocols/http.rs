@@ -5,9 +5,9 @@
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
-use super::{AboutData, Answer, AttemptCause, Call, Malformation, Progress, Protocol, Refusal, RequestContext};
+use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::answer_budget::BudgetShare;
-use crate::service_address::IN_FILES;
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
@@ -32,6 +32,9 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
         effect: Effect::None,
     }
 }
+
+/// Prefix of an authority that is the path of a socket.
+pub const IN_FILES: &str = "unix:";
 
 /// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {

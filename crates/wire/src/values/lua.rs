@@ -16,7 +16,8 @@ use mlua::{ChunkMode, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ValueSource;
-use crate::{Error, InputFiles};
+use crate::error::Error;
+use crate::input_files::InputFiles;
 
 /// Time limit of a call.
 const CALL: Duration = Duration::from_millis(100);
@@ -352,7 +353,7 @@ impl Function {
 mod tests {
     use super::*;
     use crate::values::CompiledTemplate;
-    use crate::values::tests::{names, source};
+    use crate::testing::{names, source};
 
     /// Reads a script from a temporary file.
     fn read(text: &str, slots: &[&str]) -> Result<Arc<Program>, String> {

@@ -6,7 +6,8 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use crate::cause::{AttemptCause, Refusal};
 use crate::values::allowed::NotSendable;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{CompiledTemplate, OperationValues, write_decimal};

@@ -26,7 +26,7 @@ const LONGEST_S: f64 = 1e9;
 /// An encoded interval of a thread. Its times are on the sender's clock; every process's clock is
 /// zero at load start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WireInterval {
+pub struct IntervalText {
     /// Number of the thread, from 0, in the whole load.
     pub thread: u32,
     /// Number of threads in the whole load.
@@ -70,7 +70,7 @@ pub struct WireInterval {
 
 /// Properties common to all intervals of a load. Received intervals are checked against these.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WireTerms {
+pub struct IntervalTerms {
     /// Names of the operations, in the order of their numbers.
     pub operations: Arc<[String]>,
     /// Number of threads in the whole load.
@@ -83,7 +83,7 @@ pub struct WireTerms {
 
 /// A defect of a received interval.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
+pub enum IntervalTextError {
     /// A time or index is out of range.
     #[error("an interval whose {0} cannot be")]
     Impossible(&'static str),
@@ -99,19 +99,19 @@ pub enum WireError {
     Operations(String),
 }
 
-impl WireInterval {
+impl IntervalText {
     /// Encodes an interval.
     ///
     /// # Errors
     /// Returns an error if a histogram's counts exceed the encoding.
-    pub fn of(interval: &ThreadInterval) -> Result<Self, WireError> {
+    pub fn of(interval: &ThreadInterval) -> Result<Self, IntervalTextError> {
         let counted = |counts: &SlotCounts| [counts.ok, counts.failed, counts.timeout, counts.wrong];
         let slots = interval.slots.iter().map(counted).enumerate();
         let histogram = |(operation, outcome, time, histogram): (&str, _, _, &_)| {
             let tag = Tag { operation: operation.to_owned(), outcome, time }.to_string();
             match hlog::payload(histogram) {
                 Ok(payload) => Ok((tag, payload)),
-                Err(reason) => Err(WireError::Histogram { tag, reason }),
+                Err(reason) => Err(IntervalTextError::Histogram { tag, reason }),
             }
         };
         let attempts = interval.attempts.iter().cloned().map(|attempts| {
@@ -147,30 +147,30 @@ impl WireInterval {
     /// # Errors
     /// Returns the defect of the interval. The sender is not trusted: an interval with a defect is
     /// rejected completely.
-    pub fn into_interval(self, clock: Clock, terms: &WireTerms) -> Result<ThreadInterval, WireError> {
+    pub fn into_interval(self, clock: Clock, terms: &IntervalTerms) -> Result<ThreadInterval, IntervalTextError> {
         if *self.operations != *terms.operations {
-            return Err(WireError::Operations(self.operations.join(", ")));
+            return Err(IntervalTextError::Operations(self.operations.join(", ")));
         }
         if self.thread >= self.threads || self.threads != terms.threads {
-            return Err(WireError::Impossible("thread"));
+            return Err(IntervalTextError::Impossible("thread"));
         }
         let is_time = |of_s: f64| (0.0..=LONGEST_S).contains(&of_s);
         if !is_time(self.start_s) || !is_time(self.end_s) || self.end_s < self.start_s {
-            return Err(WireError::Impossible("time"));
+            return Err(IntervalTextError::Impossible("time"));
         }
         let is_ours = (self.slot_s, self.services) == (terms.slot_s, terms.services) && self.services > 0;
         let has_begun = self.first_slot as f64 * self.slot_s <= self.end_s + self.slot_s;
         if !is_ours || !has_begun || self.slot_count > MOST_SLOTS {
-            return Err(WireError::Impossible("slots"));
+            return Err(IntervalTextError::Impossible("slots"));
         }
         let mut slots = vec![SlotCounts::default(); self.slot_count];
         for (place, [ok, failed, timeout, wrong]) in self.slots {
-            let slot = slots.get_mut(place).ok_or(WireError::Impossible("slot"))?;
+            let slot = slots.get_mut(place).ok_or(IntervalTextError::Impossible("slot"))?;
             *slot = SlotCounts { ok, failed, timeout, wrong };
         }
         let mut sheet = HistogramSet::new(&terms.operations, None);
         for (text, payload) in self.histograms {
-            let wrong = |reason: &str| WireError::Histogram { tag: text.clone(), reason: reason.to_owned() };
+            let wrong = |reason: &str| IntervalTextError::Histogram { tag: text.clone(), reason: reason.to_owned() };
             let tag = Tag::parse(&text).ok_or_else(|| wrong("not a tag"))?;
             let histogram = hlog::histogram_of(&payload).map_err(|reason| wrong(&reason))?;
             if !sheet.insert(&tag, histogram) {
@@ -179,7 +179,7 @@ impl WireInterval {
         }
         let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| operation.len().max(name.len()));
         if names.max().unwrap_or(0) > LONGEST_NAME {
-            return Err(WireError::Impossible("names"));
+            return Err(IntervalTextError::Impossible("names"));
         }
         let attempt = |(operation, result, count)| AttemptCount { operation, result, count };
         let unit = |(operation, status, count)| UnitCount { operation, status, count };

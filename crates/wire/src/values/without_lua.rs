@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::ValueSource;
-use crate::{Error, InputFiles};
+use crate::error::Error;
+use crate::input_files::InputFiles;
 
 /// A script; no value exists.
 #[derive(Debug, PartialEq)]

@@ -140,7 +140,7 @@ impl WordCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::tests::{names, source};
+    use crate::testing::{names, source};
 
     fn compile(text: &str) -> CompiledTemplate {
         CompiledTemplate::compile(text, 0, &names()).unwrap()

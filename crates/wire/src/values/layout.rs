@@ -255,7 +255,7 @@ impl RequestLayout {
 mod tests {
     use super::*;
     use crate::values::CompiledTemplate;
-    use crate::values::tests::{names, source};
+    use crate::testing::{names, source};
 
     fn arguments(texts: &[&str]) -> Vec<Argument> {
         let compile = |(stream, text): (usize, &&str)| Argument {

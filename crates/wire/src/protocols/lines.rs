@@ -4,7 +4,8 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
+use super::{AboutData, Answer, Call, Greeting, Progress, Protocol, RequestContext};
+use crate::cause::{AttemptCause, Refusal};
 use crate::values::OperationValues;
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, RequestLayout, ValueCheck};

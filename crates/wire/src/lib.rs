@@ -1,0 +1,15 @@
+//! Bytes and values of operations: what templates, feeds and scripts write into requests, and how
+//! each protocol encodes requests and decodes answers. Knows no sockets, agents or clocks.
+
+pub mod answer_budget;
+pub mod cause;
+pub mod error;
+pub mod excerpt;
+pub mod feed_stream;
+pub mod input_files;
+pub mod open_words;
+pub mod pointer;
+pub mod protocols;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod values;

@@ -1,0 +1,356 @@
+//! Wire formats of requests and answers, one protocol per file. Pure functions from bytes to bytes,
+//! without sockets, clocks, threads and retries, and independent of the scheduling of agents.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog;
+use experiment::plan::MemberProgram;
+
+use crate::cause::{AttemptCause, Refusal};
+use crate::values::allowed::NotSendable;
+use crate::values::{Argument, OperationValues};
+
+pub mod command;
+pub mod http;
+pub mod lines;
+pub mod redis;
+pub mod vsns;
+
+/// A protocol, opened for one service. The engine is compiled separately for each protocol.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// Description for experiment files.
+    const INFO: &'static catalog::Protocol;
+
+    /// Answers by which a target refuses or fails an operation. [`AttemptCause::Answer`] holds an
+    /// index into this list.
+    const REFUSALS: &'static [Refusal];
+
+    /// Names of the protocol in the TLS handshake (ALPN, RFC 7301).
+    const ALPN: &'static [&'static [u8]] = &[];
+    /// Whether an operation runs a program on this machine instead of using a network.
+    const RUNS_PROGRAMS: bool = false;
+
+    /// A compiled step.
+    type Request: Send + Sync + 'static;
+
+    /// State of a connection between pieces of an answer. It must be small and must hold no heap
+    /// memory between answers.
+    type Decoder: Default + Send + 'static;
+
+    /// State of a thread between answers.
+    type Memory: Default + Send + 'static;
+
+    /// Opens a service: `host:port` or a URL.
+    fn open(service: &str) -> Result<Self, String>;
+
+    /// Returns the `host:port` to connect to. If operations are programs, returns the service as
+    /// passed to them.
+    fn authority(&self) -> &str;
+
+    /// Returns the host name for the server's certificate, or `None` without TLS.
+    fn tls_host(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether a target that sends this byte before any request refuses the connection. Otherwise
+    /// the byte is an invalid answer.
+    fn may_refuse_unasked(_first: u8) -> bool {
+        false
+    }
+
+    /// Returns advice for the reader on attempts that failed with this cause.
+    fn advice(_failure: AttemptCause) -> Option<&'static str> {
+        None
+    }
+
+    /// Appends an excerpt of an answer for readers, without values that may be secret.
+    fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
+        const SHOWN: usize = 200;
+        out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
+    }
+
+    /// Returns the greeting of each connection, if the protocol has one.
+    fn greeting(&self) -> Option<&Greeting> {
+        None
+    }
+
+    /// Decodes all bytes received after the greeting. A result other than [`AttemptCause::Ok`]
+    /// means that the target refuses the connection.
+    fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
+        Progress::Bad(AttemptCause::BadAnswer)
+    }
+
+    /// Compiles a step.
+    fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
+
+    /// Whether the request may change data. If so, the answer may reflect a change by an earlier
+    /// attempt.
+    fn may_change(request: &Self::Request) -> bool;
+
+    /// Returns the statement of a failing answer about the data, if it makes one and does not
+    /// indicate a fault of the server. The operation then had no effect. If the step expects
+    /// otherwise, the operation counts as wrong.
+    fn about_data(failure: AttemptCause) -> Option<AboutData>;
+
+    /// Appends the request. `id` is its number on this connection.
+    ///
+    /// # Errors
+    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
+    /// sent.
+    fn encode(
+        request: &Self::Request,
+        id: u32,
+        values: &OperationValues<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotSendable>;
+
+    /// Decodes received bytes. `ended` is true if the stream has ended. The next call gets the
+    /// unused bytes and the bytes received since.
+    fn decode(
+        asked: &RequestContext<'_, Self>,
+        decoder: &mut Self::Decoder,
+        memory: &mut Self::Memory,
+        input: &[u8],
+        ended: bool,
+    ) -> Progress;
+
+    /// Returns the requested field number `want` of the answer that [`Protocol::decode`] just found
+    /// in `input`, or `None` if the answer does not have it. `scratch` is empty and may be used.
+    fn field<'a>(
+        request: &'a Self::Request,
+        decoder: &'a Self::Decoder,
+        want: usize,
+        input: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]>;
+
+    /// Resets the decoder and returns its memory, after an answer has been processed or the
+    /// connection is gone.
+    fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
+
+    /// Returns the status and the destination of an answer that is a redirect.
+    fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
+        None
+    }
+
+    /// Returns the numeric status of the answer, if the protocol has one.
+    fn status_code(_decoder: &Self::Decoder) -> Option<u16> {
+        None
+    }
+
+    /// Returns the status of the answer in the protocol's terms: `ok`, `not_found`, `200`.
+    fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
+}
+
+/// The exchange on a new connection before any request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Greeting {
+    /// First bytes to send; empty if the target speaks first.
+    pub bytes: Vec<u8>,
+    /// Number of answers to wait for before the first request; at least one.
+    pub answers: u32,
+}
+
+/// A step to be compiled.
+pub struct Call<'a> {
+    /// Index of the step.
+    pub number: usize,
+    pub operation: &'static catalog::Operation,
+    pub arguments: &'a [Argument],
+    /// Requested fields of the answer. The index is the field's number.
+    pub wants: &'a [String],
+    /// The program on a member's host that implements the operation, with the values of `{NAME}` on
+    /// that host.
+    pub program: Option<(&'a MemberProgram, &'a BTreeMap<String, String>)>,
+    /// Whether the connection ends after the answer. The request says so to the server if the
+    /// protocol supports it.
+    pub closes: bool,
+}
+
+impl Call<'_> {
+    /// Returns the index of an argument.
+    pub fn argument(&self, name: &str) -> Option<usize> {
+        self.arguments.iter().position(|argument| argument.name == name)
+    }
+
+    /// Checks that the operation knows every name and that every required name is present.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { operation, .. } = self;
+        for argument in self.arguments {
+            named(operation.takes, &argument.name)
+                .ok_or_else(|| format!("`{}` takes no `{}`", operation.name, argument.name))?;
+        }
+        for field in operation.takes.iter().filter(|field| field.required) {
+            self.argument(field.name).ok_or_else(|| format!("`{}` needs `{}`", operation.name, field.name))?;
+        }
+        for want in self.wants {
+            named(operation.answers, want)
+                .ok_or_else(|| format!("the answer to `{}` has no `{want}`", operation.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the field with this name. `header.*` matches every name that begins with `header.`.
+fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Field> {
+    fields.iter().find(|field| match field.name.strip_suffix('*') {
+        Some(start) => name.len() > start.len() && name.starts_with(start),
+        None => field.name == name,
+    })
+}
+
+/// The parts of a request that decoding its answer depends on.
+pub struct RequestContext<'a, P: Protocol> {
+    pub request: &'a P::Request,
+    /// Number of the request on this connection.
+    pub id: u32,
+}
+
+/// Result of [`Protocol::decode`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The answer is not complete.
+    More {
+        /// Bytes that the decoder has consumed and does not need again.
+        used: usize,
+    },
+    /// The answer is complete.
+    Answer(Answer),
+    /// The bytes are not a valid answer. The connection cannot be used any more.
+    Bad(AttemptCause),
+}
+
+/// A complete answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Bytes of the input that belong to the answer.
+    pub used: usize,
+    /// [`AttemptCause::Ok`], or the reason why the answer is a failure.
+    pub result: AttemptCause,
+    /// Whether the connection can take another request.
+    pub reusable: bool,
+}
+
+/// Statement of a failing answer about the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AboutData {
+    /// The data do not exist.
+    Missing,
+    /// The data are not in the state that the request assumes.
+    Different,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::values::CompiledTemplate;
+    use crate::testing::{names, source};
+
+    /// A compiled request with its arguments.
+    pub struct Compiled<P: Protocol> {
+        pub request: P::Request,
+        pub arguments: Vec<Argument>,
+        wants: usize,
+    }
+
+    /// Result of decoding some bytes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum Seen {
+        More,
+        Bad(AttemptCause),
+        Answer { result: AttemptCause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+    }
+
+    /// Compiles a step.
+    pub fn compile<P: Protocol>(
+        protocol: &P,
+        operation: &str,
+        with: &[(&str, &str)],
+        wants: &[&str],
+    ) -> Result<Compiled<P>, String> {
+        compile_for(protocol, operation, with, wants, false)
+    }
+
+    /// Compiles a step. If `closes`, the connection ends after the answer.
+    pub fn compile_for<P: Protocol>(
+        protocol: &P,
+        operation: &str,
+        with: &[(&str, &str)],
+        wants: &[&str],
+        closes: bool,
+    ) -> Result<Compiled<P>, String> {
+        let operation = P::INFO.operations.iter().find(|known| known.name == operation).unwrap();
+        let arguments: Vec<Argument> = with
+            .iter()
+            .enumerate()
+            .map(|(stream, (name, text))| Argument {
+                name: (*name).to_owned(),
+                template: CompiledTemplate::compile(text, stream as u64, &names()).unwrap(),
+            })
+            .collect();
+        let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
+        let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes };
+        let request = protocol.compile(&call)?;
+        Ok(Compiled { request, arguments, wants: wants.len() })
+    }
+
+    /// Returns the bytes of a request.
+    pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
+        P::encode(&compiled.request, id, &values, &mut out).unwrap();
+        out
+    }
+
+    /// Decodes the pieces one after the other, and then the end of the connection if `ends`.
+    pub fn feed<P: Protocol>(
+        compiled: &Compiled<P>,
+        memory: &mut P::Memory,
+        id: u32,
+        pieces: &[&[u8]],
+        ends: bool,
+    ) -> Seen {
+        let asked = RequestContext { request: &compiled.request, id };
+        let mut decoder = P::Decoder::default();
+        let mut input = Vec::new();
+        let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
+        let seen = loop {
+            let Some((piece, ended)) = fed.next() else { break Seen::More };
+            input.extend_from_slice(piece);
+            match P::decode(&asked, &mut decoder, memory, &input, ended) {
+                Progress::More { used } => drop(input.drain(..used)),
+                Progress::Bad(cause) => break Seen::Bad(cause),
+                Progress::Answer(answer) => {
+                    let field = |want| {
+                        let mut scratch = Vec::new();
+                        P::field(&compiled.request, &decoder, want, &input, &mut scratch)
+                            .map(|value| String::from_utf8_lossy(value).into_owned())
+                    };
+                    let mut scratch = Vec::new();
+                    let status = String::from_utf8_lossy(P::status(&decoder, &input, &mut scratch)).into_owned();
+                    let mut surplus = input[answer.used..].to_vec();
+                    fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
+                    let fields = (0..compiled.wants).map(field).collect();
+                    break Seen::Answer { result: answer.result, reusable: answer.reusable, surplus, fields, status };
+                }
+            }
+        };
+        P::rest(&mut decoder, memory);
+        seen
+    }
+
+    /// Decodes the bytes in one piece, in every split into two pieces, and byte by byte. All
+    /// results must be equal.
+    pub fn is_the_same_in_pieces<P: Protocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
+        let whole = feed(compiled, &mut P::Memory::default(), id, &[bytes], ends);
+        let mut memory = P::Memory::default();
+        for cut in 0..=bytes.len() {
+            let (left, right) = bytes.split_at(cut);
+            assert_eq!(feed(compiled, &mut memory, id, &[left, right], ends), whole, "cut at {cut}");
+        }
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(feed(compiled, &mut memory, id, &single, ends), whole, "byte by byte");
+        whole
+    }
+
+}
