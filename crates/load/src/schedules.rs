@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_done_is_owed_nothing() {
+    fn a_finished_agent_has_no_more_starts_due() {
         let mut random = Rng::with_seed(8);
         for (kind, schedule) in each_kind(4, &mut random).iter().enumerate() {
             for from_ns in [4 * S, u64::MAX - 1, u64::MAX] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_ascend_and_what_is_due_is_counted_once_wherever_time_is_cut() {
+    fn starts_ascend_and_are_counted_once_in_any_windows() {
         let mut random = Rng::with_seed(5);
         for _ in 0..60 {
             let agents = random.u32(1..20);

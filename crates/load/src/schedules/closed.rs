@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn thinking_follows_the_end_of_an_operation() {
+    fn think_time_follows_the_end_of_an_operation() {
         let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 10, spread_pct: 0.0, end_ns: 1000 };
         assert_eq!(schedule.next_ns(0, 5, 100), 110);
         assert_eq!(schedule.next_ns(0, 5, u64::MAX), u64::MAX);
     }
 
     #[test]
-    fn pauses_are_drawn_evenly_around_what_was_asked() {
+    fn pauses_are_drawn_evenly_around_the_think_time() {
         let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 1_000_000, spread_pct: 50.0, end_ns: u64::MAX };
         let pauses: Vec<u64> = (0..10_000).map(|ended_ns| schedule.next_ns(0, 0, ended_ns) - ended_ns).collect();
         assert!(pauses.iter().all(|pause| (500_000..1_500_000).contains(pause)));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_ramp_agents_join_and_keep_to_the_same_moments() {
+    fn a_ramp_only_delays_when_agents_join() {
         let (all, ramped) = (Constant::new(4, 8.0, 0, 2 * S), Constant::new(4, 8.0, S, 2 * S));
         for agent in 0..4 {
             let joins_ns = S * u64::from(agent) / 4;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_year_at_any_rate_the_next_is_the_next() {
+    fn starts_are_exact_after_a_year_at_any_rate() {
         let year_ns = 365 * 86_400 * S;
         for rate in [1e-6, 0.3, 1.0, 7.7, 99_999.9, 1e9] {
             let constant = Constant::new(13, rate, 0, u64::MAX);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_that_of_the_distribution() {
+    fn the_table_matches_the_poisson_distribution() {
         let below = below();
         let share = |place: usize| below[place] as f64 / 2.0_f64.powi(64);
         // P(N > 0) = 1 - 1/e, P(N > 1) = 1 - 2/e, P(N > 2) = 1 - 2.5/e. The mean is the sum of all
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_variance_of_counts_are_those_of_the_rate_at_any_window() {
+    fn mean_and_variance_match_the_rate_in_any_window() {
         for (agents, rate, seed) in [(1, 1000.0, 1), (2, 1000.0, 2), (7, 333.3, 3), (64, 5000.0, 4), (300, 100.0, 5)] {
             let all = all_starts(&Poisson::new(agents, rate, 0, 60 * S, seed), agents);
             let total = rate * 60.0;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_exponential_and_do_not_remember() {
+    fn gaps_are_exponential_and_uncorrelated() {
         let all = all_starts(&Poisson::new(20, 2000.0, 0, 60 * S, 11), 20);
         let gaps: Vec<f64> = all.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9 * 2000.0).collect();
         let count = gaps.len() as f64;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_and_nothing_else() {
+    fn starts_depend_only_on_the_seed() {
         let of = |seed: u64| Poisson::new(5, 700.0, 0, 3 * S, seed);
         assert_eq!(all_starts(&of(1), 5), all_starts(&of(1), 5));
         assert_ne!(all_starts(&of(1), 5), all_starts(&of(2), 5));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_close_together_is_different_agents() {
+    fn starts_close_together_belong_to_different_agents() {
         // With a separate Poisson process for each agent, 1 - exp(-0.1) = 9.5 % of gaps would be
         // below a tenth of the agent's mean.
         let agents = 100;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_ramp_agents_join_and_keep_to_the_same_moments() {
+    fn a_ramp_only_delays_when_agents_join() {
         let (all, ramped) = (Poisson::new(4, 80.0, 0, 2 * S, 3), Poisson::new(4, 80.0, S, 2 * S, 3));
         for agent in 0..4 {
             let joins_ns = S * u64::from(agent) / 4;

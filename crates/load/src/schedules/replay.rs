@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn none_is_lost_where_several_start_at_once() {
+    fn simultaneous_starts_are_all_kept() {
         let replay = recorded("at-once", "at_s\n0\n0\n0\n0\n0\n0.000000001\n", 2, S).unwrap();
         assert_eq!(all_starts(&replay, 2), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
-    fn a_slow_lab_stretches_it() {
+    fn a_stretch_factor_lengthens_the_schedule() {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-stretched.csv", std::process::id()));
         std::fs::write(&path, "at_s\n0.5\n1.5\n").unwrap();
         let read = Replay::read(&path, 10.0, 1, 60 * S);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_where() {
+    fn invalid_files_are_refused_with_their_line() {
         let table = [
             ("", "names no column `at_s`"),
             ("time\n1\n", "names no column `at_s`"),

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_rate_holds_and_a_pause_is_one() {
+    fn the_last_rate_holds_and_a_pause_has_no_starts() {
         let stages = [stage(10.0, 10.0, 1.0), stage(0.0, 0.0, 1.0), stage(20.0, 20.0, 0.5)];
         let schedule = Stages::new(3, &stages, 4 * S);
         let all = all_starts(&schedule, 3);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_stays_is_a_constant_rate() {
+    fn a_flat_stage_equals_a_constant_rate() {
         let (staged, constant) =
             (Stages::new(7, &[stage(333.0, 333.0, 2.0)], 5 * S), Constant::new(7, 333.0, 0, 5 * S));
         for agent in 0..7 {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_over_any_window_are_the_integral_of_the_rate() {
+    fn counts_in_any_window_equal_the_integral_of_the_rate() {
         let mut random = Rng::with_seed(8);
         for _ in 0..200 {
             let mut rate = || if random.u8(0..4) == 0 { 0.0 } else { random.f64() * 3000.0 };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_start_is_the_last_nanosecond_at_which_no_more_has_become_due() {
+    fn each_start_is_exact_to_the_nanosecond() {
         let mut random = Rng::with_seed(9);
         let hour = 3600.0;
         for (low, high, over_s) in [
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_long_where_operations_follow_each_other_fast() {
+    fn fast_operations_are_merged_into_long_rows() {
         let slow = Stages::new(8, &[stage(0.0, 1000.0, 10.0)], 10 * S);
         let fast = Stages::new(8, &[stage(0.0, 5e6, 10.0)], 10 * S);
         let rows = |schedule: &Stages| {
