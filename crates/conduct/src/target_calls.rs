@@ -69,7 +69,7 @@ impl ServiceConnection {
         }
         let client = match self.client.take() {
             Some(client) => Ok(client),
-            None => Client::connect_trusting(protocol, &self.service, trust, self.within),
+            None => load::client::connect_trusting(protocol, &self.service, trust, self.within),
         };
         match client {
             Ok(mut client) => {
@@ -116,7 +116,7 @@ impl Caller for ProtocolCaller {
 
     fn get(&self, service: &str, path: &str) -> Result<(), String> {
         let with = BTreeMap::from([("path".to_owned(), path.to_owned())]);
-        let client = Client::connect_trusting("http", service, &self.calls.trust, self.patience());
+        let client = load::client::connect_trusting("http", service, &self.calls.trust, self.patience());
         let asked = client.and_then(|mut client| client.call("get", &with));
         let answer = asked.map_err(|error| error.to_string())?;
         if answer.status.starts_with('2') { Ok(()) } else { Err(format!("status {}", answer.status)) }

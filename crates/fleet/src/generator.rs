@@ -230,7 +230,7 @@ impl ServedGenerator {
             (GeneratorOrder::Reach { protocol, service, tls, files }, part) => {
                 self.part = part;
                 let trust = TlsTrust { tls, files: self.files.with_folder(files) };
-                let reached = Client::connect_trusting(&protocol, &service, &trust, TO_REACH);
+                let reached = load::client::connect_trusting(&protocol, &service, &trust, TO_REACH);
                 self.say(&GeneratorMessage::Reached { refused: reached.err().map(|error| error.to_string()) });
             }
             (GeneratorOrder::File { name, is_first, bytes }, part) => {
@@ -336,7 +336,7 @@ fn goes_the_same_way(one: &GeneratorCall, other: &GeneratorCall) -> bool {
 
 fn connect(call: &GeneratorCall, trust: &TlsTrust) -> Result<Client, CallError> {
     let within = Duration::try_from_secs_f64(call.within_s).unwrap_or(TO_REACH);
-    Client::connect_trusting(&call.protocol, &call.service, trust, within)
+    load::client::connect_trusting(&call.protocol, &call.service, trust, within)
 }
 
 /// Starts a thread with this name.

@@ -32,17 +32,18 @@ use std::thread::JoinHandle;
 use experiment::plan::Failover;
 use record::clock::Clock;
 use serde::{Deserialize, Serialize};
+use transport::connections::ConnectPaths;
+use transport::service_address::ServiceAddress;
+use transport::source_addresses::{SourceAddresses, ports};
+use transport::tunnel::TunnelRequest;
 use wire::feed_stream::FeedReaders;
 use wire::protocols::Protocol;
 
-use crate::service_address::ServiceAddress;
-use crate::tunnel::TunnelRequest;
 use crate::{Error, LoadOrder, StartLoad, ThreadInterval};
 
 mod agent_group;
 mod agents;
 mod bulk_keys;
-mod connections;
 mod control;
 pub mod expectation;
 mod ids;
@@ -56,9 +57,7 @@ pub mod timer_wheel;
 mod units;
 mod worker;
 
-use connections::ConnectPaths;
 use control::LoadControl;
-use limits::SourceAddresses;
 use script::Script;
 use thread_stats::ThreadTotals;
 use worker::Worker;
@@ -137,7 +136,7 @@ fn sources_of<P: Protocol>(
         // With failover, all connections may lead to one service.
         Failover::Next => connections,
     };
-    SourceAddresses::of(&orders.load.from, services, each, limits::ports())
+    Ok(SourceAddresses::of(&orders.load.from, services, each, ports())?)
 }
 
 /// Aborts the load if its thread ends with an error or panics. The remaining threads would measure
@@ -168,7 +167,7 @@ fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Resul
     if P::RUNS_PROGRAMS {
         return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
     }
-    ServiceAddress::resolve(entrance(service, tunnel))
+    Ok(ServiceAddress::resolve(entrance(service, tunnel))?)
 }
 
 /// Returns the authority to connect to: the proxy if a tunnel leads to the service, or else the

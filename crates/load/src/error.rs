@@ -9,13 +9,6 @@ pub enum Error {
     /// No protocol of this name.
     #[error("there is no protocol `{0}`")]
     Protocol(String),
-    /// The service cannot be addressed.
-    #[error("service `{service}`: {reason}")]
-    Service {
-        /// The address, as given.
-        service: String,
-        reason: String,
-    },
     /// A step cannot be compiled into requests.
     #[error("step `{step}`: {reason}")]
     Step { step: String, reason: String },
@@ -26,6 +19,9 @@ pub enum Error {
         /// The problem and its line.
         reason: String,
     },
+    /// No connection can be made.
+    #[error(transparent)]
+    Transport(#[from] transport::error::Error),
     /// A feed or a script cannot be used.
     #[error(transparent)]
     Values(#[from] wire::error::Error),
@@ -44,27 +40,6 @@ pub enum Error {
         needed: u64,
         /// Limit of the process.
         limit: u64,
-    },
-    /// Too few local ports.
-    #[error(
-        "{connections} connections need as many local ports towards one service, and {addresses} local address(es) have {ports} each: widen \
-         net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`), name more local addresses in \
-         `load.from`, or use fewer agents"
-    )]
-    Ports {
-        /// Connections to the service.
-        connections: u32,
-        /// Ports in the range.
-        ports: u32,
-        /// Local addresses from which the agents connect.
-        addresses: usize,
-    },
-    /// A local address from which agents cannot connect.
-    #[error("cannot connect from {address}: {reason}")]
-    From {
-        /// The address, as given.
-        address: String,
-        reason: String,
     },
     /// A record file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
@@ -92,10 +67,4 @@ pub enum Error {
     /// A bug in Plimsoll.
     #[error("an engine thread panicked; this is a bug")]
     Panicked,
-}
-
-impl Error {
-    pub(crate) fn system(doing: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
-        move |errno| Self::System { doing, source: errno.into() }
-    }
 }

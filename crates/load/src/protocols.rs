@@ -11,9 +11,8 @@ use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
 use wire::protocols::Protocol;
 
-use crate::client::ConnectResult;
-use crate::tls::TlsTrust;
-use crate::{Error, LoadOrder, StartLoad};
+use crate::client::{CallError, Client};
+use crate::{Error, LoadOrder, StartLoad, TlsTrust};
 
 /// All protocols, sorted by name.
 pub static KINDS: &[&ProtocolKind] = &[
@@ -38,7 +37,7 @@ pub struct ProtocolKind {
     pub(crate) check: fn(&LoadOrder) -> Result<(), Error>,
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
     pub(crate) compile: fn(&LoadOrder) -> Result<StartLoad, Error>,
-    pub(crate) connect: fn(&str, &TlsTrust, Duration) -> ConnectResult,
+    pub(crate) connect: fn(&str, &TlsTrust, Duration) -> Result<Client, CallError>,
 }
 
 impl ProtocolKind {
@@ -48,7 +47,7 @@ impl ProtocolKind {
             check: crate::engine::check::<P>,
             mistakes: crate::engine::script::Script::<P>::mistakes,
             compile: crate::engine::compile::<P>,
-            connect: crate::client::connect::<P>,
+            connect: transport::client::connect::<P>,
         }
     }
 }

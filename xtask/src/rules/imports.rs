@@ -26,7 +26,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("fuzzing", &["experiment", "fleet", "load", "record", "runner"]),
     ("lab", &["experiment", "linux", "record", "runner", "text"]),
     ("linux", &["experiment", "text"]),
-    ("load", &["experiment", "record", "wire"]),
+    ("load", &["experiment", "record", "transport", "wire"]),
     (
         "plimsoll",
         &[
@@ -49,6 +49,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["analysis", "experiment", "record", "text"]),
     ("runner", &["experiment", "linux", "record", "text"]),
     ("text", &[]),
+    ("transport", &["experiment", "wire"]),
     ("wire", &["experiment"]),
     ("xtask", &["text"]),
 ];

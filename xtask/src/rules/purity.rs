@@ -29,7 +29,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/wire/src/feed_stream.rs",
             "crates/wire/src/input_files.rs",
             "crates/wire/src/values",
-            "crates/load/src/engine/limits.rs",
+            "crates/transport/src/source_addresses.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",
             "crates/fuzzing/",
@@ -39,12 +39,12 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "the network",
         &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
-        &["crates/load/", "crates/conduct/", "crates/echo/"],
+        &["crates/transport/", "crates/load/", "crates/conduct/", "crates/echo/"],
     ),
     (
         "processes",
         &["process::Command", "Command::new"],
-        &["crates/fixture/", "crates/fleet/src/engines.rs", "crates/load/src/program_worker", "xtask/"],
+        &["crates/fixture/", "crates/fleet/src/engines.rs", "crates/transport/src/program_worker", "xtask/"],
     ),
     (
         "the environment",
@@ -59,6 +59,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/record/",
             "crates/wire/src/feed_stream.rs",
             "crates/wire/src/values/lua.rs",
+            "crates/transport/",
             "crates/load/",
             "crates/fleet/",
             "crates/conduct/",
@@ -71,6 +72,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &[
             "crates/fixture/",
             "crates/wire/src/feed_stream.rs",
+            "crates/transport/",
             "crates/load/",
             "crates/fleet/",
             "crates/conduct/",

@@ -1,13 +1,9 @@
-//! Numbers of agents, connections and steps within a thread. Each has its own type, so that they
+//! Numbers of agents and steps within a thread. Each has its own type, so that they
 //! cannot be confused.
 
 /// Number of an agent of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentId(u32);
-
-/// Number of a connection of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConnId(u32);
 
 /// Number of a step of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,30 +17,6 @@ impl AgentId {
     #[inline]
     pub const fn at(index: usize) -> Self {
         Self(index as u32)
-    }
-
-    #[inline]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl ConnId {
-    #[inline]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Creates the number of the connection at this index. There are fewer connections than
-    /// numbers.
-    #[inline]
-    pub const fn at(index: usize) -> Self {
-        Self(index as u32)
-    }
-
-    #[inline]
-    pub fn number(self) -> u32 {
-        self.0
     }
 
     #[inline]

@@ -14,7 +14,7 @@
 //! (Little's law). Otherwise an answer is taken late, by at most this share of its latency: a
 //! quarter of a microsecond times the throughput, which is 0.5 % at 20,000/s.
 
-use crate::ring::WakePolicy;
+use transport::ring::WakePolicy;
 
 /// Time before a deadline at which a sleep ends.
 pub const EARLY_NS: u64 = 30_000;

@@ -3,6 +3,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use transport::buffer_pool::BufferPool;
+use transport::conn_id::ConnId;
 use wire::answer_budget::BudgetShare;
 use wire::cause::AttemptCause;
 use wire::protocols::{Progress, Protocol};
@@ -10,7 +12,7 @@ use wire::values::allowed::NotSendable;
 
 use super::agents::answers::DecodedAnswer;
 use super::agents::{Agent, Agents};
-use super::ids::{AgentId, ConnId};
+use super::ids::AgentId;
 
 /// Open requests of a connection.
 pub struct Pipeline<P: Protocol> {
@@ -191,30 +193,6 @@ impl<P: Protocol> Pipelines<P> {
     }
 }
 
-/// Maximum number of buffers in the pool, and the largest size of each.
-const SPARE: usize = 512;
-const SPARE_BYTES: usize = 1024 * 1024;
-
-/// Buffers for answers or requests that arrive or leave in pieces.
-#[derive(Debug, Default)]
-pub struct BufferPool(Vec<Vec<u8>>);
-
-impl BufferPool {
-    /// Returns an empty buffer.
-    pub fn take(&mut self) -> Vec<u8> {
-        self.0.pop().unwrap_or_default()
-    }
-
-    /// Returns a buffer to the pool.
-    #[inline]
-    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES && self.0.len() < SPARE {
-            buffer.clear();
-            self.0.push(buffer);
-        }
-    }
-}
-
 /// Agents with an attempt on a connection, in the order of their requests: first the agents whose
 /// request was sent, then the others. Each agent holds the id of the next ([`Agent::behind`]), so
 /// the line needs no memory.
@@ -313,9 +291,9 @@ impl WaitingAgents {
 mod tests {
     use wire::protocols::http::Http;
     use wire::protocols::vsns::Vsns;
+    use transport::connections::Connection;
 
     use crate::engine::agents::AgentService;
-    use crate::engine::connections::Connection;
     use super::*;
 
     fn agents(count: u32) -> Vec<Agent> {

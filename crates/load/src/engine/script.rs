@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use experiment::mistake::{Mistake, TrialPart};
 use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
+use transport::connections::{ConnectionSettings, OpeningRules};
+use transport::error::Error as OpenError;
+use transport::program_worker::{DeathSignal, ProgramHost};
+use transport::tls::{TlsPeers, TlsTrust};
 use wire::feed_stream::FeedQueue;
 use wire::protocols::{Call, Protocol};
 use wire::values::feeds::FeedRows;
 use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
 
-use crate::program_worker::{DeathSignal, ProgramHost};
 use crate::schedules::replay::Replay;
 use crate::schedules::{NS_PER_S, constant, poisson};
-use crate::tls::{TlsPeers, TlsTrust};
 use crate::{Error, LoadOrder, LoadPurpose};
 use super::agent_group::{AgentGroup, GroupId};
 use super::agents::answers::{self, Audit};
@@ -127,7 +129,7 @@ impl<P: Protocol> Script<P> {
             return Err(Error::Setting(format!("a load has at most {FEEDS} feeds; this one has {}", load.feeds.len())));
         }
         let open =
-            |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
+            |service: &String| P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason });
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let peers = peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
@@ -285,6 +287,19 @@ impl<P: Protocol> Script<P> {
     pub fn turn_of(&self, agent: &Agent) -> u64 {
         let is_spread = self.groups[agent.group].schedule.is_fixed() && self.purpose == LoadPurpose::Measure;
         agent.cycle + u64::from(if is_spread { agent.place_in_group } else { 0 })
+    }
+
+    /// Returns the settings of a thread's connections.
+    pub fn connection_settings(&self, thread: u32) -> ConnectionSettings {
+        ConnectionSettings {
+            services: self.places.connections_of(thread).collect(),
+            opening: OpeningRules::of(&self.services),
+            peers: self.peers.as_ref().map(TlsPeers::for_a_thread),
+            numbers: (thread.saturating_sub(self.mine.start), self.mine.len().max(1) as u32),
+            is_pipelined: self.places.is_pipelined(),
+            tether: self.tether,
+            hosts: Arc::clone(&self.hosts),
+        }
     }
 
     /// Returns the streams from which a cycle that begins with the agent's step needs a record, one

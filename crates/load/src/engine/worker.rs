@@ -10,16 +10,17 @@ use record::clock::Clock;
 use wire::cause::AttemptCause;
 use wire::protocols::{Answer, Progress, Protocol};
 use wire::values::lua;
-
-use crate::ring::WakePolicy;
-use crate::tls::NO_PROTOCOL;
-use crate::{Error, ThreadInterval};
-use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
-use super::connections::{
+use transport::ring::WakePolicy;
+use transport::tls::NO_PROTOCOL;
+use transport::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
 };
+use transport::conn_id::ConnId;
+
+use crate::{Error, ThreadInterval};
+use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
 use super::control::LoadControl;
-use super::ids::{AgentId, ConnId};
+use super::ids::AgentId;
 use super::pacing::{EARLY_NS, SpinBudget, gathering};
 use super::pipelines::Pipelines;
 use super::script::Script;
@@ -31,7 +32,7 @@ pub struct Worker<P: Protocol> {
     control: Arc<LoadControl>,
     clock: LoadClock,
     /// Sockets of the connections.
-    connections: ConnectionSet<P>,
+    connections: ConnectionSet,
     /// Agents that wait for answers on the connections.
     pipelines: Pipelines<P>,
     /// Agents with their requests and the evaluation of answers.
@@ -95,7 +96,7 @@ impl<P: Protocol> Worker<P> {
             stats.watch_feeds(readers.map(Arc::clone).collect());
         }
         let clock = LoadClock { origin: clock.origin() };
-        let connections = ConnectionSet::new(&script, paths, number, clock)?;
+        let connections = ConnectionSet::new(script.connection_settings(number), paths, clock)?;
         Ok(Self {
             clock,
             pipelines: Pipelines::new(connections.count()),
@@ -135,7 +136,7 @@ impl<P: Protocol> Worker<P> {
         self.stats.finish(now_ns);
         self.connections.join_programs();
         looped?;
-        match self.agents.failure.or(self.connections.failure) {
+        match self.agents.failure.or(self.connections.failure.map(Error::from)) {
             Some(error) => Err(error),
             None if self.stats.is_cut_off => Err(Error::RecorderGone),
             None => Ok(self.stats.totals),

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[test]
 fn calls_and_fields() {
     let server = Server::names();
-    let mut client = Client::connect("vsns", &server.service(), PATIENCE).unwrap();
+    let mut client = client::connect("vsns", &server.service(), PATIENCE).unwrap();
     let key = pairs(&["space=s", "key={k}"]);
     let missing = client.call("load", &key).unwrap();
     assert_eq!((missing.ok, missing.status.as_str(), missing.field("value")), (true, "not_found", None));
@@ -36,7 +36,7 @@ fn http_calls() {
         };
         Reply::Bytes(body.to_vec())
     });
-    let mut client = Client::connect("http", &format!("http://{}", server.service()), PATIENCE).unwrap();
+    let mut client = client::connect("http", &format!("http://{}", server.service()), PATIENCE).unwrap();
     let answer = client.call("get", &pairs(&["path=/x"])).unwrap();
     assert_eq!((answer.ok, answer.status.as_str(), answer.field("body")), (true, "200", Some(&b"hi"[..])));
     let answer = client.call("post", &pairs(&["path=/x", "body=b"])).unwrap();
@@ -47,7 +47,7 @@ fn http_calls() {
 fn the_next_call_reopens_a_lost_connection() {
     let server =
         Server::frames(|request| if request.connection == 1 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
-    let mut client = Client::connect("vsns", &server.service(), PATIENCE).unwrap();
+    let mut client = client::connect("vsns", &server.service(), PATIENCE).unwrap();
     assert!(matches!(client.call("ping", &pairs(&[])), Err(CallError::Lost(_))));
     assert!(client.call("ping", &pairs(&[])).unwrap().ok);
 }
@@ -59,20 +59,20 @@ fn refusals_and_errors() {
         2 => Reply::Bytes(frame(request.id + 7, 0, b"")),
         _ => Reply::Silence,
     });
-    let mut client = Client::connect("vsns", &server.service(), PATIENCE).unwrap();
+    let mut client = client::connect("vsns", &server.service(), PATIENCE).unwrap();
     let answer = client.call("ping", &pairs(&[])).unwrap();
     assert_eq!((answer.ok, answer.status.as_str(), answer.field("text")), (false, "unavailable", Some(&b"down"[..])));
     assert!(matches!(client.call("ping", &pairs(&[])), Err(CallError::BadAnswer(_))));
     assert!(matches!(client.call("fetch", &pairs(&[])), Err(CallError::Invalid(_))));
     assert!(matches!(client.call("load", &pairs(&[])), Err(CallError::Invalid(_))));
-    assert!(matches!(Client::connect("vsns", &nobody(), PATIENCE), Err(CallError::Connect { .. })));
-    assert!(matches!(Client::connect("vsns", "nonsense", PATIENCE), Err(CallError::Connect { .. })));
-    assert!(matches!(Client::connect("gopher", "127.0.0.1:1", PATIENCE), Err(CallError::Invalid(_))));
+    assert!(matches!(client::connect("vsns", &nobody(), PATIENCE), Err(CallError::Connect { .. })));
+    assert!(matches!(client::connect("vsns", "nonsense", PATIENCE), Err(CallError::Connect { .. })));
+    assert!(matches!(client::connect("gopher", "127.0.0.1:1", PATIENCE), Err(CallError::Invalid(_))));
 }
 
 #[test]
 fn an_unanswered_call_times_out() {
     let server = Server::frames(|_| Reply::Silence);
-    let mut client = Client::connect("vsns", &server.service(), Duration::from_millis(50)).unwrap();
+    let mut client = client::connect("vsns", &server.service(), Duration::from_millis(50)).unwrap();
     assert!(matches!(client.call("ping", &pairs(&[])), Err(CallError::Timeout(_))));
 }

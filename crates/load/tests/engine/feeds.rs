@@ -85,7 +85,7 @@ fn a_truncated_file_ends_the_load_with_an_error() {
     let (server, lines) = collector();
     let posts = load(2, 1.0, vec![step("post", &["path=/", "body={feed.docs.line}"])]);
     let error = posted(&server, file.stream(), posts).err().unwrap();
-    assert!(matches!(&error, Error::Feed { .. }));
+    assert!(matches!(&error, Error::Values(wire::error::Error::Feed { .. })));
     assert!(error.to_string().ends_with("it ends in mid-line: line 301 is no whole JSON"), "{error}");
     assert!(lines.lock().unwrap().values().all(|count| *count == 1), "what was sound may have been sent");
 }

@@ -135,7 +135,7 @@ fn each_new_connection_is_greeted() {
 fn single_calls_are_greeted_too() {
     let patience = Duration::from_secs(5);
     let connect =
-        |server: &Server| Client::connect("redis", &format!("redis://:{{env:PATH}}@{}/3", server.service()), patience);
+        |server: &Server| client::connect("redis", &format!("redis://:{{env:PATH}}@{}/3", server.service()), patience);
     let (server, log) = redis(|words| if words == "GET k" { None } else { bytes(b"+OK\r\n") });
     let mut client = connect(&server).unwrap();
     assert_eq!(client.call("get", &pairs(&["key=k"])).unwrap().field("value"), Some(&b"v"[..]));

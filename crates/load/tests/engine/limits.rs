@@ -93,7 +93,7 @@ fn a_slot_must_be_kept_before_it_is_used() {
 #[test]
 fn too_many_agents_are_refused() {
     let error = load::check(&orders("127.0.0.1:1", load(4_000_000_000, 1.0, vec![step("ping", &[])]))).unwrap_err();
-    assert!(matches!(error, Error::Files { .. } | Error::Ports { .. }), "{error}");
+    assert!(matches!(error, Error::Files { .. } | Error::Transport(transport::error::Error::Ports { .. })), "{error}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn wait_until_gone(pids: &str) {
 
 #[test]
 fn single_calls_are_refused() {
-    let refused = Client::connect("command", "", Duration::from_secs(1)).err().unwrap();
+    let refused = client::connect("command", "", Duration::from_secs(1)).err().unwrap();
     assert!(matches!(refused, CallError::Invalid(_)));
 }
 

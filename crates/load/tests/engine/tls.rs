@@ -146,7 +146,7 @@ fn a_forward_proxy_opens_tunnels_or_refuses_them() {
     assert!(came.summary.ok > 0 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
     assert_eq!(connects(&came).1, 0);
     let trust = TlsTrust { tls: through, ..TlsTrust::default() };
-    let mut client = Client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap();
+    let mut client = client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap();
     let answer = client.call("get", &BTreeMap::from([("path".to_owned(), "/".to_owned())])).unwrap();
     assert_eq!(answer.field("body"), Some(&b"hello"[..]));
 
@@ -154,7 +154,7 @@ fn a_forward_proxy_opens_tunnels_or_refuses_them() {
     let refused = Tls { proxy: Some(url), ..authority.trusted() };
     assert_all_failed_by(&get_from(&server, refused.clone()), "proxy: 407");
     let trust = TlsTrust { tls: refused, ..TlsTrust::default() };
-    let error = Client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap_err();
+    let error = client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap_err();
     assert!(error.to_string().contains("answered `HTTP/1.1 407 Proxy Authentication Required`"), "{error}");
 }
 
@@ -366,7 +366,7 @@ fn the_client_for_single_calls() {
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), served);
     let trust = TlsTrust { tls: authority.trusted(), ..TlsTrust::default() };
     let get = |client: &mut Client, path: &str| client.call("get", &BTreeMap::from([("path".into(), path.into())]));
-    let mut client = Client::connect_trusting("http", &server.service(), &trust, PATIENCE).unwrap();
+    let mut client = client::connect_trusting("http", &server.service(), &trust, PATIENCE).unwrap();
     for _ in 0..3 {
         let answer = get(&mut client, "/x").unwrap();
         assert_eq!((answer.ok, answer.field("body")), (true, Some(&b"hello"[..])));
@@ -376,7 +376,7 @@ fn the_client_for_single_calls() {
     assert!(matches!(get(&mut client, "/last"), Err(CallError::Lost(_))));
     assert!(get(&mut client, "/x").unwrap().ok, "and connects again");
     let refused =
-        |service: &str, trust: &TlsTrust, patience| match Client::connect_trusting("http", service, trust, patience) {
+        |service: &str, trust: &TlsTrust, patience| match client::connect_trusting("http", service, trust, patience) {
             Err(CallError::Connect { reason, .. }) => reason,
             other => panic!("{other:?}"),
         };

@@ -85,7 +85,7 @@ impl Drop for Exporter {
 /// Posts the figures, if there are any yet.
 fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> {
     let Some(request) = request(figures) else { return Ok(()) };
-    let client = Client::connect("http", service, TO_ANSWER);
+    let client = load::client::connect("http", service, TO_ANSWER);
     let mut client = client.map_err(|error| error.to_string())?;
     let with = [("path", path), ("header.Content-Type", "application/json"), ("body", &request.to_string())];
     let with: BTreeMap<String, String> =

@@ -5,8 +5,8 @@ use experiment::plan::Failover;
 use wire::cause::AttemptCause;
 use wire::protocols::Protocol;
 use wire::values::mix;
+use transport::conn_id::ConnId;
 
-use crate::engine::ids::ConnId;
 use crate::engine::script::ns;
 use crate::schedules::closed;
 use super::Agents;

@@ -29,7 +29,7 @@ impl Case {
         let timeout = Duration::from_secs_f64(timeout_s);
         let trust = TlsTrust { tls: Tls { insecure: true, ..Tls::default() }, ..TlsTrust::default() };
         let service = self.speech.service(&target.address());
-        let called = Client::connect_trusting(self.speech.protocol(), &service, &trust, timeout)
+        let called = client::connect_trusting(self.speech.protocol(), &service, &trust, timeout)
             .and_then(|mut client| client.call(self.call, &pairs(self.with)));
         match called {
             Ok(answer) if answer.ok => "ok".to_owned(),

@@ -127,7 +127,7 @@ fn a_second_answer_is_not_taken_for_the_next_call() {
         second.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo").unwrap();
     });
     let (first, second) = in_time("answers twice", move || {
-        let mut client = Client::connect("http", &service, Duration::from_secs(30)).unwrap();
+        let mut client = client::connect("http", &service, Duration::from_secs(30)).unwrap();
         let get = pairs(&["path=/x"]);
         let first = client.call("get", &get).unwrap();
         asks.send(()).unwrap();
@@ -161,7 +161,7 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
     });
     let (service, trust) = (server.service(), TlsTrust { tls: authority.trusted(), ..TlsTrust::default() });
     let bodies = in_time("answers twice by TLS", move || {
-        let mut client = Client::connect_trusting("http", &service, &trust, Duration::from_secs(30)).unwrap();
+        let mut client = client::connect_trusting("http", &service, &trust, Duration::from_secs(30)).unwrap();
         let mut get = || client.call("get", &pairs(&["path=/x"])).unwrap().field("body").unwrap().to_vec();
         let mut bodies = vec![get(), get()];
         // The second answer is sent after the first was read, so that it is not surplus of the
@@ -185,7 +185,7 @@ fn a_failed_greeting_is_a_failed_connect() {
         let target = Hostile::start(Speech::Greeted, deeds);
         let service = Speech::Greeted.service(&target.address());
         let connected = in_time("greets badly", move || {
-            Client::connect("redis", &service, Duration::from_secs_f64(timeout_s)).map(drop)
+            client::connect("redis", &service, Duration::from_secs_f64(timeout_s)).map(drop)
         });
         assert!(matches!(connected, Err(CallError::Connect { .. })), "{connected:?}");
     }
@@ -208,7 +208,7 @@ fn a_slowly_reading_target_does_not_extend_the_timeout() {
         taken
     });
     let word = in_time("takes little", move || {
-        let mut client = Client::connect("http", &service, Duration::from_millis(300)).unwrap();
+        let mut client = client::connect("http", &service, Duration::from_millis(300)).unwrap();
         client.call("post", &pairs(&["path=/x", &format!("body={}", "x".repeat(BODY))]))
     });
     assert!(matches!(word, Err(CallError::Timeout(_))), "{word:?}");

@@ -27,7 +27,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     };
     let trust = TlsTrust { tls: trial.target.tls.clone(), ..TlsTrust::default() };
     let mut client =
-        Client::connect_trusting(&trial.target.protocol, service, &trust, Duration::from_secs_f64(timeout_s))
+        load::client::connect_trusting(&trial.target.protocol, service, &trust, Duration::from_secs_f64(timeout_s))
             .map_err(|error| unanswered(&error, b""))?;
     let begun = Instant::now();
     let answer = client.call(&asked.method, &values(asked));

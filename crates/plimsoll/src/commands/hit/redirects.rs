@@ -78,7 +78,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
     let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());
     let timeout = timeout.map_or(PATIENCE, Duration::from_secs_f64);
     let mut client =
-        Client::connect_trusting(protocol.name, service, &trust, timeout).map_err(|error| unanswered(&error))?;
+        load::client::connect_trusting(protocol.name, service, &trust, timeout).map_err(|error| unanswered(&error))?;
     let answer = client.call(&asked.method, &debug::values(asked)).map_err(|error| unanswered(&error))?;
     if !ELSEWHERE.contains(&answer.status.as_str()) {
         return Ok(None);

@@ -23,17 +23,16 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
-use wire::protocols::Protocol;
 
-use crate::Error;
-use crate::engine::ids::ConnId;
+use crate::error::Error;
+use crate::conn_id::ConnId;
 use crate::ring::{Completion, Ring, RingToken};
 use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
 
 /// Maximum number of requests that are submitted together.
 pub const AT_ONCE: usize = 16;
 
-impl<P: Protocol> ConnectionSet<P> {
+impl ConnectionSet {
     /// Opens a ring. From then on only the calling thread may use the connections.
     ///
     /// # Errors

@@ -21,19 +21,17 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
 use wire::cause::AttemptCause;
-use wire::protocols::{Progress, Protocol};
+use wire::protocols::{Greeting, Progress, Protocol};
 
-use crate::Error;
+use crate::error::Error;
 use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
-use crate::schedules::NS_PER_S;
 use crate::service_address::ServiceAddress;
 use crate::tls::TlsPeers;
 use crate::tunnel::TunnelRequest;
-use super::ids::ConnId;
-use super::limits::{SourceAddresses, use_for};
-use super::pipelines::BufferPool;
-use super::script::Script;
+use crate::conn_id::ConnId;
+use crate::source_addresses::{SourceAddresses, use_for};
+use crate::buffer_pool::BufferPool;
 
 mod tls;
 mod uring;
@@ -55,6 +53,9 @@ const GONE: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFla
 /// Maximum number of reads from one connection before other connections and timers get their turn.
 /// A target that sends faster than the thread reads must not occupy the thread.
 const READS: u8 = 16;
+
+/// Nanoseconds in a second.
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// Clock that counts nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +81,57 @@ pub struct ConnectPaths {
     pub tunnels: Arc<[Option<TunnelRequest>]>,
     /// Source addresses of connections.
     pub sources: Arc<SourceAddresses>,
+}
+
+/// The part of a protocol that opening a connection depends on.
+#[derive(Debug, Clone)]
+pub struct OpeningRules {
+    services: Arc<[ServiceOpening]>,
+    runs_programs: bool,
+    may_refuse_unasked: fn(u8) -> bool,
+    greeted: fn(&Greeting, &[u8]) -> Progress,
+}
+
+/// The opening of connections to one service.
+#[derive(Debug)]
+struct ServiceOpening {
+    /// Address of the service, or the text for its programs.
+    authority: String,
+    greeting: Option<Greeting>,
+}
+
+impl OpeningRules {
+    /// Returns the rules of a protocol for these services.
+    pub fn of<P: Protocol>(services: &[P]) -> Self {
+        let opening = |service: &P| ServiceOpening {
+            authority: service.authority().to_owned(),
+            greeting: service.greeting().cloned(),
+        };
+        Self {
+            services: services.iter().map(opening).collect(),
+            runs_programs: P::RUNS_PROGRAMS,
+            may_refuse_unasked: P::may_refuse_unasked,
+            greeted: P::greeted,
+        }
+    }
+}
+
+/// Settings of a thread's connections.
+pub struct ConnectionSettings {
+    /// Number of the service of each connection.
+    pub services: Vec<u32>,
+    pub opening: OpeningRules,
+    /// TLS settings of the services that use TLS, if any.
+    pub peers: Option<TlsPeers>,
+    /// Number of the thread's first connection among those of this process, and the step to the
+    /// next.
+    pub numbers: (u32, u32),
+    /// Whether agents share connections.
+    pub is_pipelined: bool,
+    /// Ties started programs to the life of this process.
+    pub tether: Option<DeathSignal>,
+    /// Hosts that run the services' own programs.
+    pub hosts: Arc<[ProgramHost]>,
 }
 
 /// Events of a connection.
@@ -310,14 +362,14 @@ impl Reported {
 }
 
 /// The connections of a thread.
-pub struct ConnectionSet<P: Protocol> {
+pub struct ConnectionSet {
     list: Vec<Connection>,
     clock: LoadClock,
     epoll: OwnedFd,
     /// Ring that carries bytes, if permitted.
     ring: Option<Box<Ring>>,
     spare: BufferPool,
-    services: Arc<[P]>,
+    opening: OpeningRules,
     paths: ConnectPaths,
     /// TLS settings of the services that use TLS, if any.
     peers: Option<TlsPeers>,
@@ -336,12 +388,13 @@ pub struct ConnectionSet<P: Protocol> {
     pub failure: Option<Error>,
 }
 
-impl<P: Protocol> ConnectionSet<P> {
+impl ConnectionSet {
     /// Creates the connections of a thread, all of them closed.
     ///
     /// # Errors
     /// If the system provides no epoll instance.
-    pub fn new(script: &Script<P>, paths: ConnectPaths, thread: u32, clock: LoadClock) -> Result<Self, Error> {
+    pub fn new(settings: ConnectionSettings, paths: ConnectPaths, clock: LoadClock) -> Result<Self, Error> {
+        let ConnectionSettings { services, opening, peers, numbers, is_pipelined, tether, hosts } = settings;
         let connection = |service| Connection {
             service,
             generation: 0,
@@ -351,19 +404,19 @@ impl<P: Protocol> ConnectionSet<P> {
             pending: Vec::new(),
         };
         Ok(Self {
-            list: script.places.connections_of(thread).map(connection).collect(),
+            list: services.into_iter().map(connection).collect(),
             clock,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
                 .map_err(Error::system("cannot create an epoll instance"))?,
             ring: None,
             spare: BufferPool::default(),
-            services: Arc::clone(&script.services),
+            opening,
             paths,
-            peers: script.peers.as_ref().map(TlsPeers::for_a_thread),
-            numbers: (thread.saturating_sub(script.mine.start), script.mine.len().max(1) as u32),
-            is_pipelined: script.places.is_pipelined(),
-            tether: script.tether,
-            hosts: Arc::clone(&script.hosts),
+            peers,
+            numbers,
+            is_pipelined,
+            tether,
+            hosts,
             program_workers: Vec::new(),
             failure: None,
         })
@@ -471,7 +524,7 @@ impl<P: Protocol> ConnectionSet<P> {
 
     /// Begins to connect the connection.
     pub fn connect(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
-        let socket = if P::RUNS_PROGRAMS { self.spawn_program(conn) } else { self.dial(conn).map_err(connect_cause) }?;
+        let socket = if self.opening.runs_programs { self.spawn_program(conn) } else { self.dial(conn).map_err(connect_cause) }?;
         let data = event_data(self.list[conn.index()].generation, conn);
         epoll::add(&self.epoll, &socket, data, INTEREST).map_err(connect_cause)?;
         self.list[conn.index()].state = SocketState::Connecting(socket);
@@ -502,9 +555,9 @@ impl<P: Protocol> ConnectionSet<P> {
     /// Starts a program worker for the connection. Returns the load's end of their socket.
     fn spawn_program(&mut self, conn: ConnId) -> Result<OwnedFd, AttemptCause> {
         let number = self.list[conn.index()].service as usize;
-        let (service, host) = (&self.services[number], self.hosts.get(number).cloned());
+        let (service, host) = (&self.opening.services[number], self.hosts.get(number).cloned());
         let failed = |error: io::Error| connect_cause(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        let (socket, worker) = spawn_program_worker(self.tether, service.authority(), host).map_err(failed)?;
+        let (socket, worker) = spawn_program_worker(self.tether, &service.authority, host).map_err(failed)?;
         // Workers whose agents have closed the connection need not be joined.
         self.program_workers.retain(|worker| !worker.is_finished());
         self.program_workers.push(worker);
@@ -513,7 +566,7 @@ impl<P: Protocol> ConnectionSet<P> {
 
     /// Closes every connection that runs programs, and waits until all programs have ended.
     pub fn join_programs(&mut self) {
-        if !P::RUNS_PROGRAMS {
+        if !self.opening.runs_programs {
             return;
         }
         for index in 0..self.list.len() {
@@ -645,7 +698,7 @@ impl<P: Protocol> ConnectionSet<P> {
             // Bytes that arrive before any request cannot answer it.
             None if source.flags.contains(EventFlags::IN) && !self.may_speak_first(service) => {
                 match first_byte(&socket) {
-                    Ok(Some(first)) if !P::may_refuse_unasked(first) => {
+                    Ok(Some(first)) if !(self.opening.may_refuse_unasked)(first) => {
                         Some(ConnEvent::ConnectFailed(AttemptCause::BadAnswer))
                     }
                     Ok(_) => self.greet(source.conn, socket),
@@ -661,7 +714,7 @@ impl<P: Protocol> ConnectionSet<P> {
     }
 
     fn may_speak_first(&self, service: usize) -> bool {
-        let greeting = self.services[service].greeting();
+        let greeting = self.opening.services[service].greeting.as_ref();
         greeting.is_some_and(|greeting| greeting.bytes.is_empty())
     }
 
@@ -684,7 +737,7 @@ impl<P: Protocol> ConnectionSet<P> {
     /// Sends the greeting on a connected socket.
     fn greet(&mut self, conn: ConnId, socket: OwnedFd) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
-        let Some(greeting) = self.services[connection.service as usize].greeting() else {
+        let Some(greeting) = &self.opening.services[connection.service as usize].greeting else {
             return Some(self.opened(conn, SocketStream::Plain(socket)));
         };
         // A new socket always has space for so few bytes.
@@ -699,8 +752,8 @@ impl<P: Protocol> ConnectionSet<P> {
     fn greeted(&mut self, conn: ConnId, bytes: &[u8]) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         connection.pending.extend_from_slice(bytes);
-        let greeting = self.services[connection.service as usize].greeting();
-        let refused = match greeting.map(|greeting| P::greeted(greeting, &connection.pending)) {
+        let greeting = self.opening.services[connection.service as usize].greeting.as_ref();
+        let refused = match greeting.map(|greeting| (self.opening.greeted)(greeting, &connection.pending)) {
             Some(Progress::More { .. }) => return None,
             Some(Progress::Answer(answer))
                 if answer.result == AttemptCause::Ok && answer.used == connection.pending.len() =>
@@ -875,16 +928,13 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
-    use experiment::plan::Load;
     use wire::protocols::lines::Lines;
 
-    use crate::LoadOrder;
-    use crate::engine::agents::tests::{load, orders, step};
     use super::*;
 
     /// One connection to a target, and its events.
     struct Talk {
-        connections: ConnectionSet<Lines>,
+        connections: ConnectionSet,
         reported: Reported,
         buffers: ReadBuffers,
         seen: Vec<(ConnEvent, Vec<u8>)>,
@@ -894,16 +944,23 @@ mod tests {
 
     impl Talk {
         fn new(address: SocketAddr, with_ring: bool) -> Self {
-            let load = Load { steps: vec![step("send", &[("line", "hello")], &[])], ..load(1) };
-            let orders = LoadOrder { without_ring: !with_ring, ..orders("lines", &address.to_string(), load) };
-            let script = Script::<Lines>::compile(&orders).unwrap();
+            let service = Lines::open(&address.to_string()).unwrap();
+            let settings = ConnectionSettings {
+                services: vec![0],
+                opening: OpeningRules::of(&[service]),
+                peers: None,
+                numbers: (0, 1),
+                is_pipelined: false,
+                tether: None,
+                hosts: Arc::new([]),
+            };
             let paths = ConnectPaths {
                 addresses: vec![ServiceAddress::Network(address)].into(),
                 tunnels: vec![None].into(),
                 sources: Default::default(),
             };
             let clock = LoadClock { origin: Instant::now() };
-            let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
+            let mut connections = ConnectionSet::new(settings, paths, clock).unwrap();
             if with_ring {
                 // Without io_uring, this test equals the other one.
                 let _ = connections.open_ring();

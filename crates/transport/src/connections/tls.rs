@@ -12,9 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use wire::cause::AttemptCause;
 use wire::excerpt;
-use wire::protocols::Protocol;
 
-use crate::engine::ids::ConnId;
+use crate::conn_id::ConnId;
 use crate::tls::TlsSession;
 use crate::tunnel::TunnelAnswer;
 use super::{
@@ -89,7 +88,7 @@ pub(super) struct SealedBytes {
     came: bool,
 }
 
-impl<P: Protocol> ConnectionSet<P> {
+impl ConnectionSet {
     /// Begins on a connected socket: sends the tunnel request to a proxy, or starts the handshake
     /// with the target.
     pub(super) fn enter(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wire::protocols::http::IN_FILES;
 
-use crate::Error;
+use crate::error::Error;
 
 
 /// Connect timeout for choosing between several addresses of a service before the load.

@@ -71,7 +71,7 @@ const STACK: usize = 256 * 1024;
 
 /// Starts a program worker for a connection to `service`. Returns the agent's end of the socket.
 /// The worker ends when that end is closed.
-pub(crate) fn spawn_program_worker(
+pub fn spawn_program_worker(
     tether: Option<DeathSignal>,
     service: &str,
     host: Option<ProgramHost>,

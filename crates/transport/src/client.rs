@@ -1,0 +1,537 @@
+//! A blocking client for single operations, over the same protocols as the load. Preparation
+//! checks, the fault `call`, readiness checks and the read-back use it. It does not retry; the
+//! caller decides.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use wire::cause::AttemptCause;
+use wire::excerpt;
+use wire::protocols::{Answer as Whole, Call, Progress, Protocol, RequestContext};
+use wire::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
+
+use crate::tls::TlsTrust;
+use crate::service_address::ServiceAddress;
+use crate::tls::{NO_PROTOCOL, TlsPeers, TlsSession};
+use crate::tunnel::{TunnelAnswer, TunnelRequest};
+
+const BUFFER: usize = 64 * 1024;
+
+/// The reason why an operation has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallError {
+    /// The operation is not valid; nothing was sent.
+    #[error("{0}")]
+    Invalid(String),
+    /// No connection; nothing was sent.
+    #[error("cannot connect to {service}: {reason}")]
+    Connect {
+        /// Address of the service or the proxy.
+        service: String,
+        reason: String,
+    },
+    /// No answer in time; the operation may have taken effect.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The connection ended before the answer; the operation may have taken effect.
+    #[error("{0}")]
+    Lost(String),
+    /// The received data is not a valid answer. Holds the reason, as in `attempts.csv`.
+    #[error("{0}")]
+    BadAnswer(String),
+}
+
+/// The answer to an operation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientAnswer {
+    /// Whether the target performed the operation. `not_found` also counts as `ok`.
+    pub ok: bool,
+    /// The status in the protocol's terms: `ok`, `not_found`, `busy`, `200`.
+    pub status: String,
+    fields: BTreeMap<String, Vec<u8>>,
+}
+
+impl ClientAnswer {
+    /// Returns a field of the answer by its name in the protocol's catalog, or `None` if the answer
+    /// does not have it. Headers of HTTP answers are not included.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.get(name).map(Vec::as_slice)
+    }
+}
+
+/// The bytes sent and received for an operation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExchangedBytes {
+    pub sent: Vec<u8>,
+    /// The bytes received, even if they are not a valid answer.
+    pub received: Vec<u8>,
+}
+
+/// A connection to a service.
+pub struct Client(Box<dyn ProtocolClient>);
+
+/// The operations of a client, for any protocol.
+trait ProtocolClient: Send {
+    /// Sends all requests in one go and waits for their answers in order. If one answer is missing,
+    /// the later ones count as missing too. Connects first if the last operation lost the
+    /// connection.
+    fn call_all(&mut self, operation: &str, calls: &[BTreeMap<String, String>])
+    -> Vec<Result<ClientAnswer, CallError>>;
+
+    /// Returns the bytes sent and received for the last operation.
+    fn exchanged(&self) -> &ExchangedBytes;
+}
+
+impl Client {
+    /// Sends a request and waits for its answer. The values are sent as they are, without template
+    /// expansion. After an error, the next operation connects again.
+    pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
+        let answer = self.0.call_all(operation, std::slice::from_ref(with)).pop();
+        answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
+    }
+
+    /// Sends all requests in one go and waits for their answers in order, with a full timeout for
+    /// each. If one answer is missing, the later ones count as missing too. The requests must be
+    /// few and short: nothing is received while they are sent.
+    pub fn call_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+    ) -> Vec<Result<ClientAnswer, CallError>> {
+        self.0.call_all(operation, calls)
+    }
+
+    /// Returns the bytes sent and received for the last operation, before encryption.
+    #[must_use]
+    pub fn exchanged(&self) -> &ExchangedBytes {
+        self.0.exchanged()
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+/// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and each
+/// operation.
+pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
+    if P::RUNS_PROGRAMS {
+        return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
+    }
+    let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
+    let protocol = P::open(service).map_err(wrong)?;
+    let peers = TlsPeers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
+    let proxy = trust.tls.proxy.as_deref().filter(|_| protocol.tls_host().is_some());
+    let tunnel = proxy.map(|proxy| TunnelRequest::of(proxy, protocol.authority())).transpose().map_err(wrong)?;
+    let mut talk = ClientExchange {
+        protocol,
+        peers,
+        tunnel,
+        timeout,
+        pipe: None,
+        decoder: P::Decoder::default(),
+        memory: P::Memory::default(),
+        last_id: 0,
+        exchanged: ExchangedBytes::default(),
+    };
+    talk.pipe = Some(talk.open()?);
+    Ok(Client(Box::new(talk)))
+}
+
+struct ClientExchange<P: Protocol> {
+    protocol: P,
+    peers: Option<TlsPeers>,
+    /// Request for the tunnel, if a proxy leads to the service.
+    tunnel: Option<TunnelRequest>,
+    timeout: Duration,
+    pipe: Option<ClientConnection>,
+    decoder: P::Decoder,
+    memory: P::Memory,
+    last_id: u32,
+    exchanged: ExchangedBytes,
+}
+
+impl<P: Protocol> ProtocolClient for ClientExchange<P> {
+    fn call_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+    ) -> Vec<Result<ClientAnswer, CallError>> {
+        let mut answers = Vec::new();
+        if let Err(error) = self.answer_all(operation, calls, &mut answers) {
+            answers.resize(calls.len(), Err(error));
+        }
+        answers
+    }
+
+    fn exchanged(&self) -> &ExchangedBytes {
+        &self.exchanged
+    }
+}
+
+/// Returns all fields that answers to the operation can have, except headers. Headers can only be
+/// requested by name.
+fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
+    let known = P::INFO.operations.iter().find(|known| known.name == operation);
+    let known =
+        known.ok_or_else(|| CallError::Invalid(format!("`{}` has no operation `{operation}`", P::INFO.name)))?;
+    Ok(known.answers.iter().filter(|field| !field.name.ends_with('*')).map(|field| field.name.to_owned()).collect())
+}
+
+impl<P: Protocol> ClientExchange<P> {
+    fn open(&self) -> Result<ClientConnection, CallError> {
+        let authority = self.tunnel.as_ref().map_or(self.protocol.authority(), |tunnel| tunnel.proxy.as_str());
+        let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
+        let address = ServiceAddress::resolve(authority).map_err(|error| wrong(error.to_string()))?;
+        let session = self.peers.as_ref().and_then(|peers| peers.session(0)).transpose();
+        let session = session.map_err(|cause| wrong(cause.text(&[])))?;
+        let opened =
+            ClientConnection::open(&address, self.tunnel.as_ref(), session, self.timeout).map_err(|error| match error
+                .kind()
+            {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
+                _ => wrong(error.to_string()),
+            });
+        let mut pipe = opened?;
+        self.greet(&mut pipe)?;
+        Ok(pipe)
+    }
+
+    /// Sends the protocol's greeting and waits for the answer.
+    fn greet(&self, pipe: &mut ClientConnection) -> Result<(), CallError> {
+        let Some(greeting) = self.protocol.greeting() else { return Ok(()) };
+        let refused = |why: String| CallError::Connect { service: self.protocol.authority().to_owned(), reason: why };
+        // No operation has been sent yet, so none can have taken effect.
+        let unasked = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {:?}", self.timeout)),
+            _ => refused(error.to_string()),
+        };
+        let deadline = Instant::now() + self.timeout;
+        pipe.send(&greeting.bytes, deadline).map_err(unasked)?;
+        let mut input = Vec::new();
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match P::greeted(greeting, &input) {
+                Progress::Answer(answer) if answer.result == AttemptCause::Ok && answer.used == input.len() => {
+                    return Ok(());
+                }
+                Progress::Answer(Whole { result: AttemptCause::Ok, .. }) => {
+                    return Err(refused("more than one answer to the greeting".to_owned()));
+                }
+                Progress::Answer(Whole { result: cause, .. }) | Progress::Bad(cause) => {
+                    return Err(refused(format!(
+                        "{}: it said `{}`",
+                        cause.text(P::REFUSALS),
+                        excerpt::last_line(&input)
+                    )));
+                }
+                Progress::More { .. } => {}
+            }
+            if pipe.receive(&mut buffer, &mut input, deadline).map_err(unasked)? {
+                return Err(refused("the connection was closed before the greeting was answered".to_owned()));
+            }
+        }
+    }
+
+    fn compile(
+        &self,
+        operation: &str,
+        with: &BTreeMap<String, String>,
+        wants: &[String],
+    ) -> Result<(P::Request, Vec<Argument>), CallError> {
+        let known = P::INFO.operations.iter().find(|known| known.name == operation);
+        let known = known.ok_or_else(|| CallError::Invalid(format!("there is no operation `{operation}`")))?;
+        let arguments: Vec<Argument> = with
+            .iter()
+            .map(|(name, value)| Argument {
+                name: name.clone(),
+                template: CompiledTemplate::constant(value.as_bytes()),
+            })
+            .collect();
+        let call = Call { number: 0, operation: known, arguments: &arguments, wants, program: None, closes: false };
+        let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
+        Ok((request, arguments))
+    }
+
+    /// Sends all requests and appends the answers, up to the first missing answer.
+    fn answer_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+        answers: &mut Vec<Result<ClientAnswer, CallError>>,
+    ) -> Result<(), CallError> {
+        let wants = wants::<P>(operation)?;
+        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        let (mut requests, mut bytes) = (Vec::new(), Vec::new());
+        for with in calls {
+            let (request, arguments) = self.compile(operation, with, &wants)?;
+            self.last_id = self.last_id.wrapping_add(1).max(1);
+            let written =
+                P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
+            written.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))?;
+            requests.push((request, self.last_id));
+        }
+        let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
+            Some(pipe) => pipe,
+            None => self.open()?,
+        };
+        let mut deadline = Instant::now() + self.timeout;
+        self.exchanged = ExchangedBytes { sent: bytes, received: Vec::new() };
+        pipe.send(&self.exchanged.sent, deadline).map_err(|error| self.lost(&error))?;
+        let (mut input, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+        for (number, (request, id)) in requests.iter().enumerate() {
+            self.memory = P::Memory::default();
+            let asked = RequestContext { request, id: *id };
+            let whole = self.await_answer(&mut pipe, &asked, (&mut input, &mut buffer), deadline);
+            deadline = Instant::now() + self.timeout;
+            let answer = whole.map(|whole| (self.read_fields(request, &wants, &input, whole), whole));
+            P::rest(&mut self.decoder, &mut self.memory);
+            let (answer, whole) = answer?;
+            answers.push(Ok(answer));
+            input.drain(..whole.used);
+            if !whole.reusable && number + 1 < requests.len() {
+                return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+            }
+            if whole.reusable && number + 1 == requests.len() && input.is_empty() {
+                self.pipe = Some(pipe);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until the answer is complete.
+    fn await_answer(
+        &mut self,
+        pipe: &mut ClientConnection,
+        asked: &RequestContext<'_, P>,
+        (input, buffer): (&mut Vec<u8>, &mut [u8]),
+        deadline: Instant,
+    ) -> Result<Whole, CallError> {
+        let mut ended = false;
+        loop {
+            match P::decode(asked, &mut self.decoder, &mut self.memory, input, ended) {
+                Progress::Answer(answer) => return Ok(answer),
+                Progress::Bad(cause) => return Err(CallError::BadAnswer(cause.text(P::REFUSALS))),
+                Progress::More { .. } if ended => {
+                    return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+                }
+                Progress::More { used } => drop(input.drain(..used)),
+            }
+            let before = input.len();
+            ended = pipe.receive(buffer, input, deadline).map_err(|error| self.lost(&error))?;
+            self.exchanged.received.extend_from_slice(&input[before..]);
+        }
+    }
+
+    fn lost(&self, error: &io::Error) -> CallError {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => CallError::Timeout(self.timeout),
+            _ => CallError::Lost(error.to_string()),
+        }
+    }
+
+    fn read_fields(&self, request: &P::Request, wants: &[String], input: &[u8], whole: Whole) -> ClientAnswer {
+        let mut scratch = Vec::new();
+        let status = String::from_utf8_lossy(P::status(&self.decoder, input, &mut scratch)).into_owned();
+        let mut fields = BTreeMap::new();
+        for (number, name) in wants.iter().enumerate() {
+            scratch.clear();
+            if let Some(value) = P::field(request, &self.decoder, number, input, &mut scratch) {
+                fields.insert(name.clone(), value.to_vec());
+            }
+        }
+        ClientAnswer { ok: whole.result == AttemptCause::Ok, status, fields }
+    }
+}
+
+/// An open connection.
+pub struct ClientConnection {
+    socket: TcpStream,
+    session: Option<Box<TlsSession>>,
+}
+
+impl ClientConnection {
+    /// Connects, opens a tunnel if there is a proxy, and completes the TLS handshake if there is a
+    /// session.
+    pub fn open(
+        address: &ServiceAddress,
+        tunnel: Option<&TunnelRequest>,
+        session: Option<TlsSession>,
+        timeout: Duration,
+    ) -> io::Result<Self> {
+        let deadline = Instant::now() + timeout;
+        let mut pipe = Self { socket: address.open(timeout)?, session: None };
+        if let Some(tunnel) = tunnel {
+            pipe.enter(tunnel, deadline)?;
+        }
+        pipe.session = session.map(Box::new);
+        pipe.shake(deadline)?;
+        Ok(pipe)
+    }
+
+    fn enter(&mut self, tunnel: &TunnelRequest, deadline: Instant) -> io::Result<()> {
+        self.send_clear(&tunnel.bytes, deadline)?;
+        let (mut buffer, mut answer) = ([0; 4096], Vec::new());
+        loop {
+            let has_ended = self.receive(&mut buffer, &mut answer, deadline)?;
+            match TunnelAnswer::of(&answer) {
+                TunnelAnswer::Open => return Ok(()),
+                TunnelAnswer::Refused { why, .. } => return Err(io::Error::other(why)),
+                TunnelAnswer::More if has_ended => return Err(ErrorKind::UnexpectedEof.into()),
+                TunnelAnswer::More => {}
+            }
+        }
+    }
+
+    fn shake(&mut self, deadline: Instant) -> io::Result<()> {
+        let mut buffer = [0; 4096];
+        while self.session.as_ref().is_some_and(|session| session.is_handshaking()) {
+            self.write(deadline)?;
+            if self.receive(&mut buffer, &mut Vec::new(), deadline)? {
+                return Err(in_words(AttemptCause::TlsClosed));
+            }
+        }
+        self.write(deadline)
+    }
+
+    pub fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        match &mut self.session {
+            Some(session) => {
+                session.write_plaintext(bytes).map_err(in_words)?;
+                self.write(deadline)
+            }
+            None => self.send_clear(bytes, deadline),
+        }
+    }
+
+    /// Sends without encryption. The deadline holds for all bytes together, even if the target
+    /// takes few bytes at a time.
+    fn send_clear(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.limit(deadline)?;
+            match self.socket.write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the connection, unless bytes or the end of the stream have arrived since the last
+    /// answer: such bytes would be read as the next answer. TLS messages that carry no data, such
+    /// as session tickets, are allowed.
+    fn if_silent(mut self) -> Option<Self> {
+        self.socket.set_nonblocking(true).ok()?;
+        let is_silent = match &mut self.session {
+            Some(session) => means_nothing(&self.socket, session),
+            None => is_empty(&self.socket.peek(&mut [0])),
+        };
+        (is_silent && self.socket.set_nonblocking(false).is_ok()).then_some(self)
+    }
+
+    /// Sends the pending TLS records.
+    fn write(&mut self, deadline: Instant) -> io::Result<()> {
+        while self.session.as_ref().is_some_and(|session| session.wants_write()) {
+            self.limit(deadline)?;
+            let Some(session) = &mut self.session else { break };
+            match session.write_to(&mut self.socket) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes and appends their plaintext to the input. The plaintext may be empty.
+    /// Returns whether the stream has ended.
+    pub fn receive(&mut self, buffer: &mut [u8], input: &mut Vec<u8>, deadline: Instant) -> io::Result<bool> {
+        self.limit(deadline)?;
+        let count = match self.socket.read(buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let Some(session) = &mut self.session else {
+            input.extend_from_slice(&buffer[..count]);
+            return Ok(count == 0);
+        };
+        if count == 0 && session.is_handshaking() {
+            return Ok(true);
+        }
+        if count == 0 {
+            // Without a TLS close, the answer may be incomplete (RFC 9112, 9.8).
+            let why = match session.has_no_protocol() && input.is_empty() {
+                true => NO_PROTOCOL,
+                false => "the connection was closed without a word",
+            };
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
+        }
+        let mut sealed = &buffer[..count];
+        let mut clear = [0; 4096];
+        while !sealed.is_empty() {
+            if let Err(cause) = session.take(&mut sealed) {
+                return Err(match session.refused() {
+                    Some(why) => io::Error::other(format!("tls: bad certificate: {why}")),
+                    None => in_words(cause),
+                });
+            }
+            while let Some(count) = session.read(&mut clear) {
+                if count == 0 {
+                    return Ok(true);
+                }
+                input.extend_from_slice(&clear[..count]);
+            }
+        }
+        self.write(deadline)?;
+        Ok(false)
+    }
+
+    /// Limits the next read and write to the time left until the deadline.
+    fn limit(&self, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left))?;
+        self.socket.set_write_timeout(Some(left))
+    }
+}
+
+/// Whether the bytes received so far, if any, are only TLS messages without data.
+fn means_nothing(mut socket: &TcpStream, session: &mut TlsSession) -> bool {
+    let mut buffer = [0; 4096];
+    // Enough for all messages of a session at once; a peer that sends more may not stop.
+    for _ in 0..16 {
+        let count = match socket.read(&mut buffer) {
+            Ok(count @ 1..) => count,
+            other => return is_empty(&other),
+        };
+        let mut sealed = &buffer[..count];
+        while !sealed.is_empty() {
+            if session.take(&mut sealed).is_err() || session.read(&mut [0]).is_some() {
+                return false;
+            }
+        }
+    }
+    false
+}
+
+/// Whether the read would have blocked: no bytes and no end of stream.
+fn is_empty(read: &io::Result<usize>) -> bool {
+    matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+fn in_words(cause: AttemptCause) -> io::Error {
+    io::Error::other(cause.text(&[]))
+}
