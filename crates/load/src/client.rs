@@ -6,8 +6,8 @@ pub use transport::client::{CallError, Client, ClientAnswer, ExchangedBytes};
 
 use crate::TlsTrust;
 
-/// Connects to `service`. `timeout` limits the connect and each operation. TLS uses the certificates
-/// that this machine trusts.
+/// Connects to `service`. `timeout` limits the connect and each operation. TLS uses the
+/// certificates that this machine trusts.
 ///
 /// # Errors
 /// If there is no such protocol or no connection.
@@ -15,8 +15,8 @@ pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Clien
     connect_trusting(protocol, service, &TlsTrust::default(), timeout)
 }
 
-/// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and each
-/// operation.
+/// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and
+/// each operation.
 ///
 /// # Errors
 /// If there is no such protocol or no connection.

@@ -25,13 +25,14 @@ pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+pub use interval_text::{IntervalTerms, IntervalText, IntervalTextError};
 pub use slice::LoadSlice;
+pub use transport::error::Error as TransportError;
 pub use transport::program_worker;
 pub use transport::tls::TlsTrust;
 pub use wire::error::Error as ValueError;
 pub use wire::input_files::InputFiles;
 pub use wire::values::{environment_of, with_environment};
-pub use interval_text::{IntervalTerms, IntervalText, IntervalTextError};
 
 /// A load and its destination.
 #[derive(Debug, Clone)]

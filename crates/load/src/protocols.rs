@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use experiment::catalog;
 use experiment::mistake::Mistake;
+use wire::protocols::Protocol;
 use wire::protocols::command::Command;
 use wire::protocols::http::Http;
 use wire::protocols::lines::Lines;
 use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
-use wire::protocols::Protocol;
 
 use crate::client::{CallError, Client};
 use crate::{Error, LoadOrder, StartLoad, TlsTrust};

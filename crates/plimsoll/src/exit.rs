@@ -120,19 +120,18 @@ fn conduct_code(error: &conduct::Error) -> u8 {
 }
 
 fn load_code(error: &load::Error) -> u8 {
-    use load::Error as E;
+    use load::{Error as E, TransportError as T};
     match error {
         E::Protocol(_)
-        | E::Service { .. }
+        | E::Transport(T::Service { .. })
         | E::Step { .. }
-        | E::Feed { .. }
+        | E::Values(_)
         | E::Replay { .. }
-        | E::Script { .. }
         | E::Setting(_) => 2,
-        E::Files { .. } | E::Ports { .. } | E::From { .. } => 3,
+        E::Files { .. } | E::Transport(T::Ports { .. } | T::From { .. }) => 3,
         // A target that cannot be brought into its first state has not started.
         E::Prepare { .. } => 4,
-        E::Disk { .. } | E::System { .. } | E::RecorderGone | E::Panicked => 1,
+        E::Disk { .. } | E::System { .. } | E::Transport(T::System { .. }) | E::RecorderGone | E::Panicked => 1,
     }
 }
 

@@ -13,8 +13,8 @@ use wire::excerpt;
 use wire::protocols::{Answer as Whole, Call, Progress, Protocol, RequestContext};
 use wire::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
-use crate::tls::TlsTrust;
 use crate::service_address::ServiceAddress;
+use crate::tls::TlsTrust;
 use crate::tls::{NO_PROTOCOL, TlsPeers, TlsSession};
 use crate::tunnel::{TunnelAnswer, TunnelRequest};
 
@@ -119,8 +119,8 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and each
-/// operation.
+/// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and
+/// each operation.
 pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
     if P::RUNS_PROGRAMS {
         return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));

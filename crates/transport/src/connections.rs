@@ -21,21 +21,22 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
 use wire::cause::AttemptCause;
-use wire::protocols::{Greeting, Progress, Protocol};
 
+use crate::buffer_pool::BufferPool;
+use crate::conn_id::ConnId;
 use crate::error::Error;
 use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::service_address::ServiceAddress;
+use crate::source_addresses::{SourceAddresses, use_for};
 use crate::tls::TlsPeers;
 use crate::tunnel::TunnelRequest;
-use crate::conn_id::ConnId;
-use crate::source_addresses::{SourceAddresses, use_for};
-use crate::buffer_pool::BufferPool;
 
+mod opening;
 mod tls;
 mod uring;
 
+pub use opening::OpeningRules;
 pub use uring::AT_ONCE;
 
 use tls::{SealedBytes, TlsStream};
@@ -81,39 +82,6 @@ pub struct ConnectPaths {
     pub tunnels: Arc<[Option<TunnelRequest>]>,
     /// Source addresses of connections.
     pub sources: Arc<SourceAddresses>,
-}
-
-/// The part of a protocol that opening a connection depends on.
-#[derive(Debug, Clone)]
-pub struct OpeningRules {
-    services: Arc<[ServiceOpening]>,
-    runs_programs: bool,
-    may_refuse_unasked: fn(u8) -> bool,
-    greeted: fn(&Greeting, &[u8]) -> Progress,
-}
-
-/// The opening of connections to one service.
-#[derive(Debug)]
-struct ServiceOpening {
-    /// Address of the service, or the text for its programs.
-    authority: String,
-    greeting: Option<Greeting>,
-}
-
-impl OpeningRules {
-    /// Returns the rules of a protocol for these services.
-    pub fn of<P: Protocol>(services: &[P]) -> Self {
-        let opening = |service: &P| ServiceOpening {
-            authority: service.authority().to_owned(),
-            greeting: service.greeting().cloned(),
-        };
-        Self {
-            services: services.iter().map(opening).collect(),
-            runs_programs: P::RUNS_PROGRAMS,
-            may_refuse_unasked: P::may_refuse_unasked,
-            greeted: P::greeted,
-        }
-    }
 }
 
 /// Settings of a thread's connections.
@@ -524,7 +492,8 @@ impl ConnectionSet {
 
     /// Begins to connect the connection.
     pub fn connect(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
-        let socket = if self.opening.runs_programs { self.spawn_program(conn) } else { self.dial(conn).map_err(connect_cause) }?;
+        let socket =
+            if self.opening.runs_programs { self.spawn_program(conn) } else { self.dial(conn).map_err(connect_cause) }?;
         let data = event_data(self.list[conn.index()].generation, conn);
         epoll::add(&self.epoll, &socket, data, INTEREST).map_err(connect_cause)?;
         self.list[conn.index()].state = SocketState::Connecting(socket);
@@ -713,11 +682,6 @@ impl ConnectionSet {
         }
     }
 
-    fn may_speak_first(&self, service: usize) -> bool {
-        let greeting = self.opening.services[service].greeting.as_ref();
-        greeting.is_some_and(|greeting| greeting.bytes.is_empty())
-    }
-
     /// Makes the connection take requests.
     fn opened(&mut self, conn: ConnId, stream: SocketStream) -> ConnEvent {
         let stream = self.hand_to_ring(conn, stream);
@@ -727,46 +691,6 @@ impl ConnectionSet {
         let greeting = std::mem::take(&mut connection.pending);
         self.spare.recycle(greeting);
         ConnEvent::Opened
-    }
-
-    // The greeting is part of connecting. If it is refused or not answered in time, the operations
-    // that wait could not connect and certainly had no effect. Sending the request together with
-    // the greeting would save a round trip. But if the greeting is refused, the request would run
-    // as another user or on other data.
-
-    /// Sends the greeting on a connected socket.
-    fn greet(&mut self, conn: ConnId, socket: OwnedFd) -> Option<ConnEvent> {
-        let connection = &mut self.list[conn.index()];
-        let Some(greeting) = &self.opening.services[connection.service as usize].greeting else {
-            return Some(self.opened(conn, SocketStream::Plain(socket)));
-        };
-        // A new socket always has space for so few bytes.
-        if write(socket.as_fd(), &greeting.bytes).is_ok_and(|sent| sent == greeting.bytes.len()) {
-            connection.state = SocketState::Greeting(socket);
-            return None;
-        }
-        Some(ConnEvent::ConnectFailed(AttemptCause::ConnectFailed))
-    }
-
-    /// Handles bytes that answer the greeting.
-    fn greeted(&mut self, conn: ConnId, bytes: &[u8]) -> Option<ConnEvent> {
-        let connection = &mut self.list[conn.index()];
-        connection.pending.extend_from_slice(bytes);
-        let greeting = self.opening.services[connection.service as usize].greeting.as_ref();
-        let refused = match greeting.map(|greeting| (self.opening.greeted)(greeting, &connection.pending)) {
-            Some(Progress::More { .. }) => return None,
-            Some(Progress::Answer(answer))
-                if answer.result == AttemptCause::Ok && answer.used == connection.pending.len() =>
-            {
-                return match std::mem::replace(&mut connection.state, SocketState::Down) {
-                    SocketState::Greeting(socket) => Some(self.opened(conn, SocketStream::Plain(socket))),
-                    _ => None,
-                };
-            }
-            Some(Progress::Answer(answer)) if answer.result != AttemptCause::Ok => answer.result,
-            _ => AttemptCause::ConnectFailed,
-        };
-        Some(ConnEvent::ConnectFailed(refused))
     }
 
     /// Reads the available bytes, or all bytes to the end if the peer is gone.
@@ -928,6 +852,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
+    use wire::protocols::Protocol as _;
     use wire::protocols::lines::Lines;
 
     use super::*;

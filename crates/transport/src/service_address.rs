@@ -11,7 +11,6 @@ use wire::protocols::http::IN_FILES;
 
 use crate::error::Error;
 
-
 /// Connect timeout for choosing between several addresses of a service before the load.
 const PROBE: Duration = Duration::from_secs(1);
 

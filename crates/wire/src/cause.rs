@@ -69,7 +69,9 @@ pub enum AttemptCause {
     TooLarge,
     /// Redirect. Only the attempt is recorded with this result; its operation is `ok`.
     Redirect(u16),
-    /// Refused with an answer of [`Protocol::REFUSALS`](crate::protocols::Protocol::REFUSALS). Higher numbers index [`ERROR_WORDS`].
+    /// Refused with an answer of
+    /// [`Protocol::REFUSALS`](crate::protocols::Protocol::REFUSALS). Higher numbers index
+    /// [`ERROR_WORDS`].
     Answer(u8),
     /// The same as `Answer`, but in answer to the greeting, before any request.
     Greeted(u8),

@@ -5,10 +5,7 @@
 pub enum Error {
     /// A feed cannot be read.
     #[error("feed `{feed}`: {reason}")]
-    Feed {
-        feed: String,
-        reason: String,
-    },
+    Feed { feed: String, reason: String },
     /// A script cannot be read, or failed while the load ran.
     #[error("script `{script}`: {reason}")]
     Script {

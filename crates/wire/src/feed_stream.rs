@@ -353,6 +353,8 @@ impl FeedQueue {
 mod tests {
     use std::fs;
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::testing::feed;
 

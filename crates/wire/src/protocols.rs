@@ -243,8 +243,8 @@ pub enum AboutData {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::values::CompiledTemplate;
     use crate::testing::{names, source};
+    use crate::values::CompiledTemplate;
 
     /// A compiled request with its arguments.
     pub struct Compiled<P: Protocol> {
@@ -352,5 +352,4 @@ pub mod tests {
         assert_eq!(feed(compiled, &mut memory, id, &single, ends), whole, "byte by byte");
         whole
     }
-
 }

@@ -137,17 +137,24 @@ const FOLDED_TABLE: &str = "<details class=\"block table\">";
 /// Largest folded table of a kept page, bytes.
 const LARGEST_TABLE: usize = 8_000;
 
-/// Returns the page without what makes it large: the charts of all trials but the first, or of all
-/// trials if a sweep has charts, and large folded tables. `analysis.json.gz` has their figures.
+/// Returns the page without its largest parts: the charts of all trials but the first, or of all
+/// trials if a sweep has charts, the values under the pointer of these charts, and large folded
+/// tables. `analysis.json.gz` has their figures.
 fn short_page(page: &str) -> Result<String, String> {
     let broken = || "report.html is not as this version writes it: `plimsoll analyze` makes it again".to_owned();
     let (body, rest) = page.split_once(DATA).ok_or_else(broken)?;
     let (data, after) = rest.split_once("</script>").ok_or_else(broken)?;
     let body = without_large_tables(&without_trials(body)?).ok_or_else(broken)?;
     let mut data: serde_json::Map<String, Value> = serde_json::from_str(data).map_err(|_| broken())?;
-    data.retain(|id, _| body.contains(&format!(" id=\"{id}\"")));
+    data.retain(|id, _| !is_of_a_trial(id));
     let data = Value::Object(data).to_string().replace('<', "\\u003c");
     Ok([&body, DATA, &data, "</script>", after].concat())
+}
+
+/// Whether a chart's id is that of a trial, such as `t001-cpu-1`.
+fn is_of_a_trial(id: &str) -> bool {
+    let number = id.strip_prefix('t').and_then(|rest| rest.split('-').next());
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn without_trials(body: &str) -> Result<String, String> {
@@ -157,13 +164,14 @@ fn without_trials(body: &str) -> Result<String, String> {
     let mut trials = section[..end].match_indices(TRIAL).map(|(at, _)| at);
     let (Some(first), second) = (trials.next(), trials.next()) else { return Ok(body.to_owned()) };
     let (kept, note) = if body.contains(" id=\"sweep-") {
-        ("", "This kept page leaves out the charts of the trials.")
+        (String::new(), "This kept page leaves out the charts of the trials.")
     } else {
-        (&section[first..second.unwrap_or(end)], "This kept page has the charts of the first trial only.")
+        let trial = section[first..second.unwrap_or(end)].replace(" data-hover", "");
+        (trial, "This kept page has the charts of the first trial only, without values under the pointer.")
     };
     let before = section[..first].find(PICKER).unwrap_or(first);
     let note = format!("<p class=\"note\">{note}</p>\n");
-    Ok([&body[..start], &section[..before], &note, kept, &section[end..]].concat())
+    Ok([&body[..start], &section[..before], &note, &kept, &section[end..]].concat())
 }
 
 fn without_large_tables(body: &str) -> Option<String> {
@@ -260,7 +268,7 @@ mod tests {
     #[test]
     fn a_kept_page_has_the_charts_of_its_first_trial() {
         let kept = short_page(&page("", 3)).unwrap();
-        assert!(kept.contains("t001-cpu-1\" data") && kept.ends_with("{\"t001-cpu-1\":1}</script>end"), "{kept}");
+        assert!(kept.contains("id=\"t001-cpu-1\">") && !kept.contains("\"t001-cpu-1\":1"), "{kept}");
         assert!(!kept.contains("t002") && !kept.contains("pick</div>") && kept.contains("<td>"), "{kept}");
     }
 

@@ -91,7 +91,9 @@ fn storage_is_measured_once_per_lab() {
 
 #[test]
 fn an_engine_error_outranks_a_recording_error() {
-    let script = || load::Error::Values(load::ValueError::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() });
+    let script = || {
+        load::Error::Values(load::ValueError::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() })
+    };
     let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
     let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
     // The order in which the two ended does not matter: both errors are known by then.

@@ -10,11 +10,11 @@ use serde_json::Value;
 use wire::values::feeds::FeedRows;
 use wire::values::mix;
 
+use super::ids::indexed_by;
+use super::script::ns;
 use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule};
 use crate::{Error, LoadOrder, LoadPurpose};
-use super::ids::indexed_by;
-use super::script::ns;
 
 /// Makes the values of a preparation differ from those of the load.
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;

@@ -12,21 +12,21 @@ use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
 use record::rows::AgentCycles;
+use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
 use wire::protocols::{Protocol, RequestContext};
 use wire::values::allowed::NotSendable;
 use wire::values::feeds::{FeedRows, TakenRecord};
 use wire::values::{OperationValues, ValueSource, mix};
-use transport::conn_id::ConnId;
 
-use crate::schedules::NS_PER_S;
-use crate::{Error, LoadPurpose};
 use super::agent_group::{AgentGroup, GroupId};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
+use crate::schedules::NS_PER_S;
+use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;

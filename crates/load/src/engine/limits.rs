@@ -4,8 +4,8 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wire::protocols::Protocol;
 
-use crate::Error;
 use super::script::Script;
+use crate::Error;
 
 /// File descriptors besides the agents' connections: standard streams, record files, probes, the
 /// lab's pipes.

@@ -289,12 +289,12 @@ impl WaitingAgents {
 
 #[cfg(test)]
 mod tests {
+    use transport::connections::Connection;
     use wire::protocols::http::Http;
     use wire::protocols::vsns::Vsns;
-    use transport::connections::Connection;
 
-    use crate::engine::agents::AgentService;
     use super::*;
+    use crate::engine::agents::AgentService;
 
     fn agents(count: u32) -> Vec<Agent> {
         let place = AgentService { service: 0, requests: 0 };

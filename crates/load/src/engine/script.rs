@@ -18,15 +18,15 @@ use wire::values::feeds::FeedRows;
 use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
 
-use crate::schedules::replay::Replay;
-use crate::schedules::{NS_PER_S, constant, poisson};
-use crate::{Error, LoadOrder, LoadPurpose};
 use super::agent_group::{AgentGroup, GroupId};
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::{StepId, indexed_by};
 use super::units::UnitCounter;
+use crate::schedules::replay::Replay;
+use crate::schedules::{NS_PER_S, constant, poisson};
+use crate::{Error, LoadOrder, LoadPurpose};
 
 /// Maximum number of slots of an agent.
 const SLOTS: usize = 32;
@@ -128,8 +128,9 @@ impl<P: Protocol> Script<P> {
         if load.feeds.len() > FEEDS {
             return Err(Error::Setting(format!("a load has at most {FEEDS} feeds; this one has {}", load.feeds.len())));
         }
-        let open =
-            |service: &String| P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason });
+        let open = |service: &String| {
+            P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason })
+        };
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let peers = peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;

@@ -12,10 +12,10 @@ use rustix::time::{ClockId, clock_gettime};
 use wire::cause::{AttemptCause, Refusal};
 use wire::feed_stream::{FeedQueue, ReadSoFar};
 
-use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
-use crate::schedules::{Due, NS_PER_S};
 use super::run_delay::RunDelay;
 use super::units::StatusCounts;
+use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+use crate::schedules::{Due, NS_PER_S};
 
 /// Maximum number of histogram sets waiting for reuse.
 const HISTOGRAM_SETS: usize = 4;

@@ -7,17 +7,16 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use record::clock::Clock;
-use wire::cause::AttemptCause;
-use wire::protocols::{Answer, Progress, Protocol};
-use wire::values::lua;
-use transport::ring::WakePolicy;
-use transport::tls::NO_PROTOCOL;
+use transport::conn_id::ConnId;
 use transport::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
 };
-use transport::conn_id::ConnId;
+use transport::ring::WakePolicy;
+use transport::tls::NO_PROTOCOL;
+use wire::cause::AttemptCause;
+use wire::protocols::{Answer, Progress, Protocol};
+use wire::values::lua;
 
-use crate::{Error, ThreadInterval};
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
 use super::control::LoadControl;
 use super::ids::AgentId;
@@ -25,6 +24,7 @@ use super::pacing::{EARLY_NS, SpinBudget, gathering};
 use super::pipelines::Pipelines;
 use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
+use crate::{Error, ThreadInterval};
 
 /// State of a thread.
 pub struct Worker<P: Protocol> {
@@ -222,7 +222,9 @@ impl<P: Protocol> Worker<P> {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
         {
-            self.agents.failure.get_or_insert(wire::error::Error::Script { script: program.name().to_owned(), reason }.into());
+            self.agents
+                .failure
+                .get_or_insert(wire::error::Error::Script { script: program.name().to_owned(), reason }.into());
         }
     }
 
@@ -723,7 +725,7 @@ impl<P: Protocol> Worker<P> {
         } else {
             gathering(self.stats.open_now(), self.connections.count())
         };
-        self.connections.wait(reported, left_ns, policy)
+        Ok(self.connections.wait(reported, left_ns, policy)?)
     }
 
     /// Waits for events, at most until the next timer or the end of the second.

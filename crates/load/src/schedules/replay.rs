@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use wire::values::csv_text;
 
-use crate::Error;
 use super::{Due, Schedule, own_from};
+use crate::Error;
 
 /// Column with the starts.
 const COLUMN: &str = "at_s";

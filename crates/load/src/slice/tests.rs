@@ -7,8 +7,8 @@ use experiment::plan::{Connections, Load, Rate, RateStage, Step};
 use proptest::prelude::*;
 use wire::protocols::lines::Lines;
 
-use crate::engine::script::Script;
 use super::*;
+use crate::engine::script::Script;
 
 fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> LoadOrder {
     LoadOrder {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use load::client::{CallError, Client};
+use load::client::{self, CallError};
 
 use crate::server::{Reply, Server, frame, nobody};
 use crate::setting::pairs;

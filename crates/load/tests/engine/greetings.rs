@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use experiment::plan::Step;
 use load::LoadOrder;
-use load::client::{CallError, Client};
+use load::client::{self, CallError};
 
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, pairs, play, step};

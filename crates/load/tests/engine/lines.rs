@@ -67,5 +67,8 @@ fn invalid_steps_and_addresses_are_refused_before_the_load() {
     let error = try_play(to("tcp://127.0.0.1:1", vec![step("send", &["line=x", "until={seq}"])])).err().unwrap();
     assert!(matches!(&error, Error::Step { reason, .. } if reason.contains("until")), "{error}");
     let error = try_play(to("tcp://127.0.0.1:1/path", vec![step("send", &["line=x"])])).err().unwrap();
-    assert!(matches!(&error, Error::Transport(transport::error::Error::Service { reason, .. }) if reason.contains("banner")), "{error}");
+    assert!(
+        matches!(&error, Error::Transport(transport::error::Error::Service { reason, .. }) if reason.contains("banner")),
+        "{error}"
+    );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use experiment::plan::{MemberProgram, Step};
 use load::LoadOrder;
-use load::client::{CallError, Client};
+use load::client::{self, CallError};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use record::events::Outcome;
 

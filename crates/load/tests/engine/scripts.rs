@@ -88,7 +88,10 @@ fn a_script_that_fails_ends_the_load() {
     let mut orders = of(&server, &script, vec![step("get", &["path=/{lua.f}"])]);
     orders.load.time_s = 600.0;
     let error = try_play(orders).err().unwrap();
-    assert!(matches!(&error, Error::Values(wire::error::Error::Script { reason, .. }) if reason.contains("enough")), "{error}");
+    assert!(
+        matches!(&error, Error::Values(wire::error::Error::Script { reason, .. }) if reason.contains("enough")),
+        "{error}"
+    );
 }
 
 #[test]

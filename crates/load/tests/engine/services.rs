@@ -161,7 +161,10 @@ fn failover_pauses_if_all_services_refuse_connects() {
 fn an_unresolvable_service_is_named() {
     let services = ["127.0.0.1:1".to_owned(), "no-such-host.invalid:1".to_owned()];
     let error = try_play(to(&services, 2, vec![step("ping", &[])])).err().unwrap();
-    assert!(matches!(&error, Error::Transport(transport::error::Error::Service { service, .. }) if service == "no-such-host.invalid:1"), "{error}");
+    assert!(
+        matches!(&error, Error::Transport(transport::error::Error::Service { service, .. }) if service == "no-such-host.invalid:1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -183,6 +186,9 @@ fn an_address_of_another_machine_is_refused_before_the_load() {
     let mut load = load(2, 0.2, vec![step("ping", &[])]);
     load.from = vec!["192.0.2.1".parse().unwrap()];
     let error = try_play(orders(&server.service(), load)).err().unwrap();
-    assert!(matches!(&error, Error::Transport(transport::error::Error::From { address, .. }) if address == "192.0.2.1"), "{error}");
+    assert!(
+        matches!(&error, Error::Transport(transport::error::Error::From { address, .. }) if address == "192.0.2.1"),
+        "{error}"
+    );
     assert_eq!(server.connections.load(Ordering::SeqCst), 0);
 }

@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use experiment::plan::{AuditAs, AuditEffect, Connections, Load, Step, Tls};
-use load::client::{CallError, Client};
+use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
 use record::hlog::Time;

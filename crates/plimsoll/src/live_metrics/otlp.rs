@@ -10,7 +10,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lab::UrlParts;
-use load::client::Client;
 use record::clock::Clock;
 use serde_json::{Value, json};
 

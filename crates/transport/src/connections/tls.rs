@@ -13,13 +13,13 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use wire::cause::AttemptCause;
 use wire::excerpt;
 
-use crate::conn_id::ConnId;
-use crate::tls::TlsSession;
-use crate::tunnel::TunnelAnswer;
 use super::{
     ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
     write,
 };
+use crate::conn_id::ConnId;
+use crate::tls::TlsSession;
+use crate::tunnel::TunnelAnswer;
 
 /// A socket with its TLS session.
 #[derive(Debug)]

@@ -24,10 +24,10 @@ use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
-use crate::error::Error;
-use crate::conn_id::ConnId;
-use crate::ring::{Completion, Ring, RingToken};
 use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
+use crate::conn_id::ConnId;
+use crate::error::Error;
+use crate::ring::{Completion, Ring, RingToken};
 
 /// Maximum number of requests that are submitted together.
 pub const AT_ONCE: usize = 16;

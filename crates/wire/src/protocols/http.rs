@@ -6,8 +6,8 @@ use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
 use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
-use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::answer_budget::BudgetShare;
+use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};

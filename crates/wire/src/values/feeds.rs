@@ -10,11 +10,11 @@ use csv::ByteRecord;
 use experiment::plan::{self, FeedFormat, FeedPacking};
 use serde::de::IgnoredAny;
 
-use crate::pointer::CompiledPointer;
-use crate::feed_stream::FeedQueue;
-use crate::values::csv_text::{self, CsvText};
 use crate::error::Error;
+use crate::feed_stream::FeedQueue;
 use crate::input_files::InputFiles;
+use crate::pointer::CompiledPointer;
+use crate::values::csv_text::{self, CsvText};
 
 /// Longest record, bytes. Without this limit, a file without line ends would use up the machine's
 /// memory.
@@ -350,7 +350,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
     use std::io::Write;
-    use std::path::PathBuf;
+
+    use fixture::TestDir;
 
     use super::*;
     use crate::testing::{feed, source};
@@ -447,7 +448,7 @@ mod tests {
         fs::write(scratch.join("empty.csv"), "name\n").unwrap();
         fs::write(scratch.join("docs.json"), "{\"id\": 1, \"a\": {\"b\": \"x\"}}\n{\"id\": 2, \"a\": {}}\n").unwrap();
         fs::write(scratch.join("docs.json.gz"), gzip(b"\n")).unwrap();
-        let read = |file: &str| FeedRows::read(&feed(file), &InputFiles::below(&scratch.0));
+        let read = |file: &str| FeedRows::read(&feed(file), &InputFiles::below(&*scratch));
         let row = |row| TakenRecord { row, ..TakenRecord::default() };
         let of = |file: &str, text: &str, taken: u32| written(read(file).unwrap(), text, row(taken));
         assert_eq!(of("users.csv", "{feed.docs.mail}:{feed.docs.name}", 0).unwrap(), "a@x:ann");
@@ -474,15 +475,15 @@ mod tests {
         let scratch = TestDir::new();
         fs::write(scratch.join("docs.json"), "{\"id\": 1}\n{\"id\": 2}\n{\"id\"").unwrap();
         let stream = plan::Feed { stream: true, before: Some("-".into()), ..feed("docs.json") };
-        let read = FeedRows::read(&stream, &InputFiles::below(&scratch.0)).unwrap();
+        let read = FeedRows::read(&stream, &InputFiles::below(&*scratch)).unwrap();
         assert_eq!(read.rows(), 1, "the rest is read later");
         let taken = TakenRecord { text: b"-\n{\"id\": 9}\n".to_vec(), ends: vec![12], ..TakenRecord::default() };
         let said = written(read, "{feed.docs.id}|{feed.docs.line}|{feed.docs.lines}", taken).unwrap();
         assert_eq!(said, "9|{\"id\": 9}|-\n{\"id\": 9}\n");
-        let many = FeedRows::read(&plan::Feed { batch: 2, ..stream.clone() }, &InputFiles::below(&scratch.0)).unwrap();
+        let many = FeedRows::read(&plan::Feed { batch: 2, ..stream.clone() }, &InputFiles::below(&*scratch)).unwrap();
         assert!(written(many, "{feed.docs.id}", TakenRecord::default()).unwrap_err().contains("2 records at a time"));
         let folder =
-            FeedRows::read(&plan::Feed { file: ".".into(), ..stream }, &InputFiles::below(&scratch.0)).unwrap_err();
+            FeedRows::read(&plan::Feed { file: ".".into(), ..stream }, &InputFiles::below(&*scratch)).unwrap_err();
         assert!(folder.to_string().contains("regular file"), "{folder}");
     }
 }

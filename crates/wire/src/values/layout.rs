@@ -254,8 +254,8 @@ impl RequestLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::CompiledTemplate;
     use crate::testing::{names, source};
+    use crate::values::CompiledTemplate;
 
     fn arguments(texts: &[&str]) -> Vec<Argument> {
         let compile = |(stream, text): (usize, &&str)| Argument {

@@ -352,8 +352,8 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::CompiledTemplate;
     use crate::testing::{names, source};
+    use crate::values::CompiledTemplate;
 
     /// Reads a script from a temporary file.
     fn read(text: &str, slots: &[&str]) -> Result<Arc<Program>, String> {

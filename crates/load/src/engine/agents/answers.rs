@@ -9,6 +9,7 @@ use wire::cause::AttemptCause;
 use wire::protocols::{AboutData, Protocol};
 use wire::values::{Argument, CompiledTemplate};
 
+use super::{Agents, OperationEnd, source};
 use crate::LoadPurpose;
 use crate::engine::bulk_keys::BulkKeys;
 use crate::engine::expectation::{
@@ -18,7 +19,6 @@ use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
 use crate::engine::units::StatusCounts;
 use crate::schedules::NS_PER_S;
-use super::{Agents, OperationEnd, source};
 
 /// Classes of an answer with regard to its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 use wire::protocols::Protocol;
 
+use super::{Agents, OperationEnd};
 use crate::engine::agent_group::AgentGroup;
 use crate::engine::ids::AgentId;
 use crate::engine::script::{Places, Script};
 use crate::engine::thread_stats::ThreadStats;
 use crate::schedules::Due;
-use super::{Agents, OperationEnd};
 
 /// Smallest lateness after which the other late starts of a place are counted too. A shorter delay
 /// affects a single operation, or operations at a rate too high to enumerate.

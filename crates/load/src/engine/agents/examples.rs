@@ -7,11 +7,11 @@ use wire::cause::AttemptCause;
 use wire::excerpt;
 use wire::protocols::Protocol;
 
+use super::answers::DecodedAnswer;
+use super::{Agents, source};
 use crate::LoadPurpose;
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
-use super::answers::DecodedAnswer;
-use super::{Agents, source};
 
 /// Arguments whose values are shown. For other arguments only the length is shown.
 const SHOWN: [&str; 3] = ["key", "path", "space"];

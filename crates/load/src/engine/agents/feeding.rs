@@ -6,11 +6,10 @@ use wire::feed_stream::{NextBlock, RecordBlock};
 use wire::protocols::Protocol;
 use wire::values::feeds::TakenRecord;
 
-use crate::Error;
+use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
-use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 
 /// Minimum time after which a waiting agent looks for a record again.
 const LOOK_NS: u64 = 1_000_000;

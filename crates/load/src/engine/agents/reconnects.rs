@@ -2,14 +2,14 @@
 //! closed it.
 
 use experiment::plan::Failover;
+use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
 use wire::protocols::Protocol;
 use wire::values::mix;
-use transport::conn_id::ConnId;
 
+use super::Agents;
 use crate::engine::script::ns;
 use crate::schedules::closed;
-use super::Agents;
 
 /// Service of a connection, and its recent failures.
 #[derive(Debug, Clone, Copy)]

@@ -5,16 +5,17 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, Warmup, WhenFailed};
+use fixture::TestDir;
 use record::clock::Clock;
 use wire::feed_stream::FeedQueue;
 use wire::protocols::Progress;
 use wire::protocols::vsns::Vsns;
 use wire::testing::feed;
 
+use super::*;
 use crate::engine::agents::answers::DecodedAnswer;
 use crate::engine::thread_stats::ThreadIdentity;
 use crate::{LoadOrder, ThreadInterval};
-use super::*;
 
 const MS: u64 = 1_000_000;
 /// Status codes of the protocol's answers.
@@ -455,7 +456,7 @@ fn connect_pauses_are_drawn_from_the_seed() {
 
 /// Returns an agent that saves records from a stream and pings in every other cycle. The test fills
 /// the stream.
-fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
+fn streaming(load: Load) -> (Played, Arc<FeedQueue>) {
     let scratch = TestDir::new();
     let file = scratch.join("docs.json");
     std::fs::write(&file, "{\"id\": 1}\n").unwrap();
@@ -470,7 +471,7 @@ fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
 
 #[test]
 fn waiting_for_a_record_is_no_latency() {
-    let (mut played, stream) = streaming("waits", load(1));
+    let (mut played, stream) = streaming(load(1));
     assert_eq!((played.at(0), played.at(200)), (vec![], vec![]));
     assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (0, 1));
     stream.feed_record("{\"id\": 17}\n");
@@ -493,7 +494,7 @@ fn waiting_for_a_record_is_no_latency() {
 
 #[test]
 fn waiting_for_a_record_in_an_open_loop_is_latency() {
-    let (mut played, stream) = streaming("due", Load { rate: Some(Rate::Constant(10.0)), ..load(1) });
+    let (mut played, stream) = streaming(Load { rate: Some(Rate::Constant(10.0)), ..load(1) });
     assert_eq!(played.at(0), []);
     (1..=2).for_each(|id| stream.feed_record(&format!("{{\"id\": {id}}}\n")));
     assert_eq!(played.at(150), [SEND]);
@@ -516,7 +517,7 @@ fn waiting_for_a_record_in_an_open_loop_is_latency() {
 
 #[test]
 fn a_broken_feed_ends_the_load() {
-    let (mut played, stream) = streaming("broken", load(1));
+    let (mut played, stream) = streaming(load(1));
     stream.end_feed(Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
     let said = played.agents.failure.as_ref().unwrap().to_string();

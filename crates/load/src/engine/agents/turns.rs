@@ -14,11 +14,11 @@
 use experiment::plan::StepOrder;
 use wire::protocols::Protocol;
 
+use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 use crate::engine::agent_group::AgentGroup;
 use crate::engine::ids::{AgentId, indexed_by};
 use crate::engine::script::{CompiledStep, Script};
 use crate::engine::thread_stats::ThreadStats;
-use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 
 /// Golden section of the range of 64-bit numbers.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

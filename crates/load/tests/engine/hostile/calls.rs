@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use experiment::plan::Tls;
 use load::TlsTrust;
-use load::client::{CallError, Client};
+use load::client::{self, CallError};
 
 use super::server::Hostile;
 use super::{

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use load::TlsTrust;
-use load::client::{CallError, Client};
+use load::client::{self, CallError};
 
 use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
 use super::server::Hostile;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use experiment::plan::Plan;
 use load::TlsTrust;
-use load::client::{Client, ExchangedBytes};
+use load::client::ExchangedBytes;
 use text::numbers;
 
 use super::options::HitOptions;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use experiment::catalog::Protocol;
 use experiment::{duration, plan};
 use load::TlsTrust;
-use load::client::Client;
 
 use super::debug;
 use super::options::{self, HitOptions, HitTarget};
