@@ -30,13 +30,14 @@ export RUST_TEST_THREADS ?= 6
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
+.PHONY: help run check quick test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
 	@echo '            make run SET="--set load.time=3m --set fault.oops.at=90s"       the same for 3 minutes, as in the article'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
-	@echo 'make check  format, house rules and unit tests: no root, nothing to install'
+	@echo 'make check  format, house rules and unit tests: no root, nothing to install but Rust and a C compiler'
+	@echo 'make quick CRATE=load   format, house rules, clippy and unit tests of one crate'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make test-fleet   generators on a real Slurm that it brings up here (root), and on the Kubernetes of'
 	@echo '            PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE and its pods by PLIMSOLL_TEST_PODS=URL,NAMESPACE,SELECTOR,IMAGE'
@@ -67,10 +68,18 @@ run:
 	@target/quick/plimsoll run $(EXPERIMENT) --install $(SET)
 
 check:
-	@scripts/need.sh rust compiler c++
+	@scripts/need.sh rust compiler
 	cargo fmt --all --check
 	cargo xtask tidy
-	cargo test --quiet $(WHOLE) --lib --bins
+	cargo test --quiet --workspace --locked --lib --bins
+
+quick:
+	@scripts/need.sh rust compiler
+	@[ -f 'crates/$(CRATE)/Cargo.toml' ] || { echo 'make quick CRATE=NAME: one of' $$(ls crates) >&2; exit 2; }
+	cargo fmt --all --check
+	cargo xtask tidy
+	cargo clippy --quiet --locked --manifest-path crates/$(CRATE)/Cargo.toml --all-targets -- --deny warnings
+	cargo test --quiet --locked --manifest-path crates/$(CRATE)/Cargo.toml --lib --bins
 
 test:
 	@scripts/need.sh $(TEST_NEEDS)

@@ -12,7 +12,7 @@ pub const KIND: HouseRule = HouseRule {
     reason: "two types of one name are one name too few: who searches for it finds the wrong one",
     check,
     canary: &[
-        ("crates/load/src/ring.rs", "//! x\npub struct Gathering;\n"),
+        ("crates/transport/src/ring.rs", "//! x\npub struct Gathering;\n"),
         ("crates/lab/src/site.rs", "//! x\nenum Gathering {\n}\n"),
     ],
 };
