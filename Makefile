@@ -75,7 +75,7 @@ check:
 
 quick:
 	@scripts/need.sh rust compiler
-	@[ -f 'crates/$(CRATE)/Cargo.toml' ] || { echo 'make quick CRATE=NAME: one of' $$(ls crates) >&2; exit 2; }
+	@[ -f 'crates/$(CRATE)/Cargo.toml' ] || { echo 'make quick CRATE=NAME: one of' $$(cd crates && ls -d */ | tr -d /) >&2; exit 2; }
 	cargo fmt --all --check
 	cargo xtask tidy
 	cargo clippy --quiet --locked --manifest-path crates/$(CRATE)/Cargo.toml --all-targets -- --deny warnings
