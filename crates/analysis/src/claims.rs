@@ -6,6 +6,7 @@
 
 mod curves;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use experiment::duration;
@@ -34,10 +35,10 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
     let class = class_of(&claim.metric);
     let is_sound = |trial: &Trial| trial.verdict.of(class) != Trust::Void;
     let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !is_sound(trial));
-    let counting = |trial: &Trial| if void || is_sound(trial) { as_counting(trial) } else { trial.clone() };
-    let counting: Vec<Trial> =
-        if trials.iter().all(Trial::counts) { Vec::new() } else { trials.iter().map(counting).collect() };
-    let trials = if counting.is_empty() { trials } else { &counting };
+    let judged = |trial: &Trial| if void || is_sound(trial) { as_counting(trial) } else { trial.clone() };
+    let trials: Cow<'_, [Trial]> =
+        if trials.iter().all(Trial::counts) { trials.into() } else { trials.iter().map(judged).collect() };
+    let trials = &*trials;
     let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
     let (value, range, holds, note, read) =
         match of_function(&claim.metric, &claim.range, (&matching, trials), safe_loads) {

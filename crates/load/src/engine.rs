@@ -39,7 +39,7 @@ use transport::tunnel::TunnelRequest;
 use wire::feed_stream::FeedReaders;
 use wire::protocols::Protocol;
 
-use crate::{Error, LoadOrder, StartLoad, ThreadInterval};
+use crate::{Error, LoadOrder, StartLoad, ThreadInterval, TransportError};
 
 mod agent_group;
 mod agents;
@@ -96,8 +96,8 @@ fn start<P: Protocol>(
 ) -> Result<RunningLoad, Error> {
     let control = Arc::new(LoadControl::default());
     let readers = FeedReaders::start(script.streams().map(Arc::clone));
-    let readers =
-        readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
+    let readers = readers
+        .map_err(|source| TransportError::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
     for number in script.mine.clone() {
         let worker = Worker::new(Arc::clone(script), Arc::clone(&control), paths.clone(), number, clock, sink.clone());
@@ -105,7 +105,7 @@ fn start<P: Protocol>(
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));
             let ran = named.spawn(move || alarm.around(|| worker.run()));
-            ran.map_err(|source| Error::System { doing: "cannot start an engine thread", source })
+            ran.map_err(|source| TransportError::System { doing: "cannot start an engine thread", source }.into())
         });
         match spawned {
             Ok(thread) => threads.push(thread),

@@ -53,14 +53,6 @@ pub enum Error {
         /// Result of the last attempt.
         result: String,
     },
-    /// The operating system refused an operation that the engine needs.
-    #[error("{doing}: {source}")]
-    System {
-        /// The attempted action.
-        doing: &'static str,
-        /// Error of the operating system.
-        source: io::Error,
-    },
     /// The receiver of the records has ended.
     #[error("the recorder of the load has ended")]
     RecorderGone,

@@ -131,7 +131,7 @@ fn load_code(error: &load::Error) -> u8 {
         E::Files { .. } | E::Transport(T::Ports { .. } | T::From { .. }) => 3,
         // A target that cannot be brought into its first state has not started.
         E::Prepare { .. } => 4,
-        E::Disk { .. } | E::System { .. } | E::Transport(T::System { .. }) | E::RecorderGone | E::Panicked => 1,
+        E::Disk { .. } | E::Transport(T::System { .. }) | E::RecorderGone | E::Panicked => 1,
     }
 }
 

@@ -144,7 +144,7 @@ fn short_page(page: &str) -> Result<String, String> {
     let broken = || "report.html is not as this version writes it: `plimsoll analyze` makes it again".to_owned();
     let (body, rest) = page.split_once(DATA).ok_or_else(broken)?;
     let (data, after) = rest.split_once("</script>").ok_or_else(broken)?;
-    let body = without_large_tables(&without_trials(body)?).ok_or_else(broken)?;
+    let body = without_trials(body).and_then(|body| without_large_tables(&body)).ok_or_else(broken)?;
     let mut data: serde_json::Map<String, Value> = serde_json::from_str(data).map_err(|_| broken())?;
     data.retain(|id, _| !is_of_a_trial(id));
     let data = Value::Object(data).to_string().replace('<', "\\u003c");
@@ -157,12 +157,12 @@ fn is_of_a_trial(id: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn without_trials(body: &str) -> Result<String, String> {
-    let Some(start) = body.find(CHARTS_OF_TRIALS) else { return Ok(body.to_owned()) };
+fn without_trials(body: &str) -> Option<String> {
+    let Some(start) = body.find(CHARTS_OF_TRIALS) else { return Some(body.to_owned()) };
     let section = &body[start..];
-    let end = section.find("</section>").ok_or("the trials' charts have no end")?;
+    let end = section.find("</section>")?;
     let mut trials = section[..end].match_indices(TRIAL).map(|(at, _)| at);
-    let (Some(first), second) = (trials.next(), trials.next()) else { return Ok(body.to_owned()) };
+    let (Some(first), second) = (trials.next(), trials.next()) else { return Some(body.to_owned()) };
     let (kept, note) = if body.contains(" id=\"sweep-") {
         (String::new(), "This kept page leaves out the charts of the trials.")
     } else {
@@ -171,7 +171,7 @@ fn without_trials(body: &str) -> Result<String, String> {
     };
     let before = section[..first].find(PICKER).unwrap_or(first);
     let note = format!("<p class=\"note\">{note}</p>\n");
-    Ok([&body[..start], &section[..before], &note, &kept, &section[end..]].concat())
+    Some([&body[..start], &section[..before], &note, &kept, &section[end..]].concat())
 }
 
 fn without_large_tables(body: &str) -> Option<String> {
