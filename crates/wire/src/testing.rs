@@ -1,5 +1,8 @@
 //! Values and feeds for tests of this crate and of the engine.
 
+#[cfg(test)]
+pub mod exchange;
+
 use std::collections::BTreeMap;
 
 use experiment::plan;

@@ -280,7 +280,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+    use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
 
     const WANTS: [&str; 4] = ["line", "last", "text", "status"];
 

@@ -394,7 +394,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+    use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
 
     const ID: u32 = 0x0102_0304;
 

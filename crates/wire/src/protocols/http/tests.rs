@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocols::tests::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces};
+use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces};
 
 fn http() -> Http {
     Http::open("http://127.0.0.1:8080/base/").unwrap()

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
 
 fn redis() -> Redis {
     Redis::open("redis://127.0.0.1:6379").unwrap()

@@ -1,0 +1,113 @@
+//! Exchanges of a request and an answer, without a connection.
+
+use crate::cause::AttemptCause;
+use crate::protocols::{Call, Progress, Protocol, RequestContext};
+use crate::testing::{names, source};
+use crate::values::{Argument, CompiledTemplate, OperationValues};
+
+/// A compiled request with its arguments.
+pub struct Compiled<P: Protocol> {
+    pub request: P::Request,
+    pub arguments: Vec<Argument>,
+    wants: usize,
+}
+
+/// Result of decoding some bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    More,
+    Bad(AttemptCause),
+    Answer { result: AttemptCause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+}
+
+/// Compiles a step.
+pub fn compile<P: Protocol>(
+    protocol: &P,
+    operation: &str,
+    with: &[(&str, &str)],
+    wants: &[&str],
+) -> Result<Compiled<P>, String> {
+    compile_for(protocol, operation, with, wants, false)
+}
+
+/// Compiles a step. If `closes`, the connection ends after the answer.
+pub fn compile_for<P: Protocol>(
+    protocol: &P,
+    operation: &str,
+    with: &[(&str, &str)],
+    wants: &[&str],
+    closes: bool,
+) -> Result<Compiled<P>, String> {
+    let operation = P::INFO.operations.iter().find(|known| known.name == operation).unwrap();
+    let arguments: Vec<Argument> = with
+        .iter()
+        .enumerate()
+        .map(|(stream, (name, text))| Argument {
+            name: (*name).to_owned(),
+            template: CompiledTemplate::compile(text, stream as u64, &names()).unwrap(),
+        })
+        .collect();
+    let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
+    let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes };
+    let request = protocol.compile(&call)?;
+    Ok(Compiled { request, arguments, wants: wants.len() })
+}
+
+/// Returns the bytes of a request.
+pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
+    P::encode(&compiled.request, id, &values, &mut out).unwrap();
+    out
+}
+
+/// Decodes the pieces one after the other, and then the end of the connection if `ends`.
+pub fn feed<P: Protocol>(
+    compiled: &Compiled<P>,
+    memory: &mut P::Memory,
+    id: u32,
+    pieces: &[&[u8]],
+    ends: bool,
+) -> Seen {
+    let asked = RequestContext { request: &compiled.request, id };
+    let mut decoder = P::Decoder::default();
+    let mut input = Vec::new();
+    let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
+    let seen = loop {
+        let Some((piece, ended)) = fed.next() else { break Seen::More };
+        input.extend_from_slice(piece);
+        match P::decode(&asked, &mut decoder, memory, &input, ended) {
+            Progress::More { used } => drop(input.drain(..used)),
+            Progress::Bad(cause) => break Seen::Bad(cause),
+            Progress::Answer(answer) => {
+                let field = |want| {
+                    let mut scratch = Vec::new();
+                    P::field(&compiled.request, &decoder, want, &input, &mut scratch)
+                        .map(|value| String::from_utf8_lossy(value).into_owned())
+                };
+                let mut scratch = Vec::new();
+                let status = String::from_utf8_lossy(P::status(&decoder, &input, &mut scratch)).into_owned();
+                let mut surplus = input[answer.used..].to_vec();
+                fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
+                let fields = (0..compiled.wants).map(field).collect();
+                break Seen::Answer { result: answer.result, reusable: answer.reusable, surplus, fields, status };
+            }
+        }
+    };
+    P::rest(&mut decoder, memory);
+    seen
+}
+
+/// Decodes the bytes in one piece, in every split into two pieces, and byte by byte. All
+/// results must be equal.
+pub fn is_the_same_in_pieces<P: Protocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
+    let whole = feed(compiled, &mut P::Memory::default(), id, &[bytes], ends);
+    let mut memory = P::Memory::default();
+    for cut in 0..=bytes.len() {
+        let (left, right) = bytes.split_at(cut);
+        assert_eq!(feed(compiled, &mut memory, id, &[left, right], ends), whole, "cut at {cut}");
+    }
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(feed(compiled, &mut memory, id, &single, ends), whole, "byte by byte");
+    whole
+}
