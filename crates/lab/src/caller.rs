@@ -21,7 +21,7 @@ pub trait Caller: Send + Sync {
         self.call(service, operation, with)
     }
 
-    /// Sends a GET over `https`, which the lab does not speak itself. `service` is the URL up to
+    /// Sends a GET over `https`, with the experiment's trust settings. `service` is the URL before
     /// its path.
     ///
     /// # Errors

@@ -1,12 +1,15 @@
 //! Waiting for a process of the target, until it is ready, has ended, or its time limit has passed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader, Read, Write as _};
+use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use experiment::socket_url;
+use transport::client::{self, CallError};
+use transport::tls::TlsTrust;
+use wire::protocols::http::Http;
 
 use crate::hooks::Hook;
 use crate::host_process::{HostProcess, ProcessExit};
@@ -161,41 +164,22 @@ fn connect(place: &UrlParts) -> Result<TcpStream, String> {
 
 fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     let place = UrlParts::parse(url)?;
-    let mut stream = connect(&place)?;
+    // Connects first, for the short text of a refused connection.
+    connect(&place)?;
     match place.scheme.as_str() {
         "http" => {}
         "https" => return caller.get(&place.origin(), &place.path),
         other => return Err(format!("readiness is asked by http or https, not by `{other}`")),
     }
-    let request =
-        format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nConnection: close\r\n\r\n", place.path, place.host, place.port);
-    let mut ask = || -> io::Result<String> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(request.as_bytes())?;
-        status_line(&mut stream)
-    };
-    let line = ask().map_err(|error| in_words(&error))?;
-    let status = line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1));
-    match status {
-        Some(status) if status.len() == 3 && status.starts_with('2') => Ok(()),
-        Some(status) => Err(format!("status {status}")),
-        None => Err("an answer that is not HTTP".to_owned()),
+    let with = [("path".to_owned(), place.path.clone())].into();
+    let client = client::connect::<Http>(&place.origin(), &TlsTrust::default(), PATIENCE);
+    match client.and_then(|mut client| client.call("get", &with)) {
+        Ok(answer) if answer.status.starts_with('2') => Ok(()),
+        Ok(answer) => Err(format!("status {}", answer.status)),
+        Err(CallError::BadAnswer(_)) => Err("an answer that is not HTTP".to_owned()),
+        Err(CallError::Timeout(_)) => Err(in_words(&io::ErrorKind::TimedOut.into())),
+        Err(error) => Err(error.to_string()),
     }
-}
-
-/// Returns the text before the end of the first line, or the first bytes of other data. The byte
-/// iterator repeats interrupted reads: a read with a timeout is interrupted when its process is
-/// stopped and resumed.
-fn status_line(stream: impl Read) -> io::Result<String> {
-    let mut line = Vec::new();
-    for byte in BufReader::with_capacity(64, stream).bytes().take(64) {
-        match byte? {
-            b'\r' | b'\n' => break,
-            byte => line.push(byte),
-        }
-    }
-    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 fn in_words(error: &io::Error) -> String {
@@ -256,7 +240,7 @@ impl UrlParts {
 
 #[cfg(test)]
 mod tests {
-    use std::io::BufRead as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
 
     use super::*;
@@ -286,23 +270,7 @@ mod tests {
         assert_eq!(get("HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err("status 503".to_owned()));
         assert_eq!(get("HTTP/1.1 302 Found\r\n\r\n"), Err("status 302".to_owned()));
         assert_eq!(get("SSH-2.0-OpenSSH\r\n"), Err("an answer that is not HTTP".to_owned()));
-        assert_eq!(get(""), Err("an answer that is not HTTP".to_owned()));
-    }
-
-    /// A reader that is interrupted before each byte.
-    struct Interrupted(&'static [u8], bool);
-
-    impl Read for Interrupted {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.1 = !self.1;
-            if self.1 { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(buffer) }
-        }
-    }
-
-    #[test]
-    fn an_interrupted_read_is_continued() {
-        let line = status_line(Interrupted(b"HTTP/1.1 200 OK\r\n\r\n", false));
-        assert_eq!(line.unwrap(), "HTTP/1.1 200 OK");
+        assert_eq!(get(""), Err("the connection was closed before the answer".to_owned()));
     }
 
     #[test]

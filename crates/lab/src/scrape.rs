@@ -2,8 +2,6 @@
 //! as a JSON document with pointers to the values.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use experiment::manifest::{Metrics, MetricsFormat};
@@ -11,6 +9,9 @@ use experiment::pointer::{self, Pointer};
 use record::rows::{Metric, MetricKind};
 use runner::plain_text;
 use serde_json::Value;
+use transport::client;
+use transport::tls::TlsTrust;
+use wire::protocols::http::Http;
 
 use crate::readiness::UrlParts;
 
@@ -33,8 +34,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Requests the current values. Empty if there is no answer in time, or not with status 200.
     pub fn ask(&self, at_s: f64) -> Vec<Metric> {
-        let Ok(answer) = fetch(&self.metrics.url) else { return Vec::new() };
-        let Some(body) = body(&answer) else { return Vec::new() };
+        let Some(body) = fetch(&self.metrics.url) else { return Vec::new() };
         match self.metrics.kind {
             MetricsFormat::Prometheus => self.of_text(at_s, &String::from_utf8_lossy(&body)),
             MetricsFormat::Json => self.of_json(at_s, &body),
@@ -105,95 +105,16 @@ fn numbers_at(value: &Value, steps: &[String], key: &str, found: &mut Vec<(Strin
     }
 }
 
-/// Returns the whole response, head and body.
-fn fetch(url: &str) -> io::Result<Vec<u8>> {
-    let place = UrlParts::parse(url).map_err(io::Error::other)?;
+/// Requests a URL. Returns the body of a response with status 200.
+fn fetch(url: &str) -> Option<Vec<u8>> {
     let until = Instant::now() + SCRAPE_PATIENCE;
-    let left = || match until.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
-        left => Ok(left),
-    };
-    let mut addresses = (place.host.as_str(), place.port).to_socket_addrs()?;
-    let address = addresses.next().ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
-    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
-    stream.set_write_timeout(Some(left()?))?;
-    let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}:{}\r\nAccept: text/plain;version=0.0.4, application/json\r\nConnection: close\r\n\r\n",
-        place.path, place.host, place.port
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    let mut piece = vec![0; 64 << 10];
-    while !is_complete(&answer) {
-        stream.set_read_timeout(Some(left()?))?;
-        match stream.read(&mut piece) {
-            Ok(0) => break,
-            Ok(count) => answer.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if answer.len() > ANSWER_BYTES {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-    }
-    Ok(answer)
-}
-
-/// Splits a response into head and body.
-fn parts(answer: &[u8]) -> Option<(&str, &[u8])> {
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
-    Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
-}
-
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-    fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-fn is_chunked(head: &str) -> bool {
-    header(head, "transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
-}
-
-/// Whether the response is complete. Some servers keep the connection open after it.
-fn is_complete(answer: &[u8]) -> bool {
-    let Some((head, body)) = parts(answer) else { return false };
-    if is_chunked(head) {
-        return body.ends_with(b"0\r\n\r\n") && unchunked(body).is_some();
-    }
-    header(head, "content-length")
-        .and_then(|length| length.parse().ok())
-        .is_some_and(|length: usize| body.len() >= length)
-}
-
-/// Returns the body of a complete response with status 200.
-fn body(answer: &[u8]) -> Option<Vec<u8>> {
-    let (head, body) = parts(answer)?;
-    let mut line = head.lines().next()?.split(' ');
-    if !line.next()?.starts_with("HTTP/1.") || line.next()? != "200" {
-        return None;
-    }
-    if is_chunked(head) {
-        return unchunked(body);
-    }
-    match header(head, "content-length") {
-        Some(length) => body.get(..length.parse().ok()?).map(<[u8]>::to_vec),
-        None => Some(body.to_vec()),
-    }
-}
-
-fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
-    let mut whole = Vec::new();
-    loop {
-        let end = body.windows(2).position(|bytes| bytes == b"\r\n")?;
-        let line = std::str::from_utf8(&body[..end]).ok()?;
-        let size = usize::from_str_radix(line.split(';').next()?.trim(), 16).ok()?;
-        body = &body[end + 2..];
-        if size == 0 {
-            return Some(whole);
-        }
-        whole.extend_from_slice(body.get(..size)?);
-        body = body.get(size..)?.strip_prefix(b"\r\n")?;
-    }
+    let place = UrlParts::parse(url).ok()?;
+    let mut client = client::connect::<Http>(&place.origin(), &TlsTrust::default(), SCRAPE_PATIENCE).ok()?;
+    client.limit(until.saturating_duration_since(Instant::now()), ANSWER_BYTES);
+    let accept = "text/plain;version=0.0.4, application/json".to_owned();
+    let with = [("path".to_owned(), place.path), ("header.Accept".to_owned(), accept)].into();
+    let answer = client.call("get", &with).ok()?;
+    if answer.status == "200" { answer.field("body").map(<[u8]>::to_vec) } else { None }
 }
 
 // Prometheus' text format: names, types and values. Help texts, timestamps and exemplars are
@@ -271,6 +192,7 @@ fn labels_end(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::sync::mpsc::{Sender, channel};
 
@@ -336,6 +258,8 @@ mod tests {
         ] {
             assert_eq!(asked(answer, false), [], "{answer:?}");
         }
+        let long = format!("HTTP/1.1 200 OK\r\n\r\nup 1\n{}", "#\n".repeat(ANSWER_BYTES / 2));
+        assert_eq!(asked(&long, false), []);
         let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         for url in [format!("http://{nobody}/"), "nonsense".to_owned()] {
             let metrics = Metrics { url, ..Metrics::default() };

@@ -85,9 +85,16 @@ trait ProtocolClient: Send {
 
     /// Returns the bytes sent and received for the last operation.
     fn exchanged(&self) -> &ExchangedBytes;
+
+    fn limit(&mut self, timeout: Duration, answer_bytes: usize);
 }
 
 impl Client {
+    /// Limits the time of each later operation, and the bytes received for it.
+    pub fn limit(&mut self, timeout: Duration, answer_bytes: usize) {
+        self.0.limit(timeout, answer_bytes);
+    }
+
     /// Sends a request and waits for its answer. The values are sent as they are, without template
     /// expansion. After an error, the next operation connects again.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
@@ -135,6 +142,7 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
         peers,
         tunnel,
         timeout,
+        answer_bytes: usize::MAX,
         pipe: None,
         decoder: P::Decoder::default(),
         memory: P::Memory::default(),
@@ -151,6 +159,7 @@ struct ClientExchange<P: Protocol> {
     /// Request for the tunnel, if a proxy leads to the service.
     tunnel: Option<TunnelRequest>,
     timeout: Duration,
+    answer_bytes: usize,
     pipe: Option<ClientConnection>,
     decoder: P::Decoder,
     memory: P::Memory,
@@ -173,6 +182,10 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
 
     fn exchanged(&self) -> &ExchangedBytes {
         &self.exchanged
+    }
+
+    fn limit(&mut self, timeout: Duration, answer_bytes: usize) {
+        (self.timeout, self.answer_bytes) = (timeout, answer_bytes);
     }
 }
 
@@ -328,6 +341,9 @@ impl<P: Protocol> ClientExchange<P> {
             let before = input.len();
             ended = pipe.receive(buffer, input, deadline).map_err(|error| self.lost(&error))?;
             self.exchanged.received.extend_from_slice(&input[before..]);
+            if self.exchanged.received.len() > self.answer_bytes {
+                return Err(CallError::BadAnswer(AttemptCause::TooLong.text(P::REFUSALS)));
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("fixture", &[]),
     ("fleet", &["experiment", "linux", "load", "record"]),
     ("fuzzing", &["experiment", "fleet", "load", "record", "runner"]),
-    ("lab", &["experiment", "linux", "record", "runner", "text"]),
+    ("lab", &["experiment", "linux", "record", "runner", "text", "transport", "wire"]),
     ("linux", &["experiment", "text"]),
     ("load", &["experiment", "record", "transport", "wire"]),
     (
