@@ -94,7 +94,7 @@ def kills(_stage, _given):
 
 
 def corruptions(_stage, _given):
-    got = e2e("corruptions", {"PLIMSOLL_TEST_CORRUPTIONS": str(CORRUPTIONS)})
+    got = e2e("damaged_run_folders", {"PLIMSOLL_TEST_CORRUPTIONS": str(CORRUPTIONS)})
     counts = ", ".join(f"{name.replace('_', ' ')} {got[name]}" for name in got if name not in ("passed", "panics", "hangs"))
     return "Corrupted records", [
         f"Records of each kind of a real run are damaged at random, then read by `analyze`, `show`, `compare`, `history` or `contents`: {counts}.",

@@ -11,7 +11,7 @@ use record::events::{Ending, Phase, What};
 use record::results::SearchStep;
 use text::numbers;
 
-use crate::live_stats::LiveStats;
+use crate::load_so_far::LoadSoFar;
 use crate::output;
 
 /// Returns the observer for this stderr.
@@ -154,7 +154,7 @@ struct ProgressPrinter {
     /// Whether the trial belongs to a search, which judges only the time after the warm-up.
     is_searched: bool,
     /// Statistics of the trial so far.
-    so_far: LiveStats,
+    so_far: LoadSoFar,
     /// When the first trial of this start began, number of trials done since, and number of trials
     /// left, if known.
     begun: Option<Instant>,

@@ -23,9 +23,9 @@ use crate::{cli, named_files, output, signals};
 
 mod debug;
 mod elsewhere;
-mod live;
 mod options;
 mod redirects;
+mod terminal_view;
 
 pub use elsewhere::said as said_of_options;
 
@@ -64,7 +64,7 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     // Declared before the folder, so that a private folder is removed only after its last use.
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
-    let observer = live::observer(words.plain, &what(&asked), asked.count);
+    let observer = terminal_view::observer(words.plain, &what(&asked), asked.count);
     let (ending, analyzed) = begun.play(&folder, &known, observer, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
         // The user may share the page, but the folder is private.

@@ -19,8 +19,8 @@ use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
 use crate::exit::{Exit, Failure};
-use crate::live_channel::{LiveChannel, LiveOptions};
-use crate::{live_metrics, named_files, output, packed, progress, signals};
+use crate::live_server::{LiveOptions, LiveServer};
+use crate::{metrics_export, named_files, output, packed, progress, signals};
 
 /// Plays an experiment and reports its results.
 pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
@@ -33,11 +33,11 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let interrupts = signals::interrupts()?;
     let figures = Arc::default();
     let wanted = LiveOptions { watch: arguments.watch, metrics: arguments.serve_metrics };
-    let channel = LiveChannel::begin(wanted, || begun.plan_without_secrets(), &figures)?;
+    let channel = LiveServer::begin(wanted, || begun.plan_without_secrets(), &figures)?;
     let observer = progress::observer(arguments.plain);
     let observer = match (wanted.metrics, arguments.otlp.as_deref()) {
         (None, None) => observer,
-        (_, collector) => live_metrics::kept(&figures, collector, &begun.plan().title, observer)?,
+        (_, collector) => metrics_export::kept(&figures, collector, &begun.plan().title, observer)?,
     };
     let observer = channel.iter().fold(observer, |observer, channel| channel.observing(observer));
     let folder = begun.open(&arguments.out, &known)?;

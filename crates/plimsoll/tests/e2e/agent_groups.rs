@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::stage::{Stage, number};
+use crate::sandbox::{Sandbox, number};
 
 /// 20 operations/s for each writer, and 50/s in total scheduled for the readers.
 const GROUPS: &str = r#"
@@ -49,15 +49,15 @@ above  = "40ms"
 
 #[test]
 fn a_sweep_of_one_group_leaves_the_other_groups_unchanged() {
-    let stage = Stage::new();
-    let file = stage.file("groups.toml", GROUPS);
-    let told = stage.play(&["check", &file]).exits(0).stdout;
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("groups.toml", GROUPS);
+    let told = sandbox.play(&["check", &file]).exits(0).stdout;
     for words in
         ["2 of load.group.writers.agents", "writers, 2 agents or 4 agents", "readers, 8 agents, 50 operations/s"]
     {
         assert!(told.contains(words), "{words}: {told}");
     }
-    let played = stage.run(&[&file]).exits(0);
+    let played = sandbox.run(&[&file]).exits(0);
     let results = played.json();
     for (index, writers) in [(0, 2.0), (1, 4.0)] {
         let of = |path: &str| number(&results, &format!("/trials/{index}/{path}"));
@@ -79,9 +79,9 @@ fn a_sweep_of_one_group_leaves_the_other_groups_unchanged() {
         let rates: Vec<f64> = points.map(|point| number(point, "/per_s/0")).collect();
         assert!(rates[0] <= 41.0 && rates[1] <= 81.0, "of the writers alone: {rates:?}");
     }
-    let shown = stage.play(&["show", stage.run_folder().to_str().unwrap()]).exits(0).stdout;
+    let shown = sandbox.play(&["show", sandbox.run_folder().to_str().unwrap()]).exits(0).stdout;
     assert!(shown.contains("Groups of agents") && shown.contains("readers"), "{shown}");
-    let page = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    let page = fs::read_to_string(sandbox.run_folder().join("report.html")).unwrap();
     let over_agents = curve.map(|_| "Groups of agents over load.group.writers.agents");
     for title in ["Throughput by group", "Latency by group"].into_iter().chain(over_agents) {
         assert!(page.contains(title), "{title}");

@@ -1,22 +1,22 @@
 //! Connections of agents, from the experiment file to the records: kept and shared, or made for
 //! each operation.
 
-use crate::stage::{Stage, number};
+use crate::sandbox::{Sandbox, number};
 
 /// Returns the `ok` operations, and the connections that the generator counted, of a load at a
 /// rate. Both are known beforehand.
 fn played(load: &str) -> (f64, u64) {
-    let stage = Stage::new();
-    let file = stage.file(
+    let sandbox = Sandbox::new();
+    let file = sandbox.file(
         "connections.toml",
         format!(
             "title = \"Connections\"\nasks = \"How many are made?\"\n[target]\nuse = \"echo\"\n[load]\nagents = 8\nrate = 200\n\
              time = \"1s\"\ndrain = \"60s\"\n{load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
         ),
     );
-    let results = stage.run(&[&file]).exits(0).json();
+    let results = sandbox.run(&[&file]).exits(0).json();
     let off_pct = number(&results, "/trials/0/generator/littles_law_error_pct");
-    let rows = std::fs::read_to_string(stage.run_folder().join("trials/001/generator.csv")).unwrap();
+    let rows = std::fs::read_to_string(sandbox.run_folder().join("trials/001/generator.csv")).unwrap();
     let trial = &results["trials"][0];
     assert!(off_pct < 1.0, "{load}: off by {off_pct} %: {rows}{} {}", trial["outcomes"], trial["verdict"]["reasons"]);
     let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());

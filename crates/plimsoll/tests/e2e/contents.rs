@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::stage::{Stage, root};
+use crate::sandbox::{Sandbox, root};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -19,11 +19,11 @@ fn made(folder: &Path) -> PathBuf {
 
 #[test]
 fn one_page_links_all_reports_in_the_given_order() {
-    let stage = Stage::new();
-    let series = stage.path().join("runs/series");
+    let sandbox = Sandbox::new();
+    let series = sandbox.path().join("runs/series");
     let (one, two) = (made(&series.join("b one")), made(&series.join("a two")));
     let (one, two) = (one.to_str().unwrap(), two.to_str().unwrap());
-    let printed = stage.play(&["contents", one, two, one, "--title", "Two & one"]).exits(0).stdout;
+    let printed = sandbox.play(&["contents", one, two, one, "--title", "Two & one"]).exits(0).stdout;
     let page = series.join("contents.html");
     assert_eq!(printed.trim(), page.canonicalize().unwrap().display().to_string());
     let text = fs::read_to_string(&page).unwrap();
@@ -33,10 +33,10 @@ fn one_page_links_all_reports_in_the_given_order() {
     assert_eq!(text.matches("<section class=\"run\"").count(), 2, "one was given twice");
 
     // A folder of runs lists its runs, by name. A page elsewhere has links that lead back.
-    let elsewhere = stage.path().join("pages");
+    let elsewhere = sandbox.path().join("pages");
     fs::create_dir(&elsewhere).unwrap();
     let out = elsewhere.join("all.html");
-    stage.play(&["contents", series.to_str().unwrap(), "--out", out.to_str().unwrap()]).exits(0);
+    sandbox.play(&["contents", series.to_str().unwrap(), "--out", out.to_str().unwrap()]).exits(0);
     let text = fs::read_to_string(&out).unwrap();
     let places =
         ["../runs/series/a%20two/report.html", "../runs/series/b%20one/report.html"].map(|way| text.find(way).unwrap());
@@ -45,8 +45,8 @@ fn one_page_links_all_reports_in_the_given_order() {
 
 #[test]
 fn all_bad_folders_are_reported_and_no_page_is_written() {
-    let stage = Stage::new();
-    let runs = stage.path().join("runs");
+    let sandbox = Sandbox::new();
+    let runs = sandbox.path().join("runs");
     let good = made(&runs.join("good"));
     let (torn, bare, unreported) = (made(&runs.join("torn")), made(&runs.join("bare")), made(&runs.join("unreported")));
     fs::write(torn.join("analysis.json"), "{ \"format\": 1, ").unwrap();
@@ -57,7 +57,7 @@ fn all_bad_folders_are_reported_and_no_page_is_written() {
     let missing = runs.join("missing");
     let folders = [&good, &torn, &bare, &unreported, &empty, &missing].map(|path| path.to_str().unwrap().to_owned());
     let words: Vec<&str> = std::iter::once("contents").chain(folders.iter().map(String::as_str)).collect();
-    let played = stage.play(&words).exits(2).says(&[
+    let played = sandbox.play(&words).exits(2).says(&[
         "torn cannot be listed",
         "bare cannot be listed: it has no analysis.json",
         "unreported cannot be listed: it has no report.html",
@@ -69,5 +69,5 @@ fn all_bad_folders_are_reported_and_no_page_is_written() {
     assert!(!played.stderr.contains("good cannot"), "{}", played.stderr);
     assert!(!runs.join("contents.html").exists());
     let out = runs.join("no/such/place.html");
-    stage.play(&["contents", &folders[0], "--out", out.to_str().unwrap()]).exits(2).says(&["a folder that exists"]);
+    sandbox.play(&["contents", &folders[0], "--out", out.to_str().unwrap()]).exits(2).says(&["a folder that exists"]);
 }

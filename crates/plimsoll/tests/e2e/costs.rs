@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::labs::stage;
-use crate::machine;
-use crate::stage::number;
+use crate::lab_setup::sandbox;
+use crate::lab_traces;
+use crate::sandbox::number;
 
 const METERED: &str = "what = \"metered\"\nlifetime_years = 2\n[cpu]\ncores = 2\nspeed = 0.1\nsource = \"made up\"\n\
                        [power]\nidle_watts = 10\nload_watts = 110\nsource = \"made up\"\n\
@@ -13,11 +13,11 @@ const METERED: &str = "what = \"metered\"\nlifetime_years = 2\n[cpu]\ncores = 2\
 
 #[test]
 fn costs_need_watts_and_a_price() {
-    let Some(_turn) = machine::turn() else { return };
-    let (stage, file) = stage("hosts = 1\nprofile = \"metered\"\nspeed = 0.5", "");
-    stage.file("profiles/metered.toml", METERED);
+    let Some(_turn) = lab_traces::turn() else { return };
+    let (sandbox, file) = sandbox("hosts = 1\nprofile = \"metered\"\nspeed = 0.5", "");
+    sandbox.file("profiles/metered.toml", METERED);
     // At half the speed, two seconds of work take four.
-    let played = stage.run(&[&file, "--set", "load.time=2s", "--set", "load.warmup=500ms"]).exits(0).json();
+    let played = sandbox.run(&[&file, "--set", "load.time=2s", "--set", "load.warmup=500ms"]).exits(0).json();
     let trial = &played["trials"][0];
     let (cost, host) = (&trial["cost"], &trial["hosts"][0]);
     let watts = number(cost, "/watts");
@@ -37,7 +37,7 @@ fn costs_need_watts_and_a_price() {
     near(number(cost, "/with_warmup/price_per_million_cycles"), 10.0 / whole);
     near(number(&played, "/costs/0/joules_per_cycle"), watts / cycles_per_s);
 
-    let bare = stage.run(&[&file, "--set", "lab.profile=small"]).exits(0).json();
+    let bare = sandbox.run(&[&file, "--set", "lab.profile=small"]).exits(0).json();
     let cost = &bare["trials"][0]["cost"];
     assert_eq!((&cost["watts"], &cost["price_per_million_cycles"]), (&Value::Null, &Value::Null));
     let lacks = cost["lacks"].as_str().unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::machine;
-use crate::stage::{KilledAtEnd, Stage, children, json, number, root, until};
+use crate::lab_traces;
+use crate::sandbox::{KilledAtEnd, Sandbox, children, json, number, root, until};
 
 /// Rules that any other load on this machine may trigger.
 const MACHINES: [&str; 8] = [
@@ -71,9 +71,9 @@ fn cpus_of(pid: u32, thread: &str) -> Option<Vec<u32>> {
 
 #[test]
 fn an_undisturbed_run_blames_only_the_machine() {
-    let stage = Stage::new();
-    let file = stage.file("calm.toml", experiment(4, ""));
-    let results = stage.run(&[&file]).exits(0).json();
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("calm.toml", experiment(4, ""));
+    let results = sandbox.run(&[&file]).exits(0).json();
     let rules = rules(&results);
     assert!(rules.iter().all(|(rule, _)| MACHINES.contains(&rule.as_str())), "{rules:?}");
     let generator = &results["trials"][0]["generator"];
@@ -85,11 +85,11 @@ fn an_undisturbed_run_blames_only_the_machine() {
 
 #[test]
 fn busy_loops_on_every_cpu_delay_operations_and_are_noted() {
-    let stage = Stage::new();
-    let file = stage.file("hogs.toml", experiment(4, ""));
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("hogs.toml", experiment(4, ""));
     let cpus = cpus_of(std::process::id(), fs::read_to_string("/proc/self/comm").unwrap().trim()).unwrap();
     let _hogs = hogs_on(&[cpus.as_slice(), &cpus].concat());
-    let results = stage.run(&[&file]).exits(0).json();
+    let results = sandbox.run(&[&file]).exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
     assert!(reason(&results, "delayed").contains("other processes or the hypervisor delayed the generator's threads"));
     let notes = results["verdict"]["notes"].as_array().unwrap();
@@ -99,12 +99,12 @@ fn busy_loops_on_every_cpu_delay_operations_and_are_noted() {
 
 #[test]
 fn a_busy_loop_on_the_generators_cpu_is_found() {
-    let Some(_turn) = machine::turn() else { return };
-    let stage = Stage::new();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let sandbox = Sandbox::new();
     // Without a delay and with many agents, the generator needs all of its CPU.
     let text = experiment(64, "").replace("1ms\" }", "0s\" }\n[lab]\nhosts = 1\ngenerator_cpus = 1");
-    let file = stage.file("own.toml", text);
-    let mut playing = stage.start_run(&[&file]);
+    let file = sandbox.file("own.toml", text);
+    let mut playing = sandbox.start_run(&[&file]);
     playing.wait_for_load(Duration::ZERO);
     let mut own = None;
     until("the engine has a thread", || {
@@ -125,9 +125,9 @@ fn a_busy_loop_on_the_generators_cpu_is_found() {
 #[test]
 fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
     for pace in ["", "think = \"50ms\""] {
-        let stage = Stage::new();
-        let file = stage.file("frozen.toml", experiment(4, &format!("timeout = \"1500ms\"\n{pace}")));
-        let mut playing = stage.start_run(&[&file]);
+        let sandbox = Sandbox::new();
+        let file = sandbox.file("frozen.toml", experiment(4, &format!("timeout = \"1500ms\"\n{pace}")));
+        let mut playing = sandbox.start_run(&[&file]);
         playing.wait_for_load(Duration::from_secs(2));
         playing.signal("STOP");
         pause(Duration::from_secs(2));
@@ -149,9 +149,9 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
 
 #[test]
 fn a_killed_target_makes_the_result_suspect() {
-    let stage = Stage::new();
-    let file = stage.file("killed.toml", experiment(4, ""));
-    let mut playing = stage.start_run(&[&file]);
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("killed.toml", experiment(4, ""));
+    let mut playing = sandbox.start_run(&[&file]);
     playing.wait_for_records();
     kill(children(playing.pid())[0]);
     let results = playing.wait().exits(0).json();
@@ -161,13 +161,13 @@ fn a_killed_target_makes_the_result_suspect() {
 
 #[test]
 fn a_restarted_worker_makes_the_result_suspect() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let server = format!("{} echo --listen 127.0.0.1:{port} --delay 0.001", env!("CARGO_BIN_EXE_plimsoll"));
     let target = format!("start = \"while :; do {server}; done\"\nurl = \"http://127.0.0.1:{port}/\"");
     let text = experiment(4, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", &target);
-    let file = stage.file("restarted.toml", text);
-    let mut playing = stage.start_run(&[&file]);
+    let file = sandbox.file("restarted.toml", text);
+    let mut playing = sandbox.start_run(&[&file]);
     playing.wait_for_load(Duration::from_secs(3));
     let master = children(playing.pid())[0];
     kill(children(master)[0]);
@@ -178,19 +178,19 @@ fn a_restarted_worker_makes_the_result_suspect() {
 
 #[test]
 fn a_short_run_is_reported_as_too_short() {
-    let stage = Stage::new();
-    let file = stage.file("short.toml", experiment(4, ""));
-    let results = stage.run(&[&file, "--set", "load.time=1s"]).exits(0).json();
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("short.toml", experiment(4, ""));
+    let results = sandbox.run(&[&file, "--set", "load.time=1s"]).exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
     assert!(reason(&results, "short_measurement").contains("s were left to measure"));
 }
 
 #[test]
 fn quantiles_with_too_few_operations_are_refused() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let gate = "[[require]]\nmetric = \"latency_us.p999\"\nbelow = 1e9\n";
-    let file = stage.file("few.toml", experiment(1, "think = \"20ms\"") + gate);
-    let results = stage.run(&[&file]).exits(5).json();
+    let file = sandbox.file("few.toml", experiment(1, "think = \"20ms\"") + gate);
+    let results = sandbox.run(&[&file]).exits(5).json();
     let gate = &results["requirements"][0];
     assert!(gate["value"].is_null() && gate["holds"] == false);
     assert!(gate["unmeasured"].as_str().unwrap().contains("needs at least 2995 operations"), "{gate:#}");
@@ -199,16 +199,16 @@ fn quantiles_with_too_few_operations_are_refused() {
 
 #[test]
 fn target_files_that_change_between_trials_are_reported() {
-    let stage = Stage::new();
-    let shelf = stage.path().join("targets/notebook");
+    let sandbox = Sandbox::new();
+    let shelf = sandbox.path().join("targets/notebook");
     fs::create_dir_all(&shelf).unwrap();
     for name in ["notebook.py", "target.toml"] {
         fixture::copy_program(root().join("crates/plimsoll/tests/targets/notebook").join(name), shelf.join(name));
     }
-    let stage = stage.with_targets("targets");
+    let sandbox = sandbox.with_targets("targets");
     let text = experiment(1, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", "use = \"notebook\"");
-    let file = stage.file("changed.toml", format!("repeat = 2\n{text}"));
-    let mut playing = stage.start_run(&[&file, "--set", "load.time=2s"]);
+    let file = sandbox.file("changed.toml", format!("repeat = 2\n{text}"));
+    let mut playing = sandbox.start_run(&[&file, "--set", "load.time=2s"]);
     playing.wait_for_load(Duration::ZERO);
     let server = shelf.join("notebook.py");
     fs::write(&server, fs::read_to_string(&server).unwrap() + "# changed\n").unwrap();
@@ -218,9 +218,9 @@ fn target_files_that_change_between_trials_are_reported() {
         let rules = trial["verdict"]["rules"].as_array().unwrap();
         assert!(rules.contains(&Value::from("versions_changed")), "{trial:#}");
     }
-    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap();
+    let events = fs::read_to_string(sandbox.run_folder().join("trials/001/events.jsonl")).unwrap();
     assert_eq!(events.matches("\"event\":\"versions\"").count(), 2, "at its begin and at its end");
-    assert!(json(&stage.run_folder().join("analysis.json"))["verdict"]["remedies"][0].is_string());
+    assert!(json(&sandbox.run_folder().join("analysis.json"))["verdict"]["remedies"][0].is_string());
 }
 
 fn kill(pid: u32) {

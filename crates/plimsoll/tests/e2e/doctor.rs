@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::stage::{Played, Stage, root};
+use crate::sandbox::{Played, Sandbox, root};
 
 const QUEUE: &str = "proc/sys/net/core/somaxconn";
 const GOVERNOR: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor";
@@ -31,15 +31,15 @@ fn is_root() -> bool {
 
 #[test]
 fn doctor_checks_this_machine() {
-    let stage = Stage::new();
-    let out = stage.path().display().to_string();
-    let played = stage.play(&["doctor", "--out", &out]).exits(0);
+    let sandbox = Sandbox::new();
+    let out = sandbox.path().display().to_string();
+    let played = sandbox.play(&["doctor", "--out", &out]).exits(0);
     for word in ["open files", "local ports", "CPU used by others", "synced writes", " good, "] {
         assert!(played.stdout.contains(word), "nothing about {word}: {}", played.stdout);
     }
     let is_command = |line: &str| ["echo ", "sysctl "].iter().any(|word| line.trim_start().starts_with(word));
     assert!(played.stdout.lines().all(|line| line.chars().count() <= 100 || is_command(line)), "{}", played.stdout);
-    let report = stage.play(&["doctor", "--json", "--out", &out]).exits(0).json();
+    let report = sandbox.play(&["doctor", "--json", "--out", &out]).exits(0).json();
     let checkups = report["checkups"].as_array().unwrap();
     assert!(checkups.len() > 35 && ["unknown", "good", "notice", "bad"].contains(&report["worst"].as_str().unwrap()));
     for one in checkups {
@@ -48,18 +48,18 @@ fn doctor_checks_this_machine() {
         }
     }
     assert_eq!(report["changes"].as_array().map(Vec::len), Some(0));
-    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+    assert!(sandbox.leftovers().is_empty(), "{:?}", sandbox.leftovers());
 }
 
 #[test]
 fn doctor_checks_the_needs_of_an_experiment() {
-    let stage = Stage::new();
-    let machine = bad_machine(&stage.path().join("machine"));
+    let sandbox = Sandbox::new();
+    let machine = bad_machine(&sandbox.path().join("machine"));
     let crash = "experiments/03-name-service-crash.toml";
-    let played = stage.play(&["doctor", crash, "--root", &machine]).exits(0);
+    let played = sandbox.play(&["doctor", crash, "--root", &machine]).exits(0);
     assert!(played.stdout.contains("its target") && played.stdout.contains("six tunings"), "{}", played.stdout);
     let agents = |agents: &str| {
-        let report = stage.play(&["doctor", crash, "--set", agents, "--root", &machine, "--json"]).exits(0).json();
+        let report = sandbox.play(&["doctor", crash, "--set", agents, "--root", &machine, "--json"]).exits(0).json();
         let checkups = report["checkups"].as_array().unwrap().clone();
         let one = |name: &str| checkups.iter().find(|one| one["name"] == name).unwrap()["state"].clone();
         (one("open files"), one("local ports"))
@@ -67,10 +67,10 @@ fn doctor_checks_the_needs_of_an_experiment() {
     assert_eq!(agents("load.agents=200"), ("good".into(), "notice".into()));
     // The loopback network has more than one address to connect from.
     assert_eq!(agents("load.agents=8000"), ("bad".into(), "good".into()));
-    stage.play(&["doctor", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
-    stage.play(&["doctor", "--set", "load.agents=1"]).exits(2);
-    stage.play(&["doctor", "--strict", "--root", &machine]).exits(5);
-    let help = stage.play(&["doctor", "--help"]).exits(0).stdout;
+    sandbox.play(&["doctor", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
+    sandbox.play(&["doctor", "--set", "load.agents=1"]).exits(2);
+    sandbox.play(&["doctor", "--strict", "--root", &machine]).exits(5);
+    let help = sandbox.play(&["doctor", "--help"]).exits(0).stdout;
     assert!(help.contains("--fix") && help.contains("--undo") && !help.contains("--root"), "{help}");
 }
 
@@ -79,21 +79,21 @@ fn fixes_are_shown_made_and_undone() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let machine = bad_machine(&stage.path().join("machine"));
-    let fixed = stage.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
+    let sandbox = Sandbox::new();
+    let machine = bad_machine(&sandbox.path().join("machine"));
+    let fixed = sandbox.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
     assert!(fixed.contains(&format!("/{QUEUE}: 128 -> 4096 … done")), "{fixed}");
     assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("4096".to_owned(), "performance".to_owned()));
-    assert!(stage.path().join("registry/plimsoll/doctor.undo").is_file());
+    assert!(sandbox.path().join("registry/plimsoll/doctor.undo").is_file());
     // `clean` does not remove the record of the changes.
-    stage.play(&["clean"]).exits(0);
-    let again = stage.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
+    sandbox.play(&["clean"]).exits(0);
+    let again = sandbox.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
     assert!(again.contains("nothing that --fix could change"), "{again}");
     fs::write(Path::new(&machine).join(QUEUE), "2000\n").unwrap();
-    let undone = stage.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
+    let undone = sandbox.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
     assert!(undone.contains("left alone: somebody has set it to 2000 since"), "{undone}");
     assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("2000".to_owned(), "ondemand".to_owned()));
-    let nothing = stage.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
+    let nothing = sandbox.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
     assert_eq!(nothing, "nothing is to be undone\n");
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 
 use yaml_rust2::{Yaml, YamlLoader};
 
-use crate::stage::{Stage, number, root};
+use crate::sandbox::{Sandbox, number, root};
 
 /// Returns the blocks of one language in a Markdown file.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
@@ -18,7 +18,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
 
 #[test]
 fn experiments_in_the_documents_have_a_plan() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let mut checked = 0;
     for document in
         ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/protocols.md", "docs/ssh-hosts.md", "docs/ci.md"]
@@ -29,8 +29,8 @@ fn experiments_in_the_documents_have_a_plan() {
         let is_whole = |block: &&str| block.contains("[target]") && !block.contains("use = \"store\"");
         for block in blocks(&text, "toml").into_iter().filter(is_whole) {
             // The reader of CONTRIBUTING is about to write `link_down`.
-            let file = stage.file("block.toml", block.replace("kind = \"link_down\"", "kind = \"link_flap\""));
-            stage.play(&["check", &file]).exits(0);
+            let file = sandbox.file("block.toml", block.replace("kind = \"link_down\"", "kind = \"link_flap\""));
+            sandbox.play(&["check", &file]).exits(0);
             checked += 1;
         }
     }
@@ -39,23 +39,23 @@ fn experiments_in_the_documents_have_a_plan() {
 
 #[test]
 fn the_template_target_runs() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let template = root().join("targets/_template");
-    let mine = stage.path().join("targets/mine");
+    let mine = sandbox.path().join("targets/mine");
     fs::create_dir_all(mine.join("hooks")).unwrap();
     for file in ["target.toml", "hooks/install"] {
         fixture::copy_program(template.join(file), mine.join(file));
     }
-    let targets = stage.path().join("targets");
+    let targets = sandbox.path().join("targets");
     let targets = ("PLIMSOLL_TARGETS", targets.to_str().unwrap());
-    stage.play_with(targets, &["targets", "mine"]).exits(0);
-    let printed = stage.play_with(targets, &["new", "mine"]).exits(0).stdout;
-    let file = stage.file("mine.toml", printed);
-    let runs = stage.path().join("runs");
+    sandbox.play_with(targets, &["targets", "mine"]).exits(0);
+    let printed = sandbox.play_with(targets, &["new", "mine"]).exits(0).stdout;
+    let file = sandbox.file("mine.toml", printed);
+    let runs = sandbox.path().join("runs");
     let short = ["load.time=3s", "load.ramp=0s", "load.agents=2", "fault.killed.at=1s"];
     let short: Vec<&str> = short.iter().flat_map(|set| ["--set", set]).collect();
     let rest = ["--install", "--accept", "--json", "--out", runs.to_str().unwrap()];
-    let played = stage.play_with(targets, &[&["run", &file], &short[..], &rest].concat());
+    let played = sandbox.play_with(targets, &[&["run", &file], &short[..], &rest].concat());
     let results = played.exits(0).json();
     assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
     assert_eq!(results["trials"][0]["faults"][0]["name"], "killed");
@@ -105,7 +105,7 @@ fn texts(yaml: &Yaml, found: &mut Vec<String>) {
 
 #[test]
 fn ci_recipes_are_valid_and_use_existing_options() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let text = ["docs/ci.md", "docs/tutorial.md"].map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
     let mut called = 0;
     for block in blocks(&text, "yaml") {
@@ -113,7 +113,7 @@ fn ci_recipes_are_valid_and_use_existing_options() {
         YamlLoader::load_from_str(block).unwrap().iter().for_each(|document| texts(document, &mut lines));
         let calls = lines.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("plimsoll "));
         for words in calls.map(|line| line.split_whitespace().collect::<Vec<_>>()) {
-            let help = stage.play(&[words[0], "--help"]).exits(0).stdout;
+            let help = sandbox.play(&[words[0], "--help"]).exits(0).stdout;
             for flag in words.iter().filter(|word| word.starts_with("--")) {
                 assert!(help.contains(flag), "{words:?}: no {flag} in\n{help}");
             }
@@ -155,8 +155,8 @@ fn shell_words(line: &str) -> Vec<String> {
 
 #[test]
 fn hit_commands_in_documents_are_valid() {
-    let stage = Stage::new();
-    let item = stage.file("item.json", "{}");
+    let sandbox = Sandbox::new();
+    let item = sandbox.file("item.json", "{}");
     let mut checked = 0;
     for document in ["README.md", "docs/coming-from.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
@@ -168,7 +168,7 @@ fn hit_commands_in_documents_are_valid() {
             words.iter_mut().filter(|word| word.starts_with('@')).for_each(|word| *word = format!("@{item}"));
             words.retain(|word| word != "--print");
             let words: Vec<&str> = words.iter().map(String::as_str).chain(["--print"]).collect();
-            assert!(stage.play(&words).exits(0).stdout.contains("[[load.cycle]]"), "{document}: {line}");
+            assert!(sandbox.play(&words).exits(0).stdout.contains("[[load.cycle]]"), "{document}: {line}");
             checked += 1;
         }
     }

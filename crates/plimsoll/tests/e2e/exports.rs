@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use crate::hits::echo;
-use crate::stage::{Stage, json, number, root, until};
+use crate::hit::echo;
+use crate::sandbox::{Sandbox, json, number, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -20,9 +20,9 @@ fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
 
 #[test]
 fn csv_rows_match_the_recorded_seconds() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let golden = root().join(GOLDEN);
-    let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv"]).exits(0).stdout;
+    let csv = sandbox.play(&["export", golden.to_str().unwrap(), "--csv"]).exits(0).stdout;
     let rows = rows(&csv);
     let attempts = fs::read_to_string(golden.join("trials/001/attempts.csv")).unwrap();
     for line in attempts.lines().skip(1) {
@@ -38,17 +38,17 @@ fn csv_rows_match_the_recorded_seconds() {
         assert_eq!(found["value"], count, "{line}");
         assert!(found["unix_s"].starts_with("17951"), "{found:?}");
     }
-    let out = stage.path().join("seconds.csv");
+    let out = sandbox.path().join("seconds.csv");
     let words = ["export", golden.to_str().unwrap(), "--csv", "--out", out.to_str().unwrap()];
-    assert!(stage.play(&words).exits(0).stdout.is_empty());
+    assert!(sandbox.play(&words).exits(0).stdout.is_empty());
     assert_eq!(fs::read_to_string(&out).unwrap(), csv);
 }
 
 #[test]
 fn csv_of_trials_matches_the_results() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let golden = root().join(GOLDEN);
-    let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv", "--trials"]).exits(0).stdout;
+    let csv = sandbox.play(&["export", golden.to_str().unwrap(), "--csv", "--trials"]).exits(0).stdout;
     let results = json(&golden.join("analysis.json"));
     let trials = results["trials"].as_array().unwrap();
     let rows = rows(&csv);
@@ -67,13 +67,13 @@ fn csv_of_trials_matches_the_results() {
 /// mark.
 #[test]
 fn openmetrics_are_well_formed_and_count_operations() {
-    let stage = Stage::new();
-    let (server, url) = echo(&stage, &[]);
-    let runs = stage.path().join("runs");
+    let sandbox = Sandbox::new();
+    let (server, url) = echo(&sandbox, &[]);
+    let runs = sandbox.path().join("runs");
     let hit = ["hit", &url, "-n", "500", "-c", "4", "--json", "--accept", "--out", runs.to_str().unwrap()];
-    stage.play(&hit).exits(0);
+    sandbox.play(&hit).exits(0);
     drop(server);
-    let text = stage.play(&["export", runs.to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
+    let text = sandbox.play(&["export", runs.to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
     assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
     let mut families: Vec<&str> = Vec::new();
     let mut last: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -95,12 +95,12 @@ fn openmetrics_are_well_formed_and_count_operations() {
         .iter()
         .find(|(series, _)| series.starts_with("plimsoll_operations_total") && series.contains("outcome=\"ok\""));
     assert_eq!(ok.map(|(_, (_, value))| *value), Some(500.0), "{text}");
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn prometheus_can_scrape_a_live_run() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ask = |path: &str| -> Option<String> {
         let mut stream = TcpStream::connect(address).ok()?;
@@ -109,7 +109,7 @@ fn prometheus_can_scrape_a_live_run() {
         stream.read_to_string(&mut answer).ok()?;
         Some(answer)
     };
-    let playing = stage.start_run(&[
+    let playing = sandbox.start_run(&[
         "experiments/01-first-run.toml",
         "--set",
         "load.time=20s",
@@ -126,19 +126,19 @@ fn prometheus_can_scrape_a_live_run() {
     assert!(scraped.starts_with("HTTP/1.1 200 OK\r\n") && scraped.contains("trial=\"001\""), "{scraped}");
     assert!(scraped.contains("plimsoll_latency_seconds_bucket{") && scraped.contains("le=\"+Inf\""), "{scraped}");
     assert!(ask("/").unwrap().starts_with("HTTP/1.1 404 "));
-    stage
+    sandbox
         .play(&["run", "experiments/01-first-run.toml", "--serve-metrics", &address.to_string()])
         .exits(2)
         .says(&["--serve-metrics"]);
     playing.signal("INT");
     playing.wait().exits(130);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn a_page_follows_a_run_and_becomes_its_report() {
-    let stage = Stage::new();
-    let mut playing = stage.start_run(&["experiments/01-first-run.toml", "--set", "load.time=6s", "--watch"]);
+    let sandbox = Sandbox::new();
+    let mut playing = sandbox.start_run(&["experiments/01-first-run.toml", "--set", "load.time=6s", "--watch"]);
     let url = playing.wait_for_line("watch: http://");
     let (host, path) = url.split_once('/').unwrap();
     let ask = |path: &str, more: &str| {
@@ -169,16 +169,16 @@ fn a_page_follows_a_run_and_becomes_its_report() {
         |name: &str, text: &str| parts.iter().any(|part| part[name].as_str().is_some_and(|part| part.contains(text)));
     assert!(has("verdict", "Trial 1 of 1: load") && has("figures", "ok&#x2f;s") && has("plan", "running"), "{events}");
     assert!(has("charts", "id=\"t001-outcomes-1\""), "{events}");
-    let report = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    let report = fs::read_to_string(sandbox.run_folder().join("report.html")).unwrap();
     assert_eq!(all("report"), [serde_json::Value::from(report)]);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 /// A panel for a name that is never written would stay empty.
 #[test]
 fn the_dashboard_uses_exported_metrics() {
-    let stage = Stage::new();
-    let text = stage.play(&["export", root().join(GOLDEN).to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
+    let sandbox = Sandbox::new();
+    let text = sandbox.play(&["export", root().join(GOLDEN).to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
     let dashboard = json(&root().join("docs/grafana/plimsoll.json"));
     let mut asked = 0;
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -206,12 +206,12 @@ fn the_dashboard_uses_exported_metrics() {
 /// the CSV and the bytes of figures.
 #[test]
 fn parquet_has_the_columns_of_the_csv() {
-    let stage = Stage::new();
-    let (golden, out) = (root().join(GOLDEN), stage.path().join("figures.parquet"));
+    let sandbox = Sandbox::new();
+    let (golden, out) = (root().join(GOLDEN), sandbox.path().join("figures.parquet"));
     let (golden, out) = (golden.to_str().unwrap(), out.to_str().unwrap());
     for trials in [&[][..], &["--trials"]] {
-        let csv = stage.play(&[&["export", golden, "--csv"][..], trials].concat()).exits(0).stdout;
-        stage.play(&[&["export", golden, "--parquet", "--out", out][..], trials].concat()).exits(0);
+        let csv = sandbox.play(&[&["export", golden, "--csv"][..], trials].concat()).exits(0).stdout;
+        sandbox.play(&[&["export", golden, "--parquet", "--out", out][..], trials].concat()).exits(0);
         let bytes = fs::read(out).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
@@ -223,20 +223,20 @@ fn parquet_has_the_columns_of_the_csv() {
             assert!(has(&number.parse::<f64>().unwrap().to_le_bytes()), "no {number}");
         }
     }
-    stage.play(&["export", golden, "--parquet"]).exits(2).says(&["--out"]);
+    sandbox.play(&["export", golden, "--parquet"]).exits(2).says(&["--out"]);
 }
 
 #[test]
 fn export_requires_a_format_and_existing_paths() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let golden = root().join(GOLDEN);
     let golden = golden.to_str().unwrap();
-    stage.play(&["export", golden]).exits(2).says(&["--csv", "--openmetrics"]);
-    stage.play(&["export", golden, "--csv", "--openmetrics"]).exits(2).says(&["cannot be used with"]);
-    stage.play(&["export", golden, "--openmetrics", "--trials"]).exits(2).says(&["--csv"]);
-    let empty = stage.path().join("registry");
-    stage.play(&["export", empty.to_str().unwrap(), "--csv"]).exits(2).says(&["not a run folder", "plimsoll run"]);
-    let nowhere = stage.path().join("no/such/file");
+    sandbox.play(&["export", golden]).exits(2).says(&["--csv", "--openmetrics"]);
+    sandbox.play(&["export", golden, "--csv", "--openmetrics"]).exits(2).says(&["cannot be used with"]);
+    sandbox.play(&["export", golden, "--openmetrics", "--trials"]).exits(2).says(&["--csv"]);
+    let empty = sandbox.path().join("registry");
+    sandbox.play(&["export", empty.to_str().unwrap(), "--csv"]).exits(2).says(&["not a run folder", "plimsoll run"]);
+    let nowhere = sandbox.path().join("no/such/file");
     let words = ["export", golden, "--csv", "--out", nowhere.to_str().unwrap()];
-    stage.play(&words).exits(1).says(&["cannot write into", "no/such"]);
+    sandbox.play(&words).exits(1).says(&["cannot write into", "no/such"]);
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use record::events::{Event, What};
 use record::rows::OutcomeSlot;
 
-use crate::machine;
-use crate::stage::Stage;
+use crate::lab_traces;
+use crate::sandbox::Sandbox;
 
 /// Results of the clients in a period, in operations per second.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ pub type Wanted = (&'static str, f64, &'static str);
 /// healed before the next begins. Faults that fail are played again, longer and with more time. A
 /// fault fails the test only if it fails again, however busy the machine is.
 #[track_caller]
-pub fn felt_and_healed(stage: impl Fn() -> Stage, lab: &str, page: &str, faults: &[(Wanted, Shows)], every_s: f64) {
+pub fn felt_and_healed(sandbox: impl Fn() -> Sandbox, lab: &str, page: &str, faults: &[(Wanted, Shows)], every_s: f64) {
     let mut left = faults.to_vec();
     let mut why = Vec::new();
     for longer in [1.0, 3.0, 10.0] {
@@ -127,10 +127,10 @@ pub fn felt_and_healed(stage: impl Fn() -> Stage, lab: &str, page: &str, faults:
             .collect();
         let timed: Vec<(&str, &str, &str)> =
             timed.iter().map(|(kind, lasts, more)| (*kind, lasts.as_str(), *more)).collect();
-        let stage = stage();
-        stage.run(&[&experiment(&stage, lab, page, &timed, every_s * longer)]).exits(0);
-        let seen = Seen::in_run(&stage.run_folder());
-        assert_eq!(stage.leftovers(), [""; 0]);
+        let sandbox = sandbox();
+        sandbox.run(&[&experiment(&sandbox, lab, page, &timed, every_s * longer)]).exits(0);
+        let seen = Seen::in_run(&sandbox.run_folder());
+        assert_eq!(sandbox.leftovers(), [""; 0]);
         left.retain(|((name, ..), shows)| {
             let judged = match shows {
                 Shows::Broken => seen.broke_and_healed(name),
@@ -148,7 +148,7 @@ pub fn felt_and_healed(stage: impl Fn() -> Stage, lab: &str, page: &str, faults:
 
 /// Writes an experiment on the notebook with consecutive faults: kind, length, and other keys of
 /// each.
-pub fn experiment(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &str)], every_s: f64) -> String {
+pub fn experiment(sandbox: &Sandbox, lab: &str, page: &str, faults: &[(&str, &str, &str)], every_s: f64) -> String {
     let step = format!("[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"{page}\" }}\n");
     // Taking memory takes time.
     let agents = if page == "/grab" { "agents = 1\ntimeout = \"3s\"" } else { "agents = 6\ntimeout = \"250ms\"" };
@@ -163,7 +163,7 @@ pub fn experiment(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &
         "title = \"faults\"\nasks = \"are they felt?\"\n[target]\nuse = \"notebook\"\n[lab]\n{lab}\n[load]\n{agents}\n\
          time = \"{time_s}s\"\nthink = \"5ms\"\nwarmup = \"0s\"\n{step}{faults_text}"
     );
-    stage.file("faults.toml", text)
+    sandbox.file("faults.toml", text)
 }
 
 /// Expects that all of these faults break the service.
@@ -173,8 +173,8 @@ pub fn breaking(faults: &[Wanted]) -> Vec<(Wanted, Shows)> {
 
 #[test]
 fn faults_of_hosts_and_processes_are_felt_and_healed() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     let faults = breaking(&[
         ("partition", 0.8, "on = \"n1\"\nwith = { shape = \"one\", clients = \"majority\" }"),
         ("host_freeze", 0.8, "on = \"n1\""),
@@ -188,21 +188,21 @@ fn faults_of_hosts_and_processes_are_felt_and_healed() {
         ("host_crash", 0.5, "on = \"n1\""),
         ("command", 0.8, "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ]);
-    felt_and_healed(|| Stage::new().with_shelves(), "hosts = 3", "/", &faults, 3.0);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    felt_and_healed(|| Sandbox::new().with_shelves(), "hosts = 3", "/", &faults, 3.0);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
-/// Returns a stage with a profile.
-fn with_profile(name: &str, text: &str) -> Stage {
-    let stage = Stage::new().with_shelves();
-    stage.file(&format!("profiles/{name}.toml"), text);
-    stage
+/// Returns a sandbox with a profile.
+fn with_profile(name: &str, text: &str) -> Sandbox {
+    let sandbox = Sandbox::new().with_shelves();
+    sandbox.file(&format!("profiles/{name}.toml"), text);
+    sandbox
 }
 
 #[test]
 fn faults_of_a_disk_are_felt_and_healed() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     let faults = [
         (("slow_disk", 1.5, "with = { write_iops = 10 }"), Shows::Slower(0.5)),
         (("full_disk", 1.0, "with = { leave = \"0B\" }"), Shows::Broken),
@@ -210,25 +210,25 @@ fn faults_of_a_disk_are_felt_and_healed() {
     let lab = "hosts = 1\nprofile = \"disk\"\nmeasure_storage = false";
     let disk = "what = \"a disk\"\n[disk]\nsource = \"made up\"\nsize = \"256MiB\"\nwrite_iops = 4000\n";
     felt_and_healed(|| with_profile("disk", disk), lab, "/write", &faults, 4.0);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn faults_of_processor_and_memory_are_felt_and_healed() {
-    let Some(_turn) = machine::turn() else { return };
+    let Some(_turn) = lab_traces::turn() else { return };
     let slow = "what = \"slow\"\n[cpu]\nsource = \"made up\"\ncores = 1\nspeed = 0.5\n";
     let squeeze = [(("squeeze", 1.5, "with = { cpu = 0.04 }"), Shows::Slower(0.5))];
     felt_and_healed(|| with_profile("slow", slow), "hosts = 1\nprofile = \"slow\"", "/work", &squeeze, 4.0);
     let limit = breaking(&[("memory_limit", 1.5, "with = { size = \"64MiB\" }")]);
-    felt_and_healed(|| Stage::new().with_shelves(), "hosts = 1", "/grab", &limit, 4.0);
+    felt_and_healed(|| Sandbox::new().with_shelves(), "hosts = 1", "/grab", &limit, 4.0);
 }
 
 #[test]
 fn clock_skew_on_a_virtual_host_voids_the_trial() {
-    let Some(_turn) = machine::turn() else { return };
-    let stage = Stage::new().with_shelves();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let sandbox = Sandbox::new().with_shelves();
     let fault = [("clock_skew", "500ms", "with = { offset = \"5s\" }")];
-    let file = experiment(&stage, "hosts = 1", "/", &fault, 2.0);
-    let results = stage.run(&[&file]).exits(0).says(&["share the wall clock"]).json();
+    let file = experiment(&sandbox, "hosts = 1", "/", &fault, 2.0);
+    let results = sandbox.run(&[&file]).exits(0).says(&["share the wall clock"]).json();
     assert_eq!(results["trials"][0]["verdict"]["is"], "void", "{results:#}");
 }

@@ -3,9 +3,9 @@
 //! these machines share this machine's clock.
 
 use crate::faults_felt::{breaking, experiment, felt_and_healed};
-use crate::machine;
+use crate::lab_traces;
 use crate::remote_machines::Machines;
-use crate::stage::{Stage, until};
+use crate::sandbox::{Sandbox, until};
 
 const LAB: &str = "ssh = [\"10.84.0.1\", \"10.84.0.2\"]";
 
@@ -19,9 +19,9 @@ const LASTING: [(&str, &str, &str); 5] = [
 ];
 
 /// Plays the lasting faults until all of them act.
-fn broken(stage: &Stage) -> crate::stage::Playing {
-    let file = experiment(stage, LAB, "/", &LASTING, 0.1);
-    let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+fn broken(sandbox: &Sandbox) -> crate::sandbox::Playing {
+    let file = experiment(sandbox, LAB, "/", &LASTING, 0.1);
+    let mut playing = sandbox.start_run(&[&file, "--set", "load.time=10m"]);
     for (name, ..) in LASTING {
         playing.wait_for_event(&format!("\"fault\":\"{name}\""));
     }
@@ -30,8 +30,8 @@ fn broken(stage: &Stage) -> crate::stage::Playing {
 
 #[test]
 fn faults_over_ssh_are_felt_and_healed() {
-    let stage = Stage::new();
-    let Some(machines) = Machines::make(&stage, 2) else { return };
+    let sandbox = Sandbox::new();
+    let Some(machines) = Machines::make(&sandbox, 2) else { return };
     let before = [1, 2].map(|number| machines.of(number).network());
     let faults = breaking(&[
         ("partition", 0.8, "on = \"n1\"\nwith = { clients = \"majority\" }"),
@@ -47,9 +47,9 @@ fn faults_over_ssh_are_felt_and_healed() {
         ("command", 0.8, "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ]);
     let beside = || {
-        let mut stage = Stage::new().with_shelves();
-        stage.beside(&machines);
-        stage
+        let mut sandbox = Sandbox::new().with_shelves();
+        sandbox.beside(&machines);
+        sandbox
     };
     felt_and_healed(beside, LAB, "/", &faults, 3.0);
     assert_eq!([1, 2].map(|number| machines.of(number).network()), before);
@@ -58,19 +58,19 @@ fn faults_over_ssh_are_felt_and_healed() {
 
 #[test]
 fn ending_a_run_keeps_another_runs_faults() {
-    let (mut stage, mut other) = (Stage::new().with_shelves(), Stage::new().with_shelves());
-    let Some(machines) = Machines::make(&stage, 2) else { return };
-    stage.beside(&machines);
+    let (mut sandbox, mut other) = (Sandbox::new().with_shelves(), Sandbox::new().with_shelves());
+    let Some(machines) = Machines::make(&sandbox, 2) else { return };
+    sandbox.beside(&machines);
     other.beside(&machines);
     let machine = machines.of(1);
     let before = machine.network();
     let slow = ("slow_link", "5m", "on = \"n1\"\nwith = { rate = \"20mbit\" }");
     let cut = ("partition", "5m", "on = \"n1\"");
-    let begin = |stage: &Stage, faults: &[(&str, &str, &str)]| {
-        let file = experiment(stage, LAB, "/", faults, 0.1);
-        stage.start_run(&[&file, "--set", "load.time=10m"])
+    let begin = |sandbox: &Sandbox, faults: &[(&str, &str, &str)]| {
+        let file = experiment(sandbox, LAB, "/", faults, 0.1);
+        sandbox.start_run(&[&file, "--set", "load.time=10m"])
     };
-    let mut first = begin(&stage, &[slow]);
+    let mut first = begin(&sandbox, &[slow]);
     first.wait_for_event("\"fault_begun\"");
     // The second run cannot shape a link that is shaped already, and says so. Its packet filter is
     // separate.
@@ -97,12 +97,12 @@ fn ending_a_run_keeps_another_runs_faults() {
 
 #[test]
 fn machines_over_ssh_are_healed_after_a_kill() {
-    let mut stage = Stage::new().with_shelves();
-    let Some(machines) = Machines::make(&stage, 2) else { return };
-    stage.beside(&machines);
-    let here = machine::inventory();
+    let mut sandbox = Sandbox::new().with_shelves();
+    let Some(machines) = Machines::make(&sandbox, 2) else { return };
+    sandbox.beside(&machines);
+    let here = lab_traces::inventory();
     let before = machines.of(1).network();
-    let playing = broken(&stage);
+    let playing = broken(&sandbox);
     assert_ne!(machines.of(1).network(), before, "or else this test shows nothing");
     // ssh accepts connections; other ports drop them without an answer.
     machines.on_the_wire(
@@ -113,20 +113,20 @@ fn machines_over_ssh_are_healed_after_a_kill() {
     playing.wait();
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(machines.of(1).network(), before);
-    stage.play(&["clean"]).exits(0);
-    assert_eq!(machine::added_since(&here), [""; 0]);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    sandbox.play(&["clean"]).exits(0);
+    assert_eq!(lab_traces::added_since(&here), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn faults_of_a_killed_runner_are_undone() {
-    let mut stage = Stage::new().with_shelves();
-    let Some(machines) = Machines::make(&stage, 2) else { return };
-    stage.beside(&machines);
-    let here = machine::inventory();
+    let mut sandbox = Sandbox::new().with_shelves();
+    let Some(machines) = Machines::make(&sandbox, 2) else { return };
+    sandbox.beside(&machines);
+    let here = lab_traces::inventory();
     let machine = machines.of(1);
     let before = machine.network();
-    let playing = broken(&stage);
+    let playing = broken(&sandbox);
     // The guard lives, and undoes the faults instead of the runner.
     machine.play("for p in $(grep -lz runner$ /proc/[0-9]*/cmdline | cut -d / -f 3); do kill -9 $p; done; true");
     until("its runner is gone", || !machine.processes().iter().any(|line| line.contains("plimsoll runner")));
@@ -135,7 +135,7 @@ fn faults_of_a_killed_runner_are_undone() {
     playing.wait();
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(machine.network(), before);
-    assert_eq!(machine::added_since(&here), [""; 0]);
+    assert_eq!(lab_traces::added_since(&here), [""; 0]);
 }
 
 /// A service that another program started, on a machine that is named next to its URL. Its network
@@ -143,9 +143,9 @@ fn faults_of_a_killed_runner_are_undone() {
 /// started it.
 #[test]
 fn a_running_target_is_broken_and_watched_over_ssh() {
-    let mut stage = Stage::new();
-    let Some(machines) = Machines::make(&stage, 1) else { return };
-    stage.beside(&machines);
+    let mut sandbox = Sandbox::new();
+    let Some(machines) = Machines::make(&sandbox, 1) else { return };
+    sandbox.beside(&machines);
     let machine = machines.of(1);
     let before = machine.network();
     machine.play(
@@ -159,21 +159,21 @@ fn a_running_target_is_broken_and_watched_over_ssh() {
              with = {{ key = \"k{{agent}}\", value = \"{{seq}}\" }}\n{faults}"
         )
     };
-    let killed = stage.file("killed.toml", text("[[fault]]\nname = \"killed\"\nkind = \"kill\"\nat = \"1s\"\n"));
-    let refused = stage.play(&["check", &killed]).exits(2);
+    let killed = sandbox.file("killed.toml", text("[[fault]]\nname = \"killed\"\nkind = \"kill\"\nat = \"1s\"\n"));
+    let refused = sandbox.play(&["check", &killed]).exits(2);
     refused.says(&["on which the target runs already", "`command`", "`slow_link`"]);
     let faults = "[[fault]]\nname = \"thin\"\nkind = \"slow_link\"\non = \"n1\"\nat = \"1s\"\nfor = \"1s\"\nwith = { rate = \"8kbit\" }\n\
                   [[fault]]\nname = \"stopped\"\nkind = \"command\"\non = \"n1\"\nat = \"3s\"\nfor = \"1500ms\"\n\
                   with = { run = \"kill -STOP $(cat /tmp/redis.pid)\", heal = \"kill -CONT $(cat /tmp/redis.pid)\" }\n";
-    let results = stage.run(&[&stage.file("broken.toml", text(faults))]).exits(0).json();
+    let results = sandbox.run(&[&sandbox.file("broken.toml", text(faults))]).exits(0).json();
     machine.play("kill -9 $(cat /tmp/redis.pid); rm /tmp/redis.pid");
     for place in [0, 1] {
         let fault = &results["trials"][0]["faults"][place];
         assert_eq!((fault["on"].as_str(), fault["failed"].is_null()), (Some("n1"), true), "{fault:#}");
     }
-    assert!(crate::stage::number(&results, "/trials/0/faults/1/outage/failed") > 0.0, "{results:#}");
+    assert!(crate::sandbox::number(&results, "/trials/0/faults/1/outage/failed") > 0.0, "{results:#}");
     assert_eq!(results["trials"][0]["hosts"][0]["name"], "n1", "{results:#}");
     assert_eq!(machine.network(), before);
     assert_eq!(machines.leftovers(), [""; 0]);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }

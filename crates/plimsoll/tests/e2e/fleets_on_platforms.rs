@@ -7,29 +7,29 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::hits::echo;
-use crate::stage::{KilledAtEnd, Playing, Stage, json, number, root, signal, until};
+use crate::hit::echo;
+use crate::sandbox::{KilledAtEnd, Playing, Sandbox, json, number, root, signal, until};
 
-/// Returns a stage with the tests' stand-ins for platform programs, and their folder.
-pub fn stage() -> (Stage, PathBuf) {
-    let mut stage = Stage::new();
+/// Returns a sandbox with the tests' stand-ins for platform programs, and their folder.
+pub fn sandbox() -> (Sandbox, PathBuf) {
+    let mut sandbox = Sandbox::new();
     let programs = root().join("crates/plimsoll/tests/platforms");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    stage.set("PATH", path);
-    let platform = stage.path().join("platform");
+    sandbox.set("PATH", path);
+    let platform = sandbox.path().join("platform");
     fs::create_dir(&platform).unwrap();
-    stage.set("PLATFORM", &platform);
-    (stage, platform)
+    sandbox.set("PLATFORM", &platform);
+    (sandbox, platform)
 }
 
 /// Writes an experiment with an open loop on a running server.
-fn experiment(stage: &Stage, url: &str, fleet: &str) -> String {
+fn experiment(sandbox: &Sandbox, url: &str, fleet: &str) -> String {
     let text = format!(
         "title = \"A fleet\"\nasks = \"Does the load come together?\"\n[target]\nurl = \"{url}\"\n[load]\nagents = 12\nrate = 90\n\
          time = \"4s\"\nwarmup = \"0s\"\ndrain = \"60s\"\ntimeout = \"60s\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n\
          [fleet]\ngenerators = 3\n{fleet}\n"
     );
-    stage.file("fleet.toml", text)
+    sandbox.file("fleet.toml", text)
 }
 
 const SLURM: &str = "by = \"slurm\"\nslurm = { partition = \"load\" }";
@@ -52,28 +52,28 @@ fn invocations(platform: &Path, program: &str) -> String {
 #[test]
 fn platform_generators_share_one_load_and_leave_nothing() {
     for (fleet, left, asked) in [(SLURM, "srun", "--partition=load"), (KUBERNETES, "kubectl", "--namespace=load")] {
-        let (stage, platform) = stage();
-        let (server, url) = echo(&stage, &[]);
-        let results = stage.run(&[&experiment(&stage, &url, fleet)]).exits(0).json();
+        let (sandbox, platform) = sandbox();
+        let (server, url) = echo(&sandbox, &[]);
+        let results = sandbox.run(&[&experiment(&sandbox, &url, fleet)]).exits(0).json();
         is_whole(&results);
         assert!(invocations(&platform, left).contains(asked), "{}", invocations(&platform, left));
         assert!(!platform.join("job.json").exists(), "the Job is removed");
         assert_eq!(platform.join("cancelled").exists(), fleet == SLURM);
         drop(server);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
 }
 
 /// Starts a long load, and waits until it runs.
-fn long_load(stage: &Stage, url: &str, fleet: &str) -> Playing {
-    let mut playing = stage.start_run(&[&experiment(stage, url, fleet), "--set", "load.time=10m"]);
+fn long_load(sandbox: &Sandbox, url: &str, fleet: &str) -> Playing {
+    let mut playing = sandbox.start_run(&[&experiment(sandbox, url, fleet), "--set", "load.time=10m"]);
     playing.wait_for_records();
     playing
 }
 
 /// Kills the second of three generators.
-fn kill_the_second(stage: &Stage) {
-    let all = stage.processes("generator");
+fn kill_the_second(sandbox: &Sandbox) {
+    let all = sandbox.processes("generator");
     assert_eq!(all.len(), 3);
     signal("KILL", all[1]);
 }
@@ -81,38 +81,38 @@ fn kill_the_second(stage: &Stage) {
 #[test]
 fn a_killed_platform_generator_voids_the_trial() {
     for (fleet, place) in [(SLURM, "a job of Slurm"), (KUBERNETES, "on node kn")] {
-        let (stage, platform) = stage();
-        let (server, url) = echo(&stage, &[]);
-        let playing = long_load(&stage, &url, fleet);
-        kill_the_second(&stage);
+        let (sandbox, platform) = sandbox();
+        let (server, url) = echo(&sandbox, &[]);
+        let playing = long_load(&sandbox, &url, fleet);
+        kill_the_second(&sandbox);
         playing.wait();
-        let results = json(&stage.run_folder().join("analysis.json"));
+        let results = json(&sandbox.run_folder().join("analysis.json"));
         let verdict = results["verdict"].to_string();
         assert_eq!(results["verdict"]["is"], "void", "{verdict}");
         assert!(verdict.contains("its stream ended") && verdict.contains(place), "{verdict}");
         assert!(!platform.join("job.json").exists(), "the Job is removed");
         drop(server);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
 }
 
 #[test]
 fn clean_removes_platform_jobs_of_a_killed_conductor() {
     for (fleet, removed) in [(SLURM, "Slurm's job 7"), (KUBERNETES, "job.batch/plimsoll-")] {
-        let (stage, platform) = stage();
-        let (server, url) = echo(&stage, &[]);
-        let playing = long_load(&stage, &url, fleet);
-        let all = stage.processes("generator");
+        let (sandbox, platform) = sandbox();
+        let (server, url) = echo(&sandbox, &[]);
+        let playing = long_load(&sandbox, &url, fleet);
+        let all = sandbox.processes("generator");
         playing.signal("KILL");
         playing.wait();
         // Their streams end, too.
         until("the generators end", || all.iter().all(|pid| !Path::new(&format!("/proc/{pid}/exe")).exists()));
-        let cleaned = stage.play(&["clean"]).exits(0);
+        let cleaned = sandbox.play(&["clean"]).exits(0);
         assert!(cleaned.stdout.contains(removed), "{}{}", cleaned.stdout, cleaned.stderr);
         assert!(!platform.join("job.json").exists(), "the Job is removed");
         assert_eq!(platform.join("cancelled").exists(), fleet == SLURM);
         drop(server);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
 }
 
@@ -128,35 +128,38 @@ fn platform_scheduling_errors_are_reported() {
         (KUBERNETES, "pods", image, "ImagePullBackOff: Back-off pulling image"),
     ];
     for (fleet, name, content, words) in cases {
-        let (stage, platform) = stage();
+        let (sandbox, platform) = sandbox();
         fs::write(platform.join(name), content).unwrap();
-        let (server, url) = echo(&stage, &[]);
-        let file = experiment(&stage, &url, &fleet.replacen('\n', "\nwait = \"1s\"\n", 1));
-        stage.run(&[&file]).exits(3).says(&[words]);
+        let (server, url) = echo(&sandbox, &[]);
+        let file = experiment(&sandbox, &url, &fleet.replacen('\n', "\nwait = \"1s\"\n", 1));
+        sandbox.run(&[&file]).exits(3).says(&[words]);
         assert!(!platform.join("job.json").exists(), "the Job is removed");
         drop(server);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
 }
 
 #[test]
 fn a_missing_platform_program_is_reported() {
-    let (mut stage, _) = stage();
-    let (server, url) = echo(&stage, &[]);
-    stage.set("PATH", "/nowhere");
+    let (mut sandbox, _) = sandbox();
+    let (server, url) = echo(&sandbox, &[]);
+    sandbox.set("PATH", "/nowhere");
     for (fleet, program) in [(SLURM, "srun"), (KUBERNETES, "kubectl")] {
-        stage.run(&[&experiment(&stage, &url, fleet)]).exits(3).says(&[&format!("`{program}` is not on this machine")]);
+        sandbox
+            .run(&[&experiment(&sandbox, &url, fleet)])
+            .exits(3)
+            .says(&[&format!("`{program}` is not on this machine")]);
     }
     drop(server);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn hit_translates_its_platform_options() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let print = |by: &str| {
         let words = ["hit", "http://127.0.0.1:1/", "--generators", "3", "--by", by, "--print"];
-        stage.play(&words).exits(0).stdout
+        sandbox.play(&words).exits(0).stdout
     };
     let kubernetes = print("kubernetes=load,debian:12");
     assert!(kubernetes.contains("kubernetes = { namespace = \"load\", image = \"debian:12\" }"), "{kubernetes}");
@@ -172,31 +175,31 @@ fn load_loss_and_cleanup_work_on_a_real_slurm() {
         let listed = Command::new("squeue").args(["--noheader", "--format=%j"]).output().unwrap();
         String::from_utf8(listed.stdout).unwrap()
     };
-    let stage = Stage::new();
-    let (server, url) = echo(&stage, &[]);
-    let results = stage.run(&[&experiment(&stage, &url, SLURM)]).exits(0).json();
+    let sandbox = Sandbox::new();
+    let (server, url) = echo(&sandbox, &[]);
+    let results = sandbox.run(&[&experiment(&sandbox, &url, SLURM)]).exits(0).json();
     is_whole(&results);
     println!("fleet: {}", results["trials"][0]["generator"]["fleet"]);
     assert_eq!(queue(), "", "no job is left");
 
-    let stage_of_lost = Stage::new();
-    let playing = long_load(&stage_of_lost, &url, SLURM);
-    kill_the_second(&stage_of_lost);
+    let sandbox_of_lost = Sandbox::new();
+    let playing = long_load(&sandbox_of_lost, &url, SLURM);
+    kill_the_second(&sandbox_of_lost);
     playing.wait();
-    let results = json(&stage_of_lost.run_folder().join("analysis.json"));
+    let results = json(&sandbox_of_lost.run_folder().join("analysis.json"));
     println!("lost: {}", results["verdict"]);
     assert!(results["verdict"].to_string().contains("was lost at"), "{}", results["verdict"]);
     until("no job is left", || queue().is_empty());
 
-    let stage_of_killed = Stage::new();
-    let playing = long_load(&stage_of_killed, &url, SLURM);
+    let sandbox_of_killed = Sandbox::new();
+    let playing = long_load(&sandbox_of_killed, &url, SLURM);
     playing.signal("KILL");
     playing.wait();
-    let cleaned = stage_of_killed.play(&["clean"]).exits(0);
+    let cleaned = sandbox_of_killed.play(&["clean"]).exits(0);
     println!("cleaned: {}", cleaned.stdout);
-    until("no job is left", || queue().is_empty() && stage_of_killed.processes("generator").is_empty());
+    until("no job is left", || queue().is_empty() && sandbox_of_killed.processes("generator").is_empty());
     drop(server);
-    assert_eq!(stage_of_killed.leftovers(), [""; 0]);
+    assert_eq!(sandbox_of_killed.leftovers(), [""; 0]);
 }
 
 /// Needs a cluster: the URL of a server in it, a namespace, and an image with a shell and this
@@ -215,38 +218,38 @@ fn load_loss_and_cleanup_work_on_a_real_kubernetes() {
         String::from_utf8(said.stdout).unwrap()
     };
     let jobs = || kubectl(&["get", "jobs", "--output=name"]);
-    let stage = Stage::new();
-    let results = stage.run(&[&experiment(&stage, url, &fleet)]).exits(0).json();
+    let sandbox = Sandbox::new();
+    let results = sandbox.run(&[&experiment(&sandbox, url, &fleet)]).exits(0).json();
     is_whole(&results);
     println!("fleet: {}", results["trials"][0]["generator"]["fleet"]);
     until("the Job is gone", || jobs().is_empty());
 
-    let stage = Stage::new();
-    let playing = long_load(&stage, url, &fleet);
+    let sandbox = Sandbox::new();
+    let playing = long_load(&sandbox, url, &fleet);
     let pods = kubectl(&["get", "pods", "--selector=app.kubernetes.io/name=plimsoll", "--output=name"]);
     let pods: Vec<&str> = pods.lines().collect();
     assert_eq!(pods.len(), 3, "{pods:?}");
     kubectl(&["delete", pods[1], "--grace-period=0", "--force"]);
     playing.wait();
-    let results = json(&stage.run_folder().join("analysis.json"));
+    let results = json(&sandbox.run_folder().join("analysis.json"));
     println!("lost: {}", results["verdict"]);
     assert!(results["verdict"].to_string().contains("was lost at"), "{}", results["verdict"]);
     until("the Job is gone", || jobs().is_empty());
 
-    let stage = Stage::new();
-    let playing = long_load(&stage, url, &fleet);
+    let sandbox = Sandbox::new();
+    let playing = long_load(&sandbox, url, &fleet);
     playing.signal("KILL");
     playing.wait();
-    let cleaned = stage.play(&["clean"]).exits(0);
+    let cleaned = sandbox.play(&["clean"]).exits(0);
     println!("cleaned: {}", cleaned.stdout);
     assert!(cleaned.stdout.contains("job.batch/plimsoll-"), "{}", cleaned.stdout);
     until("the Job is gone", || jobs().is_empty());
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 
     // If the image is missing, the error has the cluster's own words.
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let fleet = fleet.replace(image, "plimsoll.test/there-is-none:1");
-    let played = stage.run(&[&experiment(&stage, url, &fleet)]).exits(3);
+    let played = sandbox.run(&[&experiment(&sandbox, url, &fleet)]).exits(3);
     println!("no image: {}", played.stderr);
     until("the Job is gone", || jobs().is_empty());
 }
@@ -254,16 +257,16 @@ fn load_loss_and_cleanup_work_on_a_real_kubernetes() {
 #[test]
 fn platform_generators_start_once_for_all_trials() {
     for (fleet, program, asked) in [(SLURM, "srun", "--ntasks=1"), (KUBERNETES, "kubectl", " attach ")] {
-        let (stage, platform) = stage();
-        let (server, url) = echo(&stage, &[]);
-        let file = experiment(&stage, &url, &format!("{fleet}\n[sweep]\n\"load.rate\" = [60, 90]"));
-        let results = stage.run(&[&file, "--set", "load.time=2s"]).exits(0).json();
+        let (sandbox, platform) = sandbox();
+        let (server, url) = echo(&sandbox, &[]);
+        let file = experiment(&sandbox, &url, &format!("{fleet}\n[sweep]\n\"load.rate\" = [60, 90]"));
+        let results = sandbox.run(&[&file, "--set", "load.time=2s"]).exits(0).json();
         assert_eq!(results["trials"].as_array().unwrap().len(), 2);
         let counted = |pointer: &str| number(&results, pointer);
         assert_eq!((counted("/trials/0/outcomes/ok"), counted("/trials/1/outcomes/ok")), (120.0, 180.0));
         assert_eq!(invocations(&platform, program).matches(asked).count(), 3, "{}", invocations(&platform, program));
         drop(server);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
 }
 
@@ -274,29 +277,29 @@ fn generators_prepare_and_load_targets_that_only_they_reach() {
         println!("skipped: a network of its own needs root");
         return;
     }
-    let (stage, platform) = stage();
-    let mut inside = Stage::new();
+    let (sandbox, platform) = sandbox();
+    let mut inside = Sandbox::new();
     inside.within("exec unshare --net sh -c 'ip link set lo up && exec \"$@\"' sh \"$@\"", Path::new("/"));
     let server = inside.start(&["echo", "--listen", "127.0.0.1:7000"]);
     until_listening(server.pid());
     fs::write(platform.join("beside"), server.pid().to_string()).unwrap();
     let prepare = "[[prepare]]\ncall = \"get\"\ncount = 7\nwith = { path = \"/{seq}\" }";
-    let file = experiment(&stage, "http://127.0.0.1:7000/", &format!("{SLURM}\n{prepare}"));
-    is_whole(&stage.run(&[&file]).exits(0).json());
+    let file = experiment(&sandbox, "http://127.0.0.1:7000/", &format!("{SLURM}\n{prepare}"));
+    is_whole(&sandbox.run(&[&file]).exits(0).json());
     let nobody = file.replace("fleet.toml", "nobody.toml");
     fs::write(&nobody, fs::read_to_string(&file).unwrap().replace(":7000", ":7001")).unwrap();
-    let (stage, platform) = self::stage();
+    let (sandbox, platform) = self::sandbox();
     fs::write(platform.join("beside"), server.pid().to_string()).unwrap();
-    stage.run(&[&nobody]).exits(4).says(&["g1", "nothing answers at http://127.0.0.1:7001"]);
+    sandbox.run(&[&nobody]).exits(4).says(&["g1", "nothing answers at http://127.0.0.1:7001"]);
     drop(server);
-    assert_eq!((stage.leftovers(), inside.leftovers()), (vec![], vec![]));
+    assert_eq!((sandbox.leftovers(), inside.leftovers()), (vec![], vec![]));
 }
 
 /// Starts a Redis server on a network without any other process.
-fn unreachable_redis(stage: &Stage) -> KilledAtEnd {
+fn unreachable_redis(sandbox: &Sandbox) -> KilledAtEnd {
     let serve = "ip link set lo up && exec redis-server --port 7000 --bind 127.0.0.1 --save '' --dir \"$0\"";
     let mut command = Command::new("unshare");
-    command.args(["--net", "sh", "-c", serve]).arg(stage.path().join("scratch")).stdout(Stdio::null());
+    command.args(["--net", "sh", "-c", serve]).arg(sandbox.path().join("scratch")).stdout(Stdio::null());
     let server = KilledAtEnd(command.spawn().unwrap());
     until_listening(server.0.id());
     server
@@ -316,21 +319,21 @@ fn a_generator_reads_back_keys_that_the_conductor_cannot() {
         println!("skipped: a network of its own needs root");
         return;
     }
-    let (stage, platform) = stage();
-    let server = unreachable_redis(&stage);
+    let (sandbox, platform) = sandbox();
+    let server = unreachable_redis(&sandbox);
     fs::write(platform.join("beside"), server.0.id().to_string()).unwrap();
     let text = format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"redis://127.0.0.1:7000\"\n[load]\nagents = 9\nrate = 60\n\
          time = \"3s\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"set\"\naudit = true\n\
          with = {{ key = \"{{agent}}-{{seq}}\", value = \"{{seq}}\" }}\n[fleet]\ngenerators = 3\n{SLURM}\n"
     );
-    let results = stage.run(&[&stage.file("redis.toml", text)]).exits(0).json();
+    let results = sandbox.run(&[&sandbox.file("redis.toml", text)]).exits(0).json();
     assert_eq!(number(&results, "/trials/0/consistency/checked"), 180.0, "{results:#}");
     assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0, "{results:#}");
     let reasons = results["trials"][0]["verdict"]["rules"].as_array().unwrap();
     assert!(!reasons.iter().any(|rule| rule == "unread_keys"), "{reasons:?}");
     drop(server);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 /// Regression: files of a load had to exist on each generator's machine.
@@ -340,20 +343,20 @@ fn files_of_a_load_are_sent_to_generators() {
         println!("skipped: hiding a folder needs root");
         return;
     }
-    let (stage, platform) = stage();
-    fs::create_dir(stage.path().join("input")).unwrap();
-    stage.file("input/paths.csv", "path\none\ntwo\n");
-    fs::write(platform.join("hides"), stage.path().join("input").display().to_string()).unwrap();
-    let (server, url) = echo(&stage, &[]);
+    let (sandbox, platform) = sandbox();
+    fs::create_dir(sandbox.path().join("input")).unwrap();
+    sandbox.file("input/paths.csv", "path\none\ntwo\n");
+    fs::write(platform.join("hides"), sandbox.path().join("input").display().to_string()).unwrap();
+    let (server, url) = echo(&sandbox, &[]);
     let feed = "[[load.feed]]\nname = \"paths\"\nfile = \"input/paths.csv\"\n";
     let file = experiment(
-        &stage,
+        &sandbox,
         &url,
         &format!("{SLURM}\n{feed}[[prepare]]\ncall = \"get\"\nwith = {{ path = \"/{{feed.paths.path}}\" }}"),
     );
     let text = fs::read_to_string(&file).unwrap().replace("path = \"/\"", "path = \"/{feed.paths.path}\"");
     fs::write(&file, text).unwrap();
-    is_whole(&stage.run(&[&file]).exits(0).json());
+    is_whole(&sandbox.run(&[&file]).exits(0).json());
     drop(server);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::machine;
-use crate::stage::{PlayedWithin, Stage, children, signal};
+use crate::lab_traces;
+use crate::sandbox::{PlayedWithin, Sandbox, children, signal};
 
 /// Maximum memory of a run that gets nonsense.
 const MOST_KIB: u64 = 200 << 10;
@@ -117,19 +117,19 @@ const GENERATORS: &[(&str, &str)] = &[
 
 /// Returns an error if a generator mode does not end as expected.
 fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
-    let mut stage = Stage::new();
-    stage.set("MODE", mode);
-    let program = stage.program("generator", GENERATOR);
-    let file = stage.file(
+    let mut sandbox = Sandbox::new();
+    sandbox.set("MODE", mode);
+    let program = sandbox.program("generator", GENERATOR);
+    let file = sandbox.file(
         "hostile.toml",
         format!(
             "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\n\
              call = \"get\"\nwith = {{ path = \"/\" }}\n[fleet]\ngenerators = 1\nby = \"command\"\nstart = [\"{program}\"]\n"
         ),
     );
-    let PlayedWithin { played, peak_kib } = stage.start_run(&[&file]).wait_within(IN_TIME);
+    let PlayedWithin { played, peak_kib } = sandbox.start_run(&[&file]).wait_within(IN_TIME);
     let Some(played) = played else { return Err(format!("not ended within {} s", IN_TIME.as_secs())) };
-    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
+    let events = fs::read_to_string(sandbox.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
     let said = played.stdout + &played.stderr + &events;
     match () {
         () if peak_kib > MOST_KIB => Err(format!("it had {} MiB", peak_kib >> 10)),
@@ -137,7 +137,7 @@ fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
         () if said.contains('\x1b') => Err(format!("it shows what moves a cursor: {said:?}")),
         // The output repeats the generator's text in a few places.
         () if said.len() > 100_000 => Err(format!("{} bytes are said of it", said.len())),
-        () if !stage.leftovers().is_empty() => Err(format!("left over: {:?}", stage.leftovers())),
+        () if !sandbox.leftovers().is_empty() => Err(format!("left over: {:?}", sandbox.leftovers())),
         () => Ok(()),
     }
 }
@@ -160,28 +160,28 @@ fn hostile_generators_cannot_hang_a_run_or_exhaust_memory() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-fn measured(mode: &str) -> (Stage, PlayedWithin) {
-    let mut stage = Stage::new();
-    let programs = stage.path().join("programs");
+fn measured(mode: &str) -> (Sandbox, PlayedWithin) {
+    let mut sandbox = Sandbox::new();
+    let programs = sandbox.path().join("programs");
     fs::create_dir(&programs).unwrap();
-    stage.program("programs/ssh", FAKE);
+    sandbox.program("programs/ssh", FAKE);
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    stage.set("PATH", path);
-    stage.set("MODE", mode);
+    sandbox.set("PATH", path);
+    sandbox.set("MODE", mode);
     // Shortens the time limits for connecting, sending and starting.
-    stage.set("PLIMSOLL_SSH_PATIENCE", "0.25");
-    let file = stage.file(
+    sandbox.set("PLIMSOLL_SSH_PATIENCE", "0.25");
+    let file = sandbox.file(
         "hostile.toml",
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[lab]\nssh = [\"hostile.invalid\"]\n\
          [load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n",
     );
-    let measured = stage.start_run(&[&file]).wait_within(IN_TIME);
-    (stage, measured)
+    let measured = sandbox.start_run(&[&file]).wait_within(IN_TIME);
+    (sandbox, measured)
 }
 
 /// Returns an error if a mode does not end as expected.
 fn judged(mode: &str, says: &str) -> Result<(), String> {
-    let (stage, PlayedWithin { played, peak_kib }) = measured(mode);
+    let (sandbox, PlayedWithin { played, peak_kib }) = measured(mode);
     let Some(played) = played else { return Err(format!("not ended within {} s", IN_TIME.as_secs())) };
     let (said, code) = (played.stdout + &played.stderr, played.code);
     if peak_kib > MOST_KIB {
@@ -190,12 +190,12 @@ fn judged(mode: &str, says: &str) -> Result<(), String> {
     if code != 3 || !said.contains("host n1") || !said.contains(says) {
         return Err(format!("exit {code}, and nothing of `{says}` in: {said}"));
     }
-    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
+    let events = fs::read_to_string(sandbox.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
     let moves = |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
     if said.contains(moves) || events.contains(moves) {
         return Err(format!("it shows what moves a cursor: {said:?} {events:?}"));
     }
-    match stage.leftovers() {
+    match sandbox.leftovers() {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left over: {left:?}")),
     }
@@ -223,7 +223,7 @@ fn hostile_hosts_cannot_hang_a_run_or_exhaust_memory() {
 
 /// Writes an experiment whose virtual hosts have faults that last longer than the test, on
 /// different hosts.
-fn broken_lab(stage: &Stage) -> String {
+fn broken_lab(sandbox: &Sandbox) -> String {
     let fault = |number: u32| {
         format!(
             "[[fault]]\nname = \"cut{number}\"\nkind = \"partition\"\non = \"n{number}\"\nat = \"{}ms\"\nfor = \"9m\"\n",
@@ -237,13 +237,13 @@ fn broken_lab(stage: &Stage) -> String {
          [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n{}",
         (1..=4).map(fault).collect::<String>()
     );
-    stage.file("lab.toml", text)
+    sandbox.file("lab.toml", text)
 }
 
 /// Plays the broken lab until all faults act, and then stops every shim forever, including the
 /// switch's.
-fn stopped(stage: &Stage) -> crate::stage::Playing {
-    let mut playing = stage.start_run(&[&broken_lab(stage)]);
+fn stopped(sandbox: &Sandbox) -> crate::sandbox::Playing {
+    let mut playing = sandbox.start_run(&[&broken_lab(sandbox)]);
     for number in 1..=4 {
         playing.wait_for_event(&format!("\"fault_begun\",\"fault\":\"cut{number}\""));
     }
@@ -257,26 +257,26 @@ fn stopped(stage: &Stage) -> crate::stage::Playing {
 
 #[test]
 fn an_interrupt_ends_a_run_with_stopped_shims() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
-    let stage = Stage::new().with_shelves();
-    let playing = stopped(&stage);
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
+    let sandbox = Sandbox::new().with_shelves();
+    let playing = stopped(&sandbox);
     playing.signal("INT");
     // The run waits for one host, and then for all others at the same time: 50 s. One after the
     // other took minutes.
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);
     let played = played.expect("it ends by itself").exits(130);
     assert!(played.stderr.contains("does not answer any more: no answer within"), "{}", played.stderr);
-    assert_eq!(stage.leftovers(), [""; 0]);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn a_second_interrupt_ends_a_run_with_stopped_shims_at_once() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
-    let stage = Stage::new().with_shelves();
-    let mut playing = stopped(&stage);
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
+    let sandbox = Sandbox::new().with_shelves();
+    let mut playing = stopped(&sandbox);
     playing.signal("INT");
     playing.wait_for_words("stopping gracefully");
     playing.signal("INT");
@@ -285,6 +285,6 @@ fn a_second_interrupt_ends_a_run_with_stopped_shims_at_once() {
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);
     let played = played.expect("it ends at once").exits(130);
     assert!(!played.stderr.contains("no answer within"), "{}", played.stderr);
-    assert_eq!(stage.leftovers(), [""; 0]);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::machine;
-use crate::stage::{Played, Playing, Stage};
+use crate::lab_traces;
+use crate::sandbox::{Played, Playing, Sandbox};
 
 /// Number of kills, unless `PLIMSOLL_TEST_KILLS` is set.
 const KILLS: u64 = 6;
@@ -111,28 +111,33 @@ enum Victim {
 
 #[test]
 fn clean_restores_the_machine_after_a_kill_at_any_moment() {
-    let Some(_turn) = machine::turn_alone() else { return };
+    let Some(_turn) = lab_traces::turn_alone() else { return };
     let kills = std::env::var("PLIMSOLL_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let mut moments = fastrand::Rng::with_seed(kills);
-    let before = machine::inventory();
+    let before = lab_traces::inventory();
     let (mut found_something, mut folders, mut cleans_killed) = (false, 0, 0);
     for kill in 1..=kills {
-        let stage = Stage::new().with_shelves();
-        stage.file("profiles/small.toml", SMALL);
-        let file = stage.file("killed.toml", LAB);
+        let sandbox = Sandbox::new().with_shelves();
+        sandbox.file("profiles/small.toml", SMALL);
+        let file = sandbox.file("killed.toml", LAB);
         let victim = [Victim::Run, Victim::EndingRun, Victim::RunAndClean][(kill % 3) as usize];
-        let moment = kill_one(&stage, &file, victim, &mut moments);
+        let moment = kill_one(&sandbox, &file, victim, &mut moments);
         if matches!(victim, Victim::RunAndClean) {
             for _ in 0..3 {
-                kill_after(stage.start(&["clean"]), moments.u64(0..300));
+                kill_after(sandbox.start(&["clean"]), moments.u64(0..300));
                 cleans_killed += 1;
             }
         }
-        let cleaned = stage.play(&["clean"]).exits(0);
+        let cleaned = sandbox.play(&["clean"]).exits(0);
         found_something |= cleaned.stdout.contains("cgroup") || cleaned.stdout.contains("control group");
-        assert_eq!(machine::added_since(&before), [""; 0], "kill {kill} of {victim:?} {moment}:\n{}", cleaned.stdout);
-        assert_eq!(stage.leftovers(), [""; 0], "kill {kill} of {victim:?} {moment}:\n{}", cleaned.stdout);
-        folders += u64::from(folder_can_be_analysed(&stage));
+        assert_eq!(
+            lab_traces::added_since(&before),
+            [""; 0],
+            "kill {kill} of {victim:?} {moment}:\n{}",
+            cleaned.stdout
+        );
+        assert_eq!(sandbox.leftovers(), [""; 0], "kill {kill} of {victim:?} {moment}:\n{}", cleaned.stdout);
+        folders += u64::from(folder_can_be_analysed(&sandbox));
     }
     assert!(found_something, "a killed lab cannot tidy up, or else this test shows nothing");
     assert!(folders > 0, "no kill left a folder to read");
@@ -140,8 +145,8 @@ fn clean_restores_the_machine_after_a_kill_at_any_moment() {
 }
 
 /// Kills a run, and returns a description of the moment.
-fn kill_one(stage: &Stage, file: &str, victim: Victim, moments: &mut fastrand::Rng) -> String {
-    let mut playing = stage.start_run(&[file]);
+fn kill_one(sandbox: &Sandbox, file: &str, victim: Victim, moments: &mut fastrand::Rng) -> String {
+    let mut playing = sandbox.start_run(&[file]);
     match victim {
         Victim::Run | Victim::RunAndClean => {
             let after_ms = moments.u64(0..LATEST_MS);
@@ -168,9 +173,9 @@ fn kill_after(playing: Playing, after_ms: u64) -> Played {
 }
 
 /// Whether there is a run folder. Asserts that it can be read.
-fn folder_can_be_analysed(stage: &Stage) -> bool {
-    let Some(folder) = stage.any_run_folder() else { return false };
-    let analysed = stage.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);
+fn folder_can_be_analysed(sandbox: &Sandbox) -> bool {
+    let Some(folder) = sandbox.any_run_folder() else { return false };
+    let analysed = sandbox.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);
     assert!(analysed.json()["verdict"]["is"].is_string(), "{}", analysed.stdout);
     assert!(folder.join("report.html").is_file());
     true

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::stage::{Played, root};
+use crate::sandbox::{Played, root};
 
 /// User id of the attacker.
 const NOBODY: u32 = 65534;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::machine;
+use crate::lab_traces;
 use crate::remote_machines::Machines;
-use crate::stage::{Playing, Stage, json, signal};
+use crate::sandbox::{Playing, Sandbox, json, signal};
 
 /// Way in which a generator is lost.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +38,13 @@ impl Loss {
 }
 
 /// Writes an experiment with a load of ten minutes, in this lab, by this fleet.
-fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
+fn experiment(sandbox: &Sandbox, lab: &str, fleet: &str, more: &str) -> String {
     let text = format!(
         "title = \"A fleet\"\nasks = \"Who is lost?\"\n[target]\nuse = \"echo\"\n[lab]\nmeasure_storage = false\n{lab}\n\
          [load]\nagents = 12\nrate = 90\ntime = \"10m\"\nwarmup = \"0s\"\ntimeout = \"60s\"\n\
          [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/{{seq}}\" }}\n[fleet]\ngenerators = 3\n{fleet}\n{more}"
     );
-    stage.file("fleet.toml", text)
+    sandbox.file("fleet.toml", text)
 }
 
 fn events(run: &Path) -> Vec<Value> {
@@ -54,11 +54,11 @@ fn events(run: &Path) -> Vec<Value> {
 
 /// Waits for the end of a run after the loss of its second generator. Returns the time from the
 /// loss until it was noticed. The loss began at `begun`, or with the run's fault.
-fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instant>) -> Duration {
+fn noticed(sandbox: &Sandbox, mut playing: Playing, loss: Loss, begun: Option<Instant>) -> Duration {
     playing.wait_for_event("generator_lost");
     let seen = begun.map(|begun| begun.elapsed());
     playing.wait();
-    let run = stage.run_folder();
+    let run = sandbox.run_folder();
     let results = json(&run.join("analysis.json"));
     assert_eq!(results["verdict"]["is"], "void", "{loss:?}: {results:#}");
     let events = events(&run);
@@ -71,7 +71,7 @@ fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instan
     if !matches!(loss, Loss::Killed | Loss::Stopped) {
         assert!(lost["generator"].as_str().unwrap().ends_with('2'), "{loss:?}: {lost}");
     }
-    assert_eq!(stage.leftovers(), [""; 0], "{loss:?}");
+    assert_eq!(sandbox.leftovers(), [""; 0], "{loss:?}");
     let at_s = |event: &Value| event["at_s"].as_f64().unwrap();
     seen.unwrap_or_else(|| Duration::from_secs_f64((at_s(lost) - at_s(of("fault_begun"))).max(0.0)))
 }
@@ -80,25 +80,30 @@ fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instan
 fn lose(loss: Loss, random: &mut fastrand::Rng) -> Option<Duration> {
     let after = Duration::from_millis(random.u64(200..3000));
     // The ssh machines take their own turn.
-    let turn = if matches!(loss, Loss::Unplugged) { None } else { Some(machine::turn()?) };
-    let before = turn.as_ref().map(|_| machine::inventory());
+    let turn = if matches!(loss, Loss::Unplugged) { None } else { Some(lab_traces::turn()?) };
+    let before = turn.as_ref().map(|_| lab_traces::inventory());
     let fault = |kind: &str| {
         let at_ms = 1000 + after.as_millis();
         format!("[[fault]]\nname = \"lost\"\nkind = \"{kind}\"\non = \"gen2\"\nat = \"{at_ms}ms\"\nfor = \"5m\"\n")
     };
-    let (mut stage, mut machines) = (Stage::new(), None);
+    let (mut sandbox, mut machines) = (Sandbox::new(), None);
     let virtual_fleet = "by = \"virtual\"";
     let file = match loss {
-        Loss::Killed | Loss::Stopped => experiment(&stage, "hosts = 1", virtual_fleet, ""),
-        Loss::Frozen => experiment(&stage, "hosts = 1", virtual_fleet, &fault("host_freeze")),
-        Loss::Powerless => experiment(&stage, "hosts = 1", virtual_fleet, &fault("host_crash")),
+        Loss::Killed | Loss::Stopped => experiment(&sandbox, "hosts = 1", virtual_fleet, ""),
+        Loss::Frozen => experiment(&sandbox, "hosts = 1", virtual_fleet, &fault("host_freeze")),
+        Loss::Powerless => experiment(&sandbox, "hosts = 1", virtual_fleet, &fault("host_crash")),
         Loss::Unplugged => {
-            let all = machines.insert(Machines::make(&stage, 3)?);
-            stage.beside(all);
-            experiment(&stage, "ssh = [\"10.84.0.1\"]", "by = \"ssh\"\nhosts = [\"10.84.0.2\", \"root@10.84.0.3\"]", "")
+            let all = machines.insert(Machines::make(&sandbox, 3)?);
+            sandbox.beside(all);
+            experiment(
+                &sandbox,
+                "ssh = [\"10.84.0.1\"]",
+                "by = \"ssh\"\nhosts = [\"10.84.0.2\", \"root@10.84.0.3\"]",
+                "",
+            )
         }
     };
-    let mut playing = stage.start_run(&[&file]);
+    let mut playing = sandbox.start_run(&[&file]);
     playing.wait_for_records();
     let begun = match loss {
         Loss::Frozen | Loss::Powerless => None,
@@ -106,19 +111,19 @@ fn lose(loss: Loss, random: &mut fastrand::Rng) -> Option<Duration> {
             playing.wait_for_load(after);
             let begun = Instant::now();
             match loss {
-                Loss::Killed => signal("KILL", stage.processes("generator")[1]),
-                Loss::Stopped => signal("STOP", stage.processes("generator")[1]),
+                Loss::Killed => signal("KILL", sandbox.processes("generator")[1]),
+                Loss::Stopped => signal("STOP", sandbox.processes("generator")[1]),
                 _ => machines.iter().for_each(|machines| machines.unplug(3)),
             }
             Some(begun)
         }
     };
-    let noticed = noticed(&stage, playing, loss, begun);
+    let noticed = noticed(&sandbox, playing, loss, begun);
     if let Some(machines) = &machines {
         assert_eq!(machines.leftovers(), [""; 0], "{loss:?}");
     }
     if let Some(before) = &before {
-        assert_eq!(machine::added_since(before), [""; 0], "{loss:?}");
+        assert_eq!(lab_traces::added_since(before), [""; 0], "{loss:?}");
     }
     Some(noticed)
 }

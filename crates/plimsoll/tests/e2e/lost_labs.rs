@@ -6,9 +6,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::labs::{played, stage};
-use crate::machine;
-use crate::stage::{Played, signal};
+use crate::lab_setup::{played, sandbox};
+use crate::lab_traces;
+use crate::sandbox::{Played, signal};
 
 /// Sixteen hosts, two of them with a separate disk, and faults that heal only at the end of the
 /// trial.
@@ -21,8 +21,8 @@ const LASTING: &str = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"m
 
 #[test]
 fn a_large_lab_is_removed_at_any_interrupt() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     for (words, signals) in [
         ("starting 16 hosts", &["INT"][..]),
         ("starting 16 hosts", &["INT", "INT"]),
@@ -34,8 +34,8 @@ fn a_large_lab_is_removed_at_any_interrupt() {
         ("fault crash", &["INT", "TERM"]),
     ] {
         let prepare = "[[prepare]]\ncall = \"get\"\ncount = 400\nwith = { path = \"/\" }\n";
-        let (stage, file) = stage(MANY, &format!("{LASTING}{prepare}"));
-        let mut playing = stage.start_run(&[&file, "--set", "load.time=1m"]);
+        let (sandbox, file) = sandbox(MANY, &format!("{LASTING}{prepare}"));
+        let mut playing = sandbox.start_run(&[&file, "--set", "load.time=1m"]);
         playing.wait_for_words(words);
         for signal in signals {
             playing.signal(signal);
@@ -45,46 +45,46 @@ fn a_large_lab_is_removed_at_any_interrupt() {
         let results = done.json();
         let partial = results["partial"].as_str().unwrap_or_default();
         assert!(partial.contains("interrupted"), "{words} {signals:?}: {partial}");
-        assert!(stage.run_folder().join("report.html").exists(), "{words} {signals:?}");
-        assert_eq!(stage.leftovers(), [""; 0], "{words} {signals:?}");
-        assert_eq!(machine::added_since(&before), [""; 0], "{words} {signals:?}");
+        assert!(sandbox.run_folder().join("report.html").exists(), "{words} {signals:?}");
+        assert_eq!(sandbox.leftovers(), [""; 0], "{words} {signals:?}");
+        assert_eq!(lab_traces::added_since(&before), [""; 0], "{words} {signals:?}");
     }
 }
 
 #[test]
 fn an_interrupt_during_teardown_starts_no_further_trial() {
-    let Some(_turn) = machine::turn() else { return };
-    let (stage, file) = stage("hosts = 2", "");
-    let mut playing = stage.start_run(&[&file, "--set", "repeat=3"]);
+    let Some(_turn) = lab_traces::turn() else { return };
+    let (sandbox, file) = sandbox("hosts = 2", "");
+    let mut playing = sandbox.start_run(&[&file, "--set", "repeat=3"]);
     playing.wait_for_words("stopping the target");
     playing.signal("INT");
     let done = playing.wait().exits(130);
     assert!(!done.stderr.contains("trial 2"), "{}", done.stderr);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn an_interrupt_while_hosts_start_ends_the_run() {
-    let Some(_turn) = machine::turn() else { return };
-    let (stage, file) = stage("hosts = 3", "");
-    let mut playing = stage.start_run(&[&file, "--set", "lab.measure_storage=true"]);
+    let Some(_turn) = lab_traces::turn() else { return };
+    let (sandbox, file) = sandbox("hosts = 3", "");
+    let mut playing = sandbox.start_run(&[&file, "--set", "lab.measure_storage=true"]);
     playing.wait_for_words("starting 3 hosts");
     playing.signal("INT");
     playing.wait().exits(130);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn a_host_killed_at_the_start_ends_the_run_cleanly() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     for wait_ms in [0, 30, 60, 120, 200] {
-        let (stage, file) = stage("hosts = 6", "");
-        let mut playing = stage.start_run(&[&file, "--set", "load.time=1m"]);
+        let (sandbox, file) = sandbox("hosts = 6", "");
+        let mut playing = sandbox.start_run(&[&file, "--set", "load.time=1m"]);
         playing.wait_for_words("starting 6 hosts");
         // The first shim is the switch.
         let mut runners = Vec::new();
-        crate::stage::until("a shim", || {
+        crate::sandbox::until("a shim", || {
             runners = shims(playing.pid());
             runners.len() > 1
         });
@@ -96,17 +96,18 @@ fn a_host_killed_at_the_start_ends_the_run_cleanly() {
         let done = playing.wait();
         assert!([3, 130].contains(&done.code), "{wait_ms}: {} {}", done.code, done.stderr);
         assert!(done.code == 130 || done.stderr.contains("plimsoll: host n"), "{wait_ms}: {}", done.stderr);
-        assert_eq!(stage.leftovers(), [""; 0], "{wait_ms}");
-        assert_eq!(machine::added_since(&before), [""; 0], "{wait_ms}");
+        assert_eq!(sandbox.leftovers(), [""; 0], "{wait_ms}");
+        assert_eq!(lab_traces::added_since(&before), [""; 0], "{wait_ms}");
     }
 }
 
 /// Kills some of the processes that hold a lab while its load runs. The first of them is the
 /// switch. Returns the output, after checking that the trial is void.
 fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
-    let (stage, file) = stage(&format!("hosts = {hosts}"), "");
-    let runs = stage.path().join("runs");
-    let mut playing = stage.start(&["run", &file, "--set", "load.time=4s", "--json", "--out", runs.to_str().unwrap()]);
+    let (sandbox, file) = sandbox(&format!("hosts = {hosts}"), "");
+    let runs = sandbox.path().join("runs");
+    let mut playing =
+        sandbox.start(&["run", &file, "--set", "load.time=4s", "--json", "--out", runs.to_str().unwrap()]);
     playing.wait_for_load(Duration::ZERO);
     let shims = shims(playing.pid());
     assert_eq!(shims.len(), hosts + 1, "a switch, and one for each host");
@@ -116,7 +117,7 @@ fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
     let played = playing.wait().exits(6);
     let trial = &played.json()["trials"][0];
     assert_eq!((&trial["ended"], &trial["verdict"]["is"]), (&"done".into(), &"void".into()), "{trial:#}");
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
     played
 }
 
@@ -127,29 +128,29 @@ fn has_rule(played: &Played, rule: &str) -> bool {
 
 #[test]
 fn a_killed_switch_voids_the_trial() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     let played = killed(2, 0..1).says(&["the switch between the hosts was lost without a fault"]);
     assert!(has_rule(&played, "lost_switch") && !has_rule(&played, "lost_host"), "{}", played.stdout);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn a_killed_shim_voids_the_trial() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     let played = killed(3, 2..3).says(&["was lost without a fault"]);
     assert!(has_rule(&played, "lost_host") && !has_rule(&played, "lost_switch"), "{}", played.stdout);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn killing_all_shims_voids_the_trial() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     let played = killed(3, 1..4).says(&["host n1 was lost", "host n2 was lost", "host n3 was lost"]);
     assert!(has_rule(&played, "lost_host"), "{}", played.stdout);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 /// Returns the processes that hold the hosts of a run.
@@ -167,13 +168,13 @@ fn shims(of: u32) -> Vec<u32> {
 /// Limits the disk under TMPDIR, in a separate mount namespace.
 #[test]
 fn a_full_disk_under_a_lab_is_reported_and_nothing_is_left() {
-    let Some(_turn) = machine::turn() else { return };
+    let Some(_turn) = lab_traces::turn() else { return };
     const FULL: &str = "mount --make-rprivate / && mount -t tmpfs -o size=$0 none \"$TMPDIR\" && \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
-    let before = machine::inventory();
+    let before = lab_traces::inventory();
     for (size, code, words) in
         [("16k", 3, ["hosts/n1/volume", "TMPDIR"]), ("3m", 0, ["the disks of the hosts", "is free"])]
     {
-        let (stage, file) = stage("hosts = 1\nprofile = \"small\"", "");
+        let (sandbox, file) = sandbox("hosts = 1\nprofile = \"small\"", "");
         let mut command = Command::new("unshare");
         command.args([
             "--mount",
@@ -187,9 +188,9 @@ fn a_full_disk_under_a_lab_is_reported_and_nothing_is_left() {
             "--accept",
             "--json",
         ]);
-        let done = played(command.arg("--out").arg(stage.path().join("runs")), &stage).exits(code).says(&words);
+        let done = played(command.arg("--out").arg(sandbox.path().join("runs")), &sandbox).exits(code).says(&words);
         assert!(!done.stdout.contains("plimsoll-run"), "left on the disk: {}", done.stdout);
-        assert_eq!(stage.leftovers(), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
     }
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }

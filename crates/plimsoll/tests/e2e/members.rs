@@ -4,8 +4,8 @@
 use record::folder::RunFolder;
 use record::rows::{self, AgentCycles, OutcomeSlot};
 
-use crate::machine;
-use crate::stage::{Stage, json, number};
+use crate::lab_traces;
+use crate::sandbox::{Sandbox, json, number};
 
 const EXPERIMENT: &str = r#"
 title = "One of three members dies"
@@ -44,13 +44,13 @@ fn ended(slots: &[OutcomeSlot]) -> [u32; 2] {
 
 #[test]
 fn clients_of_a_dead_member_have_their_own_outage() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
-    let stage = Stage::new().with_shelves();
-    let file = stage.file("members.toml", EXPERIMENT);
-    stage.run(&[&file]).exits(0);
-    let run = stage.run_folder();
-    let shown = stage.play(&["show", run.to_str().unwrap()]).exits(0).stdout;
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
+    let sandbox = Sandbox::new().with_shelves();
+    let file = sandbox.file("members.toml", EXPERIMENT);
+    sandbox.run(&[&file]).exits(0);
+    let run = sandbox.run_folder();
+    let shown = sandbox.play(&["show", run.to_str().unwrap()]).exits(0).stdout;
     assert!(shown.contains("Outages by member"), "{shown}");
     let trial = RunFolder::at(&run).trial("001");
     assert_eq!(trial.member_names().unwrap(), ["n1", "n2", "n3"]);
@@ -74,10 +74,10 @@ fn clients_of_a_dead_member_have_their_own_outage() {
     // An older version left the folder like this.
     std::fs::remove_dir_all(trial.members()).unwrap();
     std::fs::remove_file(trial.agents()).unwrap();
-    stage.play(&["analyze", run.to_str().unwrap()]).exits(0);
+    sandbox.play(&["analyze", run.to_str().unwrap()]).exits(0);
     let older = json(&run.join("analysis.json"));
     assert_eq!(older["trials"][0]["faults"][0]["members"], serde_json::json!([]));
     assert_eq!(older["trials"][0]["agents_without_cycle"], serde_json::Value::Null);
-    assert_eq!(stage.leftovers(), [""; 0]);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }

@@ -4,21 +4,21 @@
 use record::rows::GeneratorSecond;
 use serde_json::Value;
 
-use crate::stage::{Stage, number};
+use crate::sandbox::{Sandbox, number};
 
 fn at_rate(with: &str, load: &str) -> Value {
-    played(&Stage::new(), with, load)
+    played(&Sandbox::new(), with, load)
 }
 
-fn played(stage: &Stage, with: &str, load: &str) -> Value {
-    let file = stage.file(
+fn played(sandbox: &Sandbox, with: &str, load: &str) -> Value {
+    let file = sandbox.file(
         "rate.toml",
         format!(
             "title = \"At a rate\"\nasks = \"Is every operation there?\"\n[target]\nuse = \"echo\"\nwith = {{ {with} }}\n\
              [load]\n{load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
         ),
     );
-    stage.run(&[&file]).exits(0).json()
+    sandbox.run(&[&file]).exits(0).json()
 }
 
 fn outcomes(results: &Value) -> (f64, f64) {
@@ -44,13 +44,13 @@ fn every_scheduled_operation_is_counted() {
 fn a_slow_target_does_not_make_the_generator_suspect() {
     // Two workers of 20 ms can do 100 per second. Three times as many are scheduled.
     let load = "agents = 40\nrate = 300\ntime = \"4s\"\ndrain = \"1s\"\ntimeout = \"60s\"";
-    let stage = Stage::new();
-    let results = played(&stage, "delay = \"20ms\", workers = 2", load);
+    let sandbox = Sandbox::new();
+    let results = played(&sandbox, "delay = \"20ms\", workers = 2", load);
     let (ok, others) = outcomes(&results);
     assert_eq!(ok + others, 1200.0);
     // No more than 100 per second can be done. The records show the number of seconds, including
     // the drain.
-    let ended_s = seconds(&stage).iter().map(|row| row.at_s).fold(0.0, f64::max);
+    let ended_s = seconds(&sandbox).iter().map(|row| row.at_s).fold(0.0, f64::max);
     assert!(ended_s >= 5.0 && ok <= 100.0 * ended_s + 2.0, "{ok} and {others} in {ended_s} s");
     assert_eq!(number(&results, "/trials/0/outcomes/unfinished"), others);
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
@@ -61,15 +61,15 @@ fn a_slow_target_does_not_make_the_generator_suspect() {
 }
 
 /// Returns the generator's records of each second.
-fn seconds(stage: &Stage) -> Vec<GeneratorSecond> {
-    let trial = record::folder::RunFolder::at(&stage.run_folder()).trial("001");
+fn seconds(sandbox: &Sandbox) -> Vec<GeneratorSecond> {
+    let trial = record::folder::RunFolder::at(&sandbox.run_folder()).trial("001");
     record::rows::read(&trial.generator()).unwrap().items
 }
 
 /// Returns the operations that are due in each second, from the records of all threads.
-fn due(stage: &Stage) -> Vec<u64> {
+fn due(sandbox: &Sandbox) -> Vec<u64> {
     let mut due = vec![0; 200];
-    for row in seconds(stage) {
+    for row in seconds(sandbox) {
         due[(row.at_s - 1e-6).max(0.0) as usize] += row.due.unwrap();
     }
     while due.last() == Some(&0) {
@@ -80,12 +80,12 @@ fn due(stage: &Stage) -> Vec<u64> {
 
 #[test]
 fn a_staged_rate_schedules_the_right_operations_each_second() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     // Integral of the rate over each second; the last rate holds. These are due times, so that a
     // busy machine does not matter.
     let stages = "[{ to = 200, over = \"2s\" }, { at = 50, for = \"1s\" }, { at = 0, for = \"1s\" }, { from = 300, to = 100, over = \"1s\" }]";
-    let results = played(&stage, "", &format!("agents = 8\nrate = {stages}\ntime = \"6s\"\ndrain = \"60s\""));
-    assert_eq!(due(&stage), [50, 150, 50, 0, 200, 100]);
+    let results = played(&sandbox, "", &format!("agents = 8\nrate = {stages}\ntime = \"6s\"\ndrain = \"60s\""));
+    assert_eq!(due(&sandbox), [50, 150, 50, 0, 200, 100]);
     assert_eq!(outcomes(&results), (550.0, 0.0));
     assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
     assert_eq!(number(&results, "/trials/0/steady/from_s"), 0.0, "what is to change is not waited for");
@@ -94,22 +94,23 @@ fn a_staged_rate_schedules_the_right_operations_each_second() {
 
 #[test]
 fn a_recorded_schedule_is_found_beside_the_experiment() {
-    let stage = Stage::new();
-    stage.file("starts.csv", "at_s\n0\n0.5\n0.5\n1.25\n2.75\n");
-    let results = played(&stage, "", "agents = 2\nrate = { replay = \"starts.csv\" }\ntime = \"3s\"\ndrain = \"60s\"");
-    assert_eq!((due(&stage), outcomes(&results)), (vec![3, 1, 1], (5.0, 0.0)));
+    let sandbox = Sandbox::new();
+    sandbox.file("starts.csv", "at_s\n0\n0.5\n0.5\n1.25\n2.75\n");
+    let results =
+        played(&sandbox, "", "agents = 2\nrate = { replay = \"starts.csv\" }\ntime = \"3s\"\ndrain = \"60s\"");
+    assert_eq!((due(&sandbox), outcomes(&results)), (vec![3, 1, 1], (5.0, 0.0)));
 }
 
 #[test]
 fn an_invalid_recorded_schedule_is_a_bad_file() {
-    let stage = Stage::new();
-    stage.file("starts.csv", "at_s\n0\n2\n1\n");
-    let file = stage.file(
+    let sandbox = Sandbox::new();
+    sandbox.file("starts.csv", "at_s\n0\n2\n1\n");
+    let file = sandbox.file(
         "replay.toml",
         "[target]\nuse = \"echo\"\n[load]\nagents = 1\ntime = \"3s\"\nrate = { replay = \"starts.csv\" }\n[[load.cycle]]\n\
          call = \"get\"\nwith = { path = \"/\" }\n",
     );
-    stage.run(&[&file]).exits(2).says(&["starts.csv", "line 4: 1 comes after 2"]);
+    sandbox.run(&[&file]).exits(2).says(&["starts.csv", "line 4: 1 comes after 2"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::stage::{Stage, json, number};
+use crate::sandbox::{Sandbox, json, number};
 
 /// Length of the scripted errors, seconds.
 const ERRORS_S: f64 = 2.3;
@@ -98,10 +98,10 @@ fn play(more: &str) -> (Value, Noted, Seen) {
 }
 
 fn play_text(text: &str) -> (Value, Noted, Seen) {
-    let stage = Stage::new();
-    let file = stage.file("scripted.toml", text);
-    stage.run(&[&file]).exits(0);
-    let run = stage.run_folder();
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("scripted.toml", text);
+    sandbox.run(&[&file]).exits(0);
+    let run = sandbox.run_folder();
     let trial = json(&run.join("analysis.json"))["trials"][0].clone();
     let (noted, seen) = (Noted::of(&run.join("trials/001")), Seen::of(&run.join("trials/001")));
     assert_eq!(trial["outcomes"]["failed"].as_u64(), Some(noted.errors), "all of them are in the trial: {trial:#}");
@@ -197,10 +197,10 @@ with = { path = "/" }
 
 #[test]
 fn a_stall_without_failures_is_a_disturbance() {
-    let stage = Stage::new();
-    let file = stage.file("standstill.toml", STANDSTILL);
-    stage.run(&[&file]).exits(0);
-    let run = stage.run_folder();
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("standstill.toml", STANDSTILL);
+    sandbox.run(&[&file]).exits(0);
+    let run = sandbox.run_folder();
     let trial = json(&run.join("analysis.json"))["trials"][0].clone();
     let text = std::fs::read_to_string(run.join("trials/001/outcomes.csv")).unwrap();
     let ended_s: Vec<f64> = text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
@@ -252,8 +252,8 @@ with  = { run = "echo no replica >&2; exit 3" }
 
 #[test]
 fn an_operators_action_belongs_to_the_outage_of_its_fault() {
-    let stage = Stage::new();
-    let results = stage.run(&[&stage.file("repaired.toml", REPAIRED)]).exits(0).json();
+    let sandbox = Sandbox::new();
+    let results = sandbox.run(&[&sandbox.file("repaired.toml", REPAIRED)]).exits(0).json();
     let trial = &results["trials"][0];
     let names =
         |list: &str| -> Vec<Value> { trial[list].as_array().unwrap().iter().map(|one| one["name"].clone()).collect() };

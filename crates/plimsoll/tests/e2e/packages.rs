@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::stage::{Stage, root};
+use crate::sandbox::{Sandbox, root};
 
 fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
@@ -28,8 +28,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn packages_are_complete_and_run_without_the_checkout() {
-    let stage = Stage::new();
-    let (out, opened) = (stage.path().join("out"), stage.path().join("opened"));
+    let sandbox = Sandbox::new();
+    let (out, opened) = (sandbox.path().join("out"), sandbox.path().join("opened"));
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().unwrap();
     let told = run(Command::new(root().join("scripts/dist.sh")).arg(&out).env("BUILT", built));
     let packages: Vec<&str> = told.lines().collect();
@@ -41,7 +41,7 @@ fn packages_are_complete_and_run_without_the_checkout() {
         .arg("--file")
         .arg(tarball));
     let from_tarball = files(&opened);
-    let of_deb = stage.path().join("deb");
+    let of_deb = sandbox.path().join("deb");
     run(Command::new("dpkg-deb").args(["--extract", deb]).arg(&of_deb));
     let mut from_deb = files(&of_deb.join("usr"));
     from_deb.retain(|path| !path.ends_with("copyright"));
@@ -66,11 +66,11 @@ fn packages_are_complete_and_run_without_the_checkout() {
 
     let mut command = Command::new(of_deb.join("usr/bin/plimsoll"));
     command.args(["run", "01-first-run", "--accept", "--set", "load.time=300ms", "--set", "load.warmup=0s", "--plain"]);
-    command.current_dir(&opened).env("PLIMSOLL_DATA", stage.path().join("data"));
-    command.env("XDG_RUNTIME_DIR", stage.path().join("registry")).env("TMPDIR", stage.path().join("scratch"));
+    command.current_dir(&opened).env("PLIMSOLL_DATA", sandbox.path().join("data"));
+    command.env("XDG_RUNTIME_DIR", sandbox.path().join("registry")).env("TMPDIR", sandbox.path().join("scratch"));
     let played = run(&mut command);
     assert!(played.contains("First run"), "{played}");
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn cargo_binstall_finds_the_programs_where_dist_puts_them() {
 
 #[test]
 fn the_action_plays_an_experiment_and_writes_a_summary() {
-    let stage = Stage::new();
-    let file = |name: &str| stage.path().join(name);
+    let sandbox = Sandbox::new();
+    let file = |name: &str| sandbox.path().join(name);
     let play = |inputs: &[(&str, &str)]| {
         let mut command = Command::new(root().join("action/play"));
         for name in ["RUN", "COMPARE", "METRICS", "ARGUMENTS"] {
             command.env(name, "");
         }
         command.env("GATE", "5%").env("PROGRAM", env!("CARGO_BIN_EXE_plimsoll")).envs(inputs.iter().copied());
-        command.env("RUNNER_TEMP", stage.path()).env("GITHUB_STEP_SUMMARY", file("summary"));
+        command.env("RUNNER_TEMP", sandbox.path()).env("GITHUB_STEP_SUMMARY", file("summary"));
         command.env("GITHUB_OUTPUT", file("outputs")).env("PLIMSOLL_DATA", file("data"));
         command.env("XDG_RUNTIME_DIR", file("registry")).env("TMPDIR", file("scratch"));
         command.stdin(Stdio::null()).output().unwrap().status.code()

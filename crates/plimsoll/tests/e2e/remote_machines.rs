@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::machine::{self, Turn};
-use crate::stage::{Stage, until};
+use crate::lab_traces::{self, Turn};
+use crate::sandbox::{Sandbox, until};
 
 /// First script of a machine. Arguments: its folder and its address. A line on its standard input
 /// means that its link exists.
@@ -59,15 +59,15 @@ pub struct Machine {
 
 impl Machines {
     /// Makes this number of machines. If that is not possible, prints a message and returns `None`.
-    pub fn make(stage: &Stage, count: usize) -> Option<Self> {
+    pub fn make(sandbox: &Sandbox, count: usize) -> Option<Self> {
         for program in ["/usr/sbin/sshd", "/usr/bin/ssh"] {
             if !Path::new(program).exists() {
                 eprintln!("NOT TESTED: there is no {program} (openssh-server, openssh-client)");
                 return None;
             }
         }
-        let turn = machine::turn()?;
-        let folder = stage.path().join("machines");
+        let turn = lab_traces::turn()?;
+        let folder = sandbox.path().join("machines");
         fs::create_dir(&folder).unwrap();
         key(&folder.join("key"));
         let mut wire = held("unshare", &["-n", "sh", "-c", WIRE]);

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::machine;
-use crate::stage::Stage;
+use crate::lab_traces;
+use crate::sandbox::Sandbox;
 
 fn experiment(members: u32, more: &str) -> String {
     format!(
@@ -19,8 +19,8 @@ fn experiment(members: u32, more: &str) -> String {
 }
 
 /// Returns the lines of a record file.
-fn lines(stage: &Stage, trial: &str, name: &str) -> Vec<Value> {
-    let path = stage.run_folder().join("trials").join(trial).join(name);
+fn lines(sandbox: &Sandbox, trial: &str, name: &str) -> Vec<Value> {
+    let path = sandbox.run_folder().join("trials").join(trial).join(name);
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -30,17 +30,17 @@ fn trials(results: &Value) -> &[Value] {
 
 #[test]
 fn members_are_compared_and_each_trial_starts_empty() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
-    let stage = Stage::new().with_shelves();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
+    let sandbox = Sandbox::new().with_shelves();
     let variants = "[[variant]]\nname = \"all\"\ntarget = { with = { copies = \"all\" } }\n\
                     [[variant]]\nname = \"one\"\ntarget = { with = { copies = \"one\" } }\n";
-    let file = stage.file("copies.toml", format!("{}{variants}", experiment(2, "repeat = 2")));
-    let results = stage.run(&[&file]).exits(0).json();
+    let file = sandbox.file("copies.toml", format!("{}{variants}", experiment(2, "repeat = 2")));
+    let results = sandbox.run(&[&file]).exits(0).json();
     assert_eq!(trials(&results).len(), 4);
     for trial in trials(&results) {
         let (id, found) = (trial["id"].as_str().unwrap(), &trial["consistency"]);
-        let replicas = lines(&stage, id, "replicas.jsonl");
+        let replicas = lines(&sandbox, id, "replicas.jsonl");
         let asked: BTreeSet<&str> = replicas.iter().map(|line| line["member"].as_str().unwrap()).collect();
         assert_eq!(asked, BTreeSet::from(["m1", "m2"]), "the proxy holds nothing");
         let keys: BTreeSet<&str> = replicas.iter().filter_map(|line| line["key"].as_str()).collect();
@@ -76,21 +76,21 @@ fn members_are_compared_and_each_trial_starts_empty() {
     let answer = results["answer"].as_str().unwrap();
     assert_eq!(answer.contains("differed"), repeats("one") > 0, "{answer}");
     assert!(repeats("one") == 0 || answer.contains("`one`"), "the answer names the variant that differed: {answer}");
-    assert_eq!(stage.leftovers(), [""; 0]);
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn a_crashed_member_is_not_compared() {
-    let Some(_turn) = machine::turn() else { return };
-    let stage = Stage::new().with_shelves();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let sandbox = Sandbox::new().with_shelves();
     let crash = "[[fault]]\nname = \"dies\"\nkind = \"host_crash\"\non = \"one\"\nat = \"1s\"\n";
-    let file = stage.file("copies.toml", format!("{}{crash}", experiment(3, "")));
-    let results = stage.run(&[&file]).exits(0).json();
+    let file = sandbox.file("copies.toml", format!("{}{crash}", experiment(3, "")));
+    let results = sandbox.run(&[&file]).exits(0).json();
     let [trial] = trials(&results) else { panic!("{results}") };
     let on = trial["faults"][0]["on"].as_str().unwrap();
     assert!(["m1", "m2", "m3"].contains(&on), "{on}");
-    let events = lines(&stage, "001", "events.jsonl");
+    let events = lines(&sandbox, "001", "events.jsonl");
     let told = |event: &str| {
         let before = events.iter().take_while(|line| line["phase"] != "stopping");
         let of_kind = before.filter(|line| line["event"] == event);
@@ -107,5 +107,5 @@ fn a_crashed_member_is_not_compared() {
         trial["verdict"]["rules"].as_array().unwrap().iter().all(|rule| rule != "unaudited_member"),
         "it was meant to go"
     );
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }

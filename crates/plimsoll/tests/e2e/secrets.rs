@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::hits::echo;
-use crate::stage::{Played, Stage};
+use crate::hit::echo;
+use crate::sandbox::{Played, Sandbox};
 
 const PLANTED: [&str; 6] =
     ["pl4nted-bearer", "pl4nted-cookie", "pl4nted-tenant", "pl4nted-body", "pl4nted-login", "pl4nted-variable"];
@@ -49,18 +49,18 @@ fn experiment(url: &str) -> String {
 
 #[test]
 fn a_run_records_and_prints_no_secret() {
-    let stage = Stage::new();
-    let (_server, url) = echo(&stage, &[]);
-    let file = stage.file("secrets.toml", experiment(&url));
+    let sandbox = Sandbox::new();
+    let (_server, url) = echo(&sandbox, &[]);
+    let file = sandbox.file("secrets.toml", experiment(&url));
     let variable = ("PLANTED", "pl4nted-variable");
-    let runs = stage.runs().display().to_string();
+    let runs = sandbox.runs().display().to_string();
     let words =
         ["run", &file, "--set", "load.cycle.post.with.header.x-token=pl4nted-tenant", "--out", &runs, "--accept"];
-    let run = stage.play_with(variable, &words).exits(0);
-    let folder = stage.run_folder();
-    let shown = stage.play(&["show", folder.to_str().unwrap()]).exits(0);
-    let analyzed = stage.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);
-    let checked = stage.play(&["check", &file, "--json"]).exits(0);
+    let run = sandbox.play_with(variable, &words).exits(0);
+    let folder = sandbox.run_folder();
+    let shown = sandbox.play(&["show", folder.to_str().unwrap()]).exits(0);
+    let analyzed = sandbox.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);
+    let checked = sandbox.play(&["check", &file, "--json"]).exits(0);
     is_clean(&folder, &[&run, &shown, &analyzed, &checked]);
     let recorded = fs::read_to_string(folder.join("experiment.toml")).unwrap();
     for kept in
@@ -72,11 +72,11 @@ fn a_run_records_and_prints_no_secret() {
 
 #[test]
 fn the_target_receives_the_secrets() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let hit =
-        stage.start(&["hit", &url, "-c", "1", "-t", "1s", "-H", "Authorization: Bearer pl4nted-bearer", "--accept"]);
+        sandbox.start(&["hit", &url, "-c", "1", "-t", "1s", "-H", "Authorization: Bearer pl4nted-bearer", "--accept"]);
     // The first connection may only check whether the server listens.
     let mut request = Vec::new();
     while !String::from_utf8_lossy(&request).contains("\r\n\r\n") {
@@ -97,21 +97,21 @@ fn the_target_receives_the_secrets() {
 
 #[test]
 fn a_login_in_a_url_is_in_no_record() {
-    let stage = Stage::new();
-    let file = stage.file("login.toml", experiment("http://me:pl4nted-login@127.0.0.1:1"));
-    let played = stage.run(&[&file]);
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("login.toml", experiment("http://me:pl4nted-login@127.0.0.1:1"));
+    let played = sandbox.run(&[&file]);
     assert_ne!(played.code, 0);
-    is_clean(&stage.runs(), &[&played]);
-    let hit = stage.play(&["hit", "http://me:pl4nted-login@127.0.0.1:1/"]).exits(2);
-    is_clean(&stage.runs(), &[&hit]);
+    is_clean(&sandbox.runs(), &[&played]);
+    let hit = sandbox.play(&["hit", "http://me:pl4nted-login@127.0.0.1:1/"]).exits(2);
+    is_clean(&sandbox.runs(), &[&hit]);
 }
 
 #[test]
 fn a_hit_records_no_secret_and_points_to_the_environment() {
-    let stage = Stage::new();
-    let (_server, url) = echo(&stage, &[]);
-    let runs = stage.runs().display().to_string();
-    let played = stage
+    let sandbox = Sandbox::new();
+    let (_server, url) = echo(&sandbox, &[]);
+    let runs = sandbox.runs().display().to_string();
+    let played = sandbox
         .play(&[
             "hit",
             &url,
@@ -135,57 +135,57 @@ fn a_hit_records_no_secret_and_points_to_the_environment() {
         ])
         .exits(0)
         .says(&["`Authorization`", "{env:NAME}"]);
-    is_clean(&stage.run_folder(), &[&played]);
-    let refused = stage.play(&["hit", &url, "--secret", "x-tokn"]).exits(2);
+    is_clean(&sandbox.run_folder(), &[&played]);
+    let refused = sandbox.play(&["hit", &url, "--secret", "x-tokn"]).exits(2);
     refused.says(&["x-tokn"]);
 }
 
 #[test]
 fn a_credential_in_a_query_is_in_no_record() {
-    let stage = Stage::new();
-    let (_server, url) = echo(&stage, &[]);
-    let runs = stage.runs().display().to_string();
+    let sandbox = Sandbox::new();
+    let (_server, url) = echo(&sandbox, &[]);
+    let runs = sandbox.runs().display().to_string();
     let url = format!("{url}x?access_token=pl4nted-bearer&page=2&password=pl4nted-login");
-    let played = stage.play(&["hit", &url, "-c", "2", "-t", "1s", "--accept", "--out", &runs]).exits(0);
-    let name = stage.run_folder().display().to_string();
+    let played = sandbox.play(&["hit", &url, "-c", "2", "-t", "1s", "--accept", "--out", &runs]).exits(0);
+    let name = sandbox.run_folder().display().to_string();
     assert!(!name.contains("pl4nted"), "{name}");
-    is_clean(&stage.run_folder(), &[&played]);
-    let once = stage.play(&["hit", &url, "--debug"]).exits(0);
-    is_clean(&stage.runs(), &[&once]);
+    is_clean(&sandbox.run_folder(), &[&played]);
+    let once = sandbox.play(&["hit", &url, "--debug"]).exits(0);
+    is_clean(&sandbox.runs(), &[&once]);
 }
 
 #[test]
 fn a_resumed_run_reads_its_secrets_again() {
-    let stage = Stage::new();
-    let (_server, url) = echo(&stage, &[]);
-    let file = stage.file("secrets.toml", experiment(&url) + "[sweep]\n\"load.agents\" = [1, 2]\n");
+    let sandbox = Sandbox::new();
+    let (_server, url) = echo(&sandbox, &[]);
+    let file = sandbox.file("secrets.toml", experiment(&url) + "[sweep]\n\"load.agents\" = [1, 2]\n");
     let variable = ("PLANTED", "pl4nted-variable");
-    let runs = stage.runs().display().to_string();
+    let runs = sandbox.runs().display().to_string();
     // Without the variable, the run does not begin.
     let words = ["run", &file, "--out", &runs, "--accept"];
-    let first = stage.play(&words).exits(2);
+    let first = sandbox.play(&words).exits(2);
     assert!(first.stderr.contains("PLANTED"), "{}", first.stderr);
-    assert!(stage.any_run_folder().is_none());
-    stage.play_with(variable, &words).exits(0);
-    let folder = stage.run_folder();
+    assert!(sandbox.any_run_folder().is_none());
+    sandbox.play_with(variable, &words).exits(0);
+    let folder = sandbox.run_folder();
     fs::remove_dir_all(folder.join("trials/002")).unwrap();
     let resume = ["run", "--resume", folder.to_str().unwrap(), "--accept"];
-    let resumed = stage.play_with(variable, &resume).exits(0);
+    let resumed = sandbox.play_with(variable, &resume).exits(0);
     is_clean(&folder, &[&resumed]);
     // Without the file, the secrets are unknown.
     fs::remove_file(&file).unwrap();
     fs::remove_dir_all(folder.join("trials/002")).unwrap();
-    let lost = stage.play_with(variable, &resume).exits(2);
+    let lost = sandbox.play_with(variable, &resume).exits(2);
     lost.says(&["header.authorization", "body", "secrets.toml", "{env:NAME}"]);
 }
 
 #[test]
 fn only_the_owner_can_read_a_run_folder() {
     for umask in ["0000", "0077"] {
-        let mut stage = Stage::new();
-        stage.within(&format!("umask {umask}; exec \"$@\""), Path::new("/"));
-        stage.run(&["experiments/01-first-run.toml", "--set", "load.time=1500ms"]).exits(0);
-        for path in all_in(&stage.run_folder()) {
+        let mut sandbox = Sandbox::new();
+        sandbox.within(&format!("umask {umask}; exec \"$@\""), Path::new("/"));
+        sandbox.run(&["experiments/01-first-run.toml", "--set", "load.time=1500ms"]).exits(0);
+        for path in all_in(&sandbox.run_folder()) {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{mode:o} {}", path.display());
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::stage::{Stage, number};
+use crate::sandbox::{Sandbox, number};
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
 
@@ -20,8 +20,8 @@ impl SlowDisk {
     /// Makes a disk with this file on it. If this user cannot make one, prints the reason and
     /// returns `None`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-    fn new(stage: &Stage, name: &str, content: &[u8], bytes_per_s: u32) -> Option<Self> {
-        let (image, at) = (stage.path().join("disk.img"), stage.path().join("disk"));
+    fn new(sandbox: &Sandbox, name: &str, content: &[u8], bytes_per_s: u32) -> Option<Self> {
+        let (image, at) = (sandbox.path().join("disk.img"), sandbox.path().join("disk"));
         fs::create_dir(&at).unwrap();
         let ran = |program: &str, words: &[&Path]| {
             Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
@@ -96,11 +96,11 @@ fn documents(count: u32) -> Vec<u8> {
 
 #[test]
 fn a_load_that_waits_for_its_feeds_disk_is_void() {
-    let Some(_turn) = crate::machine::turn_alone() else { return };
-    let stage = Stage::new();
-    let Some(disk) = SlowDisk::new(&stage, "docs.json", &documents(20_000), 1_000_000) else { return };
-    let file = stage.file("slow.toml", experiment(disk.at.join("docs.json").to_str().unwrap(), ""));
-    let results = stage.run(&[&file]).exits(0).json();
+    let Some(_turn) = crate::lab_traces::turn_alone() else { return };
+    let sandbox = Sandbox::new();
+    let Some(disk) = SlowDisk::new(&sandbox, "docs.json", &documents(20_000), 1_000_000) else { return };
+    let file = sandbox.file("slow.toml", experiment(disk.at.join("docs.json").to_str().unwrap(), ""));
+    let results = sandbox.run(&[&file]).exits(0).json();
     let trial = &results["trials"][0];
     assert_eq!(trial["verdict"]["is"], "void");
     assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
@@ -108,7 +108,7 @@ fn a_load_that_waits_for_its_feeds_disk_is_void() {
     assert_eq!(trial["generator"]["limit"], "disk");
     assert!(number(trial, "/generator/feed/wait_pct") > 30.0 && number(trial, "/generator/feed/read_pct") > 50.0);
     drop(disk);
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 /// Returns an experiment with a feed on a tier with this rate.
@@ -120,10 +120,10 @@ fn on_a_slow_tier(read_rate: &str, more: &str) -> String {
 
 #[test]
 fn a_feed_on_a_slow_tier_voids_the_trial() {
-    let stage = Stage::new();
-    stage.file("docs.json", documents(20_000));
-    let file = stage.file("tier.toml", on_a_slow_tier("1MB/s", ""));
-    let results = stage.run(&[&file]).exits(0).json();
+    let sandbox = Sandbox::new();
+    sandbox.file("docs.json", documents(20_000));
+    let file = sandbox.file("tier.toml", on_a_slow_tier("1MB/s", ""));
+    let results = sandbox.run(&[&file]).exits(0).json();
     let trial = &results["trials"][0];
     assert_eq!(trial["verdict"]["is"], "void");
     assert!(
@@ -135,13 +135,13 @@ fn a_feed_on_a_slow_tier_voids_the_trial() {
 
 #[test]
 fn a_feed_too_slow_for_any_operation_is_reported() {
-    let stage = Stage::new();
-    stage.file("docs.json", documents(20_000));
+    let sandbox = Sandbox::new();
+    sandbox.file("docs.json", documents(20_000));
     // A record of 10 MB takes longer than the load, so that no operation begins.
     let file = on_a_slow_tier("200kB/s", "batch  = 10000");
     let file = file.replace("/{feed.docs.id}", "/x\", body = \"{feed.docs.lines}").replace("\"get\"", "\"post\"");
-    let file = stage.file("crawl.toml", file.replace("time   = \"8s\"", "time   = \"4s\""));
-    let results = stage.run(&[&file]).json();
+    let file = sandbox.file("crawl.toml", file.replace("time   = \"8s\"", "time   = \"4s\""));
+    let results = sandbox.run(&[&file]).json();
     let trial = &results["trials"][0];
     assert_eq!((&trial["measured_s"], &trial["outcomes"]["ok"]), (&serde_json::Value::Null, &serde_json::json!(0)));
     assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
@@ -151,10 +151,10 @@ fn a_feed_too_slow_for_any_operation_is_reported() {
 
 #[test]
 fn documents_are_counted_and_a_fast_feed_is_not_blamed() {
-    let stage = Stage::new();
-    stage.file("docs.json", documents(1_000));
-    let file = stage.file("fed.toml", experiment("docs.json", "think = \"5ms\""));
-    let results = stage.run(&[&file]).json();
+    let sandbox = Sandbox::new();
+    sandbox.file("docs.json", documents(1_000));
+    let file = sandbox.file("fed.toml", experiment("docs.json", "think = \"5ms\""));
+    let results = sandbox.run(&[&file]).json();
     let trial = &results["trials"][0];
     assert!(!trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
     let (units, ok) = (number(trial, "/units"), number(trial, "/outcomes/ok"));
@@ -162,19 +162,19 @@ fn documents_are_counted_and_a_fast_feed_is_not_blamed() {
     assert!(
         number(trial, "/throughput/median_units_per_s") > 0.0 && number(trial, "/generator/feed/records_per_s") > 0.0
     );
-    let page = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    let page = fs::read_to_string(sandbox.run_folder().join("report.html")).unwrap();
     assert!(page.contains("Units of work"));
 }
 
 #[test]
 fn truncated_and_missing_feeds_are_reported() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let mut cut = documents(1_000);
     cut.truncate(cut.len() - 30);
-    stage.file("cut.json", &cut);
-    let file = stage.file("cut.toml", experiment("cut.json", ""));
-    let played = stage.run(&[&file]).says(&["feed `docs`", "it ends in mid-line: line 1000"]);
+    sandbox.file("cut.json", &cut);
+    let file = sandbox.file("cut.toml", experiment("cut.json", ""));
+    let played = sandbox.run(&[&file]).says(&["feed `docs`", "it ends in mid-line: line 1000"]);
     assert_ne!(played.code, 0);
-    let file = stage.file("none.toml", experiment("none.json.gz", ""));
-    assert_ne!(stage.run(&[&file]).says(&["feed `docs`", "none.json.gz", "No such file"]).code, 0);
+    let file = sandbox.file("none.toml", experiment("none.json.gz", ""));
+    assert_ne!(sandbox.run(&[&file]).says(&["feed `docs`", "none.json.gz", "No such file"]).code, 0);
 }

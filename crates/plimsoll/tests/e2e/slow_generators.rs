@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::machine;
-use crate::stage::{KilledAtEnd, Stage, until};
+use crate::lab_traces;
+use crate::sandbox::{KilledAtEnd, Sandbox, until};
 
 const TREE: &str = "/sys/fs/cgroup";
 const PERIOD_US: u32 = 100_000;
@@ -64,12 +64,12 @@ fn echo() -> (KilledAtEnd, u16) {
 
 #[test]
 fn a_starved_generator_voids_the_trial() {
-    let Some(_turn) = machine::turn() else { return };
+    let Some(_turn) = lab_traces::turn() else { return };
     let Some(group) = Group::new() else { return };
     let (_server, port) = echo();
-    let mut stage = Stage::new();
-    stage.within("echo $$ >\"$0/cgroup.procs\" && exec \"$@\"", &group.path);
-    let file = stage.file(
+    let mut sandbox = Sandbox::new();
+    sandbox.within("echo $$ >\"$0/cgroup.procs\" && exec \"$@\"", &group.path);
+    let file = sandbox.file(
         "starved.toml",
         format!(
             "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"http://127.0.0.1:{}/\"\n[load]\nagents = 100\nrate = 50000\n\
@@ -77,7 +77,7 @@ fn a_starved_generator_voids_the_trial() {
             port
         ),
     );
-    let mut playing = stage.start_run(&[&file]);
+    let mut playing = sandbox.start_run(&[&file]);
     playing.wait_for_load(Duration::ZERO);
     group.set(&(PERIOD_US / 20).to_string()).unwrap();
     playing.wait_for_event("\"phase\":\"stopping\"");

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::machine;
-use crate::stage::{Stage, json as read_json, marked, number, until};
+use crate::lab_traces;
+use crate::sandbox::{Sandbox, json as read_json, marked, number, until};
 
 const HEAD: &str = "title = \"Steps\"\nasks = \"What comes of each?\"\n[target]\nuse = \"files\"\n";
 
@@ -56,11 +56,11 @@ fn steps(results: &Value) -> Vec<(String, String, bool)> {
 }
 
 fn play_each(lab: &str) {
-    let stage = Stage::new().with_shelves();
-    let file = stage.file("steps.toml", format!("{HEAD}{lab}{STEPS}"));
-    let checked = stage.play(&["check", &file]).exits(0).stdout;
+    let sandbox = Sandbox::new().with_shelves();
+    let file = sandbox.file("steps.toml", format!("{HEAD}{lab}{STEPS}"));
+    let checked = sandbox.play(&["check", &file]).exits(0).stdout;
     assert!(checked.contains("write: write (after 0.7, file file) on one, until written, within 1m"), "{checked}");
-    let results = stage.run(&[&file]).exits(0).json();
+    let results = sandbox.run(&[&file]).exits(0).json();
     let expected = [
         ("write", "ok", false),
         ("twice", "ok", false),
@@ -89,13 +89,13 @@ fn play_each(lab: &str) {
     assert!(why(5).contains("n1: no such thing"), "{}", why(5));
     assert!(why(6).contains("n1: it cannot be done"), "{}", why(6));
     assert!(results["answer"].as_str().unwrap().contains("2 of 8 steps were ok: "), "{}", results["answer"]);
-    let run = stage.run_folder();
-    let shown = stage.play(&["show", run.to_str().unwrap()]).exits(0).stdout;
+    let run = sandbox.run_folder();
+    let shown = sandbox.play(&["show", run.to_str().unwrap()]).exits(0).stdout;
     assert!(shown.contains("Steps") && shown.contains("1 of 2 failed: spotless"), "{shown}");
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("never timed out") && page.contains("there is no file yet"));
     assert_eq!(read_json(&run.join("analysis.json"))["trials"][0]["faults"][0]["name"], json!("write"));
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
@@ -105,22 +105,22 @@ fn each_step_has_a_result_and_failures_renew_the_target() {
 
 #[test]
 fn steps_on_virtual_hosts_leave_nothing_of_the_last_target() {
-    let Some(_turn) = machine::turn() else { return };
-    let before = machine::inventory();
+    let Some(_turn) = lab_traces::turn() else { return };
+    let before = lab_traces::inventory();
     play_each("[lab]\nhosts = 1\nmeasure_storage = false\n");
-    assert_eq!(machine::added_since(&before), [""; 0]);
+    assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
 #[test]
 fn steps_run_during_and_after_a_load() {
-    let stage = Stage::new().with_shelves();
+    let sandbox = Sandbox::new().with_shelves();
     let load = "[load]\nagents = 1\ntime = \"1500ms\"\nthink = \"50ms\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"run\"\n\
                 with = { command = \"true\" }\n";
     let steps = "[[step]]\nname = \"first\"\nat = \"500ms\"\ndo = { action = \"write\", with = { file = \"file\" } }\n\
                  until = \"written\"\n[[step]]\nname = \"late\"\nat = \"2s\"\nuntil = \"written\"\n\
                  [[step]]\nname = \"again\"\ntimes = 2\npause = \"300ms\"\nuntil = \"written\"\n";
-    let file = stage.file("beside.toml", format!("{HEAD}{load}{steps}"));
-    let results = stage.run(&[&file]).exits(0).json();
+    let file = sandbox.file("beside.toml", format!("{HEAD}{load}{steps}"));
+    let results = sandbox.run(&[&file]).exits(0).json();
     let trial = &results["trials"][0];
     assert_eq!(steps_of(trial), ["ok", "ok", "ok", "ok"], "{trial:#}");
     for (before, pointer) in [(1, "/steps/2/at_s"), (2, "/steps/3/at_s")] {
@@ -128,7 +128,7 @@ fn steps_run_during_and_after_a_load() {
     }
     assert!(number(trial, "/outcomes/ok") > 0.0 && number(trial, "/steps/1/at_s") >= 2.0);
     assert!(trial["faults"][0]["outage"].is_object(), "what clients felt of it: {trial:#}");
-    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 fn steps_of(trial: &Value) -> Vec<&str> {
@@ -139,19 +139,21 @@ fn steps_of(trial: &Value) -> Vec<&str> {
 fn an_interruption_in_the_middle_of_a_step_leaves_nothing() {
     let step = "[[step]]\nname = \"hang\"\ndo = { action = \"hang\" }\nwithin = \"10m\"\n";
     for lab in ["", "[lab]\nhosts = 2\nmeasure_storage = false\n"] {
-        let turn = machine::turn();
+        let turn = lab_traces::turn();
         if !lab.is_empty() && turn.is_none() {
             return;
         }
-        let before = machine::inventory();
-        let stage = Stage::new().with_shelves();
-        let file = stage.file("hang.toml", format!("{HEAD}{lab}{step}"));
-        let mut playing = stage.start_run(&[&file]);
+        let before = lab_traces::inventory();
+        let sandbox = Sandbox::new().with_shelves();
+        let file = sandbox.file("hang.toml", format!("{HEAD}{lab}{step}"));
+        let mut playing = sandbox.start_run(&[&file]);
         playing.wait_for_event("step_begun");
-        until("it hangs", || marked(&stage.mark()).iter().filter(|line| line.starts_with("sleep 100000")).count() > 1);
+        until("it hangs", || {
+            marked(&sandbox.mark()).iter().filter(|line| line.starts_with("sleep 100000")).count() > 1
+        });
         playing.signal("INT");
         assert_eq!(playing.wait().code, 130);
-        assert_eq!(stage.leftovers(), [""; 0]);
-        assert_eq!(machine::added_since(&before), [""; 0]);
+        assert_eq!(sandbox.leftovers(), [""; 0]);
+        assert_eq!(lab_traces::added_since(&before), [""; 0]);
     }
 }

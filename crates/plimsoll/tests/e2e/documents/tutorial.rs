@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::stage::{Stage, json, number, root};
+use crate::sandbox::{Sandbox, json, number, root};
 
 /// Script before the page's commands. Verdicts and latencies on this machine do not stop the page,
 /// and the search is short. The exit code of each command is noted.
@@ -65,8 +65,8 @@ fn script(page: &str) -> String {
 }
 
 /// Returns the results of the only run in a folder whose name ends with `end`.
-fn results(stage: &Stage, runs: &str, end: &str) -> Value {
-    let entries = fs::read_dir(stage.path().join(runs)).unwrap().map(|entry| entry.unwrap().path());
+fn results(sandbox: &Sandbox, runs: &str, end: &str) -> Value {
+    let entries = fs::read_dir(sandbox.path().join(runs)).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<PathBuf> = entries.filter(|path| path.display().to_string().ends_with(end)).collect();
     assert_eq!(found.len(), 1, "{runs}: {found:?}");
     json(&found[0].join("analysis.json"))
@@ -76,33 +76,33 @@ fn results(stage: &Stage, runs: &str, end: &str) -> Value {
 fn all_commands_of_the_tutorial_work() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let page = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
-    let mut stage = Stage::new();
-    stage.file("tutorial.sh", script(&page.replace("8080", &port.to_string()).replace("\"10s\"", "\"4s\"")));
-    let folder = stage.path().to_owned();
-    stage.within("cd \"$0\" && exec timeout 900 sh -e tutorial.sh \"$1\"", &folder);
-    let played = stage.play(&[]).exits(0);
+    let mut sandbox = Sandbox::new();
+    sandbox.file("tutorial.sh", script(&page.replace("8080", &port.to_string()).replace("\"10s\"", "\"4s\"")));
+    let folder = sandbox.path().to_owned();
+    sandbox.within("cd \"$0\" && exec timeout 900 sh -e tutorial.sh \"$1\"", &folder);
+    let played = sandbox.play(&[]).exits(0);
     let codes = fs::read_to_string(folder.join("codes")).unwrap();
     assert_eq!(codes.lines().count(), 10, "{codes}");
     assert!(played.stdout.contains("\"id\": 1}"), "{}", played.stdout);
 
-    let orders = results(&stage, "runs", "-orders");
+    let orders = results(&sandbox, "runs", "-orders");
     assert!(number(&orders, "/trials/0/operations/look/outcomes/ok") > 0.0);
     assert_eq!(number(&orders, "/trials/0/outcomes/wrong"), 0.0);
-    let sweep = results(&stage, "runs/sweep", "-orders");
+    let sweep = results(&sandbox, "runs/sweep", "-orders");
     assert_eq!(sweep["trials"].as_array().unwrap().len(), 3);
     assert!(played.stdout.contains("load.agents"), "no row for each trial: {}", played.stdout);
-    let find = results(&stage, "runs/find", "-orders");
+    let find = results(&sandbox, "runs/find", "-orders");
     assert_eq!(find["safe_loads"][0]["over"], "load.rate");
-    let limits = results(&stage, "runs/limits", "-orders");
+    let limits = results(&sandbox, "runs/limits", "-orders");
     assert_eq!(limits["requirements"].as_array().unwrap().len(), 2);
     assert!(fs::read_to_string(folder.join("limits.xml")).unwrap().contains("failed_pct"));
 
-    let fault = results(&stage, "runs/fault", "-orders");
+    let fault = results(&sandbox, "runs/fault", "-orders");
     assert!(number(&fault, "/trials/0/faults/0/outage/failed") > 0.0);
     assert!(played.stdout.contains("the run says 5"), "{codes}");
     assert!(!folder.join("no-database").exists(), "the fault was healed");
     // A target that is five times as slow never passes, even with few turns.
     assert!(["the gate says 5", "the gate says 7"].iter().any(|said| played.stdout.contains(said)), "{codes}");
     assert!(fs::read_to_string(folder.join("change.md")).unwrap().contains("slower"));
-    assert_eq!(stage.leftovers(), Vec::<String>::new());
+    assert_eq!(sandbox.leftovers(), Vec::<String>::new());
 }

@@ -1,0 +1,98 @@
+//! Statistics of a load so far, for the live views. They come from the seconds that the generator
+//! threads report, not from the records.
+
+use conduct::SecondTotals;
+use hdrhistogram::Histogram;
+use text::numbers;
+
+/// Significant digits of latencies.
+pub const DIGITS: u8 = 2;
+/// Samples that must be expected beyond a quantile for it to be shown. With this many, at least one
+/// sample lies above the quantile with 95 % confidence (Wilks 1941).
+const BEYOND: f64 = 3.0;
+
+/// Statistics of a load so far.
+#[derive(Debug, Clone, Default)]
+pub struct LoadSoFar {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// Length of the load, seconds.
+    pub of_s: f64,
+    /// Number of operations after which the load ends, if it is known.
+    pub count: Option<u64>,
+    /// Operations that ended `ok`.
+    pub ok: u64,
+    /// Operations that ended `failed`.
+    pub failed: u64,
+    /// Operations that ended `timeout`.
+    pub timeout: u64,
+    /// Operations that ended `wrong`.
+    pub wrong: u64,
+    /// Start of the current second, and its `ok` operations so far. Threads report the same second
+    /// one after the other.
+    since_s: f64,
+    ok_in_second: u64,
+    /// Latency of all `ok` operations, nanoseconds.
+    pub latency_ns: Option<Histogram<u64>>,
+}
+
+/// A report belongs to another second if it ends later than the one before by more than this.
+/// Threads end their last second at different moments.
+const ANOTHER_S: f64 = 0.5;
+
+impl LoadSoFar {
+    /// Returns the statistics of a load that has not begun and ends after `count` operations.
+    pub fn of(count: Option<u64>) -> Self {
+        Self { count, ..Self::default() }
+    }
+
+    /// Whether a thread reports another second than the threads before it.
+    pub fn is_another(&self, second: &SecondTotals) -> bool {
+        second.at_s > self.at_s + ANOTHER_S
+    }
+
+    /// Adds a thread's second.
+    pub fn add(&mut self, second: &SecondTotals) {
+        if self.is_another(second) {
+            (self.since_s, self.ok_in_second) = (self.at_s, 0);
+        }
+        (self.at_s, self.of_s) = (self.at_s.max(second.at_s), second.of_s);
+        self.ok_in_second += second.ok;
+        self.ok += second.ok;
+        self.failed += second.failed;
+        self.timeout += second.timeout;
+        self.wrong += second.wrong;
+        if let Some(latency_ns) = &second.latency_ns {
+            if self.latency_ns.is_none() {
+                self.latency_ns = Histogram::new(DIGITS).ok();
+            }
+            // The histogram grows as needed.
+            let _ = self.latency_ns.as_mut().map(|all| all.add(&**latency_ns));
+        }
+    }
+
+    /// Returns the number of operations that did not end `ok`.
+    pub fn not_ok(&self) -> u64 {
+        self.failed + self.timeout + self.wrong
+    }
+
+    /// Returns the `ok` operations per second in the last second and since load start.
+    pub fn rates(&self) -> [f64; 2] {
+        let over = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        [over(self.ok_in_second, self.at_s - self.since_s), over(self.ok, self.at_s)]
+    }
+
+    /// Formats quantiles as `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, if there are enough samples.
+    pub fn quantiles(&self) -> String {
+        let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
+        let quantile = |q: f64| self.quantile_us(q).map_or_else(|| "too few".to_owned(), numbers::micros);
+        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), numbers::micros(all.max() as f64 / 1e3))
+    }
+
+    /// Returns a quantile of the latency in microseconds; `None` if too few operations lie beyond
+    /// it.
+    pub fn quantile_us(&self, q: f64) -> Option<f64> {
+        let all = self.latency_ns.as_ref().filter(|all| all.len() as f64 * (1.0 - q) >= BEYOND)?;
+        (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e3)
+    }
+}

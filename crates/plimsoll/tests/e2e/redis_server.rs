@@ -1,0 +1,122 @@
+//! A real Redis server, used through `redis` and as a server of lines: kept and refused keys, and
+//! keys that are lost when it is killed.
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, number};
+
+const CYCLE: &str = r#"
+[[load.cycle]]
+call  = "set"
+with  = { key = "{agent}-{seq}", value = "{bytes:40}/{seq}" }
+keep  = { saved = "request.value" }
+audit = true
+
+[[load.cycle]]
+call   = "get"
+with   = { key = "{agent}-{seq}" }
+expect = { value = "{saved}" }
+audit  = true
+
+[[load.cycle]]
+name   = "count"
+call   = "command"
+with   = { arguments = 'HINCRBY "seen by {agent}" cycles 1' }
+
+[[load.cycle]]
+name   = "missing"
+call   = "get"
+with   = { key = "no such key" }
+expect = { status = "not_found" }
+
+[[load.cycle]]
+name   = "many"
+call   = "command"
+with   = { arguments = "MGET {agent}-{seq} none" }
+expect = { count = "2", value = "{saved}\n" }
+"#;
+
+fn experiment(with: &str, rest: &str) -> String {
+    format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\nwith = {with}\n[load]\nagents = 8\ntime = \"3s\"\nwarmup = \"0s\"\n\
+         {CYCLE}\n{rest}"
+    )
+}
+
+fn play(with: &str, rest: &str) -> Value {
+    let redis = std::process::Command::new("redis-server").arg("--version").status();
+    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh redis");
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("redis.toml", experiment(with, rest));
+    let results = sandbox.run(&[&file]).exits(0).json();
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+    results
+}
+
+const KILL: &str = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\nat = \"1s\"\nfor = \"500ms\"\n";
+
+#[test]
+fn acknowledged_keys_are_kept() {
+    let results = play("{}", "");
+    assert!(number(&results, "/trials/0/outcomes/ok") >= 5.0);
+    for outcome in ["failed", "timeout", "wrong"] {
+        assert_eq!(number(&results, &format!("/trials/0/outcomes/{outcome}")), 0.0, "{outcome}: {results:#}");
+    }
+    assert!(number(&results, "/trials/0/consistency/checked") > 0.0);
+    assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
+}
+
+#[test]
+fn a_killed_server_without_persistence_loses_keys() {
+    let results = play("{}", KILL);
+    assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0);
+    assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0);
+}
+
+#[test]
+fn a_killed_server_that_syncs_writes_loses_no_key() {
+    let results = play("{ appendonly = true, appendfsync = \"always\" }", KILL);
+    assert!(number(&results, "/trials/0/consistency/checked") > 0.0);
+    assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
+    assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0, "it was killed and nobody felt it");
+}
+
+#[test]
+fn the_example_printed_by_new_runs() {
+    let sandbox = Sandbox::new();
+    let printed = sandbox.play(&["new", "redis"]).exits(0).stdout;
+    let file = sandbox.file("new.toml", printed);
+    let short = ["load.time=3s", "load.ramp=0s", "load.agents=4", "fault.killed.at=1s", "fault.killed.for=200ms"];
+    let short: Vec<&str> = short.iter().flat_map(|set| ["--set", set]).collect();
+    let results = sandbox.run(&[&[file.as_str(), "--install"], &short[..]].concat()).exits(0).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
+}
+
+/// Redis also takes commands as lines, and answers a simple command with a line.
+#[test]
+fn redis_can_be_used_as_a_line_server() {
+    let sandbox = Sandbox::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let text = format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nstart = \"redis-server --port {port} --save '' --dir {folder}\"\n\
+         url = \"tcp://127.0.0.1:{port}\"\n[load]\nagents = 4\ntime = \"2s\"\n\
+         [[load.cycle]]\nname = \"set\"\ncall = \"send\"\nwith = {{ line = \"SET k{{agent}} {{seq}}\", end = \"\\r\\n\", fails = \"-\" }}\n\
+         expect = {{ line = \"+OK\" }}\n\
+         [[load.cycle]]\nname = \"get\"\ncall = \"send\"\n\
+         with = {{ line = \"GET k{{agent}}\", end = \"\\r\\n\", until = \"0|1|2|3|4|5|6|7|8|9\", fails = \"-\" }}\n\
+         expect = {{ last = \"{{seq}}\" }}\n\
+         [[load.cycle]]\nname = \"odd\"\ncall = \"send\"\nevery = 10\nwith = {{ line = \"ODD\", fails = \"-\" }}\n",
+        folder = sandbox.path().join("scratch").display(),
+    );
+    let file = sandbox.file("lines.toml", text);
+    let results = sandbox.run(&[&file]).exits(0).json();
+    let of = |name: &str, outcome: &str| number(&results, &format!("/trials/0/operations/{name}/outcomes/{outcome}"));
+    for name in ["set", "get"] {
+        assert!(of(name, "ok") > 0.0);
+        assert_eq!((of(name, "failed"), of(name, "wrong")), (0.0, 0.0), "{name}");
+    }
+    assert!(of("odd", "failed") > 0.0 && of("odd", "ok") == 0.0);
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+}
