@@ -13,8 +13,8 @@ use record::results::{
 use text::{code, numbers, stopped};
 
 use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
-use crate::exercise;
-use crate::groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
+use crate::exercise_results;
+use crate::trial_groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
 
 /// Most findings in an answer. The sentences on why a result must not be used and on missing trials
 /// do not count.
@@ -68,7 +68,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(side_by_side::inconsistencies(groups));
         }
         // An exercise needs no load.
-        [] if exercise::sentence(results, plan).is_some() => {}
+        [] if exercise_results::sentence(results, plan).is_some() => {}
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
         [group] if group.counting().any(|trial| outages(trial).next().is_some()) => {
             sentences.push(of_crash(group, plan));
@@ -90,7 +90,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
         }
     }
     sentences.extend(sweeps::demanded_hosts(&results.demanded_hosts));
-    sentences.extend(exercise::sentence(results, plan));
+    sentences.extend(exercise_results::sentence(results, plan));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));
     sentences.extend(steadiness::sentence(results));

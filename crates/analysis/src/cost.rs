@@ -16,12 +16,12 @@ use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
 use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial};
 
-use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
 use crate::sampled::{HostSums, RunningMean, Sampled};
 use crate::stats::curve::LoadCurve;
 use crate::stats::quantiles::mean;
 use crate::stats::student::quantile_of_t;
+use crate::trial_groups::{TrialGroup, repeats};
 
 /// A year of 365.25 days.
 const YEAR_S: f64 = 31_557_600.0;

@@ -16,12 +16,12 @@ use record::results::{Disturbance, Fault, OperatorAction, Outage, OutageDistribu
 
 use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
-use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
 use crate::stats::baseline::BASELINE_S;
 use crate::stats::outage::{FaultTimes, horizon_s, outage};
 use crate::stats::quantiles::{median, median_ci95, nearest_rank};
 use crate::stats::timeline::Timeline;
+use crate::trial_groups::{TrialGroup, repeats};
 
 /// Time for which service must have been back before it serves as the baseline of the next fault,
 /// seconds.

@@ -15,13 +15,13 @@ use record::{ReadError, lines};
 use crate::answer::{answer, further};
 use crate::audit::pooled;
 use crate::evidence::Evidence;
-use crate::groups::counting_by_variant;
 use crate::latency_series::LatencySeries;
 use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
+use crate::trial_groups::counting_by_variant;
 use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict, without_success};
 use crate::versions::EarlierVersions;
-use crate::{Error, claims, comparisons, cost, demand, faults, plausibility, scaling};
+use crate::{Error, claims, comparisons, cost, demanded_hosts, faults, plausibility, scaling};
 
 /// Results of a run, and the latency of its trials for charts.
 #[derive(Debug, Clone)]
@@ -111,7 +111,7 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
         outages: faults::distributions(&trials),
         // A search has no points whose repeats could be combined.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&drawn) },
-        demanded_hosts: demand::hosts(&plan, &trials, &safe_loads),
+        demanded_hosts: demanded_hosts::hosts(&plan, &trials, &safe_loads),
         safe_loads,
         // Each trial of a search has its own load, and the last ones are beyond the edge.
         consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },

@@ -206,7 +206,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::groups::counting_by_variant;
+    use crate::trial_groups::counting_by_variant;
 
     const AGENTS: &str = "load.agents";
 

@@ -17,7 +17,10 @@ use crate::stats::quantiles::{asked_percentiles, largest};
 use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, delays, exercise, faults, fleet, generator, hosts, late_starts, load_groups, members, units};
+use crate::{
+    Error, cost, delays, exercise_results, faults, fleet, generator, host_usage, late_starts, load_groups, members,
+    units,
+};
 
 /// Bin length for the interval of throughput, seconds.
 const BIN_S: f64 = 0.1;
@@ -163,12 +166,12 @@ fn measured(
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
         actions: faults::actions(&evidence.events, &planned.faults),
-        steps: exercise::played(&evidence.events),
+        steps: exercise_results::played(&evidence.events),
         disturbances: happened.disturbances,
         said: said(&evidence.events),
         consistency,
-        machine: hosts::machine(&evidence.events, &evidence.sampled),
-        hosts: evidence.programs.with(hosts::hosts(&evidence.events, &evidence.sampled)),
+        machine: host_usage::machine(&evidence.events, &evidence.sampled),
+        hosts: evidence.programs.with(host_usage::hosts(&evidence.events, &evidence.sampled)),
         metrics: evidence.metrics.clone(),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
         ..Trial::default()

@@ -24,7 +24,7 @@ use record::folder::RunFolder;
 use record::results::Results;
 
 pub use page::contents::{ListedRun, contents, first_chart};
-pub use page::live::{LiveFault, LivePage, LiveTrial, RecoveryClock, RunPhase};
+pub use page::live_page::{LiveFault, LivePage, LiveTrial, RecoveryClock, RunPhase};
 pub use page::{HeadlineFigure, page};
 pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries, read_series};
 

@@ -2,9 +2,9 @@
 //! and the key figures.
 
 pub mod contents;
-pub mod live;
+pub mod live_page;
 
-use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
+use analysis::trial_groups::{self, Group, MedianRange, counted, longest, trial_name};
 use experiment::plan::samples_for;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
@@ -473,7 +473,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     if drawn.len() < 2 {
         return Vec::new();
     }
-    let groups = groups::groups(input.results, input.plan);
+    let groups = trial_groups::groups(input.results, input.plan);
     let rows = groups.iter().map(|group| {
         let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
         let trials = group.trials.iter().filter(has_charts);
@@ -543,7 +543,7 @@ fn key_figures(input: &ReportInput) -> Vec<HeadlineFigure> {
     if !input.results.safe_loads.is_empty() {
         return input.results.safe_loads.iter().map(safe_load).collect();
     }
-    let groups = groups::groups(input.results, input.plan);
+    let groups = trial_groups::groups(input.results, input.plan);
     match groups.as_slice() {
         [] => Vec::new(),
         [group] => of_one(group, input),
@@ -560,7 +560,7 @@ fn safe_load(line: &SafeLoad) -> HeadlineFigure {
 
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
-    let unit = if groups::short(&line.over) == "agents" { "agents" } else { "operations/s" };
+    let unit = if trial_groups::short(&line.over) == "agents" { "agents" } else { "operations/s" };
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
     let edge = line.value.map(|value| {
         format!("{} near {}, 95 % {}", safe::edge(line), numbers::number(value), safe::interval(Some(line.ci95)))
@@ -607,7 +607,7 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         p99.value.insert(0, '~');
         p99.small = [p99.small.as_str(), &moments].join("; ").trim_start_matches("; ").to_owned();
     }
-    let faulty = group.counting().any(|trial| groups::outages(trial).next().is_some());
+    let faulty = group.counting().any(|trial| trial_groups::outages(trial).next().is_some());
     let failed =
         loss("calls not ok", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
@@ -656,7 +656,7 @@ fn p99_of_all(group: &Group) -> Option<String> {
 }
 
 fn share_of(group: &Group) -> String {
-    let all = group.spread(|trial| counted(trial, groups::operations));
+    let all = group.spread(|trial| counted(trial, trial_groups::operations));
     let pct = group.spread(|trial| trial.failed_pct).filter(|pct| pct.most > 0.0);
     let pct = pct.map_or_else(String::new, |pct| format!("{} ", numbers::percent(pct.median)));
     all.map_or_else(String::new, |all| format!("{pct}of {}", numbers::median_count_in_words(all.median)))
@@ -675,7 +675,7 @@ fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineF
 
 fn back(group: &Group) -> Option<HeadlineFigure> {
     let name = "recovered after";
-    let outages = || group.counting().flat_map(groups::outages).map(|(_, outage)| outage);
+    let outages = || group.counting().flat_map(trial_groups::outages).map(|(_, outage)| outage);
     if outages().any(Outage::is_never_back) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
@@ -698,8 +698,9 @@ fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
         return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
-    let local =
-        |trial: &Trial| groups::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
+    let local = |trial: &Trial| {
+        trial_groups::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty())
+    };
     let time_us = group.spread(|trial| {
         let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1 && local(trial))?;
         let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
@@ -710,14 +711,14 @@ fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
 }
 
 fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
-    let extreme = |name: &str, value: groups::FigureOf, write: fn(f64) -> String, unit: &str, largest: bool| {
+    let extreme = |name: &str, value: trial_groups::FigureOf, write: fn(f64) -> String, unit: &str, largest: bool| {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
         let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
         Some(figure(name, write(best), unit, group.name(), Tone::Plain))
     };
-    let failed: groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
-    let with_losses = |name: &str, value: groups::FigureOf| {
+    let failed: trial_groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
+    let with_losses = |name: &str, value: trial_groups::FigureOf| {
         let known: Vec<MedianRange> = groups.iter().filter_map(|group| group.spread(value)).collect();
         let hit = known.iter().filter(|spread| spread.most > 0.0).count();
         let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::groups::{self, Group, label, outages, repeated, short};
+use analysis::trial_groups::{self, Group, label, outages, repeated, short};
 use experiment::plan::{Find, MetricRange as Limits, Requirement};
 use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial, counting};
 use text::{distinct, numbers};
@@ -19,7 +19,7 @@ use crate::{ReportInput, tables};
 
 /// Draws the key columns of the comparison as bars.
 pub fn comparison(input: &ReportInput) -> Option<BarRows> {
-    let groups = groups::groups(input.results, input.plan);
+    let groups = trial_groups::groups(input.results, input.plan);
     if groups.len() < 2 || comparison::is_long(&groups) {
         return None;
     }
@@ -239,7 +239,7 @@ const PICTURE_POINTS: usize = 400;
 /// same axes. Without clients, the target's use of a host is the result. Of several repeats, the
 /// first one that counts is drawn.
 pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
-    let groups = groups::groups(input.results, input.plan);
+    let groups = trial_groups::groups(input.results, input.plan);
     let is_exercise = input.results.trials.iter().any(|trial| !trial.steps.is_empty())
         && input.plan.trials.iter().all(|trial| trial.load.is_none());
     if !is_exercise || !(2..=PICTURES).contains(&groups.len()) {

@@ -1,6 +1,6 @@
 //! Results of a run for a pull request and for a build server.
 
-use analysis::groups::groups;
+use analysis::trial_groups::groups;
 use experiment::plan::Plan;
 use record::results::{Requirement, Results, Trial, Trust};
 

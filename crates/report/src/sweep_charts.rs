@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::groups::{curve_name, operations, short};
+use analysis::trial_groups::{curve_name, operations, short};
 use experiment::plan::{group_of, is_offered};
 use record::results::{Crossing, Lead, Quantiles, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;

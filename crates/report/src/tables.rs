@@ -12,7 +12,7 @@ pub mod sweeps;
 pub mod target_metrics;
 pub mod verdicts;
 
-use analysis::groups::{Group, MedianRange, trial_name};
+use analysis::trial_groups::{Group, MedianRange, trial_name};
 use record::results::{Trial, Trust};
 use serde::Serialize;
 use text::{Tone, numbers};

@@ -4,7 +4,7 @@ mod glance;
 mod metric_history;
 pub(crate) mod summary;
 
-use analysis::groups::is_measured;
+use analysis::trial_groups::is_measured;
 use record::results::{Results, Trust, Verdict};
 use text::Tone;
 

@@ -5,7 +5,7 @@
 use record::results::{OutageDistribution, Results, Trial};
 use text::{capital, code, listed, numbers};
 
-use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, outages, repeated};
+use crate::trial_groups::{FigureOf, Group, MedianRange, counted, label, operations, outages, repeated};
 
 /// Most names in a sentence.
 const NAMED: usize = 6;

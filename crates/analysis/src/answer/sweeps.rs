@@ -4,7 +4,7 @@
 use record::results::{Crossing, DemandedHosts, Lead, PointCost, Results, SafeLoad, Scaling};
 use text::{capital, code, listed, numbers, stopped};
 
-use crate::groups::{curve_name, short};
+use crate::trial_groups::{curve_name, short};
 
 /// Most curves that are described; the table has them all.
 const WORDED: usize = 4;

@@ -11,8 +11,8 @@
 
 use record::results::{PooledConsistency, Trial, counting};
 
-use crate::groups::{operations, repeats};
 use crate::stats::shares::{clustered_share_ci95, ratio_of_sums, share_ci95};
+use crate::trial_groups::{operations, repeats};
 
 /// Fewest repeats that show their spread.
 const REPEATS: usize = 3;

@@ -2,7 +2,7 @@
 //! exceed chance.
 
 use analysis::answer::differing;
-use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
+use analysis::trial_groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use experiment::tier::only_storage;
 use record::results::{Comparison, Trial, Trust};
 use text::{Tone, numbers};

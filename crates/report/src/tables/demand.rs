@@ -1,7 +1,7 @@
 //! Table of the hosts that each variant needs for `[demand]`.
 
 use analysis::answer::sweeps::interval;
-use analysis::groups::{curve_name, short};
+use analysis::trial_groups::{curve_name, short};
 use record::results::DemandedHosts;
 use text::{numbers, of_json};
 

@@ -1,7 +1,7 @@
 //! Table of a fleet's generators, which shows whether one of the machines that made the load was
 //! behind the others.
 
-use analysis::groups::{Group, groups};
+use analysis::trial_groups::{Group, groups};
 use record::results::{GeneratorFigures, Trial};
 use text::{distinct, numbers};
 

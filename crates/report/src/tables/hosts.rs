@@ -1,7 +1,7 @@
 //! Tables of the machines of a run: the lab, its hosts during the load, the environment, and the
 //! load generator.
 
-use analysis::groups::{Group, groups};
+use analysis::trial_groups::{Group, groups};
 use record::environment::{Cache, Environment, Interface};
 use record::events::{HostFigures, TierFigures};
 use record::results::{Host, Machine, Trial};

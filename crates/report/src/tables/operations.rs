@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::groups::{FigureOf, Group, groups, operations};
+use analysis::trial_groups::{FigureOf, Group, groups, operations};
 use record::events::FailureExample;
 use record::results::{AnswerParts, GroupFigures, Operation, Quantiles, Trial};
 use text::{Tone, distinct, numbers};

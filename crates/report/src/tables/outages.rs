@@ -2,7 +2,7 @@
 //! target's log lines at that time.
 
 use analysis::answer::slow_by;
-use analysis::groups::{label, planned, repeated};
+use analysis::trial_groups::{label, planned, repeated};
 use experiment::plan::Failover;
 use record::results::{Disturbance, DisturbanceKind, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 use text::{Tone, numbers};
@@ -230,7 +230,7 @@ fn overshoot(outage: &Outage) -> Cell {
 }
 
 fn share(outage: &Outage, trial: &Trial) -> Option<String> {
-    let all = analysis::groups::operations(trial);
+    let all = analysis::trial_groups::operations(trial);
     (all > 0 && outage.refused() > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 

@@ -1,6 +1,6 @@
 //! Table of the programs that the target's manifest names, in the trees of its processes.
 
-use analysis::groups::{Group, groups};
+use analysis::trial_groups::{Group, groups};
 use record::results::{HostProgram, Trial};
 use text::{Tone, distinct, numbers};
 

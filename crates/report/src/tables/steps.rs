@@ -1,7 +1,7 @@
 //! Tables of an exercise's steps: result, duration and audits of each step, and a comparison of
 //! durations.
 
-use analysis::groups::{Group, MedianRange, groups};
+use analysis::trial_groups::{Group, MedianRange, groups};
 use record::events::StepResult;
 use record::results::{PlayedStep, StepAudit, Trial};
 use text::{Tone, numbers};

@@ -2,7 +2,7 @@
 //! crossings, and cost of a cycle.
 
 use analysis::answer::sweeps::{cost_name, edge, interval, nowhere, surely};
-use analysis::groups::{curve_name, short};
+use analysis::trial_groups::{curve_name, short};
 use experiment::profile::Profile;
 use record::events::SweepStop;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};

@@ -1,6 +1,6 @@
 //! Table of the target's own metrics.
 
-use analysis::groups::{Group, groups};
+use analysis::trial_groups::{Group, groups};
 use record::results::TargetMetric;
 use record::rows::MetricKind;
 use text::{distinct, numbers};

@@ -2,7 +2,7 @@
 //! every trial.
 
 use analysis::answer::steadiness;
-use analysis::groups::{Group, groups, short, trial_name};
+use analysis::trial_groups::{Group, groups, short, trial_name};
 use experiment::plan::{self, Plan};
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Requirement, Results, Steady, Trial, Verdict};

@@ -2,7 +2,7 @@
 //! of failures, latency distribution, and verdict.
 
 use analysis::answer::{self, steadiness};
-use analysis::groups::{operations, planned};
+use analysis::trial_groups::{operations, planned};
 use experiment::plan::{Load, Plan, samples_for};
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, SURE_MOMENTS, Trial};

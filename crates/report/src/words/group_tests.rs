@@ -1,7 +1,7 @@
 //! Tests of the grouping of trials.
 #![allow(clippy::unwrap_used)]
 
-use analysis::groups::*;
+use analysis::trial_groups::*;
 use record::results::{Fault, Outage, Trial, Trust};
 use text::numbers;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use analysis::answer::{answer, further};
-use analysis::groups::groups;
+use analysis::trial_groups::groups;
 use experiment::plan::Plan;
 use record::events::FailureExample;
 use record::results::{FleetFigures, Results, Trial};

@@ -8,7 +8,7 @@ use record::events::{Event, StepResult, What};
 use record::results::{PlayedStep, Results, StepAudit};
 use text::{code, listed, numbers};
 
-use crate::groups;
+use crate::trial_groups;
 
 /// Returns every step that began, in order. A repeated step appears each time.
 pub(crate) fn played(events: &[Event]) -> Vec<PlayedStep> {
@@ -73,7 +73,7 @@ pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
                 .entry(&step.name)
                 .or_insert_with(|| BadStep { result: step.result.words(), ..BadStep::default() });
             of.times += 1;
-            of.cases.insert(groups::case_name(trial, plan));
+            of.cases.insert(trial_groups::case_name(trial, plan));
         }
     }
     let told = |(name, of): (&&str, &BadStep)| {

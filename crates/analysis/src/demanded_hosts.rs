@@ -12,9 +12,9 @@ use record::results::{DemandedHosts, SafeLoad, Trial, counting};
 use serde_json::Value;
 
 use crate::cost::intervals;
-use crate::groups::{TrialGroup, repeats};
 use crate::metrics;
 use crate::stats::quantiles::mean;
+use crate::trial_groups::{TrialGroup, repeats};
 
 /// Prefix of swept paths that are loads: the same hosts, used more or less.
 const LOAD: &str = "load.";
