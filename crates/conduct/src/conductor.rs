@@ -5,10 +5,10 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
 
-use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 use crate::leader_questions::LeaderQuestions;
 use crate::read_back::ReadBack;
 use crate::schedule::{FaultSchedule, Occurrence};
+use crate::step_sequence::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,6 @@
 
 pub mod conductor;
 mod examples;
-pub mod exercise;
 mod fleet_placement;
 pub mod leader_questions;
 mod load_makers;
@@ -16,6 +15,7 @@ mod recording;
 mod running_tasks;
 pub mod schedule;
 mod shared_start;
+pub mod step_sequence;
 mod target_calls;
 mod trial;
 mod weight;

@@ -9,8 +9,8 @@ use experiment::manifest::HoldsOn;
 use lab::{HostTask, TaskEnd};
 
 use crate::conductor::Input;
-use crate::exercise::{AuditAnswer, ConditionAnswer};
 use crate::schedule::Occurrence;
+use crate::step_sequence::{AuditAnswer, ConditionAnswer};
 
 /// Time limit for a local program to end after it was killed.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);

@@ -25,7 +25,6 @@ use record::folder::TrialFolder;
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
 use crate::examples::ExampleBook;
-use crate::exercise::PlannedStep;
 use crate::fleet_placement::PlacedFleet;
 use crate::load_makers::{BadEnd, PlayedLoad, RaisedFleet, ReadyFleet};
 use crate::playing::Run;
@@ -36,6 +35,7 @@ use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
 use crate::shared_start::{KeptParts, StandingTarget};
+use crate::step_sequence::PlannedStep;
 use crate::target_calls::{ProtocolCaller, TargetCalls};
 use crate::weight::{DiskWatch, audits_one_in};
 

@@ -9,9 +9,9 @@ use experiment::plan;
 use record::events::{Ending, Phase, What};
 
 use super::{Action, Conductor, Input};
-use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 use crate::read_back::ReadBack;
 use crate::schedule::Occurrence;
+use crate::step_sequence::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
