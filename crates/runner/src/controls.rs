@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use experiment::profile::{Disk, Link};
 
-use super::groups::Groups;
+use super::control_groups::Groups;
 use super::{Envelope, Injection, OrderRefusal, Setup};
 use crate::stoppable_thread::StoppableThread;
 use apply::KernelControls;

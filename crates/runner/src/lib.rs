@@ -3,11 +3,11 @@
 //! At the end of input it undoes everything.
 
 mod connected;
+mod control_groups;
 mod controls;
 mod cores;
 pub mod environment;
 pub mod external_target;
-mod groups;
 mod load_average;
 pub mod machine;
 mod messages;
@@ -17,7 +17,7 @@ pub mod ports;
 pub mod probes;
 pub mod process_tree;
 mod program_run;
-pub mod programs;
+pub mod program_signals;
 mod restart_detector;
 pub mod sample_reader;
 pub mod sample_source;
@@ -26,7 +26,7 @@ pub mod shim;
 mod stoppable_thread;
 mod wiring;
 
-pub use groups::{Usage, make_top, top_of};
+pub use control_groups::{Usage, make_top, top_of};
 pub use messages::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 pub use orders::{
     Bind, Envelope, FOLDER_PREFIX, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order,

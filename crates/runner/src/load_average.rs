@@ -11,7 +11,7 @@ use linux::procfs;
 use record::rows::{ProgramSample, Sample};
 
 use super::Setup;
-use super::groups::Groups;
+use super::control_groups::Groups;
 use crate::process_tree::Member;
 use crate::sample_reader::{SampleReader, StrangersMeter};
 use crate::sample_source::{ProcDir, SampleSource};
@@ -262,7 +262,7 @@ mod tests {
             rows.iter().all(|row| row.cpu_user_pct.is_some())
         });
         groups.remove().unwrap();
-        let _ = linux::cgroup::remove_tree(&crate::groups::top_of(&setup.run));
+        let _ = linux::cgroup::remove_tree(&crate::control_groups::top_of(&setup.run));
         (rows, groups.are_there())
     }
 

@@ -56,7 +56,7 @@ mod tests {
     use linux::cgroup::{self, CpuTime, PressureTotals};
 
     use super::*;
-    use crate::groups::Usage;
+    use crate::control_groups::Usage;
     use crate::sample_source::{HostBounds, ProcDir};
 
     /// Reads a recorded machine twice, one second apart.

@@ -705,7 +705,7 @@ mod tests {
     use fixture::TestDir;
 
     use super::*;
-    use crate::groups::Usage;
+    use crate::control_groups::Usage;
     use crate::ports::TargetLocation;
     use crate::sample_source::HostBounds;
 

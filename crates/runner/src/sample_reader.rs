@@ -7,8 +7,8 @@ use std::time::Instant;
 use linux::cgroup::{Cgroup, CpuTime, Hierarchies};
 use record::rows::{ProgramSample, Sample};
 
+use crate::control_groups::{Usage, top_of};
 use crate::external_target::ExternalTarget;
-use crate::groups::{Usage, top_of};
 use crate::probes::{KINDS, Probe};
 use crate::process_tree::Member;
 use crate::process_tree::{ProcessForest, TreeReading};

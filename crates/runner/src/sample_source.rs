@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use linux::procfs;
 
-use crate::groups::Usage;
+use crate::control_groups::Usage;
 use crate::{Isolation, Setup};
 
 /// A folder with the contents of `/proc`: the real one or a recorded one.

@@ -25,8 +25,8 @@ use super::{
     HOST_MARK, LINE_BYTES, MARK, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
     TierMount, VERSION, machine,
 };
+use crate::control_groups::Groups;
 use crate::controls::Controls;
-use crate::groups::Groups;
 use crate::load_average::{self, Sampler};
 use crate::machine::MachineBenchmark;
 use crate::messages::PIECE_BYTES;
@@ -35,7 +35,7 @@ use crate::ports::{self, PortError};
 use crate::probes::memory_bytes;
 use crate::process_tree::Member;
 use crate::program_run::{self, ProgramEnd};
-use crate::programs;
+use crate::program_signals;
 use crate::shim;
 use crate::stoppable_thread::StoppableThread;
 use crate::wiring::wire;
@@ -481,7 +481,7 @@ impl Processes {
     /// Signals every process of a program in a process's tree.
     pub fn signal_program(&self, process: u64, program: &str, signal: i32) -> Result<OrderReply, OrderRefusal> {
         let (entry, signal) = self.to_signal(process, signal)?;
-        let signalled = programs::signal_program(entry.pid, program, signal);
+        let signalled = program_signals::signal_program(entry.pid, program, signal);
         signalled.map(|pids| OrderReply::Processes { pids }).map_err(|reason| OrderRefusal::Cannot { reason })
     }
 

@@ -13,7 +13,7 @@ use linux::network;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::{Isolation, Setup, TierMount, groups};
+use crate::{Isolation, Setup, TierMount, control_groups};
 
 /// Folder of Plimsoll's files inside a host.
 pub const FOLDER: &str = "/run/plimsoll";
@@ -41,7 +41,7 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
         own_sys()?;
         return Ok(None);
     }
-    groups::enter(setup).map_err(|error| error.to_string())?;
+    control_groups::enter(setup).map_err(|error| error.to_string())?;
     linux::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
     mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
     network::only_given_addresses();
@@ -51,7 +51,7 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
     let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
     // The rest is removed with the run's groups.
-    let _ = groups::remove_host(setup);
+    let _ = control_groups::remove_host(setup);
     Ok(Some(code))
 }
 

@@ -12,7 +12,7 @@ use experiment::tier::{Tier, TierMedium};
 use linux::account::{Account, let_pass};
 use linux::{ProcessGroup, pipe_inode};
 use record::events::HostFigures;
-use runner::{FOLDER_PREFIX, Injection, MARK, ProgramEnd, ProgramSpec, ports, programs};
+use runner::{FOLDER_PREFIX, Injection, MARK, ProgramEnd, ProgramSpec, ports, program_signals};
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use crate::Error;
@@ -286,7 +286,7 @@ impl HostProcess for LocalProcess {
     }
 
     fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
-        programs::signal_program(self.pid(), program, signal).map_err(Error::Fault)
+        program_signals::signal_program(self.pid(), program, signal).map_err(Error::Fault)
     }
 
     fn last_lines(&mut self) -> Vec<String> {

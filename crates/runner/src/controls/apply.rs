@@ -18,8 +18,8 @@ use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use super::{HostControls, LinkState, PacketCuts, PeerSet};
+use crate::control_groups::Groups;
 use crate::folder_name;
-use crate::groups::Groups;
 use crate::{OrderRefusal, Setup};
 
 /// Access to the host's groups, network, disk and clock.
@@ -471,7 +471,7 @@ mod tests {
 
     use super::*;
     use crate::controls::Controls;
-    use crate::{Injection, Isolation, groups};
+    use crate::{Injection, Isolation, control_groups};
 
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
@@ -557,7 +557,7 @@ mod tests {
     impl Drop for Made {
         fn drop(&mut self) {
             let _ = self.groups.remove();
-            let _ = cgroup::remove_tree(&groups::top_of(&self.setup.run));
+            let _ = cgroup::remove_tree(&control_groups::top_of(&self.setup.run));
         }
     }
 

@@ -5,7 +5,7 @@ use linux::cgroup;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
-use crate::groups::Usage;
+use crate::control_groups::Usage;
 use crate::sample_source::SampleSource;
 
 pub static KIND: ProbeKind = ProbeKind {

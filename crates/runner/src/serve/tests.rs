@@ -10,14 +10,14 @@ use super::*;
 use crate::{OrderReply, ProgramSpec};
 
 /// A runner on a thread of this process, and both ends of its pipes.
-struct Talk {
+struct ServedRunner {
     to: Option<PipeWriter>,
     from: BufReader<PipeReader>,
     serving: Option<JoinHandle<u8>>,
     folder: TestDir,
 }
 
-impl Talk {
+impl ServedRunner {
     fn begin(setup: impl FnOnce(&mut Setup)) -> Self {
         let folder = TestDir::new();
         let mut told = Setup {
@@ -78,19 +78,19 @@ fn sh(script: &str) -> ProgramSpec {
 
 #[test]
 fn the_first_message_is_ready() {
-    let mut talk = Talk::begin(|_| {});
-    let RunnerMessage::Ready { version, pid, folder, .. } = talk.hear() else { panic!("not ready") };
+    let mut runner = ServedRunner::begin(|_| {});
+    let RunnerMessage::Ready { version, pid, folder, .. } = runner.hear() else { panic!("not ready") };
     assert_eq!((version.as_str(), pid), (VERSION, std::process::id()));
-    assert_eq!(folder, talk.folder.to_path_buf());
-    assert_eq!(talk.hang_up(), 0);
+    assert_eq!(folder, runner.folder.to_path_buf());
+    assert_eq!(runner.hang_up(), 0);
 }
 
 #[test]
 fn another_version_is_refused() {
-    let mut talk = Talk::begin(|setup| setup.version = "0.0.1".to_owned());
-    let RunnerMessage::Failed { reason } = talk.hear() else { panic!("not refused") };
+    let mut runner = ServedRunner::begin(|setup| setup.version = "0.0.1".to_owned());
+    let RunnerMessage::Failed { reason } = runner.hear() else { panic!("not refused") };
     assert!(reason.contains("0.0.1") && reason.contains(VERSION), "{reason}");
-    assert_eq!(talk.hang_up(), 1);
+    assert_eq!(runner.hang_up(), 1);
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn reading_the_setup_consumes_only_its_line() {
 
 #[test]
 fn output_precedes_the_end_except_a_childs() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
-    let late = talk.folder.join("late");
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    let late = runner.folder.join("late");
     let go = late.display();
-    talk.start(1, &format!("(while [ ! -e {go} ]; do sleep 0.01; done; echo late) & printf 'gr\\303\\274n'; exit 3"));
-    assert_eq!(talk.wrote_until_end(), ("grün".to_owned(), 3));
+    runner.start(1, &format!("(while [ ! -e {go} ]; do sleep 0.01; done; echo late) & printf 'gr\\303\\274n'; exit 3"));
+    assert_eq!(runner.wrote_until_end(), ("grün".to_owned(), 3));
     fs::write(&late, "").unwrap();
-    assert_eq!(talk.hear(), RunnerMessage::Wrote { process: 1, text: "late\n".to_owned() });
+    assert_eq!(runner.hear(), RunnerMessage::Wrote { process: 1, text: "late\n".to_owned() });
 }
 
 #[test]
@@ -132,35 +132,35 @@ fn split_characters_are_kept_together() {
 
 #[test]
 fn an_unknown_order_is_refused() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
-    writeln!(talk.to.as_ref().unwrap(), r#"{{"number": 7, "do": "dance"}}"#).unwrap();
-    let RunnerMessage::Refused { number: 7, why: OrderRefusal::System { error, .. } } = talk.hear() else {
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    writeln!(runner.to.as_ref().unwrap(), r#"{{"number": 7, "do": "dance"}}"#).unwrap();
+    let RunnerMessage::Refused { number: 7, why: OrderRefusal::System { error, .. } } = runner.hear() else {
         panic!("not refused")
     };
     assert!(error.contains("dance"), "{error}");
-    let pid = talk.start(8, "exec sleep 60");
-    writeln!(talk.to.as_ref().unwrap(), "hello?").unwrap();
-    assert_eq!(talk.serving.take().unwrap().join().unwrap(), 1);
+    let pid = runner.start(8, "exec sleep 60");
+    writeln!(runner.to.as_ref().unwrap(), "hello?").unwrap();
+    assert_eq!(runner.serving.take().unwrap().join().unwrap(), 1);
     assert!(!is_alive(pid), "and everything is ended");
 }
 
 #[test]
 fn the_end_of_input_ends_all_processes() {
-    let mut talk = Talk::begin(|setup| setup.folder = Default::default());
-    let RunnerMessage::Ready { folder, .. } = talk.hear() else { panic!("not ready") };
+    let mut runner = ServedRunner::begin(|setup| setup.folder = Default::default());
+    let RunnerMessage::Ready { folder, .. } = runner.hear() else { panic!("not ready") };
     assert!(folder.is_dir());
-    let plain = talk.start(1, "exec sleep 60");
+    let plain = runner.start(1, "exec sleep 60");
     // Outside its group and without a parent: only the marks identify it.
-    talk.start(2, "setsid sh -c 'echo $$; exec sleep 60' & exit 0");
-    let (text, _) = talk.wrote_or_later();
+    runner.start(2, "setsid sh -c 'echo $$; exec sleep 60' & exit 0");
+    let (text, _) = runner.wrote_or_later();
     let hidden: u32 = text.trim().parse().unwrap();
     assert!(is_alive(plain) && is_alive(hidden));
-    assert_eq!(talk.hang_up(), 0);
+    assert_eq!(runner.hang_up(), 0);
     assert!(!is_alive(plain) && !is_alive(hidden) && !folder.exists());
 }
 
-impl Talk {
+impl ServedRunner {
     /// Returns the output up to the end of a line, and the end of the process, in either order.
     fn wrote_or_later(&mut self) -> (String, Option<i32>) {
         let (mut all, mut end) = (String::new(), None);
@@ -177,9 +177,9 @@ impl Talk {
 
 #[test]
 fn another_host_of_the_run_on_the_same_machine_is_left_alone() {
-    let mut one = Talk::begin(|_| {});
+    let mut one = ServedRunner::begin(|_| {});
     let run = one.folder.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut two = Talk::begin(|setup| {
+    let mut two = ServedRunner::begin(|setup| {
         setup.run = run;
         setup.host = "n2".to_owned();
     });
@@ -194,41 +194,41 @@ fn another_host_of_the_run_on_the_same_machine_is_left_alone() {
 
 #[test]
 fn the_end_is_confirmed_after_everything_is_undone() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
-    let pid = talk.start(1, "trap '' TERM; exec sleep 60");
-    talk.tell(2, Order::End);
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    let pid = runner.start(1, "trap '' TERM; exec sleep 60");
+    runner.tell(2, Order::End);
     loop {
-        match talk.hear() {
+        match runner.hear() {
             RunnerMessage::Ended { process: 1, how } => assert_eq!(how, -9),
             RunnerMessage::Done { number: 2, answer: OrderReply::Nothing } => break,
             other => panic!("{other:?}"),
         }
     }
     assert!(!is_alive(pid));
-    assert_eq!(talk.serving.take().unwrap().join().unwrap(), 0);
+    assert_eq!(runner.serving.take().unwrap().join().unwrap(), 0);
 }
 
 #[test]
 fn a_slow_order_does_not_delay_others() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
-    let waits = talk.folder.join("go");
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    let waits = runner.folder.join("go");
     let program = sh(&format!("while [ ! -e {} ]; do sleep 0.01; done", waits.display()));
-    talk.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
-    talk.tell(2, Order::Sample);
-    assert!(matches!(talk.hear(), RunnerMessage::Done { number: 2, .. }));
+    runner.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
+    runner.tell(2, Order::Sample);
+    assert!(matches!(runner.hear(), RunnerMessage::Done { number: 2, .. }));
     fs::write(&waits, "").unwrap();
-    assert!(matches!(talk.hear(), RunnerMessage::Done { number: 1, answer: OrderReply::Ran { how: 0, .. } }));
+    assert!(matches!(runner.hear(), RunnerMessage::Done { number: 1, answer: OrderReply::Ran { how: 0, .. } }));
 }
 
 #[test]
 fn a_slow_program_is_killed_with_its_children() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
     let program = sh("sleep 60 & echo $!; wait");
-    talk.tell(1, Order::Run { program, input: String::new(), within_s: 0.5 });
-    let RunnerMessage::Done { answer: OrderReply::Ran { how, output, errors }, .. } = talk.hear() else {
+    runner.tell(1, Order::Run { program, input: String::new(), within_s: 0.5 });
+    let RunnerMessage::Done { answer: OrderReply::Ran { how, output, errors }, .. } = runner.hear() else {
         panic!("not run")
     };
     assert_eq!(how, -9);
@@ -257,15 +257,15 @@ fn a_reused_process_group_gets_no_signal() {
 #[test]
 #[ignore = "started by another test"]
 fn process_group_reused() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
-    let pid = talk.start(1, "true");
-    let ended = talk.hear();
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    let pid = runner.start(1, "true");
+    let ended = runner.hear();
     assert!(matches!(ended, RunnerMessage::Ended { process: 1, how: 0 }), "{ended:?}");
     let bystander = stranger(pid);
-    talk.tell(2, Order::Signal { process: 1, signal: 9, group: true });
-    talk.hear();
+    runner.tell(2, Order::Signal { process: 1, signal: 9, group: true });
+    runner.hear();
     assert!(stays_alive(bystander), "a signal to an old group reached a new one");
-    drop(talk);
+    drop(runner);
     assert!(stays_alive(bystander), "the end of the runner killed what had only got the number");
 }

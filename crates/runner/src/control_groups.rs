@@ -923,7 +923,7 @@ mod tests {
         fn worker(groups: &Groups, work: &str, threads: usize) -> Child {
             let joins: Vec<String> =
                 groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
-            let program = ourselves("groups::tests::measured::work");
+            let program = ourselves("control_groups::tests::measured::work");
             let mut command = Command::new("sh");
             command.args(["-c", &format!("{}; exec \"$@\"", joins.join("; ")), "sh"]).args(program);
             command.env("WORK", work).env("THREADS", threads.to_string());
