@@ -2,8 +2,8 @@
 //! operations on it meanwhile.
 
 mod bring_up;
-mod exercise;
 mod generators;
+mod host_tasks;
 mod injection;
 mod layout;
 mod shared_start;
@@ -24,8 +24,8 @@ use runner::process_tree::Member;
 use rustix::process::Signal;
 use serde_json::Value;
 
-pub use exercise::{HostTask, TaskEnd};
 pub use generators::LabGenerator;
+pub use host_tasks::{HostTask, TaskEnd};
 pub(crate) use layout::stop_signal;
 
 use crate::deployment_spec::{DeploymentSpec, StorageFigures};

@@ -277,7 +277,7 @@ impl Notes {
 
 /// Failures that a test causes on a host without the deployment's knowledge.
 #[derive(Debug, Clone, Default)]
-pub struct Strings {
+pub struct HostFailures {
     /// The host does not answer.
     pub is_lost: Arc<AtomicBool>,
     /// Number of ports that the host still refuses.
@@ -304,28 +304,28 @@ pub struct FakeHost {
     /// `None` if the storage cannot be measured.
     pub storage: Option<HostFigures>,
     notes: Notes,
-    strings: Strings,
+    failures: HostFailures,
     behind: FakeBackend,
 }
 
 impl FakeHost {
     /// Creates a host: `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
-    pub fn new(number: usize, registry: &Registry, strings: Strings) -> Self {
+    pub fn new(number: usize, registry: &Registry, failures: HostFailures) -> Self {
         let name = format!("n{number}");
         let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
         Self {
-            kind: if strings.is_real { HostKind::Remote } else { HostKind::Virtual },
+            kind: if failures.is_real { HostKind::Remote } else { HostKind::Virtual },
             address: format!("127.0.0.{number}"),
             figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
             storage: (number == 1).then_some(measured),
             notes: Notes::default(),
             behind: FakeBackend::Machine(hosts::named(&name, registry)),
             name,
-            strings,
+            failures,
         }
     }
 
-    fn on_paper(number: u8, listener: TcpListener, notes: &Notes, strings: Strings) -> Self {
+    fn on_paper(number: u8, listener: TcpListener, notes: &Notes, failures: HostFailures) -> Self {
         Self {
             name: format!("n{number}"),
             kind: HostKind::Virtual,
@@ -333,13 +333,13 @@ impl FakeHost {
             figures: HostFigures::default(),
             storage: Some(HostFigures::default()),
             notes: notes.clone(),
-            strings,
+            failures,
             behind: FakeBackend::Paper(listener),
         }
     }
 
     fn note(&self, text: String) -> Result<(), Error> {
-        if self.strings.refuses.lock().unwrap().is_some_and(|word| format!("{} {text}", self.name).contains(word)) {
+        if self.failures.refuses.lock().unwrap().is_some_and(|word| format!("{} {text}", self.name).contains(word)) {
             return Err(Error::Fault("it cannot".to_owned()));
         }
         self.notes.add(&self.name, text);
@@ -372,7 +372,7 @@ impl Host for FakeHost {
     }
 
     fn check_port(&self, port: u16) -> Result<(), Error> {
-        let left = &self.strings.refuses_ports;
+        let left = &self.failures.refuses_ports;
         if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             return Err(Error::PortTaken { port, holder: None });
         }
@@ -455,18 +455,18 @@ impl Host for FakeHost {
 
     fn crash(&mut self) -> Result<(), Error> {
         self.note("crash".to_owned())?;
-        self.strings.is_lost.store(true, Ordering::SeqCst);
+        self.failures.is_lost.store(true, Ordering::SeqCst);
         Ok(())
     }
 
     fn boot(&mut self) -> Result<(), Error> {
         self.note("boot".to_owned())?;
-        self.strings.is_lost.store(false, Ordering::SeqCst);
+        self.failures.is_lost.store(false, Ordering::SeqCst);
         Ok(())
     }
 
     fn is_up(&self) -> bool {
-        !self.strings.is_lost.load(Ordering::SeqCst)
+        !self.failures.is_lost.load(Ordering::SeqCst)
     }
 
     fn session(&self) -> Option<Arc<RunnerSession>> {
@@ -519,7 +519,7 @@ impl crate::host_process::HostProcess for FakeProcess {
 pub struct FakeLab<'a> {
     pub bench: &'a Bench,
     pub trial: plan::Trial,
-    pub strings: Vec<Strings>,
+    pub failures: Vec<HostFailures>,
 }
 
 impl<'a> FakeLab<'a> {
@@ -532,12 +532,14 @@ impl<'a> FakeLab<'a> {
             ..plan::Host::default()
         };
         trial.lab.hosts = roles.iter().enumerate().map(host).collect();
-        Self { bench, trial, strings: roles.iter().map(|_| Strings::default()).collect() }
+        Self { bench, trial, failures: roles.iter().map(|_| HostFailures::default()).collect() }
     }
 
     pub fn hosts(&self) -> Hosts {
-        let strings = self.strings.iter().cloned().enumerate();
-        strings.map(|(index, strings)| Box::new(FakeHost::new(index + 1, &self.bench.registry, strings)) as _).collect()
+        let failures = self.failures.iter().cloned().enumerate();
+        failures
+            .map(|(index, failures)| Box::new(FakeHost::new(index + 1, &self.bench.registry, failures)) as _)
+            .collect()
     }
 
     pub fn up(&self, manifest: &Manifest) -> Result<Deployment, NotUp> {
@@ -624,8 +626,8 @@ impl FakeDeployment {
         let bench = Bench::new();
         let (notes, refuses) = (Notes::default(), Arc::<Mutex<_>>::default());
         let hosts = (1..=count).zip(listeners(count)).map(|(number, listener)| {
-            let strings = Strings { refuses: Arc::clone(&refuses), ..Strings::default() };
-            let mut host = FakeHost::on_paper(number, listener, &notes, strings);
+            let failures = HostFailures { refuses: Arc::clone(&refuses), ..HostFailures::default() };
+            let mut host = FakeHost::on_paper(number, listener, &notes, failures);
             adjust(&mut host);
             Box::new(host) as Box<dyn Host>
         });

@@ -248,7 +248,7 @@ mod tests {
     use fixture::{TestDir, is_alive, until};
 
     use super::*;
-    use crate::fakes::{Bench, FakeHost, Strings};
+    use crate::fakes::{Bench, FakeHost, HostFailures};
 
     fn hook(folder: &TestDir, script: &str) -> Hook {
         Hook {
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_hook_works_the_same_on_another_host() {
         let bench = Bench::new();
-        let host = FakeHost::new(2, &bench.registry, Strings::default());
+        let host = FakeHost::new(2, &bench.registry, HostFailures::default());
         let folder = TestDir::new();
         let answering = r#"printf '{"at": "%s", "n": "%s", "in": "%s"}' "$PLIMSOLL_HOST" "$1" "$PWD""#;
         let answer = hook(&folder, answering).ask_on(&host).unwrap();

@@ -74,7 +74,7 @@ struct Request<'a> {
 }
 
 /// A connection to a generator.
-struct Way {
+struct GeneratorConnection {
     /// Name of the generator.
     name: String,
     /// Description of the generator's location.
@@ -143,13 +143,13 @@ impl PlatformGenerators {
             scratch: &scratch,
             stop: &stop,
         };
-        let (ways, within) = match fleet.by {
-            FleetEngine::Slurm => (slurm::ways(fleet, &request), wait),
+        let (connections, within) = match fleet.by {
+            FleetEngine::Slurm => (slurm::connections(fleet, &request), wait),
             _ => (kubernetes::raise(fleet, &request)?, TO_ARRIVE),
         };
         let until = Instant::now() + within;
-        let raised = in_parallel(ways, |way| {
-            PlatformGenerator::reach(way, &delivery, until, &stop)
+        let raised = in_parallel(connections, |connection| {
+            PlatformGenerator::reach(connection, &delivery, until, &stop)
                 .map_err(|(name, failed)| asked.explain(&name, failed, within))
         });
         let (all, streams) = all_or_none(raised)?.into_iter().unzip();
@@ -177,22 +177,22 @@ impl PlatformGenerators {
 
 impl PlatformGenerator {
     fn reach(
-        mut way: Way,
+        mut connection: GeneratorConnection,
         delivery: &Delivery,
         until: Instant,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, RemoteGeneratorStream), (String, NotDelivered)> {
-        let failed = |error| (way.name.clone(), error);
+        let failed = |error| (connection.name.clone(), error);
         let (errors, held) = KeptOutput::pipe().map_err(|error| failed(NotDelivered::System(error)))?;
-        let program = way.command.get_program().to_string_lossy().into_owned();
-        way.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
-        let carrier = linux::spawn(way.command).map_err(|error| match error.kind() {
+        let program = connection.command.get_program().to_string_lossy().into_owned();
+        connection.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
+        let carrier = linux::spawn(connection.command).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                (way.name.clone(), NotDelivered::Ended(no_program(&program, &error).to_string()))
+                (connection.name.clone(), NotDelivered::Ended(no_program(&program, &error).to_string()))
             }
-            _ => (way.name.clone(), NotDelivered::System(error)),
+            _ => (connection.name.clone(), NotDelivered::System(error)),
         })?;
-        let mut generator = Self { name: way.name, place: way.place, carrier, errors };
+        let mut generator = Self { name: connection.name, place: connection.place, carrier, errors };
         let sent = delivery.send(&mut generator.carrier, &generator.errors, until, stop);
         let orders = sent.map_err(|error| (generator.name.clone(), error))?;
         let messages = generator.carrier.stdout.take();

@@ -25,7 +25,7 @@ use rustix::process::Signal;
 
 use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
-use super::{Deployment, HostEvent, Hosts, NotUp, exercise, presences, told, watched};
+use super::{Deployment, HostEvent, Hosts, NotUp, host_tasks, presences, told, watched};
 use crate::deployment::HostTask;
 use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{Hook, variable};
@@ -348,7 +348,7 @@ impl Deployment {
             self.services.push(String::new());
         }
         self.hooks.clone_from(&manifest.hooks);
-        self.hooks.extend(exercise::hook_names(manifest));
+        self.hooks.extend(host_tasks::hook_names(manifest));
         Ok(())
     }
 

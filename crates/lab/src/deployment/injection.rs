@@ -15,7 +15,7 @@ use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use super::bring_up::PortNumbers;
-use super::exercise::HostTask;
+use super::host_tasks::HostTask;
 use super::layout::ProcessSlot;
 use super::{ASK_PATIENCE, Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;

@@ -431,7 +431,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     asked.sort();
     assert_eq!(asked, ["n2", "n3"]);
 
-    lab.strings[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
+    lab.failures[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(deployment.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
 }
 
@@ -576,11 +576,11 @@ fn events_survive_a_missing_program_on_one_host() {
 fn ports_are_free_on_every_host() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
-    lab.strings[1].refuses_ports.store(3, Ordering::SeqCst);
+    lab.failures[1].refuses_ports.store(3, Ordering::SeqCst);
     let deployment = lab.up(&manifest(vec![server("server")])).unwrap();
-    assert_eq!(lab.strings[1].refuses_ports.load(Ordering::SeqCst), 0);
+    assert_eq!(lab.failures[1].refuses_ports.load(Ordering::SeqCst), 0);
     drop(deployment);
-    lab.strings[1].refuses_ports.store(usize::MAX, Ordering::SeqCst);
+    lab.failures[1].refuses_ports.store(usize::MAX, Ordering::SeqCst);
     let failed = lab.up(&manifest(vec![server("server")])).err().unwrap();
     assert!(matches!(*failed.error, Error::PortTaken { .. }), "{}", failed.error);
 }
@@ -600,7 +600,7 @@ fn hooks_are_run_where_the_service_is_up() {
     let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), says["all"].as_str()), (Some("n1"), Some("n1,n2")));
     assert_eq!(says["pid"], members[0].pid);
-    lab.strings[0].is_lost.store(true, Ordering::SeqCst);
+    lab.failures[0].is_lost.store(true, Ordering::SeqCst);
     deployment.poll();
     let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), &says["pid"]), (Some("n2"), &members[1].pid.into()));
@@ -616,7 +616,7 @@ fn an_incomplete_installation_is_reported_before_the_start() {
     manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
     let mut lab = FakeLab::new(&bench, &["", ""]);
     assert!(lab.up(&manifest).is_ok(), "virtual hosts have what this machine has");
-    lab.strings[1].is_real = true;
+    lab.failures[1].is_real = true;
     let failed = lab.up(&manifest).err().unwrap();
     let expected = "host n2: `test` is not installed completely there; what has to be done on it:\n  apt install it";
     assert_eq!(failed.error.to_string(), expected);
@@ -634,7 +634,7 @@ fn a_quick_start_is_over_before_the_target_is_up() {
     let up = |quick_start: bool, refused: Option<&'static str>| {
         let mut lab = FakeLab::new(&bench, &["", ""]);
         lab.trial.lab.quick_start = quick_start;
-        *lab.strings[1].refuses.lock().unwrap() = refused;
+        *lab.failures[1].refuses.lock().unwrap() = refused;
         lab.up(&manifest(vec![server("server")])).map(|mut deployment| deployment.kill_all().unwrap())
     };
     // The host refuses an operation only if the deployment requested it.
@@ -652,13 +652,13 @@ fn a_lost_host_takes_only_its_processes_down() {
     let lab = FakeLab::new(&bench, &["", ""]);
     let mut deployment = lab.up(&manifest(vec![server("server")])).unwrap();
     deployment.poll();
-    lab.strings[1].is_lost.store(true, Ordering::SeqCst);
+    lab.failures[1].is_lost.store(true, Ordering::SeqCst);
     let told = story(&deployment.poll());
     assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
     assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
     assert_eq!(deployment.members().len(), 1);
     assert!(deployment.poll().is_empty());
-    lab.strings[1].is_lost.store(false, Ordering::SeqCst);
+    lab.failures[1].is_lost.store(false, Ordering::SeqCst);
     assert_eq!(story(&deployment.poll()), ["+n2"]);
     deployment.stop().unwrap();
     assert_eq!(story(&deployment.poll()), ["-n1.server", "-n1", "-n2"]);

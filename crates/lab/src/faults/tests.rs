@@ -603,11 +603,11 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 ";
 
     /// A deployment with such a server on each of three hosts, and its faults.
-    struct Ward {
+    struct TestLab {
         deployment: Deployment,
     }
 
-    impl Ward {
+    impl TestLab {
         fn inject(&mut self, kind: &str, on: &str, with: Value) -> Result<plan::Fault, Error> {
             let fault = plan::Fault { for_s: Some(1.0), ..super::with(kind, on, with) };
             (find(kind).unwrap().inject)(&fault, 1, &mut self.deployment).map(|_| fault)
@@ -657,11 +657,11 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
     }
 
     /// Makes the deployment and runs `play` in the clients' placement.
-    fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
+    fn on_three_hosts(play: impl FnOnce(&mut TestLab) + Send) {
         on_three_hosts_with(Vec::new(), play);
     }
 
-    fn on_three_hosts_with(ports: Vec<plan::Port>, play: impl FnOnce(&mut Ward) + Send) {
+    fn on_three_hosts_with(ports: Vec<plan::Port>, play: impl FnOnce(&mut TestLab) + Send) {
         if !geteuid().is_root() {
             println!("skipped: virtual hosts need root");
             return;
@@ -689,9 +689,9 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
                 &AtomicBool::new(false),
             )
             .unwrap();
-            let mut ward = Ward { deployment };
-            play(&mut ward);
-            ward.deployment.stop().unwrap();
+            let mut lab = TestLab { deployment };
+            play(&mut lab);
+            lab.deployment.stop().unwrap();
         };
         client_placement.inside(inside).unwrap();
         drop(client_placement);
@@ -701,69 +701,69 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
     #[test]
     #[ignore = "needs the built program"]
     fn partitions_and_crashes_of_virtual_hosts() {
-        on_three_hosts(|ward| {
-            assert!(ward.hears("n2", "n1") && ward.answers("n1"));
-            let halves = ward.inject("partition", "n1", json!({})).unwrap();
-            assert!(!ward.hears("n2", "n1") && !ward.hears("n1", "n3") && ward.hears("n2", "n3"));
-            assert!(ward.answers("n1"), "clients reach all");
+        on_three_hosts(|lab| {
+            assert!(lab.hears("n2", "n1") && lab.answers("n1"));
+            let halves = lab.inject("partition", "n1", json!({})).unwrap();
+            assert!(!lab.hears("n2", "n1") && !lab.hears("n1", "n3") && lab.hears("n2", "n3"));
+            assert!(lab.answers("n1"), "clients reach all");
 
             // The fault stays active after the host's crash.
-            let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
-            assert!(!ward.answers("n1"));
-            ward.heal(&crash);
-            until("it serves again", || ward.answers("n1"));
-            assert!(!ward.hears("n2", "n1"));
-            ward.heal(&halves);
-            assert!(ward.hears("n2", "n1"));
+            let crash = lab.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!lab.answers("n1"));
+            lab.heal(&crash);
+            until("it serves again", || lab.answers("n1"));
+            assert!(!lab.hears("n2", "n1"));
+            lab.heal(&halves);
+            assert!(lab.hears("n2", "n1"));
 
-            let hidden = ward.inject("partition", "n3", json!({"clients": "majority"})).unwrap();
-            assert!(!ward.answers("n3") && ward.answers("n1"));
-            ward.heal(&hidden);
-            assert!(ward.answers("n3"));
+            let hidden = lab.inject("partition", "n3", json!({"clients": "majority"})).unwrap();
+            assert!(!lab.answers("n3") && lab.answers("n1"));
+            lab.heal(&hidden);
+            assert!(lab.answers("n3"));
         });
     }
 
     #[test]
     #[ignore = "needs the built program"]
     fn links_and_limits_of_virtual_hosts() {
-        on_three_hosts(|ward| {
-            let frozen = ward.inject("host_freeze", "n1", json!({})).unwrap();
-            assert!(!ward.answers("n1"));
-            ward.heal(&frozen);
-            until("it thaws", || ward.answers("n1"));
+        on_three_hosts(|lab| {
+            let frozen = lab.inject("host_freeze", "n1", json!({})).unwrap();
+            assert!(!lab.answers("n1"));
+            lab.heal(&frozen);
+            until("it thaws", || lab.answers("n1"));
 
-            let flap = ward.inject("link_flap", "n1", json!({"down": "50ms", "up": "50ms"})).unwrap();
-            ward.heal(&flap);
-            until("its link is back", || ward.answers("n1") && ward.hears("n1", "n2"));
+            let flap = lab.inject("link_flap", "n1", json!({"down": "50ms", "up": "50ms"})).unwrap();
+            lab.heal(&flap);
+            until("its link is back", || lab.answers("n1") && lab.hears("n1", "n2"));
 
-            let slow = ward.inject("slow_link", "n1", json!({"rate": "1mbit"})).unwrap();
-            assert!(ward.run("n1", &["tc", "qdisc"]).output.contains("rate 1Mbit"));
-            let lossy = ward.inject("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
-            assert!(!ward.answers("n2"));
-            ward.heal(&slow);
+            let slow = lab.inject("slow_link", "n1", json!({"rate": "1mbit"})).unwrap();
+            assert!(lab.run("n1", &["tc", "qdisc"]).output.contains("rate 1Mbit"));
+            let lossy = lab.inject("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
+            assert!(!lab.answers("n2"));
+            lab.heal(&slow);
             // The faults have the same name and number, so both are healed.
-            ward.heal(&lossy);
-            assert!(ward.answers("n2") && !ward.run("n1", &["tc", "qdisc"]).output.contains("tbf"));
+            lab.heal(&lossy);
+            assert!(lab.answers("n2") && !lab.run("n1", &["tc", "qdisc"]).output.contains("tbf"));
 
-            let paused = ward.inject("pause", "n1", json!({})).unwrap();
-            assert!(!ward.answers("n1"));
-            ward.heal(&paused);
-            until("it goes on", || ward.answers("n1"));
+            let paused = lab.inject("pause", "n1", json!({})).unwrap();
+            assert!(!lab.answers("n1"));
+            lab.heal(&paused);
+            until("it goes on", || lab.answers("n1"));
 
             for (kind, with) in [("squeeze", json!({"cpu": 0.25})), ("memory_limit", json!({"size": "256MiB"}))] {
-                let fault = ward.inject(kind, "n1", with).unwrap();
-                ward.heal(&fault);
+                let fault = lab.inject(kind, "n1", with).unwrap();
+                lab.heal(&fault);
             }
-            assert!(ward.refused("clock_skew", json!({"offset": "5s"})).contains("share the wall clock"));
-            assert!(ward.refused("full_disk", json!({})).contains("give its profile a disk"));
-            assert!(ward.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
-            let refused = ward.refused("command", json!({"run": "hostname >&2; exit 3"}));
+            assert!(lab.refused("clock_skew", json!({"offset": "5s"})).contains("share the wall clock"));
+            assert!(lab.refused("full_disk", json!({})).contains("give its profile a disk"));
+            assert!(lab.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
+            let refused = lab.refused("command", json!({"run": "hostname >&2; exit 3"}));
             assert_eq!(refused, "`run` on n1: exit 3: n1");
-            ward.inject("restart", "n1", json!({})).unwrap();
-            until("it is down", || !ward.answers("n1"));
+            lab.inject("restart", "n1", json!({})).unwrap();
+            until("it is down", || !lab.answers("n1"));
             until("it serves again", || {
-                ward.deployment.poll();
-                ward.answers("n1")
+                lab.deployment.poll();
+                lab.answers("n1")
             });
         });
     }
@@ -776,23 +776,23 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             assert!((0.8..=1.2).contains(&(rate / expected)), "{rate} bit/s, and {expected} were asked for");
         };
         let rate = |rate| Link { rate_bits_per_s: Some(rate), ..Link::default() };
-        on_three_hosts_with(vec![plan::Port { name: "bulk".to_owned(), link: rate(8e6) }], |ward| {
-            let before = ward.queues("n1");
+        on_three_hosts_with(vec![plan::Port { name: "bulk".to_owned(), link: rate(8e6) }], |lab| {
+            let before = lab.queues("n1");
             assert_eq!(
                 before.iter().filter(|queue| queue.contains("tbf") && queue.contains("8Mbit")).count(),
                 2,
                 "{before:?}"
             );
-            of_rate(ward.gets("n2", "n1", "bulk", 2_000_000), 8e6);
-            assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+            of_rate(lab.gets("n2", "n1", "bulk", 2_000_000), 8e6);
+            assert!(lab.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
 
-            let slow = ward.inject("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
-            of_rate(ward.gets("n2", "n1", "bulk", 500_000), 2e6);
-            of_rate(ward.gets("n1", "n2", "bulk", 500_000), 2e6);
-            of_rate(ward.gets("n3", "n2", "bulk", 2_000_000), 8e6);
-            assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
-            ward.heal(&slow);
-            assert_eq!(ward.queues("n1"), before);
+            let slow = lab.inject("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
+            of_rate(lab.gets("n2", "n1", "bulk", 500_000), 2e6);
+            of_rate(lab.gets("n1", "n2", "bulk", 500_000), 2e6);
+            of_rate(lab.gets("n3", "n2", "bulk", 2_000_000), 8e6);
+            assert!(lab.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+            lab.heal(&slow);
+            assert_eq!(lab.queues("n1"), before);
 
             // The port's traffic counts against the link's limit.
             let link = plan::Fault {
@@ -800,15 +800,15 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
                 for_s: Some(1.0),
                 ..with("slow_link", "n1", json!({"rate": "1mbit"}))
             };
-            (find("slow_link").unwrap().inject)(&link, 1, &mut ward.deployment).unwrap();
-            of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
+            (find("slow_link").unwrap().inject)(&link, 1, &mut lab.deployment).unwrap();
+            of_rate(lab.gets("n2", "n1", "bulk", 250_000), 1e6);
             // A booted host gets the limit too, before its processes start.
-            let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
-            ward.heal(&crash);
-            until("it serves again", || ward.answers("n1"));
-            (find("slow_link").unwrap().heal)(&link, 1, &mut ward.deployment).unwrap();
-            assert_eq!(ward.queues("n1"), before);
-            assert!(ward.refused("slow_port", json!({"port": "blk", "rate": "2mbit"})).contains("no port `blk`"));
+            let crash = lab.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            lab.heal(&crash);
+            until("it serves again", || lab.answers("n1"));
+            (find("slow_link").unwrap().heal)(&link, 1, &mut lab.deployment).unwrap();
+            assert_eq!(lab.queues("n1"), before);
+            assert!(lab.refused("slow_port", json!({"port": "blk", "rate": "2mbit"})).contains("no port `blk`"));
         });
     }
 }

@@ -10,7 +10,7 @@ use experiment::plan::{Fleet, KubernetesFleet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Request, Way, no_program};
+use super::{GeneratorConnection, Request, no_program};
 use crate::Error;
 use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
@@ -38,7 +38,7 @@ const RIGHTS: &str =
 ///
 /// # Errors
 /// The cluster's own message.
-pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Way>, Error> {
+pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<GeneratorConnection>, Error> {
     let kubectl = Kubectl::of(&fleet.kubernetes);
     let name = format!("plimsoll-{}-{}", request.run, request.number);
     let file = request.scratch.join(format!("{name}.json"));
@@ -271,10 +271,14 @@ impl Kubectl {
         Some(outcome.output.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    fn attach(&self, fleet: &Fleet, place: usize, pod: PodPlace) -> Way {
+    fn attach(&self, fleet: &Fleet, place: usize, pod: PodPlace) -> GeneratorConnection {
         let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
         let command = self.attached(&pod.name, CONTAINER);
-        Way { name: fleet.name(number), place: format!("the pod {} on node {}", pod.name, pod.node), command }
+        GeneratorConnection {
+            name: fleet.name(number),
+            place: format!("the pod {} on node {}", pod.name, pod.node),
+            command,
+        }
     }
 }
 

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use experiment::plan::Fleet;
 
-use super::{Request, Way, no_program};
+use super::{GeneratorConnection, Request, no_program};
 use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
 /// Time limit for an answer of Slurm's controller.
 const TO_ANSWER: Duration = Duration::from_secs(30);
 
 /// Returns the connection to each generator. Its place is requested only when the command starts.
-pub fn ways(fleet: &Fleet, request: &Request<'_>) -> Vec<Way> {
-    let way = |number| {
+pub fn connections(fleet: &Fleet, request: &Request<'_>) -> Vec<GeneratorConnection> {
+    let connection = |number| {
         let mut command = Command::new("srun");
         command.args(words(fleet, request));
-        Way { name: fleet.name(number), place: "a job of Slurm".to_owned(), command }
+        GeneratorConnection { name: fleet.name(number), place: "a job of Slurm".to_owned(), command }
     };
-    (1..=fleet.generators).map(way).collect()
+    (1..=fleet.generators).map(connection).collect()
 }
 
 fn words(fleet: &Fleet, request: &Request<'_>) -> Vec<String> {
@@ -114,6 +114,9 @@ mod tests {
             words,
             "--job-name=plimsoll-abc-1 --nodes=1 --ntasks=1 --cpus-per-task=4 --time=11 --unbuffered --partition=load --time=5 sh -c true"
         );
-        assert_eq!(ways(&fleet, &request).into_iter().map(|way| way.name).collect::<Vec<_>>(), ["g1", "g2"]);
+        assert_eq!(
+            connections(&fleet, &request).into_iter().map(|connection| connection.name).collect::<Vec<_>>(),
+            ["g1", "g2"]
+        );
     }
 }

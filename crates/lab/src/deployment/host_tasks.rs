@@ -259,7 +259,7 @@ mod tests {
     use runner::Injection;
 
     use super::*;
-    use crate::fakes::{AlwaysOk, Bench, FakeDeployment, FakeHost, Strings};
+    use crate::fakes::{AlwaysOk, Bench, FakeDeployment, FakeHost, HostFailures};
 
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
 
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn ends_of_programs_are_distinguished() {
         let (bench, folder) = (Bench::new(), TestDir::new());
-        let host = FakeHost::new(2, &bench.registry, Strings::default());
+        let host = FakeHost::new(2, &bench.registry, HostFailures::default());
         let ends = |script: &str, within: u64, stops: bool| {
             let hook = Hook {
                 name: "condition good".to_owned(),
