@@ -12,8 +12,8 @@ use std::str::FromStr;
 use runner::environment::{RecordedRoot, chosen};
 use serde::Serialize;
 
-use crate::demand::TrialDemand;
 use crate::measured::Measured;
+use crate::trial_demand::TrialDemand;
 
 /// A check-up.
 #[derive(Debug)]

@@ -2,20 +2,20 @@
 //! propose. [`checkups`] contains the criteria.
 
 pub mod checkups;
-mod demand;
 mod fixes;
 mod measured;
 pub mod persistent_memory;
 pub mod text;
+mod trial_demand;
 
 use std::path::Path;
 
 use runner::environment::RecordedRoot;
 use serde::Serialize;
 
-pub use demand::TrialDemand;
 pub use fixes::{Applied, FixSession, Undone};
 pub use measured::{CpuNoise, Erlang, Measured, MeasuredSpread, sync_us};
+pub use trial_demand::TrialDemand;
 
 use checkups::{CheckKind, CheckResult, CheckScope, CheckState, KINDS, MachineSnapshot};
 
