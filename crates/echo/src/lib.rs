@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 mod connection;
-mod desk;
+mod connection_server;
 mod options;
 mod protocols;
 mod server;

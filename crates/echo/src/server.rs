@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime};
 
 use crate::connection::{Connection, ConnectionToken, Slots};
-use crate::desk::{ConnectionFate, ConnectionServer};
+use crate::connection_server::{ConnectionFate, ConnectionServer};
 use crate::options::Timing;
 use crate::protocols::{self, Codec};
 use crate::{Error, Options};
