@@ -12,7 +12,7 @@ mod answers;
 mod expectations;
 mod experiments;
 mod fleets;
-mod hosts;
+mod host_messages;
 pub mod mutation;
 mod records;
 
@@ -34,7 +34,7 @@ pub static TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "expectation", body: expectations::expectation, mutants: 3000 },
     FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
     FuzzTarget { name: "generators", body: fleets::generators, mutants: 4000 },
-    FuzzTarget { name: "hosts", body: hosts::hosts, mutants: 6000 },
+    FuzzTarget { name: "hosts", body: host_messages::hosts, mutants: 6000 },
     FuzzTarget { name: "http", body: answers::http, mutants: 6000 },
     FuzzTarget { name: "lines", body: answers::lines, mutants: 4000 },
     FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },
