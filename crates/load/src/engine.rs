@@ -103,8 +103,8 @@ fn start<P: Protocol>(
         let worker = Worker::new(Arc::clone(script), Arc::clone(&control), paths.clone(), number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
-            let alarm = Alarm(Arc::clone(&control));
-            let ran = named.spawn(move || alarm.around(|| worker.run()));
+            let guard = AbortOnError(Arc::clone(&control));
+            let ran = named.spawn(move || guard.around(|| worker.run()));
             ran.map_err(|source| TransportError::System { doing: "cannot start an engine thread", source }.into())
         });
         match spawned {
@@ -141,9 +141,9 @@ fn sources_of<P: Protocol>(
 
 /// Aborts the load if its thread ends with an error or panics. The remaining threads would measure
 /// a smaller load than the experiment describes.
-struct Alarm(Arc<LoadControl>);
+struct AbortOnError(Arc<LoadControl>);
 
-impl Alarm {
+impl AbortOnError {
     fn around<T>(self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let ran = run();
         if ran.is_err() {
@@ -153,7 +153,7 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for AbortOnError {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.abort();

@@ -858,7 +858,7 @@ mod tests {
     use super::*;
 
     /// One connection to a target, and its events.
-    struct Talk {
+    struct TestConnection {
         connections: ConnectionSet,
         reported: Reported,
         buffers: ReadBuffers,
@@ -867,7 +867,7 @@ mod tests {
 
     const CONN: ConnId = ConnId::new(0);
 
-    impl Talk {
+    impl TestConnection {
         fn new(address: SocketAddr, with_ring: bool) -> Self {
             let service = Lines::open(&address.to_string()).unwrap();
             let settings = ConnectionSettings {
@@ -930,7 +930,7 @@ mod tests {
     fn epoll_and_ring_report_the_same_events() {
         for with_ring in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut talk = Talk::new(listener.local_addr().unwrap(), with_ring);
+            let mut talk = TestConnection::new(listener.local_addr().unwrap(), with_ring);
             assert_eq!(talk.connections.send_path(CONN), SendPath::Down);
             for _ in 0..2 {
                 talk.connections.connect(CONN).unwrap();
@@ -952,7 +952,7 @@ mod tests {
     #[test]
     fn bytes_before_a_reset_are_reported_first() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut talk = Talk::new(listener.local_addr().unwrap(), false);
+        let mut talk = TestConnection::new(listener.local_addr().unwrap(), false);
         talk.connections.connect(CONN).unwrap();
         assert_eq!(talk.next().0, ConnEvent::Opened);
         let mut target = listener.accept().unwrap().0;
@@ -968,7 +968,7 @@ mod tests {
     fn events_of_a_closed_socket_are_not_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut talk = Talk::new(address, false);
+        let mut talk = TestConnection::new(address, false);
         talk.connections.connect(CONN).unwrap();
         talk.connections.wait(&mut talk.reported, 1_000_000_000, WakePolicy::NONE).unwrap();
         talk.connections.close(CONN);

@@ -9,7 +9,7 @@ use record::events::Outcome;
 use record::hlog::Time;
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, play, step};
+use crate::setting::{LoadRun, load, orders, play, step};
 
 fn bounded(agents: u32, rate: f64, time_s: f64, most: u32, overflow: Overflow) -> Load {
     Load {
@@ -30,29 +30,29 @@ fn silent_after(answers: u32) -> Server {
     })
 }
 
-fn dropped(came: &Came) -> u64 {
-    came.intervals.iter().map(|interval| interval.generator.dropped).sum()
+fn dropped(run: &LoadRun) -> u64 {
+    run.intervals.iter().map(|interval| interval.generator.dropped).sum()
 }
 
 #[test]
 fn operations_beyond_the_backlog_are_dropped() {
     let server = silent_after(10);
-    let came = play(orders(&server.service(), bounded(3, 1000.0, 1.2, 100, Overflow::Drop)));
+    let run = play(orders(&server.service(), bounded(3, 1000.0, 1.2, 100, Overflow::Drop)));
     // Ten operations are answered, three are open, a hundred wait.
-    assert_eq!((came.summary.ok, came.summary.unfinished, came.summary.dropped), (10, 103, 1087));
-    assert_eq!(dropped(&came), 1087);
-    assert_eq!(came.times_ns(Outcome::Unfinished, Time::Latency).len(), 103, "what was dropped is in no latency");
-    assert_eq!(came.intervals.iter().filter_map(|interval| interval.generator.due).sum::<u64>(), 1200);
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-    assert!(came.notices().iter().any(|notice| notice.starts_with("1087 operations were due and were dropped")));
-    assert!(came.notices().iter().any(|notice| notice.starts_with("100 operations were due and never began")));
+    assert_eq!((run.summary.ok, run.summary.unfinished, run.summary.dropped), (10, 103, 1087));
+    assert_eq!(dropped(&run), 1087);
+    assert_eq!(run.times_ns(Outcome::Unfinished, Time::Latency).len(), 103, "what was dropped is in no latency");
+    assert_eq!(run.intervals.iter().filter_map(|interval| interval.generator.due).sum::<u64>(), 1200);
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+    assert!(run.notices().iter().any(|notice| notice.starts_with("1087 operations were due and were dropped")));
+    assert!(run.notices().iter().any(|notice| notice.starts_with("100 operations were due and never began")));
 }
 
 #[test]
 fn a_backlog_of_zero_lets_no_operation_wait() {
     let server = silent_after(0);
-    let came = play(orders(&server.service(), bounded(2, 100.0, 0.5, 0, Overflow::Drop)));
-    assert_eq!((came.summary.unfinished, came.summary.dropped), (2, 48));
+    let run = play(orders(&server.service(), bounded(2, 100.0, 0.5, 0, Overflow::Drop)));
+    assert_eq!((run.summary.unfinished, run.summary.dropped), (2, 48));
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn threads_share_the_backlog_limit() {
     let server = silent_after(0);
     let mut load = bounded(4, 200.0, 0.5, 5, Overflow::Drop);
     load.threads = Some(2);
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.unfinished, came.summary.dropped), (4 + 5, 91));
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.unfinished, run.summary.dropped), (4 + 5, 91));
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn a_full_backlog_can_stop_the_load() {
     let server = silent_after(10);
     let mut load = bounded(3, 1000.0, 600.0, 100, Overflow::Stop);
     load.threads = Some(1);
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.unfinished), (10, 103));
-    assert_eq!(came.summary.dropped, 600_000 - 113);
-    assert!(came.intervals.last().unwrap().end_s < 500.0, "it did not go on to its end");
-    assert!(came.notices().iter().any(|notice| notice.starts_with("the load was stopped at ")));
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.unfinished), (10, 103));
+    assert_eq!(run.summary.dropped, 600_000 - 113);
+    assert!(run.intervals.last().unwrap().end_s < 500.0, "it did not go on to its end");
+    assert!(run.notices().iter().any(|notice| notice.starts_with("the load was stopped at ")));
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn waiting_operations_start_in_order() {
     });
     let mut load = bounded(1, 200.0, 0.5, 1000, Overflow::Drop);
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.unfinished, came.summary.dropped), (100, 0, 0));
-    let latency = came.times_ns(Outcome::Ok, Time::Latency);
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.unfinished, run.summary.dropped), (100, 0, 0));
+    let latency = run.times_ns(Outcome::Ok, Time::Latency);
     assert!(latency[0] >= 200_000_000, "the last was due 0.2 s before the first answer");
     assert!(*latency.last().unwrap() >= 700_000_000);
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn nothing_is_dropped_if_the_target_keeps_up() {
         let mut load = bounded(agents, rate, 0.5, 100_000, Overflow::Drop);
         load.drain_s = 60.0;
         load.threads = Some(threads);
-        let came = play(orders(&server.service(), load));
-        assert_eq!((came.summary.ok, came.summary.dropped), ((rate * 0.5) as u64, 0));
+        let run = play(orders(&server.service(), load));
+        assert_eq!((run.summary.ok, run.summary.dropped), ((rate * 0.5) as u64, 0));
     }
 }

@@ -10,15 +10,15 @@ use record::events::Outcome;
 use record::hlog::Time;
 
 use crate::server::{Reply, Server, nobody};
-use crate::setting::{Came, load, orders, play, step};
+use crate::setting::{LoadRun, load, orders, play, step};
 
 fn anew(load: Load) -> Load {
     Load { connections: Connections { keep_alive: false, pipeline: 1 }, ..load }
 }
 
 /// Returns the opened connections and the failed connects, as counted by the generator.
-fn connects(came: &Came) -> (u64, u64) {
-    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+fn connects(run: &LoadRun) -> (u64, u64) {
+    let rows = || run.intervals.iter().map(|interval| &interval.generator);
     (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
 }
 
@@ -33,32 +33,32 @@ fn http_without_keep_alive_uses_a_connection_per_operation() {
         Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec())
     });
     let load = anew(load(3, 0.1, vec![step("get", &["path=/x"])]));
-    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
-    assert!(came.summary.ok > 3 && came.summary.failed == 0, "{:?}", came.summary);
-    assert_eq!(connects(&came), (came.summary.ok, 0));
-    assert_eq!(server.connections.load(Ordering::SeqCst) as u64, came.summary.ok);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert!(run.summary.ok > 3 && run.summary.failed == 0, "{:?}", run.summary);
+    assert_eq!(connects(&run), (run.summary.ok, 0));
+    assert_eq!(server.connections.load(Ordering::SeqCst) as u64, run.summary.ok);
     assert!(heads.lock().unwrap().iter().all(|head| head.contains("\r\nConnection: close\r\n")));
     // Connecting counts towards the latency, and not towards the service time.
-    let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
+    let sum = |time| run.times_ns(Outcome::Ok, time).iter().sum::<u64>();
     assert!(sum(Time::Latency) > sum(Time::Service));
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
 fn vsns_without_keep_alive_uses_a_connection_per_operation() {
     let server = Server::names();
     let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
-    let came = play(orders(&server.service(), anew(load(2, 0.1, steps))));
-    assert!(came.summary.ok > 4 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
-    assert_eq!(connects(&came), (came.summary.ok, 0));
-    assert!(came.notices().is_empty(), "{:?}", came.notices());
+    let run = play(orders(&server.service(), anew(load(2, 0.1, steps))));
+    assert!(run.summary.ok > 4 && run.summary.failed + run.summary.wrong == 0, "{:?}", run.summary);
+    assert_eq!(connects(&run), (run.summary.ok, 0));
+    assert!(run.notices().is_empty(), "{:?}", run.notices());
 }
 
 #[test]
 fn refused_connects_pause_without_keep_alive_too() {
-    let came = play(orders(&nobody(), anew(load(2, 0.35, vec![step("ping", &[])]))));
-    assert!(came.summary.failed >= 2 && came.summary.failed <= 2 * 4, "{:?}", came.summary);
-    assert_eq!(connects(&came), (0, came.summary.failed));
+    let run = play(orders(&nobody(), anew(load(2, 0.35, vec![step("ping", &[])]))));
+    assert!(run.summary.failed >= 2 && run.summary.failed <= 2 * 4, "{:?}", run.summary);
+    assert_eq!(connects(&run), (0, run.summary.failed));
 }
 
 #[test]
@@ -72,16 +72,16 @@ fn operations_fail_while_a_reconnect_is_delayed() {
             let mut load = load(2 * pipeline, 1.0, vec![step("ping", &[])]);
             (load.think_s, load.reconnect_s, load.reconnects.delay_s) = (0.001, reconnect_s, 0.2);
             load.connections.pipeline = pipeline;
-            let came = play(orders(&server.service(), load));
-            assert_eq!(connects(&came), (4, 0), "each is made again once, and none is tried in vain");
+            let run = play(orders(&server.service(), load));
+            assert_eq!(connects(&run), (4, 0), "each is made again once, and none is tried in vain");
             // If requests were left unread, the connection ends with a reset.
-            let cut = came.attempts("connection closed") + came.attempts("connection reset");
-            let (late, agents) = (came.attempts("not connected"), u64::from(2 * pipeline));
-            assert_eq!(cut + late, came.summary.failed, "{:?}", came.results());
+            let cut = run.attempts("connection closed") + run.attempts("connection reset");
+            let (late, agents) = (run.attempts("not connected"), u64::from(2 * pipeline));
+            assert_eq!(cut + late, run.summary.failed, "{:?}", run.results());
             assert!((2..=agents).contains(&cut), "{cut}");
             assert!(if fails { (1..=10 * agents).contains(&late) } else { late == 0 }, "{late}");
-            assert!(came.summary.ok > 8, "{:?}", came.summary);
-            assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+            assert!(run.summary.ok > 8, "{:?}", run.summary);
+            assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
         }
     }
 }
@@ -100,7 +100,7 @@ fn new_connections_work_off_a_backlog_in_the_drain() {
     load.rate = Some(Rate::Constant(200.0));
     load.drain_s = 60.0;
     let orders = LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) };
-    let came = play(orders);
-    assert_eq!((came.summary.ok, came.summary.unfinished), (100, 0));
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    let run = play(orders);
+    assert_eq!((run.summary.ok, run.summary.unfinished), (100, 0));
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }

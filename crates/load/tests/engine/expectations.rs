@@ -7,7 +7,7 @@ use experiment::plan::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCo
 use load::LoadOrder;
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 fn answer(status: u16, body: &str) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes())
@@ -18,15 +18,15 @@ fn http(server: &Server, steps: Vec<Step>) -> LoadOrder {
 }
 
 /// Plays a load of GETs with these expectations against a server with this answer.
-fn get(status: u16, body: &'static str, expect: &[(&str, Expected)]) -> Came {
+fn get(status: u16, body: &'static str, expect: &[(&str, Expected)]) -> LoadRun {
     let server = Server::http(move |_| answer(status, body));
     let mut step = step("get", &["path=/x"]);
     step.expect = expect.iter().map(|(field, expected)| ((*field).to_owned(), expected.clone())).collect();
     play(http(&server, vec![step]))
 }
 
-fn outcomes(came: &Came) -> (bool, bool, bool) {
-    (came.summary.ok > 0, came.summary.failed > 0, came.summary.wrong > 0)
+fn outcomes(run: &LoadRun) -> (bool, bool, bool) {
+    (run.summary.ok > 0, run.summary.failed > 0, run.summary.wrong > 0)
 }
 
 const OK: (bool, bool, bool) = (true, false, false);
@@ -114,8 +114,8 @@ fn parts_and_places_are_kept() {
     look.expect = pairs(&["body={none}", "status={nobody}"]);
     let mut load = load(1, 0.05, vec![create, look]);
     load.threads = Some(1);
-    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
-    assert_eq!(outcomes(&came), OK);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert_eq!(outcomes(&run), OK);
     let paths = paths.lock().unwrap();
     assert!(paths.len() > 2);
     assert!(paths.chunks_exact(2).all(|cycle| cycle == ["/new", "/x/1/42/j1/"]), "{:?}", &paths[..2]);
@@ -126,8 +126,8 @@ fn a_place_in_a_field_of_any_protocol() {
     let server = Server::frames(|_| Reply::Frame(0, br#"[{"v": 1}]"#.to_vec()));
     let mut read = step("load", &["key=k"]);
     read.expect = pairs(&["value/0/v=1"]);
-    let came = play(orders(&server.service(), load(1, 0.05, vec![read])));
-    assert_eq!(outcomes(&came), OK);
+    let run = play(orders(&server.service(), load(1, 0.05, vec![read])));
+    assert_eq!(outcomes(&run), OK);
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn an_audited_read_may_use_a_json_place() {
         value: Some("answer.body/kvs/0/value".into()),
     };
     let read = Step { audit: true, audit_as: Some(told), ..step("get", &["path=/x"]) };
-    let came = play(http(&server, vec![read]));
-    assert!(came.summary.ok > 0);
-    assert!(came.history().iter().all(|line| line.value.as_deref() == Some("v1")));
+    let run = play(http(&server, vec![read]));
+    assert!(run.summary.ok > 0);
+    assert!(run.history().iter().all(|line| line.value.as_deref() == Some("v1")));
 }
 
 /// Plays a bulk of three documents. Returns its keys, and whether each took effect after this
@@ -170,8 +170,8 @@ fn audited_bulk(
     };
     let bulk = step("post", &["path=/_bulk", &format!("body={lines}")]);
     let bulk = Step { audit: true, audit_as: Some(told), parts: parts.map(Into::into), ..bulk };
-    let came = play(http(&server, vec![bulk]));
-    let of_first = came.history().into_iter().filter(|line| line.key.starts_with("1-")).cloned();
+    let run = play(http(&server, vec![bulk]));
+    let of_first = run.history().into_iter().filter(|line| line.key.starts_with("1-")).cloned();
     of_first.take(3).map(|line| (line.key, line.value.unwrap_or_default(), line.applied)).collect()
 }
 

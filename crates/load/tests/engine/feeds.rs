@@ -9,7 +9,7 @@ use experiment::plan::{Feed, Load, Step, StepOrder};
 use load::Error;
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, step, try_play};
+use crate::setting::{LoadRun, load, orders, step, try_play};
 
 /// Returns a server that accepts all requests, and the number of times that each posted line
 /// arrived.
@@ -47,7 +47,7 @@ impl Drop for File {
     }
 }
 
-fn posted(server: &Server, feed: Feed, load: Load) -> Result<Came, Error> {
+fn posted(server: &Server, feed: Feed, load: Load) -> Result<LoadRun, Error> {
     let load = Load { feeds: vec![feed], threads: Some(2), time_s: 60.0, ..load };
     let mut orders = orders(&format!("http://{}/", server.service()), load);
     orders.protocol = "http".into();
@@ -67,12 +67,12 @@ fn each_record_is_sent_once_before_the_load_ends() {
     // Other steps of the mix take no records.
     let mixed =
         Load { order: StepOrder::Mix, ..load(4, 1.0, vec![post, Step { weight: 2, ..step("get", &["path=/"]) }]) };
-    let came = posted(&server, feed, mixed).unwrap();
+    let run = posted(&server, feed, mixed).unwrap();
     let lines = lines.lock().unwrap();
     assert_eq!(lines["{\"index\":{}}"], 5_000);
     assert_eq!(lines.len(), 5_001);
     assert!(documents(5_000).lines().all(|line| lines[line] == 1));
-    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+    let rows = || run.intervals.iter().map(|interval| &interval.generator);
     assert_eq!(rows().filter_map(|row| row.feed_records).sum::<u64>(), 5_000);
     let length = fs::metadata(&file.0).unwrap().len();
     assert_eq!(rows().filter_map(|row| row.feed_bytes).sum::<u64>(), length, "bytes are the file's, packed as it is");

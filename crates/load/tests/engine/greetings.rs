@@ -9,7 +9,7 @@ use load::LoadOrder;
 use load::client::{self, CallError};
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 /// Requests in order, each with the number of its connection.
 type Log = Arc<Mutex<Vec<(usize, String)>>>;
@@ -40,8 +40,8 @@ fn read(server: &Server, timeout_s: f64) -> LoadOrder {
     LoadOrder { protocol: "redis".into(), ..orders(&format!("redis://me:{{env:PATH}}@{}/3", server.service()), load) }
 }
 
-fn connects(came: &Came) -> (u64, u64) {
-    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+fn connects(run: &LoadRun) -> (u64, u64) {
+    let rows = || run.intervals.iter().map(|interval| &interval.generator);
     (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
 }
 
@@ -52,10 +52,10 @@ fn a_greeting_is_answered_before_the_first_request() {
         words if words.starts_with("AUTH me ") => bytes(b"+OK\r\n"),
         _ => None,
     });
-    let came = play(read(&server, 5.0));
-    assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
+    let run = play(read(&server, 5.0));
+    assert!(run.summary.ok > 2 && run.summary.failed == 0 && run.summary.wrong == 0);
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
-    assert_eq!(connects(&came), (2, 0));
+    assert_eq!(connects(&run), (2, 0));
     let log = log.lock().unwrap();
     for connection in [1, 2] {
         let mut words = log.iter().filter(|(number, _)| *number == connection).map(|(_, words)| words.as_str());
@@ -68,11 +68,11 @@ fn a_greeting_is_answered_before_the_first_request() {
 #[test]
 fn no_request_follows_a_refused_greeting() {
     let (server, log) = redis(|_| bytes(b"-WRONGPASS invalid username-password pair\r\n"));
-    let came = play(read(&server, 5.0));
-    assert_eq!(came.summary.ok, 0);
-    assert_eq!(came.attempts("answer: wrongpass"), came.summary.failed);
-    assert_eq!(connects(&came), (0, came.summary.failed));
-    assert!(came.summary.failed > 0 && came.history().iter().all(|line| line.applied == Some(false)));
+    let run = play(read(&server, 5.0));
+    assert_eq!(run.summary.ok, 0);
+    assert_eq!(run.attempts("answer: wrongpass"), run.summary.failed);
+    assert_eq!(connects(&run), (0, run.summary.failed));
+    assert!(run.summary.failed > 0 && run.history().iter().all(|line| line.applied == Some(false)));
     assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
 }
 
@@ -83,10 +83,10 @@ fn no_request_is_sent_if_the_database_is_missing() {
         words if words.starts_with("AUTH") => bytes(b"+OK\r\n"),
         _ => None,
     });
-    let came = play(read(&server, 5.0));
-    assert!(came.summary.ok == 0 && came.attempts("answer: err") == came.summary.failed);
-    assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was asked");
-    let notices = came.notices();
+    let run = play(read(&server, 5.0));
+    assert!(run.summary.ok == 0 && run.attempts("answer: err") == run.summary.failed);
+    assert!(run.history().iter().all(|line| line.applied == Some(false)), "nothing was asked");
+    let notices = run.notices();
     assert!(notices.iter().any(|notice| notice.contains("ERR DB index is out of range")), "{notices:?}");
     assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
 }
@@ -94,19 +94,19 @@ fn no_request_is_sent_if_the_database_is_missing() {
 #[test]
 fn an_unanswered_greeting_is_a_connect_timeout() {
     let (server, _) = redis(|_| Some(Reply::Silence));
-    let came = play(read(&server, 0.05));
-    assert!(came.summary.failed > 0 && came.summary.timeout == 0);
-    assert_eq!(came.attempts("connect timeout"), came.summary.failed);
-    assert!(came.history().iter().filter(|line| line.applied.is_some()).all(|line| line.applied == Some(false)));
+    let run = play(read(&server, 0.05));
+    assert!(run.summary.failed > 0 && run.summary.timeout == 0);
+    assert_eq!(run.attempts("connect timeout"), run.summary.failed);
+    assert!(run.history().iter().filter(|line| line.applied.is_some()).all(|line| line.applied == Some(false)));
 }
 
 #[test]
 fn a_broken_greeting_is_a_failed_connect() {
     for reply in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"+OK\r\n+OK\r\n+OK\r\n", b""] {
         let (server, log) = redis(move |_| if reply.is_empty() { Some(Reply::Close) } else { bytes(reply) });
-        let came = play(read(&server, 5.0));
-        assert!(came.summary.ok == 0 && came.summary.failed > 0);
-        assert_eq!(came.attempts("connect failed"), came.summary.failed);
+        let run = play(read(&server, 5.0));
+        assert!(run.summary.ok == 0 && run.summary.failed > 0);
+        assert_eq!(run.attempts("connect failed"), run.summary.failed);
         assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
     }
 }

@@ -9,7 +9,7 @@ use record::events::Outcome;
 use record::hlog::Time;
 
 use crate::server::{Reply, Server, text};
-use crate::setting::{Came, load, orders, play, step, try_play};
+use crate::setting::{LoadRun, load, orders, play, step, try_play};
 
 fn group(name: &str, agents: u32, steps: Vec<Step>) -> Load {
     Load { name: Some(name.into()), timeout_s: 5.0, ..load(agents, 0.0, steps) }
@@ -29,8 +29,8 @@ fn good() -> Server {
 }
 
 /// Counts operations with this name and outcome.
-fn ended(came: &Came, name: &str, outcome: Outcome) -> u64 {
-    let sheets = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
+fn ended(run: &LoadRun, name: &str, outcome: Outcome) -> u64 {
+    let sheets = run.intervals.iter().flat_map(|interval| interval.sheet.histograms());
     let own = sheets.filter(|(of, is, time, _)| (*of, *is, *time) == (name, outcome, Time::Latency));
     own.map(|(.., histogram)| histogram.len()).sum()
 }
@@ -43,16 +43,16 @@ fn an_open_loop_keeps_its_rate_beside_a_closed_loop() {
         let busy =
             group("busy", agents[1], vec![step("save", &["key={agent}", "value=v"]), step("remove", &["key=k"])]);
         for order in [[paced.clone(), busy.clone()], [busy, paced]] {
-            let came = play(orders(&server.service(), groups(0.5, threads, order.to_vec())));
-            assert_eq!(ended(&came, "ping", Outcome::Ok), 100, "{threads} threads");
-            assert!(ended(&came, "remove", Outcome::Ok) > 0);
+            let run = play(orders(&server.service(), groups(0.5, threads, order.to_vec())));
+            assert_eq!(ended(&run, "ping", Outcome::Ok), 100, "{threads} threads");
+            assert!(ended(&run, "remove", Outcome::Ok) > 0);
             assert_eq!(
-                came.summary.ok,
-                ["ping", "save", "remove"].map(|name| ended(&came, name, Outcome::Ok)).iter().sum::<u64>()
+                run.summary.ok,
+                ["ping", "save", "remove"].map(|name| ended(&run, name, Outcome::Ok)).iter().sum::<u64>()
             );
-            assert_eq!(came.summary.unfinished + came.summary.failed, 0);
-            assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-            let cycles = came.intervals.iter().flat_map(|interval| &interval.agent_cycles);
+            assert_eq!(run.summary.unfinished + run.summary.failed, 0);
+            assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+            let cycles = run.intervals.iter().flat_map(|interval| &interval.agent_cycles);
             let numbers: BTreeSet<u32> = cycles.map(|row| row.agent).collect();
             assert_eq!(numbers, (1..=agents[0] + agents[1]).collect(), "each agent once, over all threads");
         }
@@ -112,10 +112,10 @@ fn the_load_ends_with_its_counted_groups() {
         let paced =
             Load { rate: Some(Rate::Constant(100.0)), ..group("paced", 1, vec![named("paced", step("ping", &[]))]) };
         let load = groups(600.0, threads, vec![counted("one", 3, 100), beside, counted("two", 2, 7), paced]);
-        let came = play(orders(&server.service(), load));
-        assert_eq!((ended(&came, "one", Outcome::Ok), ended(&came, "two", Outcome::Ok)), (100, 7));
-        assert_eq!(came.summary.unfinished, 0, "what was open has its drain");
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        let run = play(orders(&server.service(), load));
+        assert_eq!((ended(&run, "one", Outcome::Ok), ended(&run, "two", Outcome::Ok)), (100, 7));
+        assert_eq!(run.summary.unfinished, 0, "what was open has its drain");
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
     }
 }
 
@@ -138,13 +138,13 @@ fn backlogs_and_retries_apply_per_group() {
     let patient = Load { retry, ..group("patient", 2, vec![step("remove", &["key=k"])]) };
     let busy = group("busy", 2, vec![step("save", &["key=k", "value=v"])]);
     let load = Load { drain_s: 0.1, ..groups(0.5, 2, vec![busy, crowded, patient]) };
-    let came = play(orders(&server.service(), load));
-    assert_eq!(ended(&came, "ping", Outcome::Unfinished), 4, "one, and as many as may wait");
-    assert!(came.summary.dropped > 0 && came.notices().iter().any(|notice| notice.contains("3 others waited")));
-    let (failed, attempts) = (ended(&came, "remove", Outcome::Failed), came.attempts("answer: busy"));
+    let run = play(orders(&server.service(), load));
+    assert_eq!(ended(&run, "ping", Outcome::Unfinished), 4, "one, and as many as may wait");
+    assert!(run.summary.dropped > 0 && run.notices().iter().any(|notice| notice.contains("3 others waited")));
+    let (failed, attempts) = (ended(&run, "remove", Outcome::Failed), run.attempts("answer: busy"));
     // At the end, each of the two agents may have made two attempts of an open operation.
     assert!(failed > 0 && (3 * failed..=3 * failed + 4).contains(&attempts), "{attempts} attempts, {failed} failed");
-    assert!(ended(&came, "save", Outcome::Ok) > 0);
+    assert!(ended(&run, "save", Outcome::Ok) > 0);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod bodies;
 mod calls;
 mod connections;
+mod encryption;
 mod found;
 mod frames;
 mod greetings;
@@ -14,7 +15,6 @@ mod programs;
 mod replies;
 mod sealed;
 mod server;
-mod wire;
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -27,8 +27,8 @@ use load::LoadOrder;
 use record::events::Outcome;
 use record::hlog::Time;
 
-use crate::setting::{Came, load, orders, pairs, play, step};
-use server::{Deed, Hostile};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
+use server::{Hostile, PeerAction};
 
 /// Time limit for a case on the slowest machine. A case that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(100);
@@ -53,7 +53,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// Protocol of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speech {
+pub enum Dialect {
     Http,
     /// HTTP by TLS. Any certificate is trusted.
     Https,
@@ -66,7 +66,7 @@ pub enum Speech {
     Banner,
 }
 
-impl Speech {
+impl Dialect {
     fn protocol(self) -> &'static str {
         match self {
             Self::Http | Self::Https => "http",
@@ -99,7 +99,7 @@ impl Speech {
 
 /// Ways in which agents use connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ConnectionUse {
     /// Each agent has its own connection.
     Alone,
     /// Each agent has its own connection and keeps a value of the answer. Such answers take another
@@ -115,10 +115,10 @@ enum Way {
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     name: &'static str,
-    speech: Speech,
+    dialect: Dialect,
     call: &'static str,
     with: &'static [&'static str],
-    deeds: &'static [Deed],
+    actions: &'static [PeerAction],
     /// Results that all occur.
     ends: &'static [&'static str],
     /// Results that may occur too, depending on timing.
@@ -126,28 +126,28 @@ pub struct Case {
 }
 
 /// A case for `get`.
-const fn http(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
-    Case { name, speech: Speech::Http, call: "get", with: &["path=/x"], deeds, ends, or: &[] }
+const fn http(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { name, dialect: Dialect::Http, call: "get", with: &["path=/x"], actions, ends, or: &[] }
 }
 
 /// A case for `get` by TLS.
-const fn https(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
-    Case { speech: Speech::Https, ..http(name, deeds, ends) }
+const fn https(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { dialect: Dialect::Https, ..http(name, actions, ends) }
 }
 
 /// A case for the `GET` of Redis.
-const fn redis(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
-    Case { name, speech: Speech::Redis, call: "get", with: &["key=k"], deeds, ends, or: &[] }
+const fn redis(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { name, dialect: Dialect::Redis, call: "get", with: &["key=k"], actions, ends, or: &[] }
 }
 
 /// A case for a line that is answered by a line.
-const fn lines(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
-    Case { name, speech: Speech::Lines, call: "send", with: &["line=x"], deeds, ends, or: &[] }
+const fn lines(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { name, dialect: Dialect::Lines, call: "send", with: &["line=x"], actions, ends, or: &[] }
 }
 
 /// A case for `ping`.
-const fn vsns(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
-    Case { name, speech: Speech::Vsns, call: "ping", with: &[], deeds, ends, or: &[] }
+const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { name, dialect: Dialect::Vsns, call: "ping", with: &[], actions, ends, or: &[] }
 }
 
 impl Case {
@@ -161,7 +161,9 @@ impl Case {
 
     /// Whether the target sends bytes without end.
     fn is_endless(&self) -> bool {
-        self.deeds.iter().any(|deed| matches!(deed, Deed::Endless(_) | Deed::EndlessBare(_) | Deed::EndlessKeys))
+        self.actions.iter().any(|action| {
+            matches!(action, PeerAction::Endless(_) | PeerAction::EndlessBare(_) | PeerAction::EndlessKeys)
+        })
     }
 
     /// Returns the timeouts to try one after the other. If no answer comes, a longer timeout is
@@ -172,13 +174,13 @@ impl Case {
     }
 
     /// Returns a load. It has a single agent if the answer may use the whole memory budget.
-    fn orders(&self, address: &str, way: Way, timeout_s: f64, time_s: f64) -> LoadOrder {
+    fn orders(&self, address: &str, usage: ConnectionUse, timeout_s: f64, time_s: f64) -> LoadOrder {
         let mut step = step(self.call, self.with);
-        if let Some(kept) = self.speech.keeps().filter(|_| way == Way::Keeping) {
+        if let Some(kept) = self.dialect.keeps().filter(|_| usage == ConnectionUse::Keeping) {
             step.keep = pairs(&[kept]);
         }
-        let agents = match way {
-            Way::Sharing => SHARING,
+        let agents = match usage {
+            ConnectionUse::Sharing => SHARING,
             _ if self.is_endless() => 1,
             _ => 2,
         };
@@ -187,32 +189,34 @@ impl Case {
         load.drain_s = PATIENCE_S;
         // A few connections are enough, and each takes a port for a minute.
         load.think_s = 0.01;
-        load.connections =
-            Connections { keep_alive: way != Way::Fresh, pipeline: if way == Way::Sharing { SHARING } else { 1 } };
+        load.connections = Connections {
+            keep_alive: usage != ConnectionUse::Fresh,
+            pipeline: if usage == ConnectionUse::Sharing { SHARING } else { 1 },
+        };
         let tls = Tls { insecure: true, ..Tls::default() };
-        LoadOrder { protocol: self.speech.protocol().to_owned(), tls, ..orders(&self.speech.service(address), load) }
+        LoadOrder { protocol: self.dialect.protocol().to_owned(), tls, ..orders(&self.dialect.service(address), load) }
     }
 
     /// Plays loads against the target and checks their results.
     fn check(&'static self) {
-        for way in [Way::Alone, Way::Keeping, Way::Sharing, Way::Fresh] {
-            if way == Way::Keeping && self.speech.keeps().is_none() {
+        for usage in [ConnectionUse::Alone, ConnectionUse::Keeping, ConnectionUse::Sharing, ConnectionUse::Fresh] {
+            if usage == ConnectionUse::Keeping && self.dialect.keeps().is_none() {
                 continue;
             }
-            let target = Hostile::start(self.speech, self.deeds);
+            let target = Hostile::start(self.dialect, self.actions);
             let play = |timeout_s| {
                 begun(|time_s| {
-                    let orders = self.orders(&target.address(), way, timeout_s, time_s);
+                    let orders = self.orders(&target.address(), usage, timeout_s, time_s);
                     in_time(self.name, move || play(orders))
                 })
             };
             let has_connected =
-                |came: &Came| self.may_end_in("connect timeout") || came.attempts("connect timeout") == 0;
+                |run: &LoadRun| self.may_end_in("connect timeout") || run.attempts("connect timeout") == 0;
             let (last_s, first_s) = self.timeouts_s().split_last().unwrap();
-            let came = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
-            let came = came.unwrap_or_else(|| play(*last_s));
-            self.judge(way, &came.results(), &target.troubles());
-            balance(self.name, &came);
+            let run = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
+            let run = run.unwrap_or_else(|| play(*last_s));
+            self.judge(usage, &run.results(), &target.troubles());
+            balance(self.name, &run);
         }
     }
 
@@ -220,24 +224,24 @@ impl Case {
         self.ends.contains(&word) || self.or.contains(&word)
     }
 
-    fn judge(&self, way: Way, words: &BTreeSet<&str>, troubles: &str) {
+    fn judge(&self, usage: ConnectionUse, words: &BTreeSet<&str>, troubles: &str) {
         let mut expected: Vec<&str> = self.ends.iter().chain(self.or).copied().collect();
-        if way == Way::Sharing {
+        if usage == ConnectionUse::Sharing {
             // The results of agents that sent their request behind another depend on timing.
             expected.extend(WITH_OTHERS);
         } else {
             for word in self.ends {
-                let Self { name, speech, .. } = self;
+                let Self { name, dialect, .. } = self;
                 assert!(
                     words.contains(word),
-                    "{speech:?} {name}, {way:?}: nothing ended in `{word}`: {words:?}; the target's troubles: {troubles}"
+                    "{dialect:?} {name}, {usage:?}: nothing ended in `{word}`: {words:?}; the target's troubles: {troubles}"
                 );
             }
         }
-        let Self { name, speech, .. } = self;
+        let Self { name, dialect, .. } = self;
         assert!(
             words.iter().all(|word| expected.contains(word)),
-            "{speech:?} {name}, {way:?}: {words:?}; the target's troubles: {troubles}"
+            "{dialect:?} {name}, {usage:?}: {words:?}; the target's troubles: {troubles}"
         );
     }
 }
@@ -262,20 +266,20 @@ fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
 
 /// Plays a load with increasing times until an operation has ended. A starved machine may need more
 /// time.
-fn begun(play: impl Fn(f64) -> Came) -> Came {
-    [0.1, 0.3, 1.0, 3.0].into_iter().map(play).find(|came| came.summary.attempts > 0).expect("no operation ended")
+fn begun(play: impl Fn(f64) -> LoadRun) -> LoadRun {
+    [0.1, 0.3, 1.0, 3.0].into_iter().map(play).find(|run| run.summary.attempts > 0).expect("no operation ended")
 }
 
 /// Checks that each operation that began has ended once and is counted everywhere. No operation is
 /// retried here.
-fn balance(name: &str, came: &Came) {
-    let summary = &came.summary;
+fn balance(name: &str, run: &LoadRun) {
+    let summary = &run.summary;
     let ended = summary.ok + summary.failed + summary.timeout + summary.wrong;
     assert!(ended > 0 && summary.unfinished == 0, "{name}: {summary:?}");
     assert_eq!(summary.attempts, ended, "{name}");
-    let counted: u64 = came.intervals.iter().flat_map(|interval| &interval.attempts).map(|one| one.count).sum();
+    let counted: u64 = run.intervals.iter().flat_map(|interval| &interval.attempts).map(|one| one.count).sum();
     assert_eq!(counted, ended, "{name}");
-    let rows: u64 = came.intervals.iter().map(|interval| interval.generator.operations).sum();
+    let rows: u64 = run.intervals.iter().map(|interval| interval.generator.operations).sum();
     assert_eq!(rows, ended, "{name}");
     for (outcome, count) in [
         (Outcome::Ok, summary.ok),
@@ -284,13 +288,13 @@ fn balance(name: &str, came: &Came) {
         (Outcome::Wrong, summary.wrong),
         (Outcome::Unfinished, 0),
     ] {
-        assert_eq!(came.times_ns(outcome, Time::Latency).len() as u64, count, "{name}: {outcome:?}");
+        assert_eq!(run.times_ns(outcome, Time::Latency).len() as u64, count, "{name}: {outcome:?}");
     }
-    let slots = came.intervals.iter().flat_map(|interval| &interval.slots);
+    let slots = run.intervals.iter().flat_map(|interval| &interval.slots);
     let in_slots: u32 = slots.map(|slot| slot.ok + slot.failed + slot.timeout + slot.wrong).sum();
     assert_eq!(u64::from(in_slots), ended, "{name}");
-    assert_eq!((came.attempts("ok"), came.attempts("timeout")), (summary.ok, summary.timeout), "{name}");
-    assert!(came.books_error_pct() < 0.5, "{name}: {} %", came.books_error_pct());
+    assert_eq!((run.attempts("ok"), run.attempts("timeout")), (summary.ok, summary.timeout), "{name}");
+    assert!(run.books_error_pct() < 0.5, "{name}: {} %", run.books_error_pct());
 }
 
 /// Does the work. Fails if the work hangs, panics, or holds too much memory.
@@ -301,7 +305,7 @@ fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'sta
     std::thread::Builder::new().spawn(move || drop(done.send(work()))).unwrap();
     loop {
         match waits.recv_timeout(Duration::from_millis(20)) {
-            Ok(came) => return came,
+            Ok(run) => return run,
             Err(RecvTimeoutError::Disconnected) => panic!("{name}: it panicked"),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -328,6 +332,6 @@ fn a_panic_fails_its_case() {
 #[test]
 #[should_panic(expected = "nothing ended in `bad answer`")]
 fn an_unexpected_result_fails_its_case() {
-    static CASE: Case = http("canary", &[Deed::Hear, Deed::Say(OK), Deed::Again], &["bad answer"]);
+    static CASE: Case = http("canary", &[PeerAction::Hear, PeerAction::Say(OK), PeerAction::Again], &["bad answer"]);
     CASE.check();
 }

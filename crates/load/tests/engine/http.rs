@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
-fn get(server: &Server, expect: &[&str]) -> Came {
+fn get(server: &Server, expect: &[&str]) -> LoadRun {
     let mut step = step("get", &["path=/x"]);
     step.expect = pairs(expect);
     let mut orders = orders(&format!("http://{}/", server.service()), load(2, 0.1, vec![step]));
@@ -20,8 +20,8 @@ fn always(answer: &'static str) -> Server {
 #[test]
 fn kept_alive() {
     let server = always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-    let came = get(&server, &["body=hello", "status=200"]);
-    assert!(came.summary.ok > 2 && came.summary.wrong == 0);
+    let run = get(&server, &["body=hello", "status=200"]);
+    assert!(run.summary.ok > 2 && run.summary.wrong == 0);
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
@@ -29,8 +29,8 @@ fn kept_alive() {
 fn chunked() {
     let server =
         always("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
-    let came = get(&server, &["body=hello", "header.x-a=b"]);
-    assert!(came.summary.ok > 2 && came.summary.wrong == 0);
+    let run = get(&server, &["body=hello", "header.x-a=b"]);
+    assert!(run.summary.ok > 2 && run.summary.wrong == 0);
 }
 
 #[test]
@@ -54,29 +54,29 @@ fn answers_that_end_with_the_connection() {
         ["HTTP/1.1 200 OK\r\n\r\nhello", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"]
     {
         let server = Server::http(move |_| Reply::Last(answer.as_bytes().to_vec()));
-        let came = get(&server, &["body=hello"]);
-        assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0, "{:?}", came.summary);
-        assert!(server.connections.load(Ordering::SeqCst) as u64 >= came.summary.ok);
+        let run = get(&server, &["body=hello"]);
+        assert!(run.summary.ok > 2 && run.summary.failed == 0 && run.summary.wrong == 0, "{:?}", run.summary);
+        assert!(server.connections.load(Ordering::SeqCst) as u64 >= run.summary.ok);
     }
 }
 
 #[test]
 fn nonsense() {
     let server = always("SSH-2.0-OpenSSH_9.2\r\n");
-    let came = get(&server, &[]);
-    assert_eq!(came.attempts("bad answer"), came.summary.failed);
-    assert!(came.summary.failed > 0);
+    let run = get(&server, &[]);
+    assert_eq!(run.attempts("bad answer"), run.summary.failed);
+    assert!(run.summary.failed > 0);
 }
 
 #[test]
 fn redirects_have_their_own_result_and_a_notice() {
     let server =
         always("HTTP/1.1 301 Moved Permanently\r\nLocation: https://example.org/new\r\nContent-Length: 0\r\n\r\n");
-    let came = get(&server, &[]);
-    assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?}", came.summary);
-    assert_eq!(came.attempts("redirect 301"), came.summary.ok);
-    assert_eq!(came.attempts("ok"), 0);
-    let notices = came.notices();
+    let run = get(&server, &[]);
+    assert!(run.summary.ok > 0 && run.summary.failed == 0, "{:?}", run.summary);
+    assert_eq!(run.attempts("redirect 301"), run.summary.ok);
+    assert_eq!(run.attempts("ok"), 0);
+    let notices = run.notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
         notices[0].contains("301 to https://example.org/new") && notices[0].contains("not followed"),
@@ -87,6 +87,6 @@ fn redirects_have_their_own_result_and_a_notice() {
     assert_eq!(expected.attempts("ok 301"), expected.summary.ok);
     assert!(expected.notices().is_empty());
     let unchanged = always("HTTP/1.1 304 Not Modified\r\n\r\n");
-    let came = get(&unchanged, &[]);
-    assert_eq!(came.attempts("ok 304"), came.summary.ok);
+    let run = get(&unchanged, &[]);
+    assert_eq!(run.attempts("ok 304"), run.summary.ok);
 }

@@ -36,17 +36,17 @@ fn lines_of_each_kind() {
     };
     let again = Step { expect: pairs(&["text={told}"]), ..step("send", &["line={told}"]) };
     let list = Step { expect: pairs(&["line=one", "last=END"]), ..step("send", &["line=list", "until=END"]) };
-    let came = play(to(&server.service(), vec![tell, again, list]));
-    assert!(came.summary.ok > 3 && came.summary.failed == 0 && came.summary.wrong == 0);
+    let run = play(to(&server.service(), vec![tell, again, list]));
+    assert!(run.summary.ok > 3 && run.summary.failed == 0 && run.summary.wrong == 0);
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
 #[test]
 fn a_line_that_fails_is_a_refusal() {
     let server = echo("");
-    let came = play(to(&server.service(), vec![step("send", &["line=fail", "until=END", "fails=ERROR"])]));
-    assert!(came.summary.failed > 0 && came.summary.ok == 0);
-    assert_eq!(came.attempts("answer: refused"), came.summary.failed);
+    let run = play(to(&server.service(), vec![step("send", &["line=fail", "until=END", "fails=ERROR"])]));
+    assert!(run.summary.failed > 0 && run.summary.ok == 0);
+    assert_eq!(run.attempts("answer: refused"), run.summary.failed);
     assert_eq!(server.connections.load(Ordering::SeqCst), 2, "it is an answer, and the connection is good");
 }
 
@@ -54,12 +54,12 @@ fn a_line_that_fails_is_a_refusal() {
 fn a_banner_is_read_before_the_first_request() {
     let server = echo("220-welcome\r\n220 go on\r\n");
     let hello = || vec![Step { expect: pairs(&["line=hello"]), ..step("send", &["line=hello"]) }];
-    let came = play(to(&format!("tcp://{}?banner=2", server.service()), hello()));
-    assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
+    let run = play(to(&format!("tcp://{}?banner=2", server.service()), hello()));
+    assert!(run.summary.ok > 2 && run.summary.failed == 0 && run.summary.wrong == 0);
     // A client without knowledge of the banner takes its first line for an answer, or for
     // unsolicited bytes.
-    let came = play(to(&format!("tcp://{}", server.service()), hello()));
-    assert!(came.summary.failed + came.summary.wrong > 0);
+    let run = play(to(&format!("tcp://{}", server.service()), hello()));
+    assert!(run.summary.failed + run.summary.wrong > 0);
 }
 
 #[test]

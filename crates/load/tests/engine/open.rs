@@ -33,11 +33,11 @@ fn operations_equal_rate_times_time() {
         let mut load = open(agents, rate, 0.5);
         load.threads = Some(threads);
         load.drain_s = 60.0;
-        let came = play(orders(&server.service(), load));
-        assert_eq!((came.summary.ok, came.summary.unfinished), (expected, 0), "{agents} agents at {rate}/s");
-        assert_eq!(came.times_ns(Outcome::Ok, Time::Latency).len() as u64, expected);
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-        assert!(came.intervals.iter().all(|interval| interval.generator.dropped == 0));
+        let run = play(orders(&server.service(), load));
+        assert_eq!((run.summary.ok, run.summary.unfinished), (expected, 0), "{agents} agents at {rate}/s");
+        assert_eq!(run.times_ns(Outcome::Ok, Time::Latency).len() as u64, expected);
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+        assert!(run.intervals.iter().all(|interval| interval.generator.dropped == 0));
     }
 }
 
@@ -48,8 +48,8 @@ fn agents_join_one_after_the_other_during_a_ramp() {
     load.ramp_s = 1.0;
     load.drain_s = 60.0;
     // Of 20 operations each, agents 2, 3 and 4 miss those before 0.25, 0.5 and 0.75 s.
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.summary.ok, 20 + 15 + 10 + 5);
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.summary.ok, 20 + 15 + 10 + 5);
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn a_stall_shows_as_latency_and_not_as_fewer_operations() {
     });
     let mut load = open(1, 100.0, 2.0);
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.summary.ok, 200);
-    let latency = came.times_ns(Outcome::Ok, Time::Latency);
-    let service = came.times_ns(Outcome::Ok, Time::Service);
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.summary.ok, 200);
+    let latency = run.times_ns(Outcome::Ok, Time::Latency);
+    let service = run.times_ns(Outcome::Ok, Time::Service);
     // One request was answered a second late. The operations that were due meanwhile waited 0.99 s,
     // 0.98 s, ….
     assert!(*service.last().unwrap() >= 1_000_000_000);
@@ -79,7 +79,7 @@ fn a_stall_shows_as_latency_and_not_as_fewer_operations() {
         patient(&latency) - patient(&service) >= 49.5,
         "what waited is in the latency, and not in the service time"
     );
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
@@ -93,25 +93,25 @@ fn operations_never_started_are_counted_as_unfinished() {
     let mut load = open(3, 1000.0, 1.2);
     load.drain_s = 0.3;
     load.timeout_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.unfinished), (10, 1190));
-    let ages = came.times_ns(Outcome::Unfinished, Time::Latency);
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.unfinished), (10, 1190));
+    let ages = run.times_ns(Outcome::Unfinished, Time::Latency);
     assert_eq!(ages.len(), 1190);
     // The youngest operation was due 0.3 s before the end. The oldest was among the first 13. They
     // are 1 ms apart.
     assert!(ages[0] >= 300_000_000 && *ages.last().unwrap() >= 1_480_000_000, "{ages:?}");
     let spread = ages.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(spread <= 13_000_000, "{spread}");
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
     // The number of open operations grows by a thousand a second, in the second in which they are
     // due.
-    let first = &came.intervals[0].generator;
+    let first = &run.intervals[0].generator;
     let (all_s, due_s) = (first.interval_s, first.interval_s.min(1.2));
     let expected = (500.0 * due_s * due_s + 1200.0 * (all_s - due_s)) / all_s - 10.0;
     assert!((first.in_flight_mean - expected).abs() < 15.0, "{first:?}");
-    assert!(came.notices().iter().any(|notice| notice.starts_with("1187 operations were due and never began")));
+    assert!(run.notices().iter().any(|notice| notice.starts_with("1187 operations were due and never began")));
     // No operation was dropped, since the backlog has no limit.
-    assert!(came.intervals.iter().all(|interval| interval.generator.dropped == 0));
+    assert!(run.intervals.iter().all(|interval| interval.generator.dropped == 0));
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn a_backlog_is_worked_off_in_the_drain() {
     });
     let mut load = open(1, 200.0, 0.5);
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.unfinished), (100, 0));
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.unfinished), (100, 0));
     assert!(
-        came.times_ns(Outcome::Ok, Time::Latency)[0] >= 200_000_000,
+        run.times_ns(Outcome::Ok, Time::Latency)[0] >= 200_000_000,
         "the last was due 0.2 s before the first answer"
     );
 }
@@ -139,12 +139,12 @@ fn retries_keep_their_agent_busy() {
     let mut load = open(2, 200.0, 0.5);
     load.retry = Retry::Tries { tries: 3, wait_s: 0.01 };
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.attempts), (100, 300));
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.attempts), (100, 300));
     // An operation takes 20 ms of pauses, and each agent has one due every 10 ms. So the last waits
     // for half of its agent's time.
-    assert!(*came.times_ns(Outcome::Ok, Time::Latency).last().unwrap() >= 500_000_000);
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(*run.times_ns(Outcome::Ok, Time::Latency).last().unwrap() >= 500_000_000);
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn cycles_and_mixes_start_one_operation_at_a_time() {
     let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
     let mut load = Load { rate: Some(Rate::Constant(200.0)), ..load(3, 0.5, steps) };
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load.clone()));
-    assert_eq!(came.summary.ok, 100);
+    let run = play(orders(&server.service(), load.clone()));
+    assert_eq!(run.summary.ok, 100);
     // Agent 1 has 34 operations, the others 33: their last cycles are incomplete.
-    assert_eq!(came.summary.cycles, 17 + 16 + 16);
+    assert_eq!(run.summary.cycles, 17 + 16 + 16);
     load.order = experiment::plan::StepOrder::Mix;
     assert_eq!(play(orders(&server.service(), load)).summary.ok, 100);
 }
@@ -166,10 +166,10 @@ fn all_operations_count_if_connects_are_refused() {
     let mut load = open(2, 1000.0, 0.5);
     load.drain_s = 0.1;
     load.reconnect_s = 0.05;
-    let came = play(orders(&nobody(), load));
-    assert_eq!(came.summary.failed + came.summary.unfinished, 500);
-    assert!(came.summary.failed >= 2 && came.attempts("connect refused") == came.summary.failed);
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    let run = play(orders(&nobody(), load));
+    assert_eq!(run.summary.failed + run.summary.unfinished, 500);
+    assert!(run.summary.failed >= 2 && run.attempts("connect refused") == run.summary.failed);
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
 }
 
 #[test]
@@ -228,10 +228,10 @@ fn a_stalled_target_does_not_make_the_generator_late() {
     });
     let mut load = open(1, 200.0, 4.0);
     load.drain_s = 60.0;
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.summary.ok, 800);
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.summary.ok, 800);
     // A busy machine may be late by a lot, but not for all of the 500 operations that waited for
     // the target.
-    let late = came.intervals.iter().filter_map(|interval| interval.generator.late_us_p99);
+    let late = run.intervals.iter().filter_map(|interval| interval.generator.late_us_p99);
     assert!(late.fold(0.0, f64::max) < 1_000_000.0);
 }

@@ -18,15 +18,15 @@ fn audited(call: &str, with: &[&str]) -> experiment::plan::Step {
 #[test]
 fn ok() {
     let server = Server::names();
-    let came = play(orders(
+    let run = play(orders(
         &server.service(),
         load(4, 0.2, vec![audited("save", &["key={agent}-{seq}", "value={bytes:9}", "space=s"])]),
     ));
-    assert!(came.summary.ok > 0);
-    assert_eq!(came.attempts("ok"), came.summary.ok);
+    assert!(run.summary.ok > 0);
+    assert_eq!(run.attempts("ok"), run.summary.ok);
     assert_eq!(server.connections.load(Ordering::SeqCst), 4, "connections are kept");
-    let history = came.history();
-    assert_eq!(history.len() as u64, came.summary.ok);
+    let history = run.history();
+    assert_eq!(history.len() as u64, run.summary.ok);
     let first = history.iter().find(|line| line.agent == Some(3)).unwrap();
     assert_eq!((first.effect.as_str(), first.space.as_str(), first.key.as_str()), ("write", "s", "3-1"));
     assert_eq!(first.value.as_ref().unwrap().len(), 9);
@@ -46,10 +46,10 @@ fn a_place_in_a_request_is_audited_and_kept() {
         value: Some("request.value/party".to_owned()),
     });
     told.keep = pairs(&["size=request.value/sizes/0"]);
-    let came =
+    let run =
         play(orders(&server.service(), load(1, 0.2, vec![told, audited("save", &["key=s-{seq}", "value={size}"])])));
-    let history = came.history();
-    assert!(!history.is_empty() && came.summary.failed == 0);
+    let history = run.history();
+    assert!(!history.is_empty() && run.summary.failed == 0);
     for line in history {
         let (kind, seq) = line.key.split_once('-').unwrap();
         let expected = if kind == "k" { format!("p-{seq}") } else { "1".to_owned() };
@@ -64,8 +64,8 @@ fn exactly_the_given_number_of_cycles_runs() {
     for (agents, count) in [(16, 1_000), (7, 3), (1, 1)] {
         let mut load = load(agents, 60.0, vec![step("ping", &[]), step("ping", &[])]);
         (load.count, load.threads) = (Some(count), Some(2));
-        let came = play(orders(&server.service(), load));
-        assert_eq!((came.summary.cycles, came.summary.ok, came.summary.unfinished), (count, 2 * count, 0));
+        let run = play(orders(&server.service(), load));
+        assert_eq!((run.summary.cycles, run.summary.ok, run.summary.unfinished), (count, 2 * count, 0));
     }
 }
 
@@ -80,11 +80,11 @@ fn a_wrong_answer_does_not_end_the_cycle() {
     save.keep = pairs(&["saved=request.value"]);
     let mut read = audited("load", &["key=k"]);
     read.expect = pairs(&["value={saved}"]);
-    let came = play(orders(&server.service(), load(1, 0.2, vec![save, read, step("remove", &["key=k"])])));
-    assert!(came.summary.wrong > 0 && came.summary.failed == 0);
-    assert_eq!(came.attempts("wrong"), came.summary.wrong);
-    assert!(came.summary.cycles > 0 && came.summary.cycles <= came.summary.wrong);
-    let history = came.history();
+    let run = play(orders(&server.service(), load(1, 0.2, vec![save, read, step("remove", &["key=k"])])));
+    assert!(run.summary.wrong > 0 && run.summary.failed == 0);
+    assert_eq!(run.attempts("wrong"), run.summary.wrong);
+    assert!(run.summary.cycles > 0 && run.summary.cycles <= run.summary.wrong);
+    let history = run.history();
     assert!(history.iter().all(|line| line.outcome == Outcome::Wrong && line.value.as_deref() == Some("stale")));
 }
 
@@ -96,9 +96,9 @@ fn not_found_is_an_answer_unless_a_value_is_expected() {
     expecting.expect = pairs(&["value=x"]);
     let mut accepting = audited("load", &["key=none"]);
     accepting.expect = pairs(&["status=not_found"]);
-    let came = play(orders(&server.service(), load(1, 0.1, vec![expecting, accepting])));
-    assert!(came.summary.ok > 0 && came.summary.wrong > 0);
-    assert!(came.history().iter().all(|line| line.value.is_none() && line.applied == Some(true)));
+    let run = play(orders(&server.service(), load(1, 0.1, vec![expecting, accepting])));
+    assert!(run.summary.ok > 0 && run.summary.wrong > 0);
+    assert!(run.history().iter().all(|line| line.value.is_none() && line.applied == Some(true)));
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn refused_answers_abandon_the_cycle() {
         _ => Reply::Frame(0, Vec::new()),
     });
     let steps = vec![step("save", &["key=k", "value=v"]), audited("load", &["key=k"]), step("remove", &["key=k"])];
-    let came = play(orders(&server.service(), load(2, 0.1, steps)));
-    assert!(came.summary.failed > 0 && came.summary.cycles == 0);
-    assert_eq!(came.attempts("answer: unavailable"), came.summary.failed);
+    let run = play(orders(&server.service(), load(2, 0.1, steps)));
+    assert!(run.summary.failed > 0 && run.summary.cycles == 0);
+    assert_eq!(run.attempts("answer: unavailable"), run.summary.failed);
     assert_eq!(server.connections.load(Ordering::SeqCst), 2, "such an answer does not cost the connection");
-    assert!(came.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied.is_none()));
+    assert!(run.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied.is_none()));
 }
 
 #[test]
@@ -121,29 +121,29 @@ fn expected_failures_are_ok() {
     let server = Server::frames(|_| Reply::Frame(3, b"down".to_vec()));
     let mut read = step("load", &["key=k"]);
     read.expect = pairs(&["status=unavailable", "text=down"]);
-    let came = play(orders(&server.service(), load(1, 0.1, vec![read])));
-    assert!(came.summary.ok > 0 && came.summary.failed == 0);
+    let run = play(orders(&server.service(), load(1, 0.1, vec![read])));
+    assert!(run.summary.ok > 0 && run.summary.failed == 0);
 }
 
 #[test]
 fn a_connection_closed_mid_operation_is_reopened_at_once() {
     let server = Server::frames(|request| if request.number == 2 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
-    let came = play(orders(&server.service(), load(1, 0.2, vec![audited("save", &["key=k", "value=v"])])));
+    let run = play(orders(&server.service(), load(1, 0.2, vec![audited("save", &["key=k", "value=v"])])));
     // Every second operation of a connection fails. No pause follows, so there are many
     // connections.
-    assert!(came.summary.failed > 1 && came.summary.ok >= came.summary.failed);
-    assert_eq!(came.attempts("connection closed") + came.attempts("connection reset"), came.summary.failed);
+    assert!(run.summary.failed > 1 && run.summary.ok >= run.summary.failed);
+    assert_eq!(run.attempts("connection closed") + run.attempts("connection reset"), run.summary.failed);
     let doubtful =
-        came.history().iter().filter(|line| line.outcome == Outcome::Failed && line.applied.is_none()).count();
-    assert_eq!(doubtful as u64, came.summary.failed);
+        run.history().iter().filter(|line| line.outcome == Outcome::Failed && line.applied.is_none()).count();
+    assert_eq!(doubtful as u64, run.summary.failed);
 }
 
 #[test]
 fn half_an_answer_is_a_closed_connection() {
     let server = Server::frames(|request| Reply::Last(frame(request.id, 0, b"")[..6].to_vec()));
-    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
-    assert_eq!(came.attempts("connection closed"), came.summary.failed);
-    assert!(came.summary.failed > 0 && came.summary.ok == 0);
+    let run = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert_eq!(run.attempts("connection closed"), run.summary.failed);
+    assert!(run.summary.failed > 0 && run.summary.ok == 0);
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn unanswered_operations_time_out() {
     let server = Server::frames(|_| Reply::Silence);
     let mut load = load(3, 0.35, vec![audited("save", &["key=k", "value=v"])]);
     load.timeout_s = 0.1;
-    let came = play(orders(&server.service(), load));
-    assert!(came.summary.timeout >= 3 && came.summary.failed == 0);
-    assert_eq!(came.attempts("timeout"), came.summary.timeout);
+    let run = play(orders(&server.service(), load));
+    assert!(run.summary.timeout >= 3 && run.summary.failed == 0);
+    assert_eq!(run.attempts("timeout"), run.summary.timeout);
     assert!(server.connections.load(Ordering::SeqCst) > 3, "a timeout closes the connection");
-    assert!(came.history().iter().all(|line| line.outcome == Outcome::Timeout && line.applied.is_none()));
+    assert!(run.history().iter().all(|line| line.outcome == Outcome::Timeout && line.applied.is_none()));
 }
 
 #[test]
@@ -163,43 +163,43 @@ fn operations_open_after_the_drain_are_unfinished() {
     let server = Server::frames(|_| Reply::Silence);
     let mut load = load(3, 0.1, vec![audited("save", &["key={agent}", "value=v"])]);
     load.drain_s = 0.1;
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.unfinished, came.summary.attempts), (3, 0));
-    let histograms: Vec<_> = came.intervals.iter().flat_map(|interval| interval.sheet.histograms()).collect();
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.unfinished, run.summary.attempts), (3, 0));
+    let histograms: Vec<_> = run.intervals.iter().flat_map(|interval| interval.sheet.histograms()).collect();
     assert!(histograms.iter().all(|(_, outcome, ..)| *outcome == Outcome::Unfinished));
     // Each operation is as old as the load and its drain.
     assert!(histograms.iter().all(|(.., ages)| ages.len() == 3 && ages.min() > 100_000_000));
-    assert!(came.history().iter().all(|line| line.outcome == Outcome::Unfinished && line.applied.is_none()));
+    assert!(run.history().iter().all(|line| line.outcome == Outcome::Unfinished && line.applied.is_none()));
 }
 
 #[test]
 fn refused_connects_fail_without_effect() {
-    let came = play(orders(&nobody(), load(2, 0.35, vec![audited("save", &["key=k", "value=v"])])));
-    assert!(came.summary.failed >= 2);
-    assert_eq!(came.attempts("connect refused"), came.summary.failed);
+    let run = play(orders(&nobody(), load(2, 0.35, vec![audited("save", &["key=k", "value=v"])])));
+    assert!(run.summary.failed >= 2);
+    assert_eq!(run.attempts("connect refused"), run.summary.failed);
     // After each refused connect an agent pauses for 0.1 s.
-    assert!(came.summary.failed <= 2 * 4, "{:?}", came.summary);
-    let failures: u64 = came.intervals.iter().map(|interval| interval.generator.connect_failures).sum();
-    assert_eq!(failures, came.summary.failed);
-    assert!(came.history().iter().all(|line| line.applied == Some(false)));
-    let services = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
+    assert!(run.summary.failed <= 2 * 4, "{:?}", run.summary);
+    let failures: u64 = run.intervals.iter().map(|interval| interval.generator.connect_failures).sum();
+    assert_eq!(failures, run.summary.failed);
+    assert!(run.history().iter().all(|line| line.applied == Some(false)));
+    let services = run.intervals.iter().flat_map(|interval| interval.sheet.histograms());
     assert!(services.into_iter().all(|(.., time, _)| time == record::hlog::Time::Latency), "nothing was sent");
 }
 
 #[test]
 fn busy() {
     let server = Server::frames(|_| Reply::Last(frame(0, 4, b"")));
-    let came = play(orders(&server.service(), load(1, 0.1, vec![audited("save", &["key=k", "value=v"])])));
-    assert_eq!(came.attempts("answer: busy"), came.summary.failed);
-    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+    let run = play(orders(&server.service(), load(1, 0.1, vec![audited("save", &["key=k", "value=v"])])));
+    assert_eq!(run.attempts("answer: busy"), run.summary.failed);
+    assert!(run.history().iter().all(|line| line.applied == Some(false)));
 }
 
 #[test]
 fn nonsense_closes_the_connection() {
     let server = Server::frames(|request| Reply::Bytes(frame(request.id + 1, 0, b"")));
-    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
-    assert_eq!(came.attempts("bad answer"), came.summary.failed);
-    assert!(came.summary.failed > 0 && server.connections.load(Ordering::SeqCst) as u64 >= came.summary.failed);
+    let run = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert_eq!(run.attempts("bad answer"), run.summary.failed);
+    assert!(run.summary.failed > 0 && server.connections.load(Ordering::SeqCst) as u64 >= run.summary.failed);
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn surplus_answers_close_the_connection() {
         let answer = frame(request.id, 0, b"");
         Reply::Bytes([answer.clone(), answer].concat())
     });
-    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
-    assert!(came.summary.ok > 0);
-    assert_eq!(came.notices().len(), 1, "{:?}", came.notices());
+    let run = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert!(run.summary.ok > 0);
+    assert_eq!(run.notices().len(), 1, "{:?}", run.notices());
     assert!(server.connections.load(Ordering::SeqCst) > 1);
 }
 
@@ -258,8 +258,8 @@ fn abandoned_answers_reset_the_connection_at_once() {
     std::thread::Builder::new().spawn(accept).unwrap();
     let mut load = load(16, 0.1, vec![step("get", &["path=/"])]);
     load.think_s = 60.0;
-    let came = play(LoadOrder { protocol: "http".into(), ..orders(&service, load) });
-    assert_eq!(came.attempts("answer too long"), 16, "{:?}", came.summary);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&service, load) });
+    assert_eq!(run.attempts("answer too long"), 16, "{:?}", run.summary);
     // The system probes for space for minutes.
     for _ in 0..16 {
         was_told.recv_timeout(Duration::from_secs(20)).expect("a target that still sends");

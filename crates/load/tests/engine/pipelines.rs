@@ -14,7 +14,7 @@ use record::hlog::Time;
 
 use crate::secret::{Authority, Secret};
 use crate::server::{Reply, Server, frame};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 /// Action of a server once a batch is complete.
 type Batch = fn(&mut TcpStream, &[u32]) -> bool;
@@ -90,13 +90,13 @@ fn ping(agents: u32, pipeline: u32) -> Load {
     sharing(pipeline, load(agents, 0.15, vec![step("ping", &[])]))
 }
 
-fn connects(came: &Came) -> u64 {
-    came.intervals.iter().map(|interval| interval.generator.connects).sum()
+fn connects(run: &LoadRun) -> u64 {
+    run.intervals.iter().map(|interval| interval.generator.connects).sum()
 }
 
-fn assert_books_balance(came: &Came) {
-    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-    let sum = &came.summary;
+fn assert_books_balance(run: &LoadRun) {
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+    let sum = &run.summary;
     assert_eq!(sum.unfinished, 0, "{sum:?}");
     assert_eq!(sum.attempts, sum.ok + sum.failed + sum.timeout + sum.wrong, "{sum:?}");
 }
@@ -104,10 +104,10 @@ fn assert_books_balance(came: &Came) {
 #[test]
 fn requests_and_answers_travel_in_batches() {
     let server = Batches::of(4, |stream, ids| stream.write_all(&ok(ids)).is_ok());
-    let came = play(orders(&server.service, ping(8, 4)));
-    assert!(came.summary.ok > 16 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.results());
-    assert_eq!(connects(&came), 2);
-    assert_books_balance(&came);
+    let run = play(orders(&server.service, ping(8, 4)));
+    assert!(run.summary.ok > 16 && run.summary.failed == 0, "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), 2);
+    assert_books_balance(&run);
     let at_once = server.at_once.lock().unwrap();
     assert!(at_once.iter().all(|counts| counts[0] == 4), "all that waited for the connection: {at_once:?}");
 }
@@ -118,11 +118,11 @@ fn each_agent_gets_its_own_answers() {
     let mut save = step("save", &["key={agent}", "value={agent}-{seq}"]);
     save.keep = pairs(&["saved=request.value"]);
     let read = Step { expect: pairs(&["value={saved}"]), ..step("load", &["key={agent}"]) };
-    let came = play(orders(&server.service(), sharing(5, load(13, 0.2, vec![save, read]))));
-    assert!(came.summary.ok > 26 && came.summary.wrong + came.summary.failed == 0, "{:?}", came.summary);
+    let run = play(orders(&server.service(), sharing(5, load(13, 0.2, vec![save, read]))));
+    assert!(run.summary.ok > 26 && run.summary.wrong + run.summary.failed == 0, "{:?}", run.summary);
     assert_eq!(server.connections.load(Ordering::SeqCst), 3, "of 4 or 5 agents each");
-    assert_books_balance(&came);
-    assert!(came.notices().is_empty(), "{:?}", came.notices());
+    assert_books_balance(&run);
+    assert!(run.notices().is_empty(), "{:?}", run.notices());
 }
 
 /// Answers with the requested path, chunked if the length of the path is odd.
@@ -149,10 +149,10 @@ fn http_pipelines_work_with_and_without_tls() {
     });
     for service in [clear.service(), secret.service()] {
         let orders = orders(&service, sharing(8, load(20, 0.2, vec![get_own_path()])));
-        let came = play(LoadOrder { protocol: "http".into(), tls: authority.trusted(), ..orders });
-        assert!(came.summary.ok > 40 && came.summary.wrong + came.summary.failed == 0, "{:?}", came.summary);
-        assert_eq!(connects(&came), 3);
-        assert_books_balance(&came);
+        let run = play(LoadOrder { protocol: "http".into(), tls: authority.trusted(), ..orders });
+        assert!(run.summary.ok > 40 && run.summary.wrong + run.summary.failed == 0, "{:?}", run.summary);
+        assert_eq!(connects(&run), 3);
+        assert_books_balance(&run);
     }
 }
 
@@ -163,12 +163,12 @@ fn a_broken_connection_fails_its_open_operations() {
         let _ = stream.write_all(&ok(ids)[..25.min(ids.len() * 9)]);
         false
     });
-    let came = play(orders(&server.service, ping(4, 4)));
-    assert!(came.summary.ok > 0 && came.summary.failed > 0, "{:?}", came.summary);
-    let broken = came.attempts("connection closed") + came.attempts("connection reset");
-    assert_eq!(broken, came.summary.failed);
-    assert!(connects(&came) > 1);
-    assert_books_balance(&came);
+    let run = play(orders(&server.service, ping(4, 4)));
+    assert!(run.summary.ok > 0 && run.summary.failed > 0, "{:?}", run.summary);
+    let broken = run.attempts("connection closed") + run.attempts("connection reset");
+    assert_eq!(broken, run.summary.failed);
+    assert!(connects(&run) > 1);
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -177,10 +177,10 @@ fn answers_out_of_order_are_bad_answers() {
         let reversed: Vec<u32> = ids.iter().rev().copied().collect();
         stream.write_all(&ok(&reversed)).is_ok()
     });
-    let came = play(orders(&server.service, ping(3, 3)));
-    assert!(came.summary.failed >= 3, "{:?}", came.summary);
-    assert_eq!(came.attempts("bad answer"), came.summary.failed);
-    assert_books_balance(&came);
+    let run = play(orders(&server.service, ping(3, 3)));
+    assert!(run.summary.failed >= 3, "{:?}", run.summary);
+    assert_eq!(run.attempts("bad answer"), run.summary.failed);
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn surplus_answers_close_the_connection() {
         answers.extend_from_slice(&frame(1_000_000, 0, b""));
         stream.write_all(&answers).is_ok()
     });
-    let came = play(orders(&server.service, ping(4, 4)));
-    assert!(came.summary.ok > 4, "{:?}", came.summary);
+    let run = play(orders(&server.service, ping(4, 4)));
+    assert!(run.summary.ok > 4, "{:?}", run.summary);
     // If the last answer arrives by itself, it is taken for the answer to the next request.
-    assert_eq!(came.attempts("bad answer"), came.summary.failed);
-    assert!(connects(&came) > 1);
-    assert_eq!(came.notices().len(), 1, "{:?}", came.notices());
-    assert_books_balance(&came);
+    assert_eq!(run.attempts("bad answer"), run.summary.failed);
+    assert!(connects(&run) > 1);
+    assert_eq!(run.notices().len(), 1, "{:?}", run.notices());
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn a_timeout_closes_the_connection_for_all_agents() {
     let server = Batches::of(4, |stream, ids| ids.len() < 4 || stream.write_all(&ok(&ids[..1])).is_ok());
     let mut load = ping(4, 4);
     load.timeout_s = 0.05;
-    let came = play(orders(&server.service, load));
-    assert!(came.summary.ok > 0 && came.summary.timeout > 0 && came.summary.failed > 0, "{:?}", came.summary);
-    assert_eq!(came.attempts("timeout"), came.summary.timeout);
-    assert_eq!(came.attempts("connection closed"), came.summary.failed);
-    assert_books_balance(&came);
+    let run = play(orders(&server.service, load));
+    assert!(run.summary.ok > 0 && run.summary.timeout > 0 && run.summary.failed > 0, "{:?}", run.summary);
+    assert_eq!(run.attempts("timeout"), run.summary.timeout);
+    assert_eq!(run.attempts("connection closed"), run.summary.failed);
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -223,12 +223,12 @@ fn requests_unanswered_at_an_announced_close_are_resent() {
         _ => Reply::Bytes(path(&request.body)),
     });
     let orders = orders(&server.service(), sharing(8, load(8, 0.2, vec![get_own_path()])));
-    let came = play(LoadOrder { protocol: "http".into(), ..orders });
-    assert!(came.summary.ok > 8 && came.results().into_iter().eq(["ok"]), "{:?}, {:?}", came.summary, came.results());
-    assert_eq!(came.summary.attempts, came.summary.ok, "being asked again is no attempt");
-    assert!(connects(&came) >= came.summary.ok / 3);
-    assert_eq!(came.notices().len(), 1, "{:?}", came.notices());
-    assert_books_balance(&came);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders });
+    assert!(run.summary.ok > 8 && run.results().into_iter().eq(["ok"]), "{:?}, {:?}", run.summary, run.results());
+    assert_eq!(run.summary.attempts, run.summary.ok, "being asked again is no attempt");
+    assert!(connects(&run) >= run.summary.ok / 3);
+    assert_eq!(run.notices().len(), 1, "{:?}", run.notices());
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -237,10 +237,10 @@ fn shared_connections_keep_the_rate() {
     let mut load = sharing(4, Load { rate: Some(Rate::Constant(1000.0)), ..load(10, 0.5, vec![step("ping", &[])]) });
     load.drain_s = 60.0;
     load.threads = Some(2);
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, connects(&came)), (500, 3));
-    assert_eq!(came.times_ns(Outcome::Ok, Time::Latency).len(), 500);
-    assert_books_balance(&came);
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, connects(&run)), (500, 3));
+    assert_eq!(run.times_ns(Outcome::Ok, Time::Latency).len(), 500);
+    assert_books_balance(&run);
 }
 
 #[test]
@@ -249,10 +249,10 @@ fn services_have_equal_numbers_of_connections() {
     let mut orders = orders("", ping(11, 3));
     orders.services = servers.iter().map(Server::service).collect();
     orders.load.threads = Some(3);
-    let came = play(orders);
-    assert!(came.summary.ok > 11 && came.summary.failed == 0, "{:?}", came.summary);
+    let run = play(orders);
+    assert!(run.summary.ok > 11 && run.summary.failed == 0, "{:?}", run.summary);
     assert_eq!(servers.each_ref().map(|server| server.connections.load(Ordering::SeqCst)), [2, 2]);
-    assert_books_balance(&came);
+    assert_books_balance(&run);
 }
 
 #[test]

@@ -31,12 +31,12 @@ fn every_repetition_runs_once() {
             seen.lock().unwrap().push(key(&request.body));
             Reply::Frame(0, Vec::new())
         });
-        let came = play(preparing(&server, agents, count));
+        let run = play(preparing(&server, agents, count));
         let keys = keys.lock().unwrap();
         assert_eq!(keys.iter().copied().collect::<BTreeSet<u64>>(), (1..=count).collect());
-        assert_eq!((keys.len() as u64, came.summary.ok), (count, count));
-        assert!(came.history().iter().all(|line| line.by == By::Prepare && line.agent.is_none()));
-        assert_eq!(came.history().len() as u64, count);
+        assert_eq!((keys.len() as u64, run.summary.ok), (count, count));
+        assert!(run.history().iter().all(|line| line.by == By::Prepare && line.agent.is_none()));
+        assert_eq!(run.history().len() as u64, count);
     }
 }
 
@@ -64,6 +64,6 @@ fn a_temporary_failure_is_retried() {
     });
     let mut orders = preparing(&server, 1, 10);
     orders.load.retry = Retry::Tries { tries: 5, wait_s: 0.001 };
-    let came = play(orders);
-    assert_eq!((came.summary.ok, came.summary.attempts), (10, 13));
+    let run = play(orders);
+    assert_eq!((run.summary.ok, run.summary.attempts), (10, 13));
 }

@@ -10,7 +10,7 @@ use load::client::{self, CallError};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use record::events::Outcome;
 
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 fn programs(time_s: f64, timeout_s: f64, steps: Vec<Step>) -> LoadOrder {
     let mut load = load(2, time_s, steps);
@@ -22,8 +22,8 @@ fn run(command: &str) -> Step {
     step("run", &[&format!("command={command}")])
 }
 
-fn ok(came: &Came) -> bool {
-    came.summary.ok > 0 && came.summary.failed + came.summary.wrong + came.summary.timeout == 0
+fn ok(run: &LoadRun) -> bool {
+    run.summary.ok > 0 && run.summary.failed + run.summary.wrong + run.summary.timeout == 0
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn each_kind_of_exit_has_its_own_result() {
         ("sh -c 'kill -KILL $$'", "answer: signal"),
         ("no-such-program-anywhere", "answer: not started"),
     ] {
-        let came = play(programs(0.2, 30.0, vec![run(command)]));
-        assert!(came.summary.failed > 0 && came.summary.ok == 0);
-        assert_eq!(came.attempts(result), came.summary.failed, "{command}");
+        let run = play(programs(0.2, 30.0, vec![run(command)]));
+        assert!(run.summary.failed > 0 && run.summary.ok == 0);
+        assert_eq!(run.attempts(result), run.summary.failed, "{command}");
     }
 }
 
@@ -61,8 +61,8 @@ fn a_program_that_takes_too_long_is_killed() {
     let note = std::env::temp_dir().join(format!("plimsoll-late-{}", std::process::id()));
     let mut orders = programs(0.2, 2.0, vec![run(&format!("sh -c 'echo $$ >> {}; sleep 600'", note.display()))]);
     orders.load.drain_s = 30.0;
-    let came = play(orders);
-    assert!(came.summary.timeout > 0 && came.summary.ok == 0);
+    let run = play(orders);
+    assert!(run.summary.timeout > 0 && run.summary.ok == 0);
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
     assert!(!pids.is_empty());
@@ -74,9 +74,9 @@ fn no_program_outlives_the_load() {
     let note = std::env::temp_dir().join(format!("plimsoll-open-{}", std::process::id()));
     let mut orders = programs(0.3, 60.0, vec![run(&format!("sh -c 'echo $$ >> {}; sleep 600'", note.display()))]);
     orders.load.drain_s = 3.0;
-    let came = play(orders);
-    assert_eq!(came.summary.unfinished, 2);
-    assert_eq!(came.times_ns(Outcome::Ok, record::hlog::Time::Latency), [0; 0]);
+    let run = play(orders);
+    assert_eq!(run.summary.unfinished, 2);
+    assert_eq!(run.times_ns(Outcome::Ok, record::hlog::Time::Latency), [0; 0]);
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
     assert_eq!(pids.lines().count(), 2, "{pids}");
@@ -143,13 +143,13 @@ fn the_members_runner_runs_programs_of_the_target() {
     let member: Arc<Member> = Arc::default();
     let said = Step { expect: pairs(&["stdout=set|k 1|n1 < n1"]), ..step("set", &["key=k 1"]) };
     assert!(ok(&play(on_member(Some(member.clone()), &["set", "{key}", "{name}"], said))));
-    let came = play(on_member(Some(member.clone()), &["missing"], step("set", &[])));
-    assert_eq!((came.attempts("answer: not started"), came.summary.ok), (came.summary.failed, 0));
+    let run = play(on_member(Some(member.clone()), &["missing"], step("set", &[])));
+    assert_eq!((run.attempts("answer: not started"), run.summary.ok), (run.summary.failed, 0));
     let mut orders = on_member(Some(member.clone()), &["wait"], step("set", &[]));
     orders.load.timeout_s = 0.05;
-    let came = play(orders);
+    let run = play(orders);
     assert!(
-        came.summary.timeout > 0 && came.summary.ok == 0 && member.given_up.load(std::sync::atomic::Ordering::SeqCst)
+        run.summary.timeout > 0 && run.summary.ok == 0 && member.given_up.load(std::sync::atomic::Ordering::SeqCst)
     );
 }
 

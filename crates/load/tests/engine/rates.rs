@@ -4,7 +4,7 @@
 use experiment::plan::{Load, Rate, RateStage};
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, play, step};
+use crate::setting::{LoadRun, load, orders, play, step};
 
 fn at(agents: u32, time_s: f64, rate: Rate) -> Load {
     Load { rate: Some(rate), drain_s: 60.0, ..load(agents, time_s, vec![step("ping", &[])]) }
@@ -15,9 +15,9 @@ fn good() -> Server {
 }
 
 /// Returns the number of operations that were due in each second, over all threads.
-fn due(came: &Came) -> Vec<u64> {
+fn due(run: &LoadRun) -> Vec<u64> {
     let mut due = Vec::new();
-    for second in came.intervals.iter().map(|interval| &interval.generator) {
+    for second in run.intervals.iter().map(|interval| &interval.generator) {
         let number = (second.at_s - 1e-6) as usize;
         due.resize(due.len().max(number + 1), 0);
         due[number] += second.due.unwrap();
@@ -39,10 +39,10 @@ fn stages_keep_their_rate_in_each_second() {
     for (agents, threads) in [(1, 1), (7, 2)] {
         let mut load = at(agents, 5.0, Rate::Stages(stages.clone()));
         load.threads = Some(threads);
-        let came = play(orders(&server.service(), load));
-        assert_eq!(due(&came), [50, 150, 50, 200], "{agents} agents");
-        assert_eq!((came.summary.ok, came.summary.unfinished), (450, 0));
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        let run = play(orders(&server.service(), load));
+        assert_eq!(due(&run), [50, 150, 50, 200], "{agents} agents");
+        assert_eq!((run.summary.ok, run.summary.unfinished), (450, 0));
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
     }
 }
 
@@ -54,10 +54,10 @@ fn the_same_seed_gives_the_same_random_load() {
         load.threads = Some(threads);
         let mut orders = orders(&server.service(), load);
         orders.seed = seed;
-        let came = play(orders);
-        assert_eq!(due(&came).iter().sum::<u64>(), came.summary.ok);
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-        came.summary.ok
+        let run = play(orders);
+        assert_eq!(due(&run).iter().sum::<u64>(), run.summary.ok);
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+        run.summary.ok
     };
     let of_seeds: Vec<u64> = (1..=5).map(|seed| played(seed, 1)).collect();
     assert_eq!(played(1, 2), of_seeds[0], "however many threads");
@@ -72,11 +72,11 @@ fn a_replay_reports_starts_after_the_load() {
     let name = format!("plimsoll-{}-recorded.csv", std::process::id());
     let path = std::env::temp_dir().join(&name);
     std::fs::write(&path, "at_s\n0\n0.1\n0.1\n0.1\n0.95\n1.0\n1.5\n7\n").unwrap();
-    let came = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay: name, stretch: 1.0 })));
+    let run = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay: name, stretch: 1.0 })));
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(due(&came), [5, 2]);
-    assert_eq!(came.summary.ok, 7);
-    let told: Vec<&str> = came.notices().into_iter().filter(|notice| notice.contains("not played")).collect();
+    assert_eq!(due(&run), [5, 2]);
+    assert_eq!(run.summary.ok, 7);
+    let told: Vec<&str> = run.notices().into_iter().filter(|notice| notice.contains("not played")).collect();
     assert_eq!(told.len(), 1, "once, whatever the number of threads");
     assert!(told[0].starts_with("1 of the 8 starts in "), "{told:?}");
 }
@@ -89,9 +89,9 @@ fn a_silent_target_leaves_every_operation_unfinished() {
         let mut load = at(3, 1.0, rate);
         load.drain_s = 0.1;
         load.timeout_s = 60.0;
-        let came = play(orders(&server.service(), load));
-        assert_eq!(due(&came).iter().sum::<u64>(), came.summary.unfinished);
-        assert!(came.summary.unfinished.abs_diff(500) < 100, "{}", came.summary.unfinished);
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        let run = play(orders(&server.service(), load));
+        assert_eq!(due(&run).iter().sum::<u64>(), run.summary.unfinished);
+        assert!(run.summary.unfinished.abs_diff(500) < 100, "{}", run.summary.unfinished);
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
     }
 }

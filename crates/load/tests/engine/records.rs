@@ -12,10 +12,10 @@ use record::hlog::{self, Tag, Time};
 use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot};
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, play, step};
+use crate::setting::{LoadRun, load, orders, play, step};
 
 /// Plays a load of several threads over the boundary of a second, with every outcome but `wrong`.
-fn eventful() -> Came {
+fn eventful() -> LoadRun {
     let server = Server::frames(|request| match request.number % 50 {
         7 => Reply::Frame(3, Vec::new()),
         13 => Reply::Close,
@@ -37,14 +37,14 @@ fn eventful() -> Came {
 
 #[test]
 fn every_count_arrives_in_the_files() {
-    let came = eventful();
+    let run = eventful();
     let path = std::env::temp_dir().join(format!("plimsoll-records-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
     let folder = TrialFolder::at(&path);
-    let clock: Clock = came.intervals[0].clock;
-    let summary = came.summary;
+    let clock: Clock = run.intervals[0].clock;
+    let summary = run.summary;
     let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
-    for interval in came.intervals {
+    for interval in run.intervals {
         recorder.take(interval).unwrap();
     }
     recorder.finish().unwrap();
@@ -85,15 +85,15 @@ fn every_count_arrives_in_the_files() {
 
 #[test]
 fn the_open_time_equals_the_sum_of_latencies() {
-    let came = eventful();
+    let run = eventful();
     let mut open_s = 0.0;
     let mut ended_s = 0.0;
-    for interval in &came.intervals {
+    for interval in &run.intervals {
         open_s += interval.generator.in_flight_mean * interval.generator.interval_s;
         ended_s += interval.generator.latency_sum_s;
     }
     // The ages of operations that were open at the end are in the histograms, to three digits.
-    let sheets = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
+    let sheets = run.intervals.iter().flat_map(|interval| interval.sheet.histograms());
     let ages_s: f64 = sheets
         .filter(|(_, outcome, time, _)| (*outcome, *time) == (Outcome::Unfinished, Time::Latency))
         .map(|(.., ages)| ages.mean() * ages.len() as f64 / 1e9)
@@ -103,9 +103,9 @@ fn the_open_time_equals_the_sum_of_latencies() {
 
 #[test]
 fn intervals_are_whole_seconds_and_the_last_is_marked() {
-    let came = eventful();
+    let run = eventful();
     for thread in 0..3 {
-        let own: Vec<_> = came.intervals.iter().filter(|interval| interval.thread == thread).collect();
+        let own: Vec<_> = run.intervals.iter().filter(|interval| interval.thread == thread).collect();
         assert!(own.len() >= 2);
         assert!(own.windows(2).all(|pair| pair[0].end_s == pair[1].start_s));
         let (last, before) = own.split_last().unwrap();

@@ -51,10 +51,10 @@ fn values_are_kept_and_removed() {
     let del = Step { expect: pairs(&["removed=1"]), ..audited(step("del", &["key={agent}-{seq}"])) };
     let gone = Step { expect: pairs(&["status=not_found"]), ..audited(step("get", &["key={agent}-{seq}"])) };
     let some = Step { expect: pairs(&["value=a\n", "count=2"]), ..step("command", &["arguments=MGET a b"]) };
-    let came = play(to(&server, vec![set, get, del, gone, some]));
-    assert!(came.summary.ok > 4 && came.summary.wrong == 0 && came.summary.failed == 0);
-    assert!(came.history().iter().all(|line| line.applied == Some(true)));
-    let effects: Vec<&str> = came.history().iter().take(4).map(|line| line.effect.as_str()).collect();
+    let run = play(to(&server, vec![set, get, del, gone, some]));
+    assert!(run.summary.ok > 4 && run.summary.wrong == 0 && run.summary.failed == 0);
+    assert!(run.history().iter().all(|line| line.applied == Some(true)));
+    let effects: Vec<&str> = run.history().iter().take(4).map(|line| line.effect.as_str()).collect();
     assert!(effects.contains(&"write") && effects.contains(&"read"), "{effects:?}");
 }
 
@@ -69,9 +69,9 @@ fn refusals_have_their_own_results() {
     ] {
         let server = Server::redis(move |_| Reply::Bytes(answer.as_bytes().to_vec()));
         let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };
-        let came = play(to(&server, vec![set]));
-        assert!(came.summary.failed > 0 && came.attempts(result) == came.summary.failed, "{answer}");
-        assert!(came.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied == applied));
+        let run = play(to(&server, vec![set]));
+        assert!(run.summary.failed > 0 && run.attempts(result) == run.summary.failed, "{answer}");
+        assert!(run.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied == applied));
         assert_eq!(server.connections.load(Ordering::SeqCst), 2);
     }
 }
@@ -80,8 +80,8 @@ fn refusals_have_their_own_results() {
 fn a_refusal_for_maxclients_had_no_effect() {
     let server = Server::redis(|_| Reply::Last(b"-ERR max number of clients reached\r\n".to_vec()));
     let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };
-    let came = play(to(&server, vec![set]));
-    assert!(came.summary.failed > 0);
-    assert_eq!(came.attempts("answer: maxclients"), came.summary.failed);
-    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+    let run = play(to(&server, vec![set]));
+    assert!(run.summary.failed > 0);
+    assert_eq!(run.attempts("answer: maxclients"), run.summary.failed);
+    assert!(run.history().iter().all(|line| line.applied == Some(false)));
 }

@@ -9,7 +9,7 @@ use load::LoadOrder;
 use record::events::{HistoryEntry, Outcome};
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, moment, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, moment, orders, pairs, play, step};
 
 /// Method and path of every request.
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
@@ -126,19 +126,19 @@ fn strict(agents: u32, steps: Vec<Step>) -> Load {
     Load { when_failed: WhenFailed::NextCycle, ..load(agents, 0.2, steps) }
 }
 
-fn of(came: &Came, outcome: Outcome) -> Vec<&HistoryEntry> {
-    came.history().into_iter().filter(|line| line.outcome == outcome).collect()
+fn of(run: &LoadRun, outcome: Outcome) -> Vec<&HistoryEntry> {
+    run.history().into_iter().filter(|line| line.outcome == outcome).collect()
 }
 
 #[test]
 fn a_whole_cycle_and_its_history() {
     let (server, _) = register(|_, _| None);
-    let came = play(http(&server, strict(4, cycle())));
-    let summary = came.summary;
+    let run = play(http(&server, strict(4, cycle())));
+    let summary = run.summary;
     assert!(summary.cycles > 0 && (summary.failed, summary.timeout, summary.wrong) == (0, 0, 0), "{summary:?}");
     // Each agent may have been within a cycle.
     assert!((6 * summary.cycles..=6 * summary.cycles + 4 * 5).contains(&summary.ok), "{summary:?}");
-    let first: Vec<&HistoryEntry> = came.history().into_iter().filter(|line| line.key == "case-2-1").collect();
+    let first: Vec<&HistoryEntry> = run.history().into_iter().filter(|line| line.key == "case-2-1").collect();
     let effects: Vec<&str> = first.iter().map(|line| line.effect.as_str()).collect();
     assert_eq!(effects, ["write", "read", "write", "read", "remove", "read"]);
     let values: Vec<Option<&str>> = first.iter().map(|line| line.value.as_deref()).collect();
@@ -160,15 +160,15 @@ fn stale_answers_are_wrong_and_end_the_cycle() {
         (asked.method == "GET" && before == 1).then(|| answer(200, 1, r#"{"party": "old"}"#))
     };
     let (server, seen) = register(stale);
-    let came = play(http(&server, strict(2, cycle())));
-    assert!(came.summary.wrong > 2 && came.summary.failed == 0, "{:?}", came.summary);
-    assert_eq!(came.summary.cycles, 0, "no cycle was right throughout");
+    let run = play(http(&server, strict(2, cycle())));
+    assert!(run.summary.wrong > 2 && run.summary.failed == 0, "{:?}", run.summary);
+    assert_eq!(run.summary.cycles, 0, "no cycle was right throughout");
     assert!(seen.lock().unwrap().iter().all(|(method, _)| method != "DELETE"), "the rest is left out");
-    assert!(of(&came, Outcome::Wrong).iter().all(|line| line.value.as_deref() == Some(r#"{"party": "old"}"#)));
+    assert!(of(&run, Outcome::Wrong).iter().all(|line| line.value.as_deref() == Some(r#"{"party": "old"}"#)));
 
     let (server, seen) = register(stale);
-    let came = play(http(&server, load(2, 0.2, cycle())));
-    assert!(came.summary.wrong > 0 && came.summary.cycles > 0, "{:?}", came.summary);
+    let run = play(http(&server, load(2, 0.2, cycle())));
+    assert!(run.summary.wrong > 0 && run.summary.cycles > 0, "{:?}", run.summary);
     assert!(seen.lock().unwrap().iter().any(|(method, _)| method == "DELETE"), "by default the cycle goes on");
 }
 
@@ -199,13 +199,13 @@ fn timeouts_and_failures_skip_the_rest_of_the_cycle() {
         });
         let mut load = Load { when_failed, ..strict(2, cycle()) };
         (load.timeout_s, load.time_s) = if is_silent { (0.15, 0.6) } else { (5.0, 0.2) };
-        let came = play(http(&server, load));
+        let run = play(http(&server, load));
         let (outcome, count) = match is_silent {
-            true => (Outcome::Timeout, came.summary.timeout),
-            false => (Outcome::Failed, came.summary.failed),
+            true => (Outcome::Timeout, run.summary.timeout),
+            false => (Outcome::Failed, run.summary.failed),
         };
-        assert!(count > 2 && came.summary.wrong == 0 && came.summary.cycles == 0, "{:?}", came.summary);
-        assert!(of(&came, outcome).iter().all(|line| line.applied.is_none()));
+        assert!(count > 2 && run.summary.wrong == 0 && run.summary.cycles == 0, "{:?}", run.summary);
+        assert!(of(&run, outcome).iter().all(|line| line.applied.is_none()));
         let seen = seen.lock().unwrap();
         assert!(seen.iter().all(|(method, _)| method != "DELETE"));
         let looks = seen.iter().filter(|(method, path)| method == "GET" && path == "/cases/case-1-1").count();
@@ -220,8 +220,8 @@ fn only_statuses_about_data_contradict_an_expectation() {
         let mut load = strict(1, vec![Step { expect: pairs(expect), ..case("browse", "get", &[], &[], &[]) }]);
         load.time_s = moment(0.05);
         load.retry = Retry::Tries { tries: 3, wait_s: 0.0 };
-        let came = play(http(&server, load));
-        let Outcomes { ok, failed, wrong, attempts } = Outcomes::of(&came);
+        let run = play(http(&server, load));
+        let Outcomes { ok, failed, wrong, attempts } = Outcomes::of(&run);
         assert!(ok + failed + wrong > 0);
         assert_eq!(attempts, ok + wrong + 3 * failed, "{status} {expect:?}: only failures are tried again");
         (ok > 0, failed > 0, wrong > 0)
@@ -249,8 +249,8 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn of(came: &Came) -> Self {
-        let load::Summary { ok, failed, wrong, attempts, .. } = came.summary;
+    fn of(run: &LoadRun) -> Self {
+        let load::Summary { ok, failed, wrong, attempts, .. } = run.summary;
         Self { ok, failed, wrong, attempts }
     }
 }
@@ -260,8 +260,8 @@ fn an_expectation_with_an_empty_slot_contradicts_nothing() {
     let create = Step { every: 2, ..case("create", "post", &["body=x"], &[], &["sent=request.body"]) };
     let browse = case("browse", "get", &[], &["body={sent}"], &[]);
     let (server, _) = register(|asked, _| (asked.method == "GET").then(|| answer(404, 0, "no such case")));
-    let came = play(http(&server, strict(1, vec![create, browse])));
-    let missing: Vec<(bool, Outcome)> = came
+    let run = play(http(&server, strict(1, vec![create, browse])));
+    let missing: Vec<(bool, Outcome)> = run
         .history()
         .iter()
         .filter(|line| line.effect == "read")
@@ -276,13 +276,13 @@ fn an_expectation_with_an_empty_slot_contradicts_nothing() {
 #[test]
 fn a_refusal_had_no_effect_and_keeps_nothing() {
     let (server, _) = register(|asked, _| (asked.method == "PUT").then(|| answer(412, 0, "another version")));
-    let came = play(http(&server, load(1, 0.2, cycle())));
+    let run = play(http(&server, load(1, 0.2, cycle())));
     let refused: Vec<&HistoryEntry> =
-        of(&came, Outcome::Wrong).into_iter().filter(|line| line.effect == "write").collect();
+        of(&run, Outcome::Wrong).into_iter().filter(|line| line.effect == "write").collect();
     assert!(refused.len() > 1 && refused.iter().all(|line| line.applied == Some(false)));
     // By default the cycle continues, and the created document is still expected.
-    assert_eq!(came.summary.wrong, refused.len() as u64);
-    assert!(came.summary.cycles > 0);
+    assert_eq!(run.summary.wrong, refused.len() as u64);
+    assert!(run.summary.cycles > 0);
 }
 
 #[test]
@@ -303,14 +303,14 @@ fn a_conflict_with_an_earlier_attempt_is_not_wrong() {
     });
     let retry = Retry::Wait { wait_s: 0.001 };
     let create = case("create", "post", &["body=x"], &["status=201"], &[]);
-    let came = play(http(&server, Load { retry, ..strict(1, vec![create]) }));
-    assert!(came.summary.failed > 1 && came.summary.wrong == 0, "{:?}", came.summary);
-    assert_eq!(came.attempts("status 409"), came.summary.failed, "and it is not tried for ever");
-    assert!(of(&came, Outcome::Failed).iter().all(|line| line.applied.is_none()));
+    let run = play(http(&server, Load { retry, ..strict(1, vec![create]) }));
+    assert!(run.summary.failed > 1 && run.summary.wrong == 0, "{:?}", run.summary);
+    assert_eq!(run.attempts("status 409"), run.summary.failed, "and it is not tried for ever");
+    assert!(of(&run, Outcome::Failed).iter().all(|line| line.applied.is_none()));
 
     let browse = case("browse", "get", &[], &["status=200"], &[]);
-    let came = play(http(&server, Load { retry, ..strict(1, vec![browse]) }));
-    assert!(came.summary.wrong > 1 && came.summary.failed == 0, "reading changes nothing: {:?}", came.summary);
+    let run = play(http(&server, Load { retry, ..strict(1, vec![browse]) }));
+    assert!(run.summary.wrong > 1 && run.summary.failed == 0, "reading changes nothing: {:?}", run.summary);
 }
 
 #[test]
@@ -318,9 +318,9 @@ fn steps_that_are_not_due_do_not_end_the_cycle() {
     let mut steps = cycle();
     steps[3].every = 2;
     let (server, _) = register(|_, _| None);
-    let came = play(http(&server, strict(1, steps)));
-    let (cycles, ok) = (came.summary.cycles, came.summary.ok);
-    assert!(cycles > 2 && ok >= 5 * cycles + cycles / 2, "{:?}", came.summary);
+    let run = play(http(&server, strict(1, steps)));
+    let (cycles, ok) = (run.summary.cycles, run.summary.ok);
+    assert!(cycles > 2 && ok >= 5 * cycles + cycles / 2, "{:?}", run.summary);
 }
 
 #[test]
@@ -329,9 +329,9 @@ fn an_open_loop_starts_a_new_cycle_after_a_wrong_answer() {
     let mut load = strict(1, cycle());
     load.rate = Some(Rate::Constant(90.0));
     load.time_s = 0.5;
-    let came = play(http(&server, load));
-    assert_eq!(came.summary.ok + came.summary.wrong, 45, "as many operations as were due: {:?}", came.summary);
-    assert_eq!((came.summary.wrong, came.summary.cycles), (15, 0));
+    let run = play(http(&server, load));
+    assert_eq!(run.summary.ok + run.summary.wrong, 45, "as many operations as were due: {:?}", run.summary);
+    assert_eq!((run.summary.wrong, run.summary.cycles), (15, 0));
     let methods: Vec<String> = seen.lock().unwrap().iter().map(|(method, _)| method.clone()).collect();
     assert!(methods.chunks(3).all(|cycle| cycle == ["POST", "GET", "PUT"]));
 }

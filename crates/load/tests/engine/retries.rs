@@ -28,11 +28,11 @@ fn a_retry_sends_the_same_request() {
     });
     let mut load = load(3, 0.2, vec![save()]);
     load.retry = Retry::Tries { tries: 3, wait_s: 0.001 };
-    let came = play(orders(&server.service(), load));
-    assert!(came.summary.ok > 0 && came.summary.failed == 0);
-    assert_eq!(came.summary.attempts, 3 * came.summary.ok);
-    assert_eq!(came.attempts("answer: unavailable"), came.summary.ok);
-    assert!(came.history().iter().all(|line| line.applied == Some(true)));
+    let run = play(orders(&server.service(), load));
+    assert!(run.summary.ok > 0 && run.summary.failed == 0);
+    assert_eq!(run.summary.attempts, 3 * run.summary.ok);
+    assert_eq!(run.attempts("answer: unavailable"), run.summary.ok);
+    assert!(run.history().iter().all(|line| line.applied == Some(true)));
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn an_operation_fails_after_its_last_try() {
     let server = Server::frames(|_| Reply::Frame(4, Vec::new()));
     let mut load = load(1, 0.1, vec![save()]);
     load.retry = Retry::Tries { tries: 4, wait_s: 0.001 };
-    let came = play(orders(&server.service(), load));
-    assert!(came.summary.failed > 0);
-    assert_eq!(came.summary.attempts, 4 * came.summary.failed);
+    let run = play(orders(&server.service(), load));
+    assert!(run.summary.failed > 0);
+    assert_eq!(run.summary.attempts, 4 * run.summary.failed);
     // The operation was refused four times, so it certainly had no effect.
-    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+    assert!(run.history().iter().all(|line| line.applied == Some(false)));
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn one_doubtful_attempt_makes_the_operation_doubtful() {
         );
     let mut load = load(1, 0.05, vec![save()]);
     load.retry = Retry::Tries { tries: 2, wait_s: 0.001 };
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.history()[0].applied, None);
-    assert!(came.history()[1..].iter().all(|line| line.applied == Some(false)));
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.history()[0].applied, None);
+    assert!(run.history()[1..].iter().all(|line| line.applied == Some(false)));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn waiting_hides_every_failure() {
     load.rate = Some(Rate::Constant(100.0));
     load.drain_s = 60.0;
     load.retry = Retry::Wait { wait_s: 0.001 };
-    let came = play(orders(&server.service(), load));
-    assert_eq!((came.summary.ok, came.summary.failed, came.summary.attempts), (50, 0, 90));
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.failed, run.summary.attempts), (50, 0, 90));
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn an_operation_retried_until_the_end_is_unfinished() {
     let mut load = load(2, 0.1, vec![save()]);
     load.retry = Retry::Wait { wait_s: 0.001 };
     load.drain_s = 0.1;
-    let came = play(orders(&nobody(), load));
-    assert_eq!((came.summary.unfinished, came.summary.failed), (2, 0));
-    assert!(came.attempts("connect refused") >= 2);
-    assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was ever sent");
+    let run = play(orders(&nobody(), load));
+    assert_eq!((run.summary.unfinished, run.summary.failed), (2, 0));
+    assert!(run.attempts("connect refused") >= 2);
+    assert!(run.history().iter().all(|line| line.applied == Some(false)), "nothing was ever sent");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_timed_out_attempt_is_retried_on_a_new_connection() {
     load.timeout_s = 3.0;
     load.drain_s = 60.0;
     load.retry = Retry::Tries { tries: 2, wait_s: 0.0 };
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.attempts("timeout"), 1);
-    assert!(came.summary.ok > 0 && came.summary.timeout == 0);
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.attempts("timeout"), 1);
+    assert!(run.summary.ok > 0 && run.summary.timeout == 0);
 }

@@ -62,11 +62,11 @@ fn values_and_checks() {
     look.keep = pairs(&["sent=answer.body"]);
     let mut again = step("get", &["path=/{lua.twice}"]);
     again.expect = pairs(&["body={sent}{sent}"]);
-    let came = play(of(&server, &script, vec![look.clone(), again]));
-    assert!(came.summary.cycles > 4 && (came.summary.wrong, came.summary.failed) == (0, 0), "{:?}", came.summary);
+    let run = play(of(&server, &script, vec![look.clone(), again]));
+    assert!(run.summary.cycles > 4 && (run.summary.wrong, run.summary.failed) == (0, 0), "{:?}", run.summary);
     look.expect.insert("body".into(), judged_by("is_other"));
-    let came = play(of(&server, &script, vec![look]));
-    assert!(came.summary.wrong > 4 && came.summary.ok == 0, "{:?}", came.summary);
+    let run = play(of(&server, &script, vec![look]));
+    assert!(run.summary.wrong > 4 && run.summary.ok == 0, "{:?}", run.summary);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn a_value_is_the_same_when_it_is_kept_or_compared() {
     look.expect = pairs(&["body=x"]);
     let mut check = step("get", &["path={asked}"]);
     check.expect.insert("body".into(), judged_by("is_order"));
-    let came = play(of(&server, &script, vec![look, check]));
-    assert!(came.summary.ok > 2 && came.summary.ok.abs_diff(came.summary.wrong) <= 4, "{:?}", came.summary);
+    let run = play(of(&server, &script, vec![look, check]));
+    assert!(run.summary.ok > 2 && run.summary.ok.abs_diff(run.summary.wrong) <= 4, "{:?}", run.summary);
 }
 
 #[test]

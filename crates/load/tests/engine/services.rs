@@ -9,7 +9,7 @@ use load::{Error, LoadOrder, LoadPurpose};
 use record::events::Outcome;
 
 use crate::server::{Reply, Server, nobody};
-use crate::setting::{Came, load, orders, play, step, try_play};
+use crate::setting::{LoadRun, load, orders, play, step, try_play};
 
 fn to(services: &[String], agents: u32, steps: Vec<Step>) -> LoadOrder {
     let mut load = load(agents, 0.2, steps);
@@ -21,8 +21,8 @@ fn to(services: &[String], agents: u32, steps: Vec<Step>) -> LoadOrder {
 fn agents_are_spread_evenly() {
     let servers = [(); 3].map(|()| Server::frames(|_| Reply::Frame(0, Vec::new())));
     let services: Vec<String> = servers.iter().map(Server::service).collect();
-    let came = play(to(&services, 7, vec![step("ping", &[])]));
-    assert!(came.summary.ok >= 7 && came.summary.failed == 0);
+    let run = play(to(&services, 7, vec![step("ping", &[])]));
+    assert!(run.summary.ok >= 7 && run.summary.failed == 0);
     assert_eq!(servers.each_ref().map(|server| server.connections.load(Ordering::SeqCst)), [3, 2, 2]);
 }
 
@@ -43,8 +43,8 @@ fn each_agent_stays_with_its_service_and_names_it() {
     let steps = vec![step("get", &["path=/first"]), step("get", &["path=/last"])];
     let mut orders = to(&services, 2, steps);
     orders.protocol = "http".into();
-    let came = play(LoadOrder { purpose: LoadPurpose::Prepare { count: 2 }, ..orders });
-    assert_eq!(came.summary.ok, 4);
+    let run = play(LoadOrder { purpose: LoadPurpose::Prepare { count: 2 }, ..orders });
+    assert_eq!(run.summary.ok, 4);
     let expected = servers.each_ref().map(|server| format!("{} /base/last", server.service()));
     assert_eq!(*hosts.lock().unwrap(), expected.into_iter().enumerate().collect());
 }
@@ -54,9 +54,9 @@ fn a_service_that_is_down_fails_only_its_agents() {
     let servers = [Server::names(), Server::names()];
     let services = [servers[0].service(), nobody(), servers[1].service()];
     let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
-    let came = play(to(&services, 6, vec![save]));
+    let run = play(to(&services, 6, vec![save]));
     let mut outcomes: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
-    for line in came.history() {
+    for line in run.history() {
         let seen = outcomes.entry(line.agent.unwrap()).or_default();
         if !seen.contains(&line.outcome) {
             seen.push(line.outcome);
@@ -65,19 +65,19 @@ fn a_service_that_is_down_fails_only_its_agents() {
     let expected = |agent| if agent % 3 == 2 { Outcome::Failed } else { Outcome::Ok };
     assert_eq!(outcomes, (1..=6).map(|agent| (agent, vec![expected(agent)])).collect());
     let ended = |service| {
-        let slots = came.intervals.iter().flat_map(|interval| interval.slots.iter().skip(service).step_by(3));
+        let slots = run.intervals.iter().flat_map(|interval| interval.slots.iter().skip(service).step_by(3));
         slots.fold((0, 0), |(ok, failed), slot| (ok + slot.ok, failed + slot.failed))
     };
     let [first, down, last] = [0, 1, 2].map(ended);
     assert!(first.0 > 0 && last.0 > 0 && down.1 > 0, "{first:?} {down:?} {last:?}");
     assert_eq!((first.1, down.0, last.1), (0, 0, 0), "what ended is counted where it ended");
-    assert_eq!((first.0 + last.0, down.1), (came.summary.ok as u32, came.summary.failed as u32));
+    assert_eq!((first.0 + last.0, down.1), (run.summary.ok as u32, run.summary.failed as u32));
 }
 
 /// Returns the outcomes of each agent's saves, in order.
-fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
+fn saves(run: &LoadRun) -> BTreeMap<u32, Vec<Outcome>> {
     let mut saves: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
-    for line in came.history() {
+    for line in run.history() {
         saves.entry(line.agent.unwrap()).or_default().push(line.outcome);
     }
     saves
@@ -85,7 +85,7 @@ fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
 
 /// Plays a load on two services. The second service dies during the load and closes its
 /// connections.
-fn play_with_a_dying_service(load: Load) -> Came {
+fn play_with_a_dying_service(load: Load) -> LoadRun {
     let (asked, is_dead) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let lives = Server::names();
     let (counted, dead) = (Arc::clone(&asked), Arc::clone(&is_dead));
@@ -113,21 +113,21 @@ fn failover_moves_agents_to_the_next_service_for_good() {
             (load.think_s, load.connections.pipeline, load.reconnects.failover) = (0.001, pipeline, failover);
             load
         };
-        let came = play_with_a_dying_service(load(Failover::None));
-        assert!(came.attempts("connect refused") > 2, "{:?}", came.results());
-        for (agent, saves) in saves(&came) {
+        let run = play_with_a_dying_service(load(Failover::None));
+        assert!(run.attempts("connect refused") > 2, "{:?}", run.results());
+        for (agent, saves) in saves(&run) {
             let expected = if agent % 2 == 0 { Outcome::Failed } else { Outcome::Ok };
             assert_eq!(*saves.last().unwrap(), expected, "agent {agent}");
         }
-        let came = play_with_a_dying_service(load(Failover::Next));
+        let run = play_with_a_dying_service(load(Failover::Next));
         // An idle agent notices the closed connection without an operation.
-        assert!(came.attempts("connect refused") <= 2, "{:?}", came.results());
-        for (agent, saves) in saves(&came) {
+        assert!(run.attempts("connect refused") <= 2, "{:?}", run.results());
+        for (agent, saves) in saves(&run) {
             assert_eq!(*saves.last().unwrap(), Outcome::Ok, "agent {agent}");
             let failed = saves.iter().filter(|outcome| **outcome == Outcome::Failed).count();
             assert!(failed <= if agent % 2 == 0 { 2 } else { 0 }, "agent {agent} failed {failed} times");
         }
-        assert!(came.summary.failed > 0, "what its clients felt is not hidden");
+        assert!(run.summary.failed > 0, "what its clients felt is not hidden");
     }
 }
 
@@ -144,8 +144,8 @@ fn requests_after_a_failover_name_the_new_service() {
     let services = [nobody(), server.service()].map(|service| format!("http://{service}"));
     let mut orders = to(&services, 4, vec![step("get", &["path=/"])]);
     orders.load.reconnects.failover = Failover::Next;
-    let came = play(LoadOrder { protocol: "http".into(), ..orders });
-    assert_eq!((came.summary.failed, came.attempts("connect refused")), (2, 2), "each of the first's agents once");
+    let run = play(LoadOrder { protocol: "http".into(), ..orders });
+    assert_eq!((run.summary.failed, run.attempts("connect refused")), (2, 2), "each of the first's agents once");
     assert_eq!(*hosts.lock().unwrap(), BTreeSet::from([server.service()]));
 }
 
@@ -153,8 +153,8 @@ fn requests_after_a_failover_name_the_new_service() {
 fn failover_pauses_if_all_services_refuse_connects() {
     let mut orders = to(&[nobody(), nobody()], 2, vec![step("ping", &[])]);
     (orders.load.time_s, orders.load.reconnects.failover) = (0.35, Failover::Next);
-    let came = play(orders);
-    assert!((4..=2 * 2 * 4).contains(&came.summary.failed), "{:?}", came.summary);
+    let run = play(orders);
+    assert!((4..=2 * 2 * 4).contains(&run.summary.failed), "{:?}", run.summary);
 }
 
 #[test]
@@ -172,12 +172,12 @@ fn agents_connect_from_the_given_addresses() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let mut load = load(5, 0.2, vec![step("ping", &[])]);
     load.from = ["127.0.0.9", "127.0.0.7"].map(|address| address.parse().unwrap()).into();
-    let came = play(orders(&server.service(), load));
-    assert!(came.summary.ok >= 5 && came.summary.failed == 0);
+    let run = play(orders(&server.service(), load));
+    assert!(run.summary.ok >= 5 && run.summary.failed == 0);
     let mut peers: Vec<String> = server.peers.lock().unwrap().iter().map(ToString::to_string).collect();
     peers.sort_unstable();
     assert_eq!(peers, ["127.0.0.7", "127.0.0.7", "127.0.0.7", "127.0.0.9", "127.0.0.9"]);
-    assert!(came.notices().is_empty(), "what was asked for is no news: {:?}", came.notices());
+    assert!(run.notices().is_empty(), "what was asked for is no news: {:?}", run.notices());
 }
 
 #[test]

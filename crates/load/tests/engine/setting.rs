@@ -11,12 +11,12 @@ use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
 
 /// Results of a load.
-pub struct Came {
+pub struct LoadRun {
     pub summary: Summary,
     pub intervals: Vec<ThreadInterval>,
 }
 
-impl Came {
+impl LoadRun {
     /// Counts attempts with this result.
     pub fn attempts(&self, result: &str) -> u64 {
         let all = self.intervals.iter().flat_map(|interval| &interval.attempts);
@@ -126,15 +126,15 @@ pub fn orders(service: &str, load: Load) -> LoadOrder {
 }
 
 /// Plays the orders to their end.
-pub fn try_play(orders: LoadOrder) -> Result<Came, Error> {
+pub fn try_play(orders: LoadOrder) -> Result<LoadRun, Error> {
     let (sink, intervals) = sync_channel(1000);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink)?;
     let summary = running.join()?;
-    Ok(Came { summary, intervals: intervals.iter().collect() })
+    Ok(LoadRun { summary, intervals: intervals.iter().collect() })
 }
 
 /// Plays the orders to their end, which must succeed.
-pub fn play(orders: LoadOrder) -> Came {
+pub fn play(orders: LoadOrder) -> LoadRun {
     try_play(orders).unwrap()
 }
 

@@ -34,8 +34,8 @@ fn steps_run_in_order_and_every_nth_cycle() {
     let (server, keys) = witness();
     let rare = Step { every: 3, ..named("rare", step("remove", &["key={seq}"])) };
     let steps = vec![step("save", &["key={seq}", "value=v"]), rare, step("load", &["key={seq}"])];
-    let came = play(orders(&server.service(), load(1, 0.1, steps)));
-    assert!(came.summary.cycles > 3);
+    let run = play(orders(&server.service(), load(1, 0.1, steps)));
+    assert!(run.summary.cycles > 3);
     let keys = keys.lock().unwrap();
     let expected = (1_u64..).flat_map(|seq| {
         let opcodes: &[u8] = if seq.is_multiple_of(3) { &[1, 3, 2] } else { &[1, 2] };
@@ -71,8 +71,8 @@ fn a_mix_by_weight() {
     ];
     let mut load = load(2, 0.3, steps);
     load.order = StepOrder::Mix;
-    let came = play(orders(&server.service(), load));
-    assert_eq!(came.summary.cycles, came.summary.ok, "each is a cycle of its own");
+    let run = play(orders(&server.service(), load));
+    assert_eq!(run.summary.cycles, run.summary.ok, "each is a cycle of its own");
     let keys = keys.lock().unwrap();
     let (total, saves) = (keys.len() as f64, keys.iter().filter(|(opcode, _)| *opcode == 1).count() as f64);
     assert!((saves - total / 4.0).abs() < 6.0 * (total * 0.1875).sqrt(), "{saves} of {total}");
@@ -90,8 +90,8 @@ fn kept_values_are_used_within_their_cycle() {
     let copy = named("copy", step("save", &["key=c{agent}", "value=<{found}>"]));
     let mut check = named("check", step("load", &["key=c{agent}"]));
     check.expect = pairs(&["value=<{saved}>"]);
-    let came = play(orders(&server.service(), load(5, 0.2, vec![save, read, copy, check])));
-    assert!(came.summary.cycles > 0 && came.summary.wrong == 0 && came.summary.failed == 0, "{:?}", came.summary);
+    let run = play(orders(&server.service(), load(5, 0.2, vec![save, read, copy, check])));
+    assert!(run.summary.cycles > 0 && run.summary.wrong == 0 && run.summary.failed == 0, "{:?}", run.summary);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn an_expectation_with_an_empty_slot_is_ignored() {
     save.keep = pairs(&["saved=request.value"]);
     let mut read = step("load", &["key=k{agent}"]);
     read.expect = pairs(&["value={saved}"]);
-    let came = play(orders(&server.service(), load(2, 0.1, vec![save, read])));
-    assert!(came.summary.cycles > 4 && came.summary.wrong == 0);
+    let run = play(orders(&server.service(), load(2, 0.1, vec![save, read])));
+    assert!(run.summary.cycles > 4 && run.summary.wrong == 0);
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn a_step_may_expect_what_it_sent() {
     echo.expect = pairs(&["body={sent}"]);
     let mut orders = orders(&server.service(), load(2, 0.1, vec![echo]));
     orders.protocol = "http".into();
-    let came = play(orders);
-    assert!(came.summary.ok > 0 && came.summary.wrong == 0);
+    let run = play(orders);
+    assert!(run.summary.ok > 0 && run.summary.wrong == 0);
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn no_agent_starts_before_its_time_in_the_ramp() {
     let mut load = load(4, 0.3, vec![step("ping", &[])]);
     load.ramp_s = 0.2;
     let begun = Instant::now();
-    let came = play(orders(&server.service(), load));
+    let run = play(orders(&server.service(), load));
     for (agent, start) in starts.try_iter().enumerate() {
         assert!(start - begun >= Duration::from_millis(50) * u32::try_from(agent).unwrap());
     }
-    assert_eq!(came.intervals.last().unwrap().generator.agents, 4);
+    assert_eq!(run.intervals.last().unwrap().generator.agents, 4);
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn think_time_limits_an_agent() {
     let (server, _) = witness();
     let mut load = load(2, 0.5, vec![step("ping", &[])]);
     load.think_s = 0.1;
-    let came = play(orders(&server.service(), load));
-    assert!((1..=10).contains(&came.summary.ok), "{:?}", came.summary);
-    assert!(came.intervals.iter().any(|interval| interval.generator.late_us_p99.is_some()));
+    let run = play(orders(&server.service(), load));
+    assert!((1..=10).contains(&run.summary.ok), "{:?}", run.summary);
+    assert!(run.intervals.iter().any(|interval| interval.generator.late_us_p99.is_some()));
 }
 
 #[test]

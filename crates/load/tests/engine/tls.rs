@@ -15,7 +15,7 @@ use rustls::HandshakeKind;
 
 use crate::secret::{Authority, Secret, Stream, always, expired};
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step, try_play};
+use crate::setting::{LoadRun, load, orders, pairs, play, step, try_play};
 
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 const LOCAL: &[&str] = &["127.0.0.1", "service.example"];
@@ -28,21 +28,21 @@ fn by_tls(service: &str, tls: Tls, load: Load) -> LoadOrder {
     LoadOrder { protocol: "http".into(), tls, ..orders(service, load) }
 }
 
-fn get_from(server: &Secret, tls: Tls) -> Came {
+fn get_from(server: &Secret, tls: Tls) -> LoadRun {
     play(by_tls(&server.service(), tls, load(2, 0.15, vec![get()])))
 }
 
-fn connects(came: &Came) -> (u64, u64) {
-    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+fn connects(run: &LoadRun) -> (u64, u64) {
+    let rows = || run.intervals.iter().map(|interval| &interval.generator);
     (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
 }
 
 /// Asserts that every operation failed with this result, each at its connect.
-fn assert_all_failed_by(came: &Came, result: &str) {
-    assert!(came.summary.failed > 0 && came.summary.ok + came.summary.wrong == 0, "{:?}", came.summary);
-    assert_eq!(came.attempts(result), came.summary.failed, "{:?}", came.intervals[0].attempts);
-    assert_eq!(connects(came), (0, came.summary.failed));
-    assert_eq!(came.times_ns(Outcome::Failed, Time::Service), [0; 0], "nothing was sent");
+fn assert_all_failed_by(run: &LoadRun, result: &str) {
+    assert!(run.summary.failed > 0 && run.summary.ok + run.summary.wrong == 0, "{:?}", run.summary);
+    assert_eq!(run.attempts(result), run.summary.failed, "{:?}", run.intervals[0].attempts);
+    assert_eq!(connects(run), (0, run.summary.failed));
+    assert_eq!(run.times_ns(Outcome::Failed, Time::Service), [0; 0], "nothing was sent");
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn tls_12_and_13_work_with_a_private_ca() {
             assert!(request.starts_with(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1:"));
             stream.write_all(HELLO).is_ok()
         });
-        let came = get_from(&server, authority.trusted());
-        assert!(came.summary.ok > 4 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
-        assert_eq!(connects(&came), (2, 0), "connections are kept");
-        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
-        assert!(came.notices().is_empty(), "{:?}", came.notices());
+        let run = get_from(&server, authority.trusted());
+        assert!(run.summary.ok > 4 && run.summary.failed + run.summary.wrong == 0, "{:?}", run.summary);
+        assert_eq!(connects(&run), (2, 0), "connections are kept");
+        assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+        assert!(run.notices().is_empty(), "{:?}", run.notices());
     }
 }
 
@@ -76,8 +76,8 @@ fn untrusted_certificates_are_refused() {
         let server = Secret::serve(config, always(HELLO));
         assert_all_failed_by(&get_from(&server, authority.trusted()), "tls: bad certificate");
         // A client that does not verify certificates accepts it.
-        let came = get_from(&server, Tls { insecure: true, ..Tls::default() });
-        assert!(came.summary.ok > 0 && came.summary.failed == 0, "{what}: {:?}", came.summary);
+        let run = get_from(&server, Tls { insecure: true, ..Tls::default() });
+        assert!(run.summary.ok > 0 && run.summary.failed == 0, "{what}: {:?}", run.summary);
     }
 }
 
@@ -85,15 +85,15 @@ fn untrusted_certificates_are_refused() {
 fn a_self_signed_certificate_is_trusted_only_by_its_file() {
     let (config, file) = Authority::of_itself(LOCAL, |_| {});
     let server = Secret::serve(config, always(HELLO));
-    let came = get_from(&server, file.trusted());
-    assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
+    let run = get_from(&server, file.trusted());
+    assert!(run.summary.ok > 0 && run.summary.failed == 0, "{:?} {:?}", run.summary, run.notices());
     assert_all_failed_by(&get_from(&server, Authority::new().trusted()), "tls: bad certificate");
     let (config, file) = Authority::of_itself(&["other.example"], |_| {});
     assert_all_failed_by(&get_from(&Secret::serve(config, always(HELLO)), file.trusted()), "tls: bad certificate");
     let (config, file) = Authority::of_itself(LOCAL, expired);
-    let came = get_from(&Secret::serve(config, always(HELLO)), file.trusted());
-    assert_all_failed_by(&came, "tls: bad certificate");
-    assert!(came.notices().iter().any(|notice| notice.contains("expired")), "the reason is told: {:?}", came.notices());
+    let run = get_from(&Secret::serve(config, always(HELLO)), file.trusted());
+    assert_all_failed_by(&run, "tls: bad certificate");
+    assert!(run.notices().iter().any(|notice| notice.contains("expired")), "the reason is told: {:?}", run.notices());
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_forward_proxy_opens_tunnels_or_refuses_them() {
     let to: SocketAddr = server.service().trim_start_matches("https://").trim_end_matches('/').parse().unwrap();
     let (_proxy, url) = proxy(to, "HTTP/1.1 200 Connection established\r\nVia: here\r\n\r\n");
     let through = Tls { proxy: Some(url), ..authority.trusted() };
-    let came = play(by_tls(&server.service(), through.clone(), load(2, 0.5, vec![get()])));
-    assert!(came.summary.ok > 0 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
-    assert_eq!(connects(&came).1, 0);
+    let run = play(by_tls(&server.service(), through.clone(), load(2, 0.5, vec![get()])));
+    assert!(run.summary.ok > 0 && run.summary.failed + run.summary.wrong == 0, "{:?}", run.summary);
+    assert_eq!(connects(&run).1, 0);
     let trust = TlsTrust { tls: through, ..TlsTrust::default() };
     let mut client = client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap();
     let answer = client.call("get", &BTreeMap::from([("path".to_owned(), "/".to_owned())])).unwrap();
@@ -181,8 +181,8 @@ fn servers_without_valid_tls_fail_the_handshake() {
     let silent = Secret::raw(|mut socket| while socket.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {});
     let mut load = load(2, 0.15, vec![get()]);
     load.timeout_s = 0.05;
-    let came = play(by_tls(&silent.service(), authority.trusted(), load));
-    assert_all_failed_by(&came, "connect timeout");
+    let run = play(by_tls(&silent.service(), authority.trusted(), load));
+    assert_all_failed_by(&run, "connect timeout");
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn plain_http_to_a_tls_server_fails() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
     let service = server.service().replace("https", "http");
-    let came = play(by_tls(&service, Tls::default(), load(2, 0.1, vec![get()])));
-    assert!(came.summary.failed > 0 && came.summary.ok == 0);
-    let bad = came.attempts("bad answer") + came.attempts("connection closed") + came.attempts("connection reset");
-    assert_eq!(bad, came.summary.failed);
+    let run = play(by_tls(&service, Tls::default(), load(2, 0.1, vec![get()])));
+    assert!(run.summary.failed > 0 && run.summary.ok == 0);
+    let bad = run.attempts("bad answer") + run.attempts("connection closed") + run.attempts("connection reset");
+    assert_eq!(bad, run.summary.failed);
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn unencrypted_bytes_after_the_handshake_break_the_session() {
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
         stream.sock.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_ok()
     });
-    let came = get_from(&server, authority.trusted());
-    assert!(came.summary.failed > 0 && came.summary.ok == 0);
-    assert_eq!(came.attempts("tls: broken"), came.summary.failed);
-    assert!(connects(&came).0 >= came.summary.failed, "the connection was there");
+    let run = get_from(&server, authority.trusted());
+    assert!(run.summary.failed > 0 && run.summary.ok == 0);
+    assert_eq!(run.attempts("tls: broken"), run.summary.failed);
+    assert!(connects(&run).0 >= run.summary.failed, "the connection was there");
 }
 
 #[test]
@@ -218,15 +218,15 @@ fn an_answer_without_length_needs_a_close_notification() {
         stream.flush().unwrap();
         false
     });
-    let came = get_from(&clean, authority.trusted());
-    assert!(came.summary.ok > 2 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
+    let run = get_from(&clean, authority.trusted());
+    assert!(run.summary.ok > 2 && run.summary.failed + run.summary.wrong == 0, "{:?}", run.summary);
     let cut = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
         stream.write_all(ENDLESS).unwrap();
         false
     });
-    let came = get_from(&cut, authority.trusted());
-    assert!(came.summary.failed > 0 && came.summary.ok == 0, "{:?}", came.summary);
-    assert_eq!(came.attempts("connection closed"), came.summary.failed);
+    let run = get_from(&cut, authority.trusted());
+    assert!(run.summary.failed > 0 && run.summary.ok == 0, "{:?}", run.summary);
+    assert_eq!(run.attempts("connection closed"), run.summary.failed);
 }
 
 #[test]
@@ -236,14 +236,14 @@ fn sessions_are_resumed_without_keep_alive() {
         let server = Secret::serve(authority.vouch_by(LOCAL, |_| {}, &[version]), always(HELLO));
         let mut load = load(1, 0.2, vec![get()]);
         load.connections = Connections { keep_alive: false, pipeline: 1 };
-        let came = play(by_tls(&server.service(), authority.trusted(), load));
-        assert!(came.summary.ok > 2 && came.summary.failed == 0, "{:?}", came.summary);
-        assert_eq!(connects(&came), (came.summary.ok, 0));
+        let run = play(by_tls(&server.service(), authority.trusted(), load));
+        assert!(run.summary.ok > 2 && run.summary.failed == 0, "{:?}", run.summary);
+        assert_eq!(connects(&run), (run.summary.ok, 0));
         let handshakes = server.handshakes.lock().unwrap();
         assert_eq!(handshakes[0], HandshakeKind::Full);
         assert!(handshakes[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{handshakes:?}");
         // The handshake counts towards the latency, and not towards the service time.
-        let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
+        let sum = |time| run.times_ns(Outcome::Ok, time).iter().sum::<u64>();
         assert!(sum(Time::Latency) > sum(Time::Service));
     }
 }
@@ -279,8 +279,8 @@ fn a_closed_idle_connection_is_reopened() {
     });
     let mut load = load(1, 0.5, vec![get()]);
     load.think_s = 0.1;
-    let came = play(by_tls(&server.service(), authority.trusted(), load));
-    assert!(came.summary.ok >= 2 && came.summary.failed == 0, "{:?}", came.summary);
+    let run = play(by_tls(&server.service(), authority.trusted(), load));
+    assert!(run.summary.ok >= 2 && run.summary.failed == 0, "{:?}", run.summary);
 }
 
 #[test]
@@ -290,9 +290,9 @@ fn services_with_and_without_tls_can_be_mixed() {
     let clear = Server::http(|_| Reply::Bytes(HELLO.to_vec()));
     let mut orders = by_tls("", authority.trusted(), load(4, 0.1, vec![get()]));
     orders.services = vec![secret.service(), format!("http://{}", clear.service())];
-    let came = play(orders);
-    assert!(came.summary.ok > 8 && came.summary.failed == 0, "{:?}", came.summary);
-    assert_eq!(connects(&came), (4, 0));
+    let run = play(orders);
+    assert!(run.summary.ok > 8 && run.summary.failed == 0, "{:?}", run.summary);
+    assert_eq!(connects(&run), (4, 0));
     assert_eq!(secret.handshakes.lock().unwrap().len(), 2);
 }
 
@@ -320,8 +320,8 @@ fn the_client_certificate_is_sent_on_request() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let server = Secret::serve(authority.vouch_and_ask(LOCAL, &clients, &[version]), always(HELLO));
         for tls in [apart.clone(), both.clone()] {
-            let came = get_from(&server, tls);
-            assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
+            let run = get_from(&server, tls);
+            assert!(run.summary.ok > 0 && run.summary.failed == 0, "{:?} {:?}", run.summary, run.notices());
         }
         // In TLS 1.3, the refusal arrives after the client's first request.
         for (tls, refusal) in [(authority.trusted(), "certificate required"), (stranger.clone(), "")] {
@@ -333,13 +333,13 @@ fn the_client_certificate_is_sent_on_request() {
                 value: Some("request.body".into()),
             };
             let set = Step { audit: true, audit_as: Some(told), ..step("put", &["path=/x", "body=v"]) };
-            let came = play(by_tls(&server.service(), tls, load(2, 0.15, vec![set])));
-            assert!(came.summary.ok == 0 && came.summary.failed > 0, "{:?}", came.summary);
-            let told = &came.intervals[0].attempts;
+            let run = play(by_tls(&server.service(), tls, load(2, 0.15, vec![set])));
+            assert!(run.summary.ok == 0 && run.summary.failed > 0, "{:?}", run.summary);
+            let told = &run.intervals[0].attempts;
             let refusal = format!("tls: refused by the target: {refusal}");
             assert!(told.iter().all(|attempt| attempt.result.starts_with(&refusal)), "{told:?}");
-            assert_eq!(connects(&came).1, came.summary.failed, "each is a connect that failed");
-            assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was read");
+            assert_eq!(connects(&run).1, run.summary.failed, "each is a connect that failed");
+            assert!(run.history().iter().all(|line| line.applied == Some(false)), "nothing was read");
         }
     }
     for (tls, words) in [

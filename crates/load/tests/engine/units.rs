@@ -10,7 +10,7 @@ use record::folder::RunFolder;
 use record::rows::{self, UnitSecond};
 
 use crate::server::{Reply, Request, Server};
-use crate::setting::{Came, load, orders, play, step};
+use crate::setting::{LoadRun, load, orders, play, step};
 
 /// Answers a bulk of four documents, of which one is rejected and one refused. On each connection,
 /// the answer to the fifth request ends within its JSON, and the sixth is answered with 429.
@@ -25,7 +25,7 @@ fn bulk(request: &Request) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }
 
-fn played(units: Option<UnitAmount>, parts: Option<&str>) -> Came {
+fn played(units: Option<UnitAmount>, parts: Option<&str>) -> LoadRun {
     let server = Server::http(bulk);
     let bulk = Step { units, parts: parts.map(str::to_owned), ..step("post", &["path=/_bulk", "body=x"]) };
     let mut orders = orders(&format!("http://{}/", server.service()), load(2, 0.1, vec![bulk]));
@@ -34,9 +34,9 @@ fn played(units: Option<UnitAmount>, parts: Option<&str>) -> Came {
 }
 
 /// Returns the counts by status. Units have an empty status.
-fn counted(came: &Came) -> BTreeMap<&str, u64> {
+fn counted(run: &LoadRun) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
-    for count in came.intervals.iter().flat_map(|interval| &interval.units) {
+    for count in run.intervals.iter().flat_map(|interval| &interval.units) {
         *counts.entry(count.status.as_str()).or_default() += count.count;
     }
     counts
@@ -46,46 +46,45 @@ const PARTS: &str = "answer.body/items/*/*/status";
 
 #[test]
 fn failed_parts_count_no_units() {
-    let came = played(None, Some(PARTS));
-    let (ok, wrong) = (came.summary.ok, came.summary.wrong);
-    assert!(ok > 4 && wrong > 0 && came.summary.failed > 0, "{:?}", came.summary);
-    assert_eq!(came.attempts("status 429"), came.summary.failed);
-    let counted = counted(&came);
+    let run = played(None, Some(PARTS));
+    let (ok, wrong) = (run.summary.ok, run.summary.wrong);
+    assert!(ok > 4 && wrong > 0 && run.summary.failed > 0, "{:?}", run.summary);
+    assert_eq!(run.attempts("status 429"), run.summary.failed);
+    let counted = counted(&run);
     assert_eq!(counted, [("", 2 * ok), ("200", ok), ("201", ok), ("409", ok), ("429", ok)].into());
-    let told = came.notices().into_iter().filter(|notice| notice.contains("did no units")).count();
-    assert_eq!(told, 1, "{:?}", came.notices());
+    let told = run.notices().into_iter().filter(|notice| notice.contains("did no units")).count();
+    assert_eq!(told, 1, "{:?}", run.notices());
 }
 
 #[test]
 fn units_are_fixed_or_read_from_the_answer() {
-    let came = played(Some(UnitAmount::Fixed(500)), None);
-    assert_eq!(counted(&came), [("", 500 * came.summary.ok)].into());
-    assert_eq!(came.summary.wrong, 0, "nobody looks into the answers");
-    let came = played(Some(UnitAmount::Fixed(1_000)), Some(PARTS));
-    assert_eq!(counted(&came)[""], 500 * came.summary.ok, "half of the parts did their share");
-    let came = played(Some(UnitAmount::Told("answer.body/items".into())), None);
-    assert_eq!(counted(&came), [("", 4 * came.summary.ok)].into());
-    assert!(came.summary.wrong > 0);
-    let came = played(Some(UnitAmount::Told("answer.body/items/0/index/status".into())), None);
-    assert_eq!(counted(&came), [("", 201 * came.summary.ok)].into());
+    let run = played(Some(UnitAmount::Fixed(500)), None);
+    assert_eq!(counted(&run), [("", 500 * run.summary.ok)].into());
+    assert_eq!(run.summary.wrong, 0, "nobody looks into the answers");
+    let run = played(Some(UnitAmount::Fixed(1_000)), Some(PARTS));
+    assert_eq!(counted(&run)[""], 500 * run.summary.ok, "half of the parts did their share");
+    let run = played(Some(UnitAmount::Told("answer.body/items".into())), None);
+    assert_eq!(counted(&run), [("", 4 * run.summary.ok)].into());
+    assert!(run.summary.wrong > 0);
+    let run = played(Some(UnitAmount::Told("answer.body/items/0/index/status".into())), None);
+    assert_eq!(counted(&run), [("", 201 * run.summary.ok)].into());
 }
 
 #[test]
 fn recorded_units_equal_counted_units() {
-    let came = played(None, Some(PARTS));
-    let parent = std::env::temp_dir().join(format!("plimsoll-units-{}", std::process::id()));
-    let run = RunFolder::create(&parent, "units", std::time::SystemTime::UNIX_EPOCH).unwrap();
-    let trial = run.create_trial("001").unwrap();
+    let run = played(None, Some(PARTS));
+    let parent = fixture::TestDir::new();
+    let folder = RunFolder::create(&parent, "units", std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let trial = folder.create_trial("001").unwrap();
     let mut recorder = Recorder::create(&trial, Clock::starting_in(Duration::ZERO), 1.0).unwrap();
     assert!(!trial.units().exists(), "loads without units have no such file");
     let counts =
-        counted(&came).into_iter().map(|(status, count)| (status.to_owned(), count)).collect::<BTreeMap<_, _>>();
-    came.intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
+        counted(&run).into_iter().map(|(status, count)| (status.to_owned(), count)).collect::<BTreeMap<_, _>>();
+    run.intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
     recorder.finish().unwrap();
     let rows: Vec<UnitSecond> = rows::read(&trial.units()).unwrap().items;
     let mut read: BTreeMap<String, u64> = BTreeMap::new();
     rows.iter().for_each(|row| *read.entry(row.status.clone()).or_default() += row.count);
-    std::fs::remove_dir_all(&parent).unwrap();
     assert_eq!(read, counts);
     assert!(rows.iter().all(|row| row.operation == "post" && row.at_s > 0.0));
 }

@@ -8,7 +8,7 @@ use experiment::plan::{Feed, Step};
 use load::LoadOrder;
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
@@ -24,20 +24,20 @@ fn noting(text: &'static str) -> (Server, Seen) {
 }
 
 /// Plays a load that keeps the answer to `/login` and sends it in the step `next`.
-fn sent_on(text: &'static str, next: Step, pipeline: u32) -> (Came, usize, Vec<Vec<u8>>) {
+fn sent_on(text: &'static str, next: Step, pipeline: u32) -> (LoadRun, usize, Vec<Vec<u8>>) {
     let (server, seen) = noting(text);
     let mut login = step("get", &["path=/login"]);
     login.keep = pairs(&["id=answer.body"]);
     let mut load = load(4, 0.05, vec![login, next]);
     load.threads = Some(1);
     load.connections.pipeline = pipeline;
-    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
     let (logins, others) = seen
         .lock()
         .unwrap()
         .drain(..)
         .partition::<Vec<_>, _>(|request| request.starts_with(b"GET /login HTTP/1.1\r\n"));
-    (came, logins.len(), others)
+    (run, logins.len(), others)
 }
 
 const SMUGGLED: &str = "abc\r\nX-Injected: 1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -51,18 +51,14 @@ fn an_answer_cannot_inject_requests() {
                 (&["path=/n", "header.x-id={id}"], "not sent: a byte that a header cannot hold"),
                 (&["path={id}"], "not sent: a byte that a path cannot hold"),
             ] {
-                let (came, logins, others) = sent_on(text, step("post", with), pipeline);
+                let (run, logins, others) = sent_on(text, step("post", with), pipeline);
                 assert_eq!(others, Vec::<Vec<u8>>::new(), "{text:?} in {with:?}");
                 assert_eq!(
-                    (came.summary.ok, came.attempts("ok")),
+                    (run.summary.ok, run.attempts("ok")),
                     (logins as u64, logins as u64),
                     "{text:?} in {with:?}"
                 );
-                assert!(
-                    came.attempts(cause) > 0 && came.summary.failed == came.attempts(cause),
-                    "{:?}",
-                    came.results()
-                );
+                assert!(run.attempts(cause) > 0 && run.summary.failed == run.attempts(cause), "{:?}", run.results());
             }
         }
     }
@@ -70,20 +66,20 @@ fn an_answer_cannot_inject_requests() {
 
 #[test]
 fn blanks_are_refused_only_in_paths() {
-    let (came, _, others) = sent_on("two words", step("get", &["path=/q?{id}"]), 1);
-    assert!(others.is_empty() && came.summary.failed > 0);
-    let (came, _, others) = sent_on("two words", step("get", &["path=/", "header.x={id}"]), 1);
-    assert!(!others.is_empty() && came.summary.failed == 0);
-    let (came, _, others) = sent_on("č", step("get", &["path=/{id}"]), 1);
-    assert!(others[0].starts_with("GET /č HTTP/1.1\r\n".as_bytes()) && came.summary.failed == 0);
-    let (came, _, others) = sent_on("x", step("get", &["path={id}"]), 1);
-    assert!(others.is_empty() && came.attempts("not sent: a path that does not begin with /") > 0);
+    let (run, _, others) = sent_on("two words", step("get", &["path=/q?{id}"]), 1);
+    assert!(others.is_empty() && run.summary.failed > 0);
+    let (run, _, others) = sent_on("two words", step("get", &["path=/", "header.x={id}"]), 1);
+    assert!(!others.is_empty() && run.summary.failed == 0);
+    let (run, _, others) = sent_on("č", step("get", &["path=/{id}"]), 1);
+    assert!(others[0].starts_with("GET /č HTTP/1.1\r\n".as_bytes()) && run.summary.failed == 0);
+    let (run, _, others) = sent_on("x", step("get", &["path={id}"]), 1);
+    assert!(others.is_empty() && run.attempts("not sent: a path that does not begin with /") > 0);
 }
 
 #[test]
 fn a_body_may_hold_anything() {
-    let (came, logins, others) = sent_on(SMUGGLED, step("post", &["path=/n", "body={id}"]), 1);
-    assert_eq!((came.summary.failed, others.len() + logins), (0, came.summary.ok as usize));
+    let (run, logins, others) = sent_on(SMUGGLED, step("post", &["path=/n", "body={id}"]), 1);
+    assert_eq!((run.summary.failed, others.len() + logins), (0, run.summary.ok as usize));
     assert!(others.iter().all(|request| request.ends_with(SMUGGLED.as_bytes())));
 }
 
@@ -100,9 +96,9 @@ fn unsent_operations_had_no_effect() {
         value: None,
     };
     let next = Step { audit: true, audit_as: Some(told), ..step("delete", &["path=/{id}"]) };
-    let came =
+    let run =
         play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(1, 0.05, vec![login, next])) });
-    let history = came.history();
+    let history = run.history();
     assert!(!history.is_empty() && history.iter().all(|line| line.applied == Some(false)), "{history:?}");
 }
 
@@ -124,10 +120,10 @@ fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
     let (feed, path) = feed_of(name, text);
     let mut load = load(1, 0.05, vec![step("send", with)]);
     load.feeds = vec![feed];
-    let came = play(LoadOrder { protocol: "lines".into(), ..orders(&server.service(), load) });
+    let run = play(LoadOrder { protocol: "lines".into(), ..orders(&server.service(), load) });
     fs::remove_file(path).unwrap();
     let count = seen.lock().unwrap().len();
-    (count, came.results().into_iter().map(str::to_owned).collect())
+    (count, run.results().into_iter().map(str::to_owned).collect())
 }
 
 #[test]
@@ -148,12 +144,8 @@ fn a_value_that_is_too_long_for_its_length_field_is_not_cut() {
     let (feed, path) = feed_of("long", &"k".repeat(70_000));
     let mut load = load(1, 0.05, vec![step("remove", &["key={feed.f.text}"])]);
     load.feeds = vec![feed];
-    let came = play(orders(&server.service(), load));
+    let run = play(orders(&server.service(), load));
     fs::remove_file(path).unwrap();
-    assert_eq!(came.summary.ok, 0);
-    assert!(
-        came.attempts("not sent: a value that is longer than its length field can say") > 0,
-        "{:?}",
-        came.results()
-    );
+    assert_eq!(run.summary.ok, 0);
+    assert!(run.attempts("not sent: a value that is longer than its length field can say") > 0, "{:?}", run.results());
 }

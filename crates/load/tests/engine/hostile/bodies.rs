@@ -1,7 +1,7 @@
 //! Bodies that are too short or too long, never end, or are not allowed, and invalid chunks of
 //! every kind.
 
-use super::server::Deed::{Again, Endless, Hear, Reset, Say, Wait};
+use super::server::PeerAction::{Again, Endless, Hear, Reset, Say, Wait};
 use super::{Case, OK, each, http};
 
 /// The header block of a chunked answer.

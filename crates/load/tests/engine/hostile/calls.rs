@@ -9,7 +9,7 @@ use load::client::{self, CallError};
 
 use super::server::Hostile;
 use super::{
-    Case, PATIENCE_S, Speech, bodies, connections, each, frames, greetings, heads, in_time, lines, replies, sealed,
+    Case, Dialect, PATIENCE_S, bodies, connections, each, frames, greetings, heads, in_time, lines, replies, sealed,
 };
 use crate::setting::pairs;
 
@@ -25,15 +25,15 @@ fn in_a_call(word: &str) -> &str {
 
 impl Case {
     fn call(&self, timeout_s: f64) -> String {
-        let target = Hostile::start(self.speech, self.deeds);
+        let target = Hostile::start(self.dialect, self.actions);
         let timeout = Duration::from_secs_f64(timeout_s);
         let trust = TlsTrust { tls: Tls { insecure: true, ..Tls::default() }, ..TlsTrust::default() };
-        let service = self.speech.service(&target.address());
-        let called = client::connect_trusting(self.speech.protocol(), &service, &trust, timeout)
+        let service = self.dialect.service(&target.address());
+        let called = client::connect_trusting(self.dialect.protocol(), &service, &trust, timeout)
             .and_then(|mut client| client.call(self.call, &pairs(self.with)));
         match called {
             Ok(answer) if answer.ok => "ok".to_owned(),
-            Ok(answer) if matches!(self.speech, Speech::Http | Speech::Https) => format!("status {}", answer.status),
+            Ok(answer) if matches!(self.dialect, Dialect::Http | Dialect::Https) => format!("status {}", answer.status),
             Ok(answer) => format!("answer: {}", answer.status),
             Err(CallError::Connect { .. }) => "not connected".to_owned(),
             Err(CallError::Timeout(_)) => "timeout".to_owned(),
@@ -45,7 +45,7 @@ impl Case {
 
     pub(super) fn check_call(&'static self) {
         // For an attempt, a refused greeting is an answer. For the client, it is a failed connect.
-        let is_refused = |expected: &str| self.speech == Speech::Greeted && expected.starts_with("answer: ");
+        let is_refused = |expected: &str| self.dialect == Dialect::Greeted && expected.starts_with("answer: ");
         let fits = |expected: &str, word: &str| {
             in_a_call(expected) == word || (is_refused(expected) && word == "not connected")
         };

@@ -9,9 +9,9 @@ use std::time::Duration;
 use load::TlsTrust;
 use load::client::{self, CallError};
 
-use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
 use super::server::Hostile;
-use super::{Case, Deed, IMPATIENCE_S, OK, PATIENCE_S, Speech, balance, begun, http, in_time, redis, vsns};
+use super::server::PeerAction::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
+use super::{Case, Dialect, IMPATIENCE_S, OK, PATIENCE_S, PeerAction, balance, begun, http, in_time, redis, vsns};
 use crate::secret::{Authority, Secret};
 use crate::server::frame;
 use crate::setting::{load, orders, pairs, play, step};
@@ -34,20 +34,20 @@ fn an_answer_before_the_end_of_the_request_counts() {
 /// greeting before they can send a request.
 #[test]
 fn unsolicited_bytes_are_no_answer() {
-    let target = Hostile::start(Speech::Http, &[Say(OK), Wait]);
+    let target = Hostile::start(Dialect::Http, &[Say(OK), Wait]);
     let service = target.address();
-    let came = begun(|time_s| {
+    let run = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("get", &["path=/x"])]);
         (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
         let orders = load::LoadOrder { protocol: "http".into(), ..orders(&service, load) };
         in_time("greets", move || play(orders))
     });
-    balance("greets", &came);
-    assert!(came.results().iter().all(|word| ["ok", "bad answer"].contains(word)), "{:?}", came.results());
-    let greeted = came.attempts("bad answer");
-    assert_eq!(came.summary.ok + greeted, came.summary.attempts);
+    balance("greets", &run);
+    assert!(run.results().iter().all(|word| ["ok", "bad answer"].contains(word)), "{:?}", run.results());
+    let greeted = run.attempts("bad answer");
+    assert_eq!(run.summary.ok + greeted, run.summary.attempts);
     assert_eq!(
-        came.notices().iter().filter(|notice| notice.contains("unsolicited bytes")).count(),
+        run.notices().iter().filter(|notice| notice.contains("unsolicited bytes")).count(),
         usize::from(greeted > 0)
     );
 }
@@ -57,16 +57,16 @@ fn unsolicited_bytes_are_no_answer() {
 /// complete.
 #[test]
 fn a_reset_found_by_a_write_is_no_orderly_end() {
-    let target = Hostile::start(Speech::Http, &[Reset]);
+    let target = Hostile::start(Dialect::Http, &[Reset]);
     let service = target.address();
-    let came = begun(|time_s| {
+    let run = begun(|time_s| {
         let mut load = load(16, time_s + 0.5, vec![step("get", &["path=/x"])]);
         load.reconnect_s = 0.0005;
         let orders = load::LoadOrder { protocol: "http".into(), ..orders(&service, load) };
         in_time("resets", move || play(orders))
     });
-    balance("resets", &came);
-    let words = came.results();
+    balance("resets", &run);
+    let words = run.results();
     assert!(words.iter().all(|word| ["connect failed", "connection reset"].contains(word)), "{words:?}");
 }
 
@@ -74,17 +74,17 @@ fn a_reset_found_by_a_write_is_no_orderly_end() {
 /// counted as unsolicited.
 #[test]
 fn an_early_banner_is_read_completely() {
-    static DEEDS: &[Deed] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
-    let target = Hostile::start(Speech::Banner, DEEDS);
-    let service = Speech::Banner.service(&target.address());
-    let came = begun(|time_s| {
+    static DEEDS: &[PeerAction] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
+    let target = Hostile::start(Dialect::Banner, DEEDS);
+    let service = Dialect::Banner.service(&target.address());
+    let run = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("send", &["line=x"])]);
         (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
         let orders = load::LoadOrder { protocol: "lines".into(), ..orders(&service, load) };
         in_time("says its banner", move || play(orders))
     });
-    balance("says its banner", &came);
-    assert_eq!(came.results().into_iter().collect::<Vec<_>>(), ["ok"]);
+    balance("says its banner", &run);
+    assert_eq!(run.results().into_iter().collect::<Vec<_>>(), ["ok"]);
 }
 
 /// Bug: a thread that was late for a timeout looked for the answer again, each time that it was
@@ -179,11 +179,11 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
 /// that may have taken effect. But no request was sent yet.
 #[test]
 fn a_failed_greeting_is_a_failed_connect() {
-    static SILENT: &[Deed] = &[Hear, Wait];
-    static TWICE: &[Deed] = &[Hear, Say(b"+OK\r\n+OK\r\n"), Wait];
-    for (deeds, timeout_s) in [(SILENT, IMPATIENCE_S), (TWICE, PATIENCE_S)] {
-        let target = Hostile::start(Speech::Greeted, deeds);
-        let service = Speech::Greeted.service(&target.address());
+    static SILENT: &[PeerAction] = &[Hear, Wait];
+    static TWICE: &[PeerAction] = &[Hear, Say(b"+OK\r\n+OK\r\n"), Wait];
+    for (actions, timeout_s) in [(SILENT, IMPATIENCE_S), (TWICE, PATIENCE_S)] {
+        let target = Hostile::start(Dialect::Greeted, actions);
+        let service = Dialect::Greeted.service(&target.address());
         let connected = in_time("greets badly", move || {
             client::connect("redis", &service, Duration::from_secs_f64(timeout_s)).map(drop)
         });

@@ -1,7 +1,7 @@
 //! Frames of the name service: for the wrong request, without a length, of any length, cut, with an
 //! unknown status, and too many.
 
-use super::server::Deed::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
+use super::server::PeerAction::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
 use super::{Case, each, vsns};
 use crate::server::frame;
 

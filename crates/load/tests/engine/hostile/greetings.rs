@@ -1,15 +1,15 @@
 //! Targets that answer a greeting wrongly, or whose own greeting never ends. No request is sent
 //! then, so no operation takes effect.
 
-use super::server::Deed::{Drip, Endless, Fin, Hear, Reset, Say, Wait};
-use super::{Case, Speech, each, lines, redis};
+use super::server::PeerAction::{Drip, Endless, Fin, Hear, Reset, Say, Wait};
+use super::{Case, Dialect, each, lines, redis};
 
-const fn greeted(name: &'static str, deeds: &'static [super::Deed], ends: &'static [&'static str]) -> Case {
-    Case { speech: Speech::Greeted, ..redis(name, deeds, ends) }
+const fn greeted(name: &'static str, actions: &'static [super::PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { dialect: Dialect::Greeted, ..redis(name, actions, ends) }
 }
 
-const fn banner(name: &'static str, deeds: &'static [super::Deed], ends: &'static [&'static str]) -> Case {
-    Case { speech: Speech::Banner, ..lines(name, deeds, ends) }
+const fn banner(name: &'static str, actions: &'static [super::PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { dialect: Dialect::Banner, ..lines(name, actions, ends) }
 }
 
 pub static CASES: &[Case] = &[

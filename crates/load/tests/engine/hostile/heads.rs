@@ -1,7 +1,7 @@
 //! Header blocks that are invalid, never end, or are wrong, and interim answers without a final
 //! one.
 
-use super::server::Deed::{Again, Drip, Endless, Hear, Reset, Say, Wait};
+use super::server::PeerAction::{Again, Drip, Endless, Hear, Reset, Say, Wait};
 use super::{Case, OK, each, http};
 
 /// Answer of a TLS server to a request without TLS: an alert.

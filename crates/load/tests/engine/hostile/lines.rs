@@ -1,6 +1,6 @@
 //! Lines that never end, too many lines, too few, or an answer without a last line.
 
-use super::server::Deed::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
+use super::server::PeerAction::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
 use super::{Case, each, lines};
 
 const UNTIL: &[&str] = &["line=x", "until=END", "fails=ERR"];

@@ -31,7 +31,7 @@ static PROGRAMS: &[Program] = &[
 ];
 
 fn check((command, stdin, word): Program) {
-    let came = begun(|time_s| {
+    let run = begun(|time_s| {
         let mut with = vec![format!("command={command}")];
         if !stdin.is_empty() {
             with.push(format!("stdin={stdin}"));
@@ -45,8 +45,8 @@ fn check((command, stdin, word): Program) {
         let orders = LoadOrder { protocol: "command".into(), ..orders("", load) };
         in_time(command, move || play(orders))
     });
-    assert_eq!(came.results().into_iter().collect::<Vec<_>>(), [word], "{command}");
-    balance(command, &came);
+    assert_eq!(run.results().into_iter().collect::<Vec<_>>(), [word], "{command}");
+    balance(command, &run);
 }
 
 #[test]

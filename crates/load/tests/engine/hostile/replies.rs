@@ -1,7 +1,7 @@
 //! Invalid replies of Redis of every kind: wrong lengths, no length, too deep, too many, of unknown
 //! type, and errors within values.
 
-use super::server::Deed::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
+use super::server::PeerAction::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
 use super::{Case, each, redis};
 
 const VALUE: &[u8] = b"$1\r\nv\r\n";

@@ -1,7 +1,7 @@
 //! Targets of TLS connections: no TLS, half of a handshake, too many bytes, and every kind of wrong
 //! bytes within a valid session.
 
-use super::server::Deed::{
+use super::server::PeerAction::{
     BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, Part, Reset, Say, SayBare,
     Shake, Stay, Wait,
 };

@@ -1,4 +1,4 @@
-//! A target that performs a list of deeds on each connection. It stays simple, so that a case can
+//! A target that performs a list of actions on each connection. It stays simple, so that a case can
 //! be read from its list.
 
 use std::io::{Error, ErrorKind, Read, Write};
@@ -11,18 +11,18 @@ use std::time::Duration;
 use rustix::event::{Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
 
-use super::Speech;
-use super::wire::Wire;
+use super::Dialect;
+use super::encryption::TargetStream;
 use crate::server::{read_frame, read_http, read_line, read_words};
 
-/// Pause between two bytes of a [`Deed::Drip`].
+/// Pause between two bytes of a [`PeerAction::Drip`].
 const DRIP: Duration = Duration::from_millis(50);
-/// Number of bytes per write of a [`Deed::Endless`].
+/// Number of bytes per write of a [`PeerAction::Endless`].
 const BLOCK: usize = 64 * 1024;
 
-/// An action of a target on a connection. After the last deed the target closes it.
+/// An action of a target on a connection. After the last action the target closes it.
 #[derive(Debug, Clone, Copy)]
-pub enum Deed {
+pub enum PeerAction {
     /// Performs the TLS handshake. Later bytes are encrypted.
     Shake,
     /// Takes the first handshake message, and sends half of the target's.
@@ -60,7 +60,7 @@ pub enum Deed {
     Stay,
     /// Resets the connection.
     Reset,
-    /// Starts again from the first deed.
+    /// Starts again from the first action.
     Again,
 }
 
@@ -76,8 +76,8 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Starts a target that performs these deeds on each connection.
-    pub fn start(speech: Speech, deeds: &'static [Deed]) -> Self {
+    /// Starts a target that performs these actions on each connection.
+    pub fn start(dialect: Dialect, actions: &'static [PeerAction]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let ends = Arc::new(AtomicBool::new(false));
@@ -91,7 +91,7 @@ impl Hostile {
                 // An error on a connection should mean that the other side has gone.
                 let (ends, seen) = (Arc::clone(&has_ended), Arc::clone(&seen));
                 let play = move || {
-                    if let Err(trouble) = act(stream, speech, deeds, &ends) {
+                    if let Err(trouble) = act(stream, dialect, actions, &ends) {
                         seen.lock().unwrap().push(trouble);
                     }
                 };
@@ -119,35 +119,35 @@ impl Drop for Hostile {
     }
 }
 
-fn act(stream: TcpStream, speech: Speech, deeds: &[Deed], ends: &AtomicBool) -> Result<(), Error> {
+fn act(stream: TcpStream, dialect: Dialect, actions: &[PeerAction], ends: &AtomicBool) -> Result<(), Error> {
     stream.set_nodelay(true)?;
-    let mut wire = Wire::Clear(stream);
+    let mut stream = TargetStream::Clear(stream);
     let (mut place, mut id) = (0, 0);
-    while let Some(deed) = deeds.get(place) {
+    while let Some(action) = actions.get(place) {
         place += 1;
-        match *deed {
-            Deed::Shake => wire.shake()?,
-            Deed::BeginToShake => wire.begin_to_shake()?,
-            Deed::Hear => id = hear(&mut wire, speech)?,
-            Deed::HearHead => hear_head(&mut wire)?,
-            Deed::HearAnything => drop(wire.read(&mut [0; 4096])?),
-            Deed::Say(bytes) => say(&mut wire, bytes)?,
-            Deed::SayBare(bytes) => say(wire.socket(), bytes)?,
-            Deed::Reply(make) => say(&mut wire, &make(id))?,
-            Deed::Drip(bytes) => drip(&mut wire, bytes)?,
-            Deed::Endless(bytes) => endless(&mut wire, bytes)?,
-            Deed::EndlessBare(bytes) => endless(wire.socket(), bytes)?,
-            Deed::EndlessKeys => wire.change_keys()?,
-            Deed::Part => wire.part()?,
-            Deed::Fin => wire.socket().shutdown(Shutdown::Write)?,
-            Deed::Deaf => wire.socket().shutdown(Shutdown::Read)?,
-            Deed::Wait => while wire.read(&mut [0; 4096])? > 0 {},
-            Deed::Stay => stay(ends)?,
-            Deed::Reset => {
-                set_socket_linger(wire.socket(), Some(Duration::ZERO))?;
+        match *action {
+            PeerAction::Shake => stream.shake()?,
+            PeerAction::BeginToShake => stream.begin_to_shake()?,
+            PeerAction::Hear => id = hear(&mut stream, dialect)?,
+            PeerAction::HearHead => hear_head(&mut stream)?,
+            PeerAction::HearAnything => drop(stream.read(&mut [0; 4096])?),
+            PeerAction::Say(bytes) => say(&mut stream, bytes)?,
+            PeerAction::SayBare(bytes) => say(stream.socket(), bytes)?,
+            PeerAction::Reply(make) => say(&mut stream, &make(id))?,
+            PeerAction::Drip(bytes) => drip(&mut stream, bytes)?,
+            PeerAction::Endless(bytes) => endless(&mut stream, bytes)?,
+            PeerAction::EndlessBare(bytes) => endless(stream.socket(), bytes)?,
+            PeerAction::EndlessKeys => stream.change_keys()?,
+            PeerAction::Part => stream.part()?,
+            PeerAction::Fin => stream.socket().shutdown(Shutdown::Write)?,
+            PeerAction::Deaf => stream.socket().shutdown(Shutdown::Read)?,
+            PeerAction::Wait => while stream.read(&mut [0; 4096])? > 0 {},
+            PeerAction::Stay => stay(ends)?,
+            PeerAction::Reset => {
+                set_socket_linger(stream.socket(), Some(Duration::ZERO))?;
                 return Ok(());
             }
-            Deed::Again => place = 0,
+            PeerAction::Again => place = 0,
         }
     }
     Ok(())
@@ -173,32 +173,32 @@ fn endless(to: &mut impl Write, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Reads a request. Returns its number, if it has one.
-fn hear(wire: &mut Wire, speech: Speech) -> Result<u32, Error> {
-    let request = match speech {
-        Speech::Http | Speech::Https => read_http(wire),
-        Speech::Vsns => read_frame(wire),
-        Speech::Redis | Speech::Greeted => read_words(wire),
-        Speech::Lines | Speech::Banner => read_line(wire),
+fn hear(stream: &mut TargetStream, dialect: Dialect) -> Result<u32, Error> {
+    let request = match dialect {
+        Dialect::Http | Dialect::Https => read_http(stream),
+        Dialect::Vsns => read_frame(stream),
+        Dialect::Redis | Dialect::Greeted => read_words(stream),
+        Dialect::Lines | Dialect::Banner => read_line(stream),
     };
     request.map(|(id, ..)| id).ok_or_else(|| Error::from(ErrorKind::UnexpectedEof))
 }
 
-fn hear_head(wire: &mut Wire) -> Result<(), Error> {
+fn hear_head(stream: &mut TargetStream) -> Result<(), Error> {
     let mut heard = Vec::new();
     let mut byte = [0];
     while !heard.ends_with(b"\r\n\r\n") {
-        wire.read_exact(&mut byte)?;
+        stream.read_exact(&mut byte)?;
         heard.push(byte[0]);
     }
     Ok(())
 }
 
-fn drip(wire: &mut Wire, bytes: &[u8]) -> Result<(), Error> {
-    wire.socket().set_read_timeout(Some(DRIP))?;
+fn drip(stream: &mut TargetStream, bytes: &[u8]) -> Result<(), Error> {
+    stream.socket().set_read_timeout(Some(DRIP))?;
     let (_, said) = bytes.split_last().expect("something drips");
     let mut said = said.iter();
     loop {
-        match wire.read(&mut [0; 4096]) {
+        match stream.read(&mut [0; 4096]) {
             Ok(0) => return Err(Error::from(ErrorKind::UnexpectedEof)),
             Err(error) if ![ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {
                 return Err(error);
@@ -206,7 +206,7 @@ fn drip(wire: &mut Wire, bytes: &[u8]) -> Result<(), Error> {
             Ok(_) | Err(_) => {}
         }
         if let Some(byte) = said.next() {
-            say(wire, &[*byte])?;
+            say(stream, &[*byte])?;
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The target's side of a connection: unencrypted at first, and encrypted after the handshake. It
-//! knows nothing of the target's deeds.
+//! knows nothing of the target's actions.
 
 use std::io::{Error, Read, Write};
 use std::net::TcpStream;
@@ -13,12 +13,12 @@ use crate::secret::{Authority, Stream};
 static CONFIG: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| Arc::new(Authority::new().vouch(&["127.0.0.1"], |_| {})));
 
 /// The target's side of a connection.
-pub enum Wire {
+pub enum TargetStream {
     Clear(TcpStream),
     Sealed(Box<Stream>),
 }
 
-impl Wire {
+impl TargetStream {
     /// Returns the socket below the session.
     pub fn socket(&mut self) -> &mut TcpStream {
         match self {
@@ -69,7 +69,7 @@ impl Wire {
     }
 }
 
-impl Read for Wire {
+impl Read for TargetStream {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         match self {
             Self::Clear(socket) => socket.read(buffer),
@@ -78,7 +78,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for TargetStream {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         match self {
             Self::Clear(socket) => socket.write(bytes),
