@@ -405,7 +405,7 @@ mod tests {
     fn a_body_may_come_from_a_file() {
         let here = concat!("@", env!("CARGO_MANIFEST_DIR"), "/tests/e2e/main.rs");
         assert_eq!(read(&[URL, "-d", here]).unwrap().method, "post");
-        assert!(experiment(&[URL, "-d", here]).contains("mod stage;\\n"));
+        assert!(experiment(&[URL, "-d", here]).contains("mod sandbox;\\n"));
         assert!(error_text(&[URL, "-d", "@no-such-file"]).contains("no-such-file"));
     }
 
