@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn types_of_every_kind_are_seen() {
         assert_eq!(declared("pub(crate) struct Ring<'a> {"), Some("Ring"));
-        assert_eq!(declared("type Way = usize;"), Some("Way"));
+        assert_eq!(declared("type Count = usize;"), Some("Count"));
         assert_eq!(declared("    pub struct Feed = FEED {"), Some("Feed"));
         assert_eq!(declared("    type Item = u8;"), None);
         assert_eq!(declared("pub fn structure() {"), None);
