@@ -1,6 +1,6 @@
 //! Inventory of what a lab could leave behind on this machine: network namespaces, links, queues,
-//! control groups, mounts, loop devices, throttles. A test looks at what its own sandboxes made. Items
-//! of other programs are ignored, or waited for if their owner is unknown.
+//! control groups, mounts, loop devices, throttles. A test looks at what its own sandboxes made.
+//! Items of other programs are ignored, or waited for if their owner is unknown.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
