@@ -1,14 +1,16 @@
 //! Tests of the shell of a trial.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::PathBuf;
-
 use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
 use experiment::secrets::Secrets;
-use record::events::Phase;
+use lab::StorageFigures;
+use record::events::{HostFigures, Phase};
 use record::folder::RunFolder;
 
+use super::target::storage_figures;
 use super::*;
+use crate::progress::ProgressEvent;
+use crate::recording::EventLog;
 
 fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
     let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
