@@ -125,6 +125,18 @@ impl Link {
 }
 
 impl Disk {
+    /// Returns a disk of the same size whose limits are multiplied by `factor`.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        Self {
+            size_bytes: self.size_bytes,
+            read_iops: self.read_iops.map(|limit| limit * factor),
+            write_iops: self.write_iops.map(|limit| limit * factor),
+            read_bytes_per_s: self.read_bytes_per_s.map(|limit| limit * factor),
+            write_bytes_per_s: self.write_bytes_per_s.map(|limit| limit * factor),
+        }
+    }
+
     /// Whether the disk has a limit other than its size.
     #[must_use]
     pub fn is_throttled(&self) -> bool {

@@ -141,14 +141,7 @@ impl Tier {
     /// Returns the limits in a lab of this speed.
     #[must_use]
     pub fn limits_at(&self, speed: f64) -> Disk {
-        let scaled = |figure: Option<f64>| figure.map(|figure| figure * speed);
-        Disk {
-            size_bytes: self.limits.size_bytes,
-            read_iops: scaled(self.limits.read_iops),
-            write_iops: scaled(self.limits.write_iops),
-            read_bytes_per_s: scaled(self.limits.read_bytes_per_s),
-            write_bytes_per_s: scaled(self.limits.write_bytes_per_s),
-        }
+        self.limits.times(speed)
     }
 }
 

@@ -2,49 +2,54 @@
 //! operations on it meanwhile.
 
 mod bring_up;
+mod discovery;
+mod fault_ledger;
 mod generators;
+mod hook_runner;
 mod host_tasks;
-mod injection;
+mod lab_facts;
+mod lab_hosts;
 mod layout;
-mod shared_start;
+mod process_slots;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use experiment::plan;
-use experiment::tier::{Tier, TierMedium};
-use record::events::{HostFigures, TierFigures, What};
-use record::replicas::{Replica, ReplicaContents, ReplicaValue};
-use runner::MARK;
-use runner::plain_text;
+use record::events::What;
 use runner::process_tree::Member;
-use rustix::process::Signal;
 use serde_json::Value;
 
+pub(crate) use fault_ledger::{FaultLedger, FaultOccurrence, HostInjections, InjectionKey};
 pub use generators::LabGenerator;
+pub use hook_runner::MemberAnswer;
 pub use host_tasks::{HostTask, TaskEnd};
 pub(crate) use layout::stop_signal;
+pub(crate) use process_slots::{PausedProcess, ProcessSlots};
 
-use crate::deployment_spec::{DeploymentSpec, StorageFigures};
-use crate::hooks::{self, AUDIT_BYTES, Hook};
+use crate::deployment_spec::DeploymentSpec;
+use crate::faults;
+use crate::hooks::variable;
 use crate::host::{Host, HostKind, on_each_host};
-use crate::host_process::ProcessExit;
 use crate::member_programs::MemberPrograms;
 use crate::placement::ClientPlacement;
-use crate::process_log::LogMatch;
 use crate::registry::RegistryWriter;
-use crate::sampling::{ProbeSources, WatchedProcesses};
-use crate::session::{ENDED_AT_ONCE, RUNNER_GONE};
-use crate::tiers;
+use crate::sampling::WatchedProcesses;
 use crate::{Caller, Error};
-use bring_up::slowdown;
-use layout::{HookHost, ProcessSlot};
+use bring_up::{BringUp, PreparedTarget, interruptible, sessions};
+use hook_runner::{ASK_PATIENCE, AUDIT_PATIENCE, HookRunner};
+use lab_facts::LabFacts;
 
-/// Number of last output lines that are recorded if a process ends unexpectedly.
-const LAST_LINES: usize = 10;
+/// Name of the hook that removes the data of a trial.
+const RESET: &str = "reset";
+/// Time limit of that hook. Deleting the data of a load may take a while.
+const RESET_PATIENCE: Duration = Duration::from_secs(60);
+/// Folder in which a virtual host keeps the content of the target's private folders.
+const PRIVATE_FOLDERS: &str = ".private";
 
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
@@ -68,25 +73,16 @@ pub struct HostEvent {
 
 /// A running target.
 pub struct Deployment {
-    hosts: Hosts,
-    /// State of each host, in the order of `hosts`.
-    presence: Vec<HostRecord>,
+    pub(crate) processes: ProcessSlots,
+    pub(crate) faults: FaultLedger,
+    pub(crate) lab: LabFacts,
+    pub(crate) hooks: HookRunner,
     client_placement: Arc<ClientPlacement>,
-    /// Processes in start order: rank by rank, and role by role.
-    posts: Vec<ProcessSlot>,
     /// Destinations of the load; at least one.
     services: Vec<String>,
     /// Sends operations from the place where the clients run.
     caller: Arc<dyn Caller>,
-    ledger: Arc<RegistryWriter>,
-    /// Name to path in the target's folder.
-    hooks: BTreeMap<String, String>,
-    hook_hosts: Vec<HookHost>,
-    /// Every host, with the environment of the user's commands there.
-    command_hosts: Vec<HookHost>,
-    observed: VecDeque<HostEvent>,
-    watched: WatchedProcesses,
-    broken: injection::ActiveFaults,
+    registry: Arc<RegistryWriter>,
     /// Whether the user wants to end at once.
     at_once: Arc<AtomicBool>,
     /// Whether the loss of the switch was reported.
@@ -115,6 +111,28 @@ impl Deployment {
         bring_up::up_on(hosts, client_placement, build, caller, stop)
     }
 
+    /// Takes over a prepared target. Injects the lab's slow ports, which must be slow before the
+    /// processes start.
+    fn install(&mut self, target: PreparedTarget) -> Result<(), Error> {
+        self.lab.ports = target.ports;
+        for (key, controls) in self.lab.slow_ports(&target.hosts) {
+            self.faults.inject(&mut self.processes.hosts, &key, &controls)?;
+        }
+        self.processes.hosts.watched.sources.set_endpoints(target.layout.endpoints);
+        self.processes.slots = target.layout.slots;
+        self.services = target.services;
+        self.hooks.paths = target.hooks;
+        self.hooks.members = target.layout.hook_hosts;
+        self.hooks.all = target.layout.command_hosts;
+        Ok(())
+    }
+
+    /// Starts the processes and waits until they are ready.
+    fn start(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+        let start = BringUp { run: self.registry.id(), client_placement: &self.client_placement, caller, stop };
+        start.start_in(lab, &mut self.processes, &mut self.faults)
+    }
+
     /// Returns the load's destinations: `host:port` of every serving host, in order, or the URLs
     /// that the experiment gives.
     #[must_use]
@@ -126,7 +144,8 @@ impl Deployment {
     /// Clients that know about the `down` hosts use these.
     #[must_use]
     pub fn services_but(&self, down: &[String]) -> Vec<String> {
-        let services: Vec<String> = self.serving(down).filter_map(|post| post.service.clone()).collect();
+        let services: Vec<String> =
+            self.processes.serving(down).into_iter().filter_map(|slot| slot.service.clone()).collect();
         if services.is_empty() { self.services.clone() } else { services }
     }
 
@@ -134,40 +153,20 @@ impl Deployment {
     /// returns their `host:port`. With one URL, returns none.
     #[must_use]
     pub fn members_but(&self, down: &[String]) -> Vec<String> {
-        let names = |down| self.serving(down).map(|post| self.hosts[post.host].name().to_owned()).collect::<Vec<_>>();
-        let up = names(down);
-        let up = if up.is_empty() { names(&[]) } else { up };
-        if up.is_empty() && self.services.len() > 1 { crate::readiness::places(&self.services) } else { up }
+        let serving = self.processes.serving(down);
+        if serving.is_empty() && self.services.len() > 1 {
+            return crate::readiness::places(&self.services);
+        }
+        serving.into_iter().map(|slot| self.processes.hosts.name(slot.host).to_owned()).collect()
     }
 
     /// Returns the places to run the programs of [`Self::services_but`], in the same order. Empty
     /// if clients use a service that is not a member.
     #[must_use]
     pub fn programs_but(&self, down: &[String]) -> Vec<MemberPrograms> {
-        let place = |post: &ProcessSlot| self.hook_hosts.iter().find(|place| place.host == post.host);
-        let programs = |down| self.serving(down).map(|post| Some(self.programs_at(place(post)?))).collect();
-        let up: Option<Vec<_>> = programs(down);
-        up.filter(|up| !up.is_empty()).or_else(|| programs(&[])).unwrap_or_default()
-    }
-
-    fn programs_at(&self, place: &HookHost) -> MemberPrograms {
-        let host = &self.hosts[place.host];
-        let mut environment = place.environment.clone();
-        environment.insert(MARK.to_owned(), self.ledger.id().into());
-        MemberPrograms {
-            host: host.name().to_owned(),
-            values: place.values.clone(),
-            folder: place.folder.clone(),
-            environment,
-            is_here: host.kind() == HostKind::ThisMachine,
-            sources: self.watched.sources.clone(),
-        }
-    }
-
-    /// Returns the serving processes on hosts that are not `down`.
-    fn serving(&self, down: &[String]) -> impl Iterator<Item = &ProcessSlot> {
-        let is_down = move |post: &ProcessSlot| down.iter().any(|host| host == self.hosts[post.host].name());
-        self.posts.iter().filter(move |post| post.service.is_some() && !is_down(post))
+        let serving = self.processes.serving(down).into_iter();
+        let programs = serving.map(|slot| self.hooks.member_programs(&self.processes.hosts, slot.host));
+        programs.collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Returns the first destination of the load.
@@ -176,42 +175,267 @@ impl Deployment {
         self.services.first().cloned().unwrap_or_default()
     }
 
+    /// Returns the address of the member on this host.
+    pub(crate) fn service_of(&self, host: &str) -> String {
+        self.processes.member_address(host).unwrap_or_else(|| self.service())
+    }
+
     /// Returns where the clients run.
     #[must_use]
     pub fn client_placement(&self) -> &ClientPlacement {
         &self.client_placement
     }
 
+    /// Returns the clients' address as this host sees it.
+    pub(crate) fn clients_toward(&self, host: Ipv4Addr) -> Result<Ipv4Addr, Error> {
+        // Connecting a datagram socket sends nothing. The kernel only chooses the local address.
+        let address = self.client_placement.inside(|| -> std::io::Result<SocketAddr> {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect((host, 9))?;
+            socket.local_addr()
+        })?;
+        match address.map_err(Error::system(format!("find the way to {host}")))?.ip() {
+            IpAddr::V4(address) => Ok(address),
+            IpAddr::V6(address) => Err(Error::Fault(format!("the clients have no IPv4 address, but {address}"))),
+        }
+    }
+
+    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
+        Arc::clone(&self.caller)
+    }
+
     /// Returns the target's running processes.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
-        self.watched.members()
+        self.processes.hosts.watched.members()
     }
 
     /// Returns the processes that the probes sample. The value follows restarts.
     #[must_use]
     pub fn watched(&self) -> WatchedProcesses {
-        self.watched.clone()
+        self.processes.hosts.watched.clone()
+    }
+
+    /// Returns the time dilation; 1 is real time.
+    #[must_use]
+    pub fn speed(&self) -> f64 {
+        self.lab.speed()
     }
 
     /// Returns the events of hosts and processes since the previous `poll`.
     pub fn poll(&mut self) -> Vec<HostEvent> {
         self.look();
-        let mut observed: Vec<HostEvent> = self.observed.drain(..).collect();
-        // Log lines carry the time at which they arrived, which may precede other events.
-        observed.sort_by_key(|observed| observed.at);
-        observed
+        self.processes.hosts.take_events()
     }
 
     /// Collects events for the next [`Deployment::poll`].
     fn look(&mut self) {
-        self.note_hosts();
-        self.note_switch();
-        for index in 0..self.posts.len() {
-            self.note_end(index);
+        self.processes.note_hosts();
+        if let Some(reason) = self.client_placement.lost_switch()
+            && !std::mem::replace(&mut self.is_switch_lost, true)
+        {
+            let text = format!("the switch between the hosts was lost without a fault: {reason}");
+            self.processes.hosts.report(What::SwitchLost { reason });
+            self.processes.hosts.notice(text);
         }
-        self.go_on_restarting();
-        self.note_heard();
+        self.processes.note_processes();
+    }
+
+    /// Returns the output of the target's hook `inspect`, or `None` without that hook. A failure is
+    /// returned as `{"failed": "…"}`.
+    #[must_use]
+    pub fn inspect(&self) -> Option<Value> {
+        let (hook, host) = self.hooks.for_first_up(&self.processes, "inspect", ASK_PATIENCE)?;
+        Some(hook.ask_for(host).unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
+    }
+
+    /// Whether the target can list its members' records.
+    #[must_use]
+    pub fn can_audit(&self) -> bool {
+        self.hooks.can_audit()
+    }
+
+    /// Reads the records of every member that is up. For the others, returns the reason. Empty
+    /// without the hook.
+    pub fn audit(&mut self) -> Vec<MemberAnswer> {
+        self.look();
+        self.hooks.audit(&mut self.processes)
+    }
+
+    /// Returns the task that finds the leader. Run it on a separate thread: the hook may take
+    /// seconds.
+    ///
+    /// # Errors
+    /// If the target has no hook `leader`.
+    pub fn leader_task(&self) -> Result<HostTask, Error> {
+        self.hooks.leader_task(&self.processes)
+    }
+
+    /// Stores the result of [`Deployment::leader_task`] for the next faults. With `None`, each
+    /// fault runs the hook itself.
+    pub fn know_leader(&mut self, answer: Option<Result<String, String>>) {
+        self.hooks.leader = answer;
+    }
+
+    /// Returns the programs of a step that is performed for the `number`th time, each with its host
+    /// and time limit.
+    ///
+    /// # Errors
+    /// If the step has no possible victim.
+    pub fn step_tasks(
+        &mut self,
+        step: &str,
+        fault: &plan::Fault,
+        number: u32,
+        within: Duration,
+    ) -> Result<Vec<HostTask>, Error> {
+        let Some(action) = &fault.action else { return self.command_tasks(fault, number, within) };
+        let chosen = faults::choose_members(fault, number, self)?;
+        let mut environment = BTreeMap::from([("PLIMSOLL_STEP".to_owned(), step.into())]);
+        for name in fault.with.keys() {
+            let value = faults::text(&fault.with, name).unwrap_or_default();
+            environment.insert(variable("PLIMSOLL_ARG_", name), value.into());
+        }
+        let hook = format!("action {action}");
+        let tasks = self.hooks.tasks_of(&self.processes, &chosen, &hook, within, &environment);
+        if tasks.len() < chosen.len() {
+            return Err(Error::Fault(format!("the action `{action}` cannot be run on {}", chosen.join(", "))));
+        }
+        Ok(tasks)
+    }
+
+    /// Returns the programs of the fault `command`. Other callers run and await them.
+    fn command_tasks(&mut self, fault: &plan::Fault, number: u32, within: Duration) -> Result<Vec<HostTask>, Error> {
+        let mut tasks = Vec::new();
+        for (host, program) in faults::commands(fault, number, self)? {
+            let index = self.processes.hosts.index(&host)?;
+            let session = self.processes.hosts.all[index].session().ok_or(Error::NotAHost)?;
+            tasks.push(HostTask::inside(host, session, program, within));
+        }
+        Ok(tasks)
+    }
+
+    /// Returns a check of a condition on every member whose host is up.
+    #[must_use]
+    pub fn condition_tasks(&self, name: &str, within: Duration) -> Vec<HostTask> {
+        let within = within.min(self.hooks.scaled(ASK_PATIENCE));
+        self.hooks.tasks_of_all(&self.processes, &format!("condition {name}"), within)
+    }
+
+    /// Returns an audit of every member whose host is up.
+    #[must_use]
+    pub fn audit_tasks(&self, name: &str) -> Vec<HostTask> {
+        self.hooks.tasks_of_all(&self.processes, &format!("audit {name}"), self.hooks.scaled(AUDIT_PATIENCE))
+    }
+
+    /// Starts a generator on each of these hosts. Their output goes to `logs`. They end with the
+    /// deployment at the latest.
+    ///
+    /// # Errors
+    /// The first generator that does not start or connect; [`Error::Interrupted`] once `given_up`
+    /// returns true.
+    pub fn start_generators(
+        &mut self,
+        hosts: &[String],
+        logs: &Path,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Vec<LabGenerator>, Error> {
+        generators::start(&mut self.processes, hosts, logs, given_up)
+    }
+
+    /// Ends the target's processes, empties their folders, and starts the target again on the same
+    /// hosts and ports. Ends and boots virtual hosts, so that no process on them is left.
+    ///
+    /// # Errors
+    /// The same as for the first start; [`Error::Interrupted`] once `stop` is set.
+    pub fn rebuild(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+        self.look();
+        self.faults.forget_faults(&mut self.processes);
+        self.processes.end_all();
+        let hosts = self.processes.hosts.all.iter().enumerate();
+        let hosts = hosts.filter(|(_, host)| host.kind() == HostKind::Virtual);
+        let are_virtual: Vec<usize> = hosts.map(|(index, _)| index).collect();
+        for index in &are_virtual {
+            self.processes.note_host_down(*index, true);
+        }
+        let booted = on_each_host(&mut self.processes.hosts.all, |index, host| {
+            if are_virtual.contains(&index) {
+                if !host.is_up() {
+                    host.boot()?;
+                }
+                // The host mounts the folder at boot, so it boots again after the removal.
+                host.remove_folder(PRIVATE_FOLDERS);
+                host.crash()?;
+            }
+            if host.is_up() { Ok(()) } else { host.boot() }
+        });
+        booted.into_iter().collect::<Result<(), Error>>()?;
+        for index in 0..self.processes.hosts.all.len() {
+            self.processes.hosts.report_up(index);
+            if are_virtual.contains(&index) {
+                self.faults.inject_again(&self.processes.hosts, index)?;
+            }
+        }
+        let folders = self.processes.folders();
+        let emptied = on_each_host(&mut self.processes.hosts.all, |index, host| {
+            folders[index].iter().try_for_each(|name| host.folder(name).map(drop))
+        });
+        emptied.into_iter().collect::<Result<(), Error>>()?;
+        self.processes.watch();
+        self.start(lab, caller, stop)
+    }
+
+    // A start of the target that several trials share.
+
+    /// Whether all hosts and processes that were started are still up.
+    pub fn is_whole(&mut self) -> bool {
+        self.first_down().is_none()
+    }
+
+    /// Returns an error that names the first part of the target that is down.
+    fn first_down(&mut self) -> Option<Error> {
+        self.look();
+        if self.is_switch_lost {
+            let host = self.processes.hosts.name(0).to_owned();
+            return Some(Error::Host { host, reason: "the switch between the hosts was lost".to_owned() });
+        }
+        self.processes.first_down()
+    }
+
+    /// Ends the parts that belong to one trial, so that the target can serve the next: ends the
+    /// generators and reports lines that were left out of the logs.
+    pub fn leave(&mut self) {
+        self.processes.end_generators();
+        self.processes.report_left_out();
+    }
+
+    /// Makes a running target ready for another trial, whose logs go to `logs`. Reports its hosts
+    /// and processes again. Returns whether the target's hook `reset` ran.
+    ///
+    /// # Errors
+    /// If a host or a process is down, the hook fails, or the target does not become ready;
+    /// [`Error::Interrupted`] once `stop` is set.
+    pub fn resume(&mut self, logs: &Path, caller: &dyn Caller, stop: &AtomicBool) -> Result<bool, Error> {
+        self.first_down().map_or(Ok(()), Err)?;
+        for slot in &mut self.processes.slots {
+            slot.start.log = logs.join(slot.start.log.file_name().unwrap_or_default());
+            let turned = slot.start.log_watcher.turn_over(&slot.start.log);
+            turned.map_err(Error::system(format!("write the log {}", slot.start.log.display())))?;
+        }
+        self.processes.report_all_up();
+        for notice in &self.client_placement.notices {
+            self.processes.hosts.notice(notice.clone());
+        }
+        let reset = self.hooks.for_first_up(&self.processes, RESET, RESET_PATIENCE);
+        if let Some((hook, host)) = &reset {
+            interruptible(&sessions(&self.processes.hosts.all), stop, || hook.ask_for(*host))?;
+        }
+        let was_reset = reset.is_some();
+        let start = BringUp { run: self.registry.id(), client_placement: &self.client_placement, caller, stop };
+        for rank in self.processes.ranks() {
+            start.await_ready(&mut self.processes, rank)?;
+        }
+        Ok(was_reset)
     }
 
     /// Stops the target in reverse start order. Asks each process to end, then kills it with all
@@ -220,7 +444,12 @@ impl Deployment {
     /// # Errors
     /// If any part of the target is left.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.take_down(bring_up::StopMode::InOrder)
+        self.heal_all();
+        for role in self.processes.roles().into_iter().rev() {
+            self.processes.ask_to_end(role.clone(), &self.at_once);
+            self.processes.end(role);
+        }
+        self.release()
     }
 
     /// Ends the target and its hosts at once.
@@ -228,461 +457,31 @@ impl Deployment {
     /// # Errors
     /// If any part of the target is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
-        self.take_down(bring_up::StopMode::AtOnce)
+        self.heal_all();
+        self.processes.end(0..self.processes.slots.len());
+        self.release()
     }
 
-    /// Queues the log lines that belong into the records.
-    fn note_heard(&mut self) {
-        for post in &self.posts {
-            let host = self.hosts[post.host].name();
-            self.observed
-                .extend(post.start.log_watcher.take().into_iter().map(|heard| told(heard, host, &post.start.role)));
-        }
+    /// Heals all faults. A frozen process does not receive a stop signal.
+    fn heal_all(&mut self) {
+        self.processes.note_hosts();
+        self.faults.heal_all(&mut self.processes);
     }
 
-    /// Queues the end of a slot's process if it has ended, and drops the process.
-    fn note_end(&mut self, index: usize) {
-        let Some(post) = self.posts.get_mut(index) else { return };
-        let Some(ended) = post.process.as_mut().and_then(|process| process.ended()) else { return };
-        let host = post.host;
-        // Checks the host first: the process may only seem to have ended because its host is gone.
-        if self.presence.get(host).is_some_and(HostRecord::is_up) && !self.hosts[host].is_up() {
-            return self.host_down(host, false);
-        }
-        let Some(post) = self.posts.get_mut(index) else { return };
-        let expected = post.end_expected || (post.may_detach && ended == ProcessExit::Exit(0));
-        // A process that ends unexpectedly may have printed the reason.
-        let said = if expected { None } else { post.process.as_mut().map(|process| process.last_lines()) };
-        let mut last_lines = said.unwrap_or_default();
-        last_lines.drain(..last_lines.len().saturating_sub(LAST_LINES));
-        let what = What::ProcessDown {
-            host: self.hosts[post.host].name().to_owned(),
-            process: post.start.role.clone(),
-            how: ended.to_string(),
-            expected,
-            last_lines,
-        };
-        // Keeps the process: its group may live on, and its id is needed to end the group.
-        post.last = post.process.take();
-        self.observed.push_back(HostEvent { at: Instant::now(), what });
-        self.watch();
-    }
-
-    /// Passes the running processes to the probes.
-    fn watch(&self) {
-        let running = self.posts.iter().filter_map(|post| {
-            let pid = post.process.as_ref()?.pid();
-            let (host, role) = (self.hosts[post.host].name().to_owned(), post.start.role.clone());
-            Some(Member { host, role, pid, programs: post.start.programs.clone() })
-        });
-        self.watched.set(running.collect());
+    /// Drops the ended processes and the hosts. A second call does nothing.
+    fn release(&mut self) -> Result<(), Error> {
+        let had_processes = !self.processes.slots.is_empty();
+        self.processes.release();
+        // A process that left its group, or a child of such a process, still carries the mark.
+        let (_, left) = if had_processes { self.registry.marks().end(false) } else { Default::default() };
+        if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
     }
 }
 
-/// Converts a log line into an event.
-fn told(heard: LogMatch, host: &str, role: &str) -> HostEvent {
-    let LogMatch { at, text, alarming, line, left_out } = heard;
-    let what = What::Log { host: host.to_owned(), process: role.to_owned(), line, text, alarming, left_out };
-    HostEvent { at, what }
-}
-
-// The hooks of a deployment's target. They run for the first member that is up: on its host if the
-// host has a runner, otherwise on this machine.
-
-/// Time limit of a hook that queries a running target.
-const ASK_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A hook with its host.
-pub struct HookCall<'a> {
-    hook: Hook,
-    host: &'a dyn Host,
-}
-
-impl HookCall<'_> {
-    /// Runs the hook. Returns the JSON object that it prints.
-    pub fn ask(&self) -> Result<Value, Error> {
-        if self.host.session().is_some() { self.hook.ask_on(self.host) } else { self.hook.ask() }
-    }
-}
-
-impl Deployment {
-    /// Returns the output of the target's hook `inspect`, or `None` without that hook. A failure is
-    /// returned as `{"failed": "…"}`.
-    #[must_use]
-    pub fn inspect(&self) -> Option<Value> {
-        let hook = self.hook("inspect", ASK_PATIENCE)?;
-        Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
-    }
-
-    fn hook(&self, name: &str, within: Duration) -> Option<HookCall<'_>> {
-        let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
-        let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
-        let hook = self.hook_at(place, name, within)?;
-        Some(HookCall { hook, host: self.hosts.get(place.host)?.as_ref() })
-    }
-
-    /// Returns the environment of a hook or a command on a host.
-    fn environment_at(&self, place: &HookHost, host: &str) -> BTreeMap<String, OsString> {
-        let mut environment = place.environment.clone();
-        environment.insert(MARK.to_owned(), self.ledger.id().into());
-        for member in self.members().iter().filter(|member| member.host == host) {
-            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
-        }
-        environment
-    }
-
-    /// Returns the hook for one member.
-    fn hook_at(&self, place: &HookHost, name: &str, within: Duration) -> Option<Hook> {
-        let path = hooks::path(&place.folder, &self.hooks, name)?;
-        let host = self.hosts.get(place.host)?;
-        let environment = self.environment_at(place, host.name());
-        Some(Hook {
-            name: name.to_owned(),
-            folder: place.folder.clone(),
-            path,
-            arguments: Vec::new(),
-            environment,
-            within: within.mul_f64(slowdown(self.speed())),
-            answer_bytes: hooks::ANSWER_BYTES,
-            in_foreground: false,
-        })
-    }
-}
-
-// Reads every member's records with the target's hook `audit`. Asks each member separately, all in
-// parallel.
-
-/// Name of the hook.
-const AUDIT: &str = "audit";
-/// Time limit of the hook. A slow core may need seconds for tens of thousands of records.
-const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Result of an audit of one member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberAnswer {
-    /// Records that the member holds.
-    pub replica: Replica,
-    /// Whether the member runs. If it does not, a retry is useless.
-    pub is_up: bool,
-}
-
-impl Deployment {
-    /// Whether the target can list its members' records.
-    #[must_use]
-    pub fn can_audit(&self) -> bool {
-        self.hooks.contains_key(AUDIT) && !self.hook_hosts.is_empty()
-    }
-
-    /// Reads the records of every member that is up. For the others, returns the reason. Empty
-    /// without the hook.
-    pub fn audit(&mut self) -> Vec<MemberAnswer> {
-        if !self.can_audit() {
-            return Vec::new();
-        }
-        self.look();
-        let places = self.hook_hosts.clone();
-        let mut asked: Vec<Option<Result<Hook, String>>> = self.hosts.iter().map(|_| None).collect();
-        for place in &places {
-            if let Some(asked) = asked.get_mut(place.host) {
-                *asked = Some(self.question(place));
-            }
-        }
-        let answers = on_each_host(&mut self.hosts, |index, host| {
-            Ok(asked.get(index).and_then(Option::as_ref).map(|hook| ask(hook.as_ref(), host)))
-        });
-        let mut answers: Vec<_> = answers.into_iter().map(Some).collect();
-        let of_place = |place: &HookHost| {
-            let member = self.hosts.get(place.host).map(|host| host.name().to_owned()).unwrap_or_default();
-            let holds = match answers.get_mut(place.host).and_then(Option::take) {
-                Some(Ok(Some(holds))) => holds,
-                Some(Err(error)) => Err(error.to_string()),
-                Some(Ok(None)) | None => Err("nobody asked it".to_owned()),
-            };
-            let is_up = asked.get(place.host).is_some_and(|asked| matches!(asked, Some(Ok(_))));
-            MemberAnswer { replica: Replica { member, holds }, is_up }
-        };
-        places.iter().map(of_place).collect()
-    }
-
-    /// Returns the hook for one member, or the reason for not running it.
-    fn question(&self, place: &HookHost) -> Result<Hook, String> {
-        if !self.hosts.get(place.host).is_some_and(|host| host.is_up()) {
-            return Err("its host is down".to_owned());
-        }
-        let mut here = self.posts.iter().filter(|post| post.host == place.host && post.member.is_some());
-        if let Some(post) = here.find(|post| post.process.is_none()) {
-            return Err(format!("its process `{}` does not run", post.start.role));
-        }
-        let hook = self.hook_at(place, AUDIT, AUDIT_PATIENCE).ok_or("there is no hook")?;
-        Ok(Hook { answer_bytes: AUDIT_BYTES, ..hook })
-    }
-}
-
-fn ask(hook: Result<&Hook, &String>, host: &dyn Host) -> Result<ReplicaContents, String> {
-    let hook = hook.map_err(Clone::clone)?;
-    let answer = if host.session().is_some() { hook.ask_on(host) } else { hook.ask() };
-    table(answer.map_err(|error| error.to_string())?)
-}
-
-/// Parses `{"records": {"KEY": "VALUE" | {"value": "VALUE", "version": "VERSION"}}}`.
-fn table(answer: Value) -> Result<ReplicaContents, String> {
-    let Value::Object(mut answer) = answer else { return Err("its answer is not an object".to_owned()) };
-    let Some(Value::Object(records)) = answer.remove("records") else {
-        return Err("its answer has no object `records`".to_owned());
-    };
-    let held = |(key, value): (String, Value)| match held(value) {
-        Some(held) => Ok((key, held)),
-        None => {
-            let key = plain_text::line(&key);
-            Err(format!("its record `{key}` is neither a text nor {{\"value\": TEXT, \"version\": TEXT}}"))
-        }
-    };
-    records.into_iter().map(held).collect()
-}
-
-fn held(value: Value) -> Option<ReplicaValue> {
-    match value {
-        Value::String(value) => Some(ReplicaValue { value, version: None }),
-        Value::Object(mut record) => {
-            let Value::String(value) = record.remove("value")? else { return None };
-            let version = match record.remove("version") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(version)) => Some(version),
-                Some(Value::Number(version)) => Some(version.to_string()),
-                Some(_) => return None,
-            };
-            record.is_empty().then_some(ReplicaValue { value, version })
-        }
-        _ => None,
-    }
-}
-
-// The state of a deployment's hosts. It reports when a host comes up or goes down.
-
-/// Duration of each storage measurement.
-const MEASURE: Duration = Duration::from_secs(1);
-
-/// A deployment's data about a host.
-#[derive(Debug, Clone, Default)]
-pub struct HostRecord {
-    /// Name of its profile.
-    profile: Option<String>,
-    /// Storage figures, if measured at this trial or an earlier one.
-    storage: HostFigures,
-    /// Whether the host was last reported as up.
-    is_up: bool,
-}
-
-impl HostRecord {
-    pub fn is_up(&self) -> bool {
-        self.is_up
-    }
-
-    /// Returns the storage figures from lab-up. Empty if the storage was not measured.
-    pub fn storage(&self) -> &HostFigures {
-        &self.storage
-    }
-}
-
-/// Returns the record of every host. No host is reported as up yet.
-fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
-    let lab = &build.trial.lab;
-    let storage = match &build.storage {
-        StorageFigures::NotAsked => Vec::new(),
-        StorageFigures::Measured => measure(lab, hosts, stop),
-        StorageFigures::Known(known) => {
-            hosts.iter().map(|host| known.get(host.name()).cloned().unwrap_or_default()).collect()
-        }
-    };
-    let mut storage = storage.into_iter();
-    let record = |index: usize| {
-        let mut storage = storage.next().unwrap_or_default();
-        if storage.tiers.is_empty() {
-            storage.tiers = asked_tiers(lab, index);
-        }
-        HostRecord { profile: lab.hosts.get(index).and_then(|host| host.profile.clone()), storage, is_up: false }
-    };
-    (0..hosts.len()).map(record).collect()
-}
-
-/// Returns the tiers of a host as requested, without measurements.
-fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
-    let figures = |tier: &Tier, folders: Vec<(&str, &str, &str)>| {
-        let limits = tier.limits_at(lab.speed);
-        TierFigures {
-            folders: folders.into_iter().map(|(.., name)| name.to_owned()).collect(),
-            on: match (tier.medium, &tier.path) {
-                (TierMedium::Pmem, Some(path)) => path.clone(),
-                (TierMedium::Volume, _) => "loop device".to_owned(),
-                (TierMedium::Memory, _) => "memory".to_owned(),
-                (TierMedium::Disk | TierMedium::Pmem, _) => "disk".to_owned(),
-            },
-            limit_read_per_s: limits.read_iops,
-            limit_write_per_s: limits.write_iops,
-            source: tier.source.clone(),
-            ..TierFigures::default()
-        }
-    };
-    tiers::on_host(lab, lab.hosts.get(index))
-        .map(|(tier, folders)| (tier.name.clone(), figures(tier, folders)))
-        .collect()
-}
-
-/// Returns the hosts that the probes read, and the host name under which they read this machine.
-pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
-    let local = hosts.iter().find(|host| host.kind() == HostKind::ThisMachine);
-    let sources = ProbeSources::of(hosts.iter().map(|host| host.kind()), run);
-    WatchedProcesses {
-        host: local.map(|host| host.name()).unwrap_or_default().into(),
-        sources,
-        ..WatchedProcesses::default()
-    }
-}
-
-/// Measures the storage of every host. Real hosts are measured in parallel. Virtual hosts share
-/// this machine's disk and would disturb each other, so they are measured in turn.
-fn measure(lab: &plan::Lab, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
-    let of_one = |index: usize, host: &mut dyn Host| measure_host(lab, index, host, stop);
-    let are_apart = hosts.iter().all(|host| host.kind() == HostKind::Remote);
-    let measured: Vec<Result<HostFigures, Error>> = if are_apart {
-        on_each_host(hosts, |index, host| Ok(of_one(index, host)))
-    } else {
-        hosts.iter_mut().enumerate().map(|(index, host)| Ok(of_one(index, host.as_mut()))).collect()
-    };
-    measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
-}
-
-fn unmeasured(error: Error) -> HostFigures {
-    HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() }
-}
-
-/// Measures the storage of a host: its data folder, then each tier that its processes use, in turn.
-fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
-    let unless_stopped = |measure: &dyn Fn() -> Result<HostFigures, Error>| match stop.load(Ordering::SeqCst) {
-        true => unmeasured(Error::Interrupted),
-        false => measure().unwrap_or_else(unmeasured),
-    };
-    let data = unless_stopped(&|| host.measure_storage(MEASURE));
-    let mut tiers = asked_tiers(lab, index);
-    for (name, figures) in &mut tiers {
-        let Some(tier) = lab.tiers.iter().find(|tier| tier.name == *name) else { continue };
-        let is_data = tier.medium == TierMedium::Disk && host.kind() != HostKind::ThisMachine;
-        let measured = if is_data { data.clone() } else { unless_stopped(&|| host.measure_tier(tier, MEASURE)) };
-        figures.read_per_s = measured.storage_read_per_s;
-        figures.write_per_s = measured.storage_write_per_s;
-        figures.sync_us = measured.storage_sync_us;
-        figures.unmeasured = measured.storage_unmeasured;
-    }
-    HostFigures { tiers, ..data }
-}
-
-impl Deployment {
-    /// Reports hosts that came up or went down since the previous check. Faults report their own
-    /// changes with [`Deployment::host_down`], so a change that is noticed here was not planned.
-    fn note_hosts(&mut self) {
-        for index in 0..self.presence.len() {
-            match (self.presence[index].is_up, self.hosts[index].is_up()) {
-                (true, false) => self.host_down(index, false),
-                (false, true) => self.host_up(index),
-                _ => {}
-            }
-        }
-    }
-
-    /// Reports once if the switch between the hosts was lost without a fault.
-    fn note_switch(&mut self) {
-        let Some(reason) = self.client_placement.lost_switch() else { return };
-        if std::mem::replace(&mut self.is_switch_lost, true) {
-            return;
-        }
-        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
-        tell(What::SwitchLost { reason: reason.clone() });
-        let text = format!("the switch between the hosts was lost without a fault: {reason}");
-        tell(What::Notice { text });
-    }
-
-    /// Reports once that a host is up.
-    fn host_up(&mut self, index: usize) {
-        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
-        if std::mem::replace(&mut presence.is_up, true) {
-            return;
-        }
-        let storage = presence.storage.clone();
-        let is = HostFigures {
-            storage_read_per_s: storage.storage_read_per_s,
-            storage_write_per_s: storage.storage_write_per_s,
-            storage_sync_us: storage.storage_sync_us,
-            storage_unmeasured: storage.storage_unmeasured,
-            tiers: storage.tiers,
-            ..host.figures()
-        };
-        let profile = presence.profile.clone();
-        let name = host.name().to_owned();
-        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
-        self.watched.sources.set(&name, host.session());
-        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
-        tell(What::HostUp { host: name.clone(), kind: host.kind().name().to_owned(), profile, is });
-        for notice in notices {
-            tell(What::Notice { text: format!("host {name}: {notice}") });
-        }
-    }
-
-    /// Reports once that a host is down, with every process on it. If this is not `expected` (by a
-    /// fault or the end of the trial), the target cannot have caused it, and a notice says so.
-    fn host_down(&mut self, index: usize, expected: bool) {
-        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
-        if !std::mem::replace(&mut presence.is_up, false) {
-            return;
-        }
-        let (name, kind) = (host.name().to_owned(), host.kind());
-        let lost_for = host.session().and_then(|session| session.lost_for());
-        let expected = expected || lost_for.as_deref() == Some(ENDED_AT_ONCE);
-        self.watched.sources.set(&name, None);
-        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
-        tell(What::HostDown { host: name.clone(), expected });
-        if !expected {
-            let otherwise = if kind == HostKind::Remote {
-                "the connection to it broke: whether it went down itself cannot be told from here"
-            } else {
-                "its runner ended, which is Plimsoll's program and no part of the target"
-            };
-            let why = lost_for.filter(|why| why != RUNNER_GONE).unwrap_or_else(|| otherwise.to_owned());
-            tell(What::Notice { text: format!("host {name} was lost without a fault: {why}") });
-        }
-        for post in 0..self.posts.len() {
-            if self.posts[post].host == index {
-                self.lose_post(post, expected);
-            }
-        }
-        self.watch();
-    }
-
-    /// Records that a slot's process is gone with its host.
-    fn lose_post(&mut self, index: usize, expected: bool) {
-        let Some(post) = self.posts.get_mut(index) else { return };
-        post.end_expected |= expected;
-        let signal = ProcessExit::Signal(Signal::KILL.as_raw());
-        let ended = post.process.as_mut().and_then(|process| process.ended());
-        // A lost session also reports SIGKILL for every process, so that signal does not prove that
-        // the process was killed.
-        if ended.is_some_and(|ended| expected || ended != signal) {
-            self.note_end(index);
-        }
-        let Some(post) = self.posts.get_mut(index) else { return };
-        // No process of its group can be left, and its exit status is unknown.
-        post.last = None;
-        if post.process.take().is_none() {
-            return;
-        }
-        let what = What::ProcessDown {
-            host: self.hosts[post.host].name().to_owned(),
-            process: post.start.role.clone(),
-            how: if expected { signal.to_string() } else { "lost with its host".to_owned() },
-            // The target did not fail.
-            expected: true,
-            last_lines: Vec::new(),
-        };
-        self.observed.push_back(HostEvent { at: Instant::now(), what });
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        // Processes that cannot be ended here stay in the registry.
+        let _ = self.kill_all();
     }
 }
 

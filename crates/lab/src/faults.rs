@@ -30,6 +30,7 @@ use experiment::{duration, plan};
 use runner::Injection;
 use serde_json::Value;
 
+use crate::deployment::{FaultOccurrence, HostInjections, InjectionKey};
 use crate::{Deployment, Error};
 
 pub(crate) use command::{KIND as COMMAND, commands};
@@ -101,9 +102,8 @@ fn on_host(host: &str, error: Error) -> Error {
     }
 }
 
-/// Returns the key of an occurrence, under which it is injected and healed.
-fn key(fault: &plan::Fault, number: u32) -> String {
-    format!("{}#{number}", fault.name)
+fn occurrence(fault: &plan::Fault, number: u32) -> FaultOccurrence {
+    FaultOccurrence { fault: fault.name.clone(), number }
 }
 
 /// Returns an error with this reason. The caller adds the name of the fault.
@@ -142,16 +142,18 @@ fn inject_states(
     fault: &plan::Fault,
     number: u32,
     deployment: &mut Deployment,
-    controls: Vec<(String, Injection)>,
+    controls: HostInjections,
 ) -> Result<Instant, Error> {
     let at = Instant::now();
-    deployment.inject(&key(fault, number), &controls).map_err(refused)?;
+    let key = InjectionKey::Fault(occurrence(fault, number));
+    deployment.faults.inject(&mut deployment.processes.hosts, &key, &controls).map_err(refused)?;
     Ok(at)
 }
 
 /// Heals a fault that is a state of hosts.
 fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
-    deployment.heal(&key(fault, number)).map(|()| true)
+    let key = InjectionKey::Fault(occurrence(fault, number));
+    deployment.faults.heal(&mut deployment.processes.hosts, &key).map(|()| true)
 }
 
 /// The argument that names the volume of a host that a disk fault hits.
@@ -161,7 +163,7 @@ const TIER: Field = Field { name: "tier", help: "the storage tier to hit; defaul
 /// tier.
 fn tier_of(with: &BTreeMap<String, Value>, deployment: &Deployment) -> Result<Option<String>, Error> {
     let Some(name) = Arguments::new(with).tier() else { return Ok(None) };
-    if deployment.tier_limits(&name).is_none() {
+    if deployment.lab.tier_limits(&name).is_none() {
         return Err(refused(format!("no folder of the target is on the tier `{name}`")));
     }
     Ok(Some(name))
@@ -300,7 +302,7 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
 /// Returns the hosts of the members that this occurrence hits, at least one. The same seed and
 /// number give the same hosts.
 pub(crate) fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
-    choose_of(fault, number, deployment, deployment.member_hosts())
+    choose_of(fault, number, deployment, deployment.processes.member_hosts())
 }
 
 /// Like [`choose_members`], but chooses among the hosts that run a process of this role, if there
@@ -311,21 +313,21 @@ fn choose_running(
     deployment: &Deployment,
     role: Option<&str>,
 ) -> Result<Vec<String>, Error> {
-    let hosts = role.map(|role| deployment.running(role)).filter(|hosts| !hosts.is_empty());
-    choose_of(fault, number, deployment, hosts.unwrap_or_else(|| deployment.member_hosts()))
+    let hosts = role.map(|role| deployment.processes.hosts_with(role)).filter(|hosts| !hosts.is_empty());
+    choose_of(fault, number, deployment, hosts.unwrap_or_else(|| deployment.processes.member_hosts()))
 }
 
 /// Returns the hosts that this occurrence hits: those of [`choose_members`], or the host that `on`
 /// names, whatever it runs. Fails on this machine itself.
 fn choose_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     let hosts = choose_any_hosts(fault, number, deployment)?;
-    if deployment.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
+    if deployment.processes.hosts.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
 }
 
 /// Like [`choose_hosts`], but also allows this machine itself.
 fn choose_any_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
-    let members = deployment.member_hosts();
-    let named = deployment.host_names().into_iter().find(|name| name == fault.on.name());
+    let members = deployment.processes.member_hosts();
+    let named = deployment.processes.hosts.names().into_iter().find(|name| name == fault.on.name());
     if let (false, Some(host)) = (members.is_empty(), named) {
         return Ok(vec![host]);
     }
@@ -342,7 +344,7 @@ fn choose_of(
         return Err(Error::NotOurs { kind: fault.kind.clone() });
     }
     if fault.on == Victim::Leader && !members.iter().any(|name| name == fault.on.name()) {
-        return named(&deployment.leader()?, &members);
+        return named(&deployment.hooks.leader(&deployment.processes)?, &members);
     }
     among(&fault.on, fault.seed.wrapping_add(u64::from(number)), &members)
 }

@@ -1,7 +1,7 @@
 //! A target's hooks: executables in its folder, run with a documented environment and a time limit.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -123,11 +123,12 @@ impl Hook {
 
     /// Returns the hook as a program for a host.
     pub(crate) fn program(&self) -> ProgramSpec {
-        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let mut command = vec![self.path.to_string_lossy().into_owned()];
+        command.extend_from_slice(&self.arguments);
         ProgramSpec {
             role: format!("hook {}", self.name),
-            command: std::iter::once(text(self.path.as_os_str())).chain(self.arguments.iter().cloned()).collect(),
-            environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            command,
+            environment: as_text(&self.environment),
             folder: Some(self.folder.clone()),
             user: None,
             keeps_bytes: Some(self.answer_bytes),
@@ -148,6 +149,12 @@ impl Hook {
             return Err(self.failed(format!("{} on {}: {last}", ran.ended, host.name())));
         }
         self.parsed(&ran.output)
+    }
+
+    /// Runs the hook for a member: on its host if the host has a runner, otherwise on this machine.
+    /// Returns the JSON object that it prints.
+    pub(crate) fn ask_for(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
+        if host.session().is_some() { self.ask_on(host) } else { self.ask() }
     }
 
     fn parsed(&self, answer: &str) -> Result<serde_json::Value, Error> {
@@ -235,6 +242,11 @@ fn read_lines(
 /// Returns the path of a target's hook, if the target has it.
 pub fn path(folder: &Path, hooks: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
     hooks.get(name).map(|path| folder.join(path))
+}
+
+/// Returns an environment as text, for a runner.
+pub fn as_text(environment: &BTreeMap<String, OsString>) -> BTreeMap<String, String> {
+    environment.iter().map(|(name, value)| (name.clone(), value.to_string_lossy().into_owned())).collect()
 }
 
 /// Returns a variable's name with this prefix, such as `PORT_HTTP` for `port.http`.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use runner::ProgramSpec;
 
-use crate::Error;
 use crate::host_process::ProcessExit;
 use crate::sampling::ProbeSources;
+use crate::{Error, hooks};
 
 /// Limit for each output stream of a program, bytes.
 const KEPT_BYTES: usize = 2 << 20;
@@ -51,15 +51,14 @@ impl MemberPrograms {
         input: &str,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Option<MemberProgramEnd>, Error> {
-        let host = || self.host.clone();
-        let session = self.sources.session(&self.host);
-        let session = session.ok_or_else(|| Error::Host { host: host(), reason: "it is down".to_owned() })?;
-        let text = |value: &OsString| value.to_string_lossy().into_owned();
+        let Some(session) = self.sources.session(&self.host) else {
+            return Err(Error::Host { host: self.host.clone(), reason: "it is down".to_owned() });
+        };
         let program = ProgramSpec {
             // Without a role, the program gets no rows in the samples.
             role: String::new(),
             command,
-            environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            environment: hooks::as_text(&self.environment),
             folder: Some(self.folder.clone()),
             keeps_bytes: Some(KEPT_BYTES),
             programs: Vec::new(),

@@ -8,50 +8,17 @@ use std::path::{Path, PathBuf};
 use experiment::manifest::{self, Manifest, Metrics, ReadyCheck};
 use rustix::process::Signal;
 
-use super::ASK_PATIENCE;
-use super::bring_up::{DiscoveredHost, PortNumbers};
+use super::discovery::{DiscoveredHost, PortNumbers};
+use super::hook_runner::ASK_PATIENCE;
+use super::process_slots::ProcessSlot;
 use crate::Error;
 use crate::hooks::{ANSWER_BYTES, Hook, variable};
-use crate::host_process::{HostProcess, Start};
+use crate::host_process::Start;
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
 use crate::scrape::Endpoint;
 use crate::targets::PlaceholderValues;
 use crate::tiers::user_of;
-
-/// A process of the target, with everything that is needed to start it again.
-pub struct ProcessSlot {
-    /// Index of its host.
-    pub host: usize,
-    /// Length of its chain of `after` roles. Slots of the same rank start together.
-    pub rank: usize,
-    /// Specification of the process.
-    pub start: Start,
-    /// Readiness check of the process.
-    pub check: ReadinessCheck,
-    /// Time limit for the process to be ready, seconds.
-    pub ready_within_s: f64,
-    /// Signal that asks the process to stop.
-    pub stop_signal: Signal,
-    /// Time limit for the process to stop, seconds.
-    pub stop_within_s: f64,
-    /// Whether the stop signal also goes to its children.
-    pub stops_group: bool,
-    /// Whether it may end with exit code 0 while its children continue.
-    pub may_detach: bool,
-    /// Address for clients, if they use this process.
-    pub service: Option<String>,
-    /// The member's own address, if this process makes its host a member.
-    pub member: Option<String>,
-    /// Name of its private folder.
-    pub folder: Option<String>,
-    /// The process, while it runs.
-    pub process: Option<Box<dyn HostProcess>>,
-    /// The previous process. Parts of its process group may still run.
-    pub last: Option<Box<dyn HostProcess>>,
-    /// Whether the end of the process is expected.
-    pub end_expected: bool,
-}
 
 /// A host on which hooks can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,10 +33,11 @@ pub struct HookHost {
     pub values: BTreeMap<String, String>,
 }
 
-/// All slots of a target folder, and the hosts for its hooks.
+/// All slots of a target, and the hosts for its hooks.
+#[derive(Default)]
 pub struct DeploymentLayout {
     /// Slots in start order: by rank, then by role, then by host.
-    pub posts: Vec<ProcessSlot>,
+    pub slots: Vec<ProcessSlot>,
     /// Hosts of the members, in order.
     pub hook_hosts: Vec<HookHost>,
     /// Every host, with the environment of the user's commands there.
@@ -161,11 +129,11 @@ impl LayoutInput<'_> {
                 return Err(Error::Manifest(format!("{who} `{role}`, and no host of the lab has this role")));
             }
         }
-        let mut posts = Vec::new();
+        let mut slots = Vec::new();
         for (rank, processes) in by_rank(&self.manifest.processes)?.into_iter().enumerate() {
             for process in processes {
                 for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.runs(&process.role)) {
-                    posts.push(OnHost { basis: self, host, index }.post(process, rank)?);
+                    slots.push(OnHost { basis: self, host, index }.slot(process, rank)?);
                 }
             }
         }
@@ -182,7 +150,7 @@ impl LayoutInput<'_> {
             hook_hosts: hook_hosts.collect(),
             command_hosts: self.hosts.iter().enumerate().map(told).collect(),
             endpoints: endpoints.collect::<Result<_, _>>()?,
-            posts,
+            slots,
         })
     }
 
@@ -238,7 +206,7 @@ struct OnHost<'a> {
 }
 
 impl OnHost<'_> {
-    fn post(&self, process: &manifest::Process, rank: usize) -> Result<ProcessSlot, Error> {
+    fn slot(&self, process: &manifest::Process, rank: usize) -> Result<ProcessSlot, Error> {
         let values = self.values(process);
         let mut run = process.run.iter().map(|text| self.fill(&values, text).map(OsString::from));
         let program = run.next().ok_or_else(|| Error::Manifest(format!("`{}` has nothing to run", process.role)))??;
@@ -246,33 +214,28 @@ impl OnHost<'_> {
         let environment = process.env.iter().map(|(name, text)| Ok((name.into(), self.fill(&values, text)?.into())));
         let serves = process.role == self.basis.service.role;
         let is_member = process.role == self.basis.members();
+        let start = Start {
+            role: process.role.clone(),
+            program,
+            arguments,
+            environment: environment.collect::<Result<_, Error>>()?,
+            folder: self.host.folders.get(&process.role).cloned(),
+            user: user_of(process, self.basis.parameters),
+            log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
+            log_watcher: LogWatcher::of(&self.basis.manifest.log),
+            programs: process.programs.clone(),
+        };
         Ok(ProcessSlot {
-            host: self.index,
             rank,
-            start: Start {
-                role: process.role.clone(),
-                program,
-                arguments,
-                environment: environment.collect::<Result<_, Error>>()?,
-                folder: self.host.folders.get(&process.role).cloned(),
-                user: user_of(process, self.basis.parameters),
-                log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
-                log_watcher: LogWatcher::of(&self.basis.manifest.log),
-                programs: process.programs.clone(),
-            },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s * self.basis.slowdown,
             stop_signal: stop_signal(&process.stop.signal)
                 .ok_or_else(|| Error::Manifest(format!("`{}` is not a stop signal", process.stop.signal)))?,
             stop_within_s: process.stop.within_s * self.basis.slowdown,
-            stops_group: false,
-            may_detach: false,
             service: serves.then(|| self.basis.address(self.host)),
             member: is_member.then(|| self.basis.address_of_member(self.host)),
             folder: Some(process.role.clone()),
-            process: None,
-            last: None,
-            end_expected: false,
+            ..ProcessSlot::new(self.index, start)
         })
     }
 
@@ -495,11 +458,11 @@ mod tests {
 
     /// Formats each slot as a line: its host, its role and its arguments.
     fn lines(layout: &DeploymentLayout) -> String {
-        let line = |post: &ProcessSlot| {
-            let words = post.start.arguments.iter().map(|word| word.to_string_lossy().into_owned());
-            format!("n{} {}: {}", post.host + 1, post.start.role, words.collect::<Vec<_>>().join(" "))
+        let line = |slot: &ProcessSlot| {
+            let words = slot.start.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+            format!("n{} {}: {}", slot.host + 1, slot.start.role, words.collect::<Vec<_>>().join(" "))
         };
-        layout.posts.iter().map(line).collect::<Vec<_>>().join("\n")
+        layout.slots.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -523,13 +486,13 @@ n1 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1
 n2 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1 7000
 n3 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1 7000";
         assert_eq!(lines(&layout), expected);
-        let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
+        let services: Vec<_> = layout.slots.iter().filter_map(|slot| slot.service.as_deref()).collect();
         assert_eq!(services, ["10.83.0.1:7000", "10.83.0.2:7000", "10.83.0.3:7000"]);
-        let checks: Vec<_> = layout.posts.iter().map(|post| post.check.to_string()).collect();
+        let checks: Vec<_> = layout.slots.iter().map(|slot| slot.check.to_string()).collect();
         assert_eq!(checks[1], "call `ping` to 10.83.0.2:7000");
         assert_eq!(checks[4], "a connection to 10.83.0.2:7000");
-        assert_eq!(layout.posts[1].start.log, Path::new("/logs/n2.server.log"));
-        assert_eq!(layout.posts[1].start.folder.as_deref(), Some(Path::new("/data/server")));
+        assert_eq!(layout.slots[1].start.log, Path::new("/logs/n2.server.log"));
+        assert_eq!(layout.slots[1].start.folder.as_deref(), Some(Path::new("/data/server")));
     }
 
     #[test]
@@ -557,7 +520,7 @@ n1 web: n1 0 of n1,n3, behind 10.83.0.2:7000
 n3 web: n3 1 of n1,n3, behind 10.83.0.2:7000
 n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 peers []";
         assert_eq!(lines(&layout), expected);
-        let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
+        let services: Vec<_> = layout.slots.iter().filter_map(|slot| slot.service.as_deref()).collect();
         assert_eq!(services, ["10.83.0.2:7000"]);
         let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
         assert_eq!((endpoint.host.as_str(), endpoint.metrics.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
@@ -574,7 +537,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         let beside = saying("beside", "x").after("server");
         let manifest = manifest(vec![beside, server("server"), saying("m2", "x"), saying("last", "x").after("beside")]);
         let layout = lay_out(&manifest, &[host(1, None, &["server"])]).unwrap();
-        let ranks: Vec<_> = layout.posts.iter().map(|post| (post.start.role.as_str(), post.rank)).collect();
+        let ranks: Vec<_> = layout.slots.iter().map(|slot| (slot.start.role.as_str(), slot.rank)).collect();
         assert_eq!(ranks, [("server", 0), ("m2", 0), ("beside", 1), ("last", 2)]);
     }
 
@@ -588,7 +551,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         };
         let hosts = [some(1, &["server", "sentinel"]), some(2, &["sentinel", "server"]), some(3, &["proxy"])];
         let layout = lay_out(&manifest, &hosts).unwrap();
-        let runs: Vec<_> = layout.posts.iter().map(|post| (post.host, post.start.role.as_str())).collect();
+        let runs: Vec<_> = layout.slots.iter().map(|slot| (slot.host, slot.start.role.as_str())).collect();
         assert_eq!(runs, [(0, "server"), (1, "server"), (0, "sentinel"), (1, "sentinel"), (2, "proxy")]);
         assert!(lines(&layout).contains("n2 sentinel: n1,n2\nn3 proxy: n3"), "{}", lines(&layout));
         assert_eq!(layout.hook_hosts.len(), 2);
@@ -613,11 +576,11 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         ];
         let layout = lay_out(&manifest, &dealt).unwrap();
         assert_eq!(lines(&layout), "n2 member: 7001\nn3 member: 7001\nn1 proxy: 7000");
-        let of = |field: fn(&ProcessSlot) -> Option<&str>| layout.posts.iter().map(field).collect::<Vec<_>>();
-        assert_eq!(of(|post| post.service.as_deref()), [None, None, Some("10.83.0.1:7000")]);
-        assert_eq!(of(|post| post.member.as_deref()), [Some("10.83.0.2:7001"), Some("10.83.0.3:7001"), None]);
+        let of = |field: fn(&ProcessSlot) -> Option<&str>| layout.slots.iter().map(field).collect::<Vec<_>>();
+        assert_eq!(of(|slot| slot.service.as_deref()), [None, None, Some("10.83.0.1:7000")]);
+        assert_eq!(of(|slot| slot.member.as_deref()), [Some("10.83.0.2:7001"), Some("10.83.0.3:7001"), None]);
         // A member that waited for the proxy would never be ready.
-        let checks: Vec<_> = layout.posts.iter().map(|post| post.check.to_string()).collect();
+        let checks: Vec<_> = layout.slots.iter().map(|slot| slot.check.to_string()).collect();
         assert_eq!(
             checks,
             ["call `ping` to 10.83.0.2:7001", "call `ping` to 10.83.0.3:7001", "call `ping` to 10.83.0.1:7000"]
@@ -633,7 +596,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         // A host without a role runs both, and is a member.
         let layout = lay_out(&manifest, &[host(1, None, &["proxy", "member"])]).unwrap();
         assert_eq!(
-            layout.posts.iter().map(|post| post.member.as_deref()).collect::<Vec<_>>(),
+            layout.slots.iter().map(|slot| slot.member.as_deref()).collect::<Vec<_>>(),
             [Some("10.83.0.1:7001"), None]
         );
         let error = lay_out(&manifest, &dealt[..1]).err().unwrap();

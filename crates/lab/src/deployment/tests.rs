@@ -12,10 +12,13 @@ use experiment::manifest::{Manifest, Parameter, ReadyCheck, Takes};
 use experiment::plan::TargetKind;
 use fixture::{is_alive, ourselves, stays_alive, until};
 use record::events::What;
+use record::replicas::{ReplicaContents, ReplicaValue};
+use rustix::process::Signal;
 use serde_json::json;
 
+use super::hook_runner::table;
+use super::lab_facts::slowdown;
 use super::*;
-use crate::deployment::bring_up::slowdown;
 use crate::fakes::{Adjust as _, Bench, FakeLab, LineClient, folder_trial, manifest, server, shell, story, trial};
 use crate::{ClientPlacement, Deployment, StorageFigures};
 
@@ -409,10 +412,10 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     let mut deployment = lab.up(&target()).unwrap();
     assert!(deployment.can_audit());
     // The process on n4 is gone, but its host is still up.
-    let post = deployment.post_of("n4", None).unwrap();
-    deployment.signal(post, Signal::KILL, true).unwrap();
+    let slot = deployment.processes.slot_of("n4", None).unwrap();
+    deployment.processes.signal(slot, Signal::KILL, true).unwrap();
     until("it is down", || {
-        deployment.posts[post].process.is_none() || {
+        deployment.processes.slots[slot].process.is_none() || {
             deployment.look();
             false
         }
@@ -431,7 +434,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     asked.sort();
     assert_eq!(asked, ["n2", "n3"]);
 
-    lab.failures[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
+    lab.failures[1].is_lost.store(true, Ordering::SeqCst);
     assert_eq!(deployment.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
 }
 
@@ -456,7 +459,8 @@ fn a_large_table_is_read_completely() {
     let table = deployment.audit().remove(0).replica.holds.unwrap();
     assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
     // Other hooks keep their limit.
-    let hook = deployment.hook_at(&deployment.hook_hosts[0].clone(), "audit", AUDIT_PATIENCE).unwrap();
+    let hook =
+        deployment.hooks.hook_at(&deployment.processes, &deployment.hooks.members[0], "audit", AUDIT_PATIENCE).unwrap();
     assert_eq!(hook.ask().unwrap_err().to_string(), "hook `audit` failed: its answer is longer than 8 MiB");
 }
 
@@ -475,7 +479,7 @@ fn roles_start_in_order_and_stop_in_reverse() {
         ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server", "+n1.beside", "+n2.beside", "+n3.beside"];
     assert_eq!(ups, expected);
     assert_eq!(deployment.members().len(), 6);
-    assert_eq!(deployment.member_hosts(), ["n1", "n2", "n3"]);
+    assert_eq!(deployment.processes.member_hosts(), ["n1", "n2", "n3"]);
     let services = deployment.services();
     let port = services[0].strip_prefix("127.0.0.1:").unwrap();
     assert_eq!(services, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| format!("{host}:{port}")));
@@ -492,7 +496,7 @@ fn roles_start_in_order_and_stop_in_reverse() {
     assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
     // A second call does nothing.
     deployment.kill_all().unwrap();
-    assert!(deployment.poll().is_empty() && deployment.member_hosts().is_empty());
+    assert!(deployment.poll().is_empty() && deployment.processes.member_hosts().is_empty());
 }
 
 #[test]
@@ -502,7 +506,10 @@ fn time_limits_grow_on_slow_hosts() {
     let mut lab = FakeLab::new(&bench, &[""]);
     lab.trial.lab.speed = 0.1;
     let deployment = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
-    assert_eq!((deployment.posts[0].ready_within_s, deployment.posts[0].stop_within_s), (200.0, 5.0));
+    assert_eq!(
+        (deployment.processes.slots[0].ready_within_s, deployment.processes.slots[0].stop_within_s),
+        (200.0, 5.0)
+    );
 }
 
 #[test]
@@ -527,7 +534,7 @@ fn hosts_with_roles_run_nothing_else() {
     beside.ready.check = ReadyCheck::Http("http://{host.server}:{port.server.service}/".to_owned());
     let mut deployment = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
     assert_eq!(story(&deployment.poll())[3..], ["+n2.server", "+n3.server", "+n1.beside"]);
-    assert_eq!(deployment.member_hosts(), ["n2", "n3"]);
+    assert_eq!(deployment.processes.member_hosts(), ["n2", "n3"]);
     assert_eq!(deployment.services().len(), 2);
     drop(deployment);
     assert_eq!(bench.alive(), 0);
@@ -670,13 +677,13 @@ fn a_crash_by_a_fault_is_expected() {
     let bench = Bench::new();
     let mut deployment = FakeLab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
     deployment.poll();
-    deployment.hosts[0].crash().unwrap();
-    deployment.host_down(0, true);
+    deployment.processes.hosts.all[0].crash().unwrap();
+    deployment.processes.note_host_down(0, true);
     assert_eq!(story(&deployment.poll()), ["-n1", "-n1.server"]);
-    deployment.hosts[0].boot().unwrap();
-    deployment.host_up(0);
-    let post = deployment.post_of("n1", None).unwrap();
-    deployment.start_again(post).unwrap();
+    deployment.processes.hosts.all[0].boot().unwrap();
+    deployment.processes.hosts.report_up(0);
+    let slot = deployment.processes.slot_of("n1", None).unwrap();
+    deployment.processes.start_again(slot).unwrap();
     assert_eq!(story(&deployment.poll()), ["+n1", "+n1.server"]);
 }
 

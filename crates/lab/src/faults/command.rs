@@ -8,7 +8,7 @@ use experiment::plan;
 use runner::ProgramSpec;
 use serde_json::Value;
 
-use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, key, read, refused};
+use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, occurrence, read, refused};
 use crate::host_process::ProcessExit;
 use crate::{Deployment, Error};
 
@@ -52,8 +52,8 @@ fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>>
 /// Returns the hosts for the fault's commands. For a target that already runs and has no members
 /// here, this is this machine; the command itself decides where it acts.
 fn hosts_of(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
-    if deployment.member_hosts().is_empty() && deployment.is_this_machine() {
-        return Ok(deployment.host_names());
+    if deployment.processes.member_hosts().is_empty() && deployment.processes.hosts.is_this_machine() {
+        return Ok(deployment.processes.hosts.names());
     }
     choose_any_hosts(fault, number, deployment)
 }
@@ -63,7 +63,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let at = Instant::now();
     for host in &hosts {
         // A failed command may also have had an effect.
-        deployment.remember_commanded(&key(fault, number), host);
+        deployment.faults.remember_commanded(&occurrence(fault, number), host);
         run(fault, "run", host, deployment)?;
     }
     Ok(ActiveFault { on: hosts, at })
@@ -78,27 +78,23 @@ pub(crate) fn commands(
 ) -> Result<Vec<(String, ProgramSpec)>, Error> {
     let hosts = hosts_of(fault, number, deployment)?;
     for host in &hosts {
-        deployment.remember_commanded(&key(fault, number), host);
+        deployment.faults.remember_commanded(&occurrence(fault, number), host);
     }
     Ok(hosts.into_iter().map(|host| (host.clone(), program(fault, "run", &host, deployment))).collect())
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
-    let hosts = deployment.take_commanded(&key(fault, number));
+    let hosts = deployment.faults.take_commanded(&occurrence(fault, number));
     if !fault.with.contains_key("heal") {
         return Ok(false);
     }
-    let mut failed = None;
-    for host in hosts {
-        if let Err(error) = run(fault, "heal", &host, deployment) {
-            failed.get_or_insert(error);
-        }
-    }
-    failed.map_or(Ok(true), Err)
+    let healed = hosts.iter().map(|host| run(fault, "heal", host, deployment));
+    healed.fold(Ok(()), Result::and).map(|()| true)
 }
 
 fn program(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> ProgramSpec {
-    deployment.command_on(host, &fault.name, &argument(fault, which).unwrap_or_default())
+    let command = argument(fault, which).unwrap_or_default();
+    deployment.hooks.command_on(&deployment.processes, host, &fault.name, &command)
 }
 
 /// Runs one of the fault's commands on a host.
@@ -106,7 +102,7 @@ fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) ->
     // The lab's speed does not scale this limit, because it only limits a program on this machine.
     let within_s = read(within_s(&fault.with))?;
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
-    let output = deployment.run_on(host, &program(fault, which, host, deployment), within)?;
+    let output = deployment.processes.hosts.run(host, &program(fault, which, host, deployment), within)?;
     if output.ended == ProcessExit::Exit(0) {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use experiment::catalog::{self, Heals};
 use experiment::plan;
 
-use super::{ActiveFault, FaultKind, choose_hosts, key, refused};
+use super::{ActiveFault, FaultKind, choose_hosts, occurrence, refused};
 use crate::{Deployment, Error};
 
 pub static KIND: FaultKind = FaultKind {
@@ -27,8 +27,9 @@ pub static KIND: FaultKind = FaultKind {
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let at = Instant::now();
+    let occurrence = occurrence(fault, number);
     for host in &hosts {
-        deployment.crash_host(host, &key(fault, number)).map_err(refused)?;
+        deployment.faults.crash(&mut deployment.processes, host, &occurrence).map_err(refused)?;
     }
     Ok(ActiveFault { on: hosts, at })
 }
@@ -38,5 +39,5 @@ fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result
     if fault.for_s.is_none() {
         return Ok(false);
     }
-    deployment.boot_hosts(&key(fault, number)).map(|()| true)
+    deployment.faults.boot(&mut deployment.processes, &occurrence(fault, number)).map(|()| true)
 }

@@ -9,7 +9,7 @@ use experiment::plan;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{ActiveFault, Arguments, FaultKind, PROGRAM, argument, choose_running, on_host, read, refused};
+use super::{ActiveFault, Arguments, FaultKind, PROGRAM, argument, choose_running, occurrence, on_host, read, refused};
 use crate::deployment::stop_signal;
 use crate::{Deployment, Error};
 
@@ -68,30 +68,24 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let program = argument(fault, "program");
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let at = Instant::now();
-    let mut hit = Vec::new();
+    let occurrence = occurrence(fault, number);
     for host in &victims {
-        let post = deployment.post_of(host, role.as_deref()).map_err(refused)?;
+        let processes = &mut deployment.processes;
+        let slot = processes.slot_of(host, role.as_deref()).map_err(refused)?;
         if let Some(program) = &program {
-            let killed = deployment.signal_program(post, program, signal, ends(signal));
+            let killed = processes.signal_program(slot, program, signal, ends(signal));
             killed.map_err(|error| refused(on_host(host, error)))?;
             continue;
         }
-        deployment.signal(post, signal, ends(signal)).map_err(refused)?;
-        hit.push(post);
-        deployment.remember_hit(&fault.name, number, hit.clone());
+        processes.signal(slot, signal, ends(signal)).map_err(refused)?;
+        deployment.faults.remember_killed(&occurrence, slot);
     }
     Ok(ActiveFault { on: victims, at })
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
-    let mut failed = None;
     // Only slots are started again. A killed program is left to its supervisor, if it has one.
-    let hit = deployment.take_hit(&fault.name, number);
-    let was_hit = !hit.is_empty();
-    for post in hit {
-        if let Err(error) = deployment.start_again(post) {
-            failed.get_or_insert(error);
-        }
-    }
-    failed.map_or(Ok(was_hit), Err)
+    let killed = deployment.faults.take_killed(&occurrence(fault, number));
+    let started = killed.iter().map(|slot| deployment.processes.start_again(*slot));
+    started.fold(Ok(()), Result::and).map(|()| !killed.is_empty())
 }

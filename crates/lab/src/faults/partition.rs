@@ -61,10 +61,11 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let (shape, majority) = read(shape(&fault.with))?;
     // Hosts between the clients and the members stay on the clients' side, unless the fault hits
     // them.
-    let mut fronts = deployment.fronts();
+    let mut fronts = deployment.processes.fronts();
     // Hosts of generators are clients, so they stay on that side too.
-    fronts.extend_from_slice(deployment.generator_hosts());
-    let (fronts, parted): (Vec<_>, Vec<_>) = (deployment.host_names().into_iter().zip(deployment.addresses()?))
+    fronts.extend(deployment.lab.generator_hosts());
+    let hosts = &deployment.processes.hosts;
+    let (fronts, parted): (Vec<_>, Vec<_>) = (hosts.names().into_iter().zip(hosts.addresses()?))
         .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
     let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
     let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();

@@ -6,7 +6,8 @@ use std::time::Instant;
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{ActiveFault, FaultKind, PROGRAM, argument, choose_running, key, on_host, refused};
+use super::{ActiveFault, FaultKind, PROGRAM, argument, choose_running, occurrence, on_host, refused};
+use crate::deployment::PausedProcess;
 use crate::{Deployment, Error};
 
 pub static KIND: FaultKind = FaultKind {
@@ -24,7 +25,7 @@ pub static KIND: FaultKind = FaultKind {
     },
     inject,
     heal: |fault, number, deployment| {
-        deployment.unpause(&key(fault, number));
+        deployment.faults.unpause(&mut deployment.processes, &occurrence(fault, number));
         Ok(true)
     },
 };
@@ -34,13 +35,15 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let program = argument(fault, "program");
     let hosts = choose_running(fault, number, deployment, role.as_deref())?;
     let at = Instant::now();
+    let occurrence = occurrence(fault, number);
     for host in &hosts {
-        let paused = deployment.post_of(host, role.as_deref()).and_then(|post| {
-            let paused = deployment.pause(post, program.as_deref(), &key(fault, number));
+        let paused = deployment.processes.slot_of(host, role.as_deref()).and_then(|slot| {
+            let paused = PausedProcess { slot, program: program.clone() };
+            let paused = deployment.faults.pause(&mut deployment.processes, paused, &occurrence);
             paused.map_err(|error| on_host(host, error))
         });
         if let Err(error) = paused {
-            deployment.unpause(&key(fault, number));
+            deployment.faults.unpause(&mut deployment.processes, &occurrence);
             return Err(refused(error));
         }
     }

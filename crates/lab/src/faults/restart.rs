@@ -41,8 +41,8 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
     let at = Instant::now();
     for host in &hosts {
-        let restarted = deployment.post_of(host, role.as_deref()).and_then(|post| deployment.restart(post, wait));
-        restarted.map_err(refused)?;
+        let slot = deployment.processes.slot_of(host, role.as_deref()).map_err(refused)?;
+        deployment.processes.restart(slot, wait).map_err(refused)?;
     }
     Ok(ActiveFault { on: hosts, at })
 }

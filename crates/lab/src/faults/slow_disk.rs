@@ -68,29 +68,22 @@ fn slower(with: &BTreeMap<String, Value>) -> Result<DiskSlowdown, Vec<ArgumentPr
     arguments.finish(factor.map_or(DiskSlowdown::To(disk), DiskSlowdown::By))
 }
 
-/// Multiplies every figure of a disk by `factor`.
+/// Multiplies every limit of a disk by `factor`, except its size.
 fn times(disk: &Disk, factor: f64) -> Disk {
-    let part = |figure: Option<f64>| figure.map(|figure| figure * factor);
-    Disk {
-        size_bytes: None,
-        read_iops: part(disk.read_iops),
-        write_iops: part(disk.write_iops),
-        read_bytes_per_s: part(disk.read_bytes_per_s),
-        write_bytes_per_s: part(disk.write_bytes_per_s),
-    }
+    Disk { size_bytes: None, ..disk.times(factor) }
 }
 
 /// Returns the speed of a host's disk or tier before the fault: the limits of the profile or tier,
 /// else the figures measured at lab-up.
 fn so_far(host: &str, tier: Option<&str>, deployment: &Deployment) -> Result<Disk, Error> {
     let limits = match tier {
-        Some(tier) => deployment.tier_limits(tier),
-        None => deployment.profiled_disk(host),
+        Some(tier) => deployment.lab.tier_limits(tier),
+        None => deployment.lab.profiled_disk(host),
     };
     if let Some(disk) = limits.filter(Disk::is_throttled) {
         return Ok(disk);
     }
-    let figures = deployment.storage_of(host)?;
+    let figures = deployment.processes.hosts.storage_of(host)?;
     let of_tier = tier.and_then(|tier| figures.tiers.get(tier));
     let (read_iops, write_iops) = match tier {
         Some(_) => (of_tier.and_then(|tier| tier.read_per_s), of_tier.and_then(|tier| tier.write_per_s)),

@@ -54,7 +54,7 @@ fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), 
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let (port, link) = read(slower(&fault.with, deployment.speed()))?;
-    let ports = deployment.ports_named(&port);
+    let ports = deployment.lab.ports_named(&port);
     if ports.is_empty() {
         return Err(refused(format!("this target has no port `{port}`")));
     }

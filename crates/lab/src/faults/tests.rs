@@ -13,7 +13,7 @@ use experiment::plan::{self, TargetKind};
 use experiment::profile::Link;
 use fixture::{is_alive, until};
 use record::events::What;
-use runner::{Injection, ProgramSpec};
+use runner::ProgramSpec;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
@@ -620,7 +620,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         fn run(&self, host: &str, command: &[&str]) -> ProgramOutput {
             let command = command.iter().map(|part| (*part).to_owned()).collect();
             let program = ProgramSpec { role: "test".to_owned(), command, ..ProgramSpec::default() };
-            self.deployment.run_on(host, &program, Duration::from_secs(20)).unwrap()
+            self.deployment.processes.hosts.run(host, &program, Duration::from_secs(20)).unwrap()
         }
 
         /// Whether one host gets an answer from the other.
@@ -633,7 +633,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         /// Returns the payload rate in bits/s from a port of another host.
         fn gets(&self, from: &str, to: &str, port: &str, bytes: u32) -> f64 {
             let address = self.deployment.service_of(to).split(':').next().unwrap().to_owned();
-            let (port, bytes) = (self.deployment.ports_named(port)[0].to_string(), bytes.to_string());
+            let (port, bytes) = (self.deployment.lab.ports_named(port)[0].to_string(), bytes.to_string());
             self.run(from, &["python3", "-c", MEASURE, &address, &port, &bytes]).output.trim().parse().unwrap()
         }
 
@@ -828,8 +828,8 @@ fn hit(stage: &mut FakeDeployment, kind: &str, on: &str, seed: u64) -> String {
 #[test]
 fn groups_contain_only_members() {
     let mut stage = stage();
-    assert_eq!(stage.deployment.member_hosts(), ["n2", "n3", "n4"]);
-    assert_eq!(stage.deployment.fronts(), ["n1"]);
+    assert_eq!(stage.deployment.processes.member_hosts(), ["n2", "n3", "n4"]);
+    assert_eq!(stage.deployment.processes.fronts(), ["n1"]);
     for kind in ["host_freeze", "pause"] {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..40 {
@@ -896,7 +896,7 @@ fn a_member_stops_and_starts_with_its_host() {
     let on = stage.inject(&crash, 1).unwrap();
     stage.heal(&crash, 1).unwrap();
     assert_eq!(stage.done(), [format!("{on} crash"), format!("{on} boot"), format!("{on} start member")]);
-    stage.deployment.inject("it#9", &[("n1".to_owned(), Injection::Freeze)]).unwrap();
+    stage.inject(&with("host_freeze", "n1", json!({})), 9).unwrap();
 }
 
 fn members(count: usize) -> Vec<String> {
