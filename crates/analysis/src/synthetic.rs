@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use record::hlog::HistogramCounts;
 use record::results::Outage;
 use record::rows::OutcomeSlot;
+use serde_json::Value;
 
 pub(crate) use crate::noise::{autoregressive, normal, poisson};
 use crate::stats::latency_seconds::LatencySeconds;
@@ -89,6 +90,20 @@ pub(crate) fn find(limits: Vec<Requirement>) -> Find {
     }
 }
 
+/// The times of a fault that heals by itself, in a load that ends at `until_s` without a drain.
+pub(crate) fn fault_times(at_s: f64, until_s: f64) -> FaultTimes {
+    FaultTimes {
+        at_s,
+        healed_s: None,
+        baseline_from_s: Some(0.0),
+        earlier_baseline_s: None,
+        until_s,
+        counted_until_s: until_s,
+        timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
+    }
+}
+
 /// Length of the slots.
 pub(crate) const SLOT_S: f64 = 0.001;
 
@@ -115,12 +130,14 @@ impl SyntheticLoad {
     }
 
     pub fn each(length_s: f64, mut ok: impl FnMut(f64) -> u32) -> Self {
-        let slots = (length_s / SLOT_S).round() as usize;
-        let row = |slot: usize| {
-            let at_s = slot as f64 * SLOT_S;
-            OutcomeSlot { at_s, slot_s: SLOT_S, ok: ok(at_s + SLOT_S / 2.0), ..OutcomeSlot::default() }
-        };
-        Self { rows: (0..slots).map(row).collect(), latency: LatencySeconds::default() }
+        let starts_s = (0..(length_s / SLOT_S).round() as usize).map(|slot| slot as f64 * SLOT_S);
+        let rows = starts_s.map(|at_s| OutcomeSlot {
+            at_s,
+            slot_s: SLOT_S,
+            ok: ok(at_s + SLOT_S / 2.0),
+            ..OutcomeSlot::default()
+        });
+        Self { rows: rows.collect(), latency: LatencySeconds::default() }
     }
 
     /// Sets the latency of the operations by the moment of their end, in microseconds; half of them
@@ -152,17 +169,7 @@ impl SyntheticLoad {
     }
 
     pub fn outage(&self, at_s: f64) -> Outage {
-        let until_s = self.rows.len() as f64 * SLOT_S;
-        self.outage_of(FaultTimes {
-            at_s,
-            healed_s: None,
-            baseline_from_s: Some(0.0),
-            earlier_baseline_s: None,
-            until_s,
-            counted_until_s: until_s,
-            timeout_s: 1.0,
-            usual_failures_per_s: 0.0,
-        })
+        self.outage_of(fault_times(at_s, self.rows.len() as f64 * SLOT_S))
     }
 
     pub fn outage_of(&self, times: FaultTimes) -> Outage {
@@ -176,6 +183,16 @@ impl SyntheticLoad {
             self.rows.iter().copied().filter(|row| row.ok + row.failed + row.timeout + row.wrong > 0).collect();
         Timeline::of(&rows).unwrap()
     }
+}
+
+/// Returns the numbers of a JSON list.
+pub(crate) fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+/// Returns the numbers with these names of a JSON object.
+pub(crate) fn figures<const N: usize>(object: &Value, names: [&str; N]) -> [f64; N] {
+    names.map(|name| object[name].as_f64().unwrap())
 }
 
 /// Whether a value exists and is off by no more than `by`.

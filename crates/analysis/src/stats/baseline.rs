@@ -27,7 +27,7 @@ use super::outage::{CHANCE, FaultTimes};
 use super::quantiles::{interquartile_range, mean};
 use super::sectioning::{BATCHES, half_width};
 use super::significance::moments;
-use super::timeline::{CumulativeCounts, Timeline};
+use super::timeline::Timeline;
 use super::usual_failures::excess;
 
 /// Longest time before the fault from which the baseline is taken.
@@ -145,10 +145,10 @@ impl Baseline {
             return None;
         }
         let ok_per_s = ok as f64 / length_s;
-        let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
-        let per_slot = |counts: &CumulativeCounts| counts.between(from, until) as f64 / (until - from) as f64;
+        let [failed_per_slot, wrong_per_slot] = [timeline.failed(), timeline.wrong()]
+            .map(|counts| counts.between(from, until) as f64 / (until - from) as f64);
         // A short baseline with rare failures may have none by chance.
-        let failed_per_slot = per_slot(timeline.failed()).max(usual_failures_per_s * slot_s);
+        let failed_per_slot = failed_per_slot.max(usual_failures_per_s * slot_s);
         let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
         let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
         let window_s = (WINDOW_OPERATIONS / ok_per_s).clamp(WINDOW_S[0], WINDOW_S[1]);
@@ -160,21 +160,20 @@ impl Baseline {
                 .map(|range| range / 2.0),
             window: 1,
             bounds: Vec::new(),
-            bad_per_slot: failed_per_slot + per_slot(timeline.wrong()),
+            bad_per_slot: failed_per_slot + wrong_per_slot,
             failed_per_slot,
-            gap: slots(gap_s),
+            gap: timeline.slots_in(gap_s).max(1),
             longest,
         };
-        Some(baseline.in_windows_of(timeline, slots(window_s)))
+        Some(baseline.in_windows_of(timeline, timeline.slots_in(window_s).max(1)))
     }
 
     /// Returns the baseline with a usual window of this many slots, and with bounds for shorter and
     /// longer windows.
     pub fn in_windows_of(self, timeline: &Timeline, window: usize) -> Self {
-        let slots = |long_s: f64| (long_s / timeline.slot_s()).round() as usize;
         let varied = self.varied[1] - self.varied[0];
-        let longest = slots(LONGEST_WINDOW_S).min(varied / FEWEST_WINDOWS);
-        let shortest = slots(WINDOW_S[0].max(FEWEST_OPERATIONS / self.ok_per_s));
+        let longest = timeline.slots_in(LONGEST_WINDOW_S).min(varied / FEWEST_WINDOWS);
+        let shortest = timeline.slots_in(WINDOW_S[0].max(FEWEST_OPERATIONS / self.ok_per_s));
         let shorter = std::iter::successors(Some(window), |window| Some(window / 2));
         let first = shorter.take_while(|shorter| *shorter >= shortest).last().unwrap_or(window);
         let windows = std::iter::successors(Some(first), |window| Some(2 * window));
@@ -284,12 +283,12 @@ impl Baseline {
         if (batch as f64 * timeline.slot_s()) < SHORTEST_BATCH_S - 1e-6 {
             return None;
         }
-        let off = |batch: usize| -> Vec<f64> {
+        let [ten, five] = [batch, 2 * batch].map(|batch| {
             let counts = self.counts(timeline, batch);
             let centre = mean(&counts).unwrap_or(0.0);
-            counts.iter().rev().map(|count| (count - centre) / batch as f64).collect()
-        };
-        half_width(&off(batch), &off(2 * batch))
+            counts.iter().rev().map(|count| (count - centre) / batch as f64).collect::<Vec<f64>>()
+        });
+        half_width(&ten, &five)
     }
 
     /// Returns the `ok` operations in consecutive stretches of this many slots. Slots that do not

@@ -29,6 +29,9 @@
 //! that a trend adds to the spread of the differences and not to their mean (D. R. Cox, "Some
 //! systematic experimental designs", Biometrika 38, 1951).
 
+use std::collections::BTreeMap;
+
+use super::quantiles::mean;
 use super::significance::{Difference, StandardError, of_error, paired};
 use super::student::chance_of_f;
 
@@ -77,13 +80,8 @@ pub(crate) struct Covariates {
 pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     let (rounds, groups) = (count(observed, |one| one.round), count(observed, |one| one.group));
     let left = (observed.len() + 1).saturating_sub(rounds + groups);
-    let spread = |index: usize| {
-        let values: Option<Vec<f64>> = observed.iter().map(|one| one.beside[index]).collect();
-        let values = values.filter(|values| !values.is_empty())?;
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        Some((values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
-    };
-    let mut known: Vec<(usize, f64)> = (0..COVARIATES).filter_map(|index| Some((index, spread(index)?))).collect();
+    let mut known: Vec<(usize, f64)> =
+        (0..COVARIATES).filter_map(|index| Some((index, spread(observed, index)?))).collect();
     known.retain(|(_, spread)| *spread >= SPREAD);
     known.sort_by(|one, other| other.1.total_cmp(&one.1));
     let chances = known.into_iter().map(|(index, _)| (index, imbalance(observed, index)));
@@ -91,6 +89,13 @@ pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     // The model of two groups needs one degree of freedom too.
     let most = left.saturating_sub(FREEDOM).min(rounds.saturating_sub(2));
     Covariates { used: balanced.into_iter().take(most).map(|(index, _)| index).collect(), unbalanced }
+}
+
+/// Returns the standard deviation of a covariate, or `None` if it was not measured everywhere.
+fn spread(observed: &[Observed], covariate: usize) -> Option<f64> {
+    let values: Vec<f64> = observed.iter().map(|one| one.beside[covariate]).collect::<Option<_>>()?;
+    let centre = mean(&values)?;
+    Some(mean(&values.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>())?.sqrt())
 }
 
 /// Returns the chance of so large a difference of a covariate between the groups if no group causes
@@ -139,8 +144,10 @@ fn spreads_more(own: &Fitted, all: &Fitted) -> bool {
 
 /// Returns the values of group 0 and of another group, for the rounds that have both.
 fn pairs(observed: &[Observed], group: usize) -> Vec<(f64, f64)> {
-    let of = |wanted: usize| observed.iter().filter(move |one| one.group == wanted);
-    of(0).filter_map(|a| Some((a.value, of(group).find(|b| b.round == a.round)?.value))).collect()
+    let first = observed.iter().filter(|one| one.group == 0);
+    first
+        .filter_map(|a| Some((a.value, observed.iter().find(|b| b.group == group && b.round == a.round)?.value)))
+        .collect()
 }
 
 /// Result of the model for one group.
@@ -161,17 +168,14 @@ struct Fitted {
 fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitted> {
     let groups = 1 + observed.iter().map(|one| one.group).max()?;
     let columns = groups - 1 + covariates.len();
-    let row = |one: &Observed| -> Option<Vec<f64>> {
+    let mut rounds: BTreeMap<usize, Vec<Vec<f64>>> = BTreeMap::new();
+    for one in observed {
         let mut row: Vec<f64> = (1..groups).map(|group| f64::from(u8::from(one.group == group))).collect();
         for index in covariates {
             row.push(one.beside[*index]?);
         }
         row.push(one.value);
-        Some(row)
-    };
-    let mut rounds: std::collections::BTreeMap<usize, Vec<Vec<f64>>> = std::collections::BTreeMap::new();
-    for one in observed {
-        rounds.entry(one.round).or_default().push(row(one)?);
+        rounds.entry(one.round).or_default().push(row);
     }
     rounds.retain(|_, rows| rows.len() > 1);
     for rows in rounds.values_mut() {
@@ -181,18 +185,28 @@ fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitt
     }
     let rows: Vec<&Vec<f64>> = rounds.values().flatten().collect();
     let freedom = rows.len().checked_sub(rounds.len() + columns).filter(|freedom| *freedom > 0)? as f64;
-    let product = |a: usize, b: usize| rows.iter().map(|row| row[a] * row[b]).sum::<f64>();
-    let squares: Vec<Vec<f64>> = (0..columns).map(|a| (0..columns).map(|b| product(a, b)).collect()).collect();
+    // The products of each two columns; the last column has the values.
+    let mut squares: Vec<Vec<f64>> =
+        (0..columns).map(|a| (0..=columns).map(|b| rows.iter().map(|row| row[a] * row[b]).sum()).collect()).collect();
+    let with_value: Vec<f64> = squares.iter_mut().filter_map(Vec::pop).collect();
     let inverse = inverted(squares)?;
-    let with_value: Vec<f64> = (0..columns).map(|column| product(column, columns)).collect();
-    let estimates: Vec<f64> =
-        inverse.iter().map(|row| row.iter().zip(&with_value).map(|(a, b)| a * b).sum::<f64>()).collect();
-    let residual = |row: &&Vec<f64>| row[columns] - estimates.iter().zip(row.iter()).map(|(a, b)| a * b).sum::<f64>();
-    let variance = rows.iter().map(|row| residual(row).powi(2)).sum::<f64>() / freedom;
+    let estimates: Vec<f64> = inverse.iter().map(|row| dot(row, &with_value)).collect();
+    let residuals = rows.iter().map(|row| row[columns] - dot(&estimates, row));
+    let variance = residuals.map(|residual| residual.powi(2)).sum::<f64>() / freedom;
     let at = group.checked_sub(1).filter(|at| *at < columns)?;
-    let explained = estimates.iter().zip(&with_value).map(|(a, b)| a * b).sum();
-    let error = (variance * inverse[at][at]).sqrt();
-    Some(Fitted { estimate: estimates[at], error, freedom, variance, groups: (groups - 1) as f64, explained })
+    Some(Fitted {
+        estimate: estimates[at],
+        error: (variance * inverse[at][at]).sqrt(),
+        freedom,
+        variance,
+        groups: (groups - 1) as f64,
+        explained: dot(&estimates, &with_value),
+    })
+}
+
+/// Returns the sum of products, up to the end of the shorter list.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Smallest pivot, as a share of its first value. Below it, the columns are linearly dependent.
@@ -233,7 +247,7 @@ mod tests {
     use crate::synthetic::normal;
 
     /// A simulated machine on which trials run.
-    #[derive(Clone, Copy)]
+    #[derive(Debug, Clone, Copy)]
     struct Machine {
         groups: usize,
         rounds: usize,
@@ -322,24 +336,21 @@ mod tests {
         }
     }
 
-    /// Returns three standard errors of a share of 5 %.
-    fn by_chance(plays: u32) -> f64 {
-        3.0 * (0.05 * 0.95 / f64::from(plays)).sqrt()
+    #[track_caller]
+    fn keeps_its_level(machine: Machine, plays: u32) {
+        let (_, flagged) = machine.shares(0.0, plays, 7);
+        // Three standard errors of a share of 5 %.
+        let by_chance = 3.0 * (0.05 * 0.95 / f64::from(plays)).sqrt();
+        assert!(flagged <= 0.05 + by_chance, "{machine:?}: {flagged}");
     }
 
     #[test]
     fn equal_groups_are_flagged_in_at_most_5_percent() {
-        const PLAYS: u32 = 400;
         for (groups, rounds) in [(2, 4), (3, 3), (4, 5), (2, 10)] {
+            // A trend lowers the share: it spreads the differences, and the order keeps it out of
+            // their mean.
             for trend in [0.0, 1.0, 3.0] {
-                let machine = Machine { groups, rounds, trend, ..QUIET };
-                let (_, flagged) = machine.shares(0.0, PLAYS, 7);
-                // A trend lowers the share: it spreads the differences, and the order keeps it out
-                // of their mean.
-                assert!(
-                    flagged <= 0.05 + by_chance(PLAYS),
-                    "{groups} groups, {rounds} rounds, trend {trend}: {flagged}"
-                );
+                keeps_its_level(Machine { groups, rounds, trend, ..QUIET }, 400);
             }
         }
     }
@@ -348,15 +359,9 @@ mod tests {
     /// either.
     #[test]
     fn shuffled_rounds_keep_the_level_under_small_trends() {
-        const PLAYS: u32 = 300;
         for (groups, rounds) in [(2, 5), (4, 5), (2, 10)] {
             for trend in [0.5, 1.0] {
-                let machine = Machine { groups, rounds, trend, is_mirrored: false, ..QUIET };
-                let (_, flagged) = machine.shares(0.0, PLAYS, 7);
-                assert!(
-                    flagged <= 0.05 + by_chance(PLAYS),
-                    "{groups} groups, {rounds} rounds, trend {trend}: {flagged}"
-                );
+                keeps_its_level(Machine { groups, rounds, trend, is_mirrored: false, ..QUIET }, 300);
             }
         }
     }
@@ -368,16 +373,13 @@ mod tests {
         let mut random = Rng::with_seed(4);
         let mut flagged = 0;
         for _ in 0..500 {
-            let value = |number: usize, random: &mut Rng| 0.01 * (normal(random) + number as f64);
-            let observed: Vec<Observed> = (0..20)
-                .map(|number| Observed {
-                    round: number / 2,
-                    group: number % 2,
-                    value: value(number, &mut random),
-                    beside: [None; COVARIATES],
-                })
-                .collect();
-            flagged += u32::from(difference(&observed, 1, &[]).unwrap().p < 0.05);
+            let observed = (0..20).map(|number| Observed {
+                round: number / 2,
+                group: number % 2,
+                value: 0.01 * (normal(&mut random) + number as f64),
+                beside: [None; COVARIATES],
+            });
+            flagged += u32::from(difference(&observed.collect::<Vec<_>>(), 1, &[]).unwrap().p < 0.05);
         }
         assert!(flagged > 200, "{flagged} of 500");
     }
@@ -405,9 +407,10 @@ mod tests {
         let (mut with, mut without) = (0, 0);
         for _ in 0..200 {
             let observed = machine.played(-0.1 / 3.0, &mut random);
-            let is_found = |covariates: &[usize]| difference(&observed, 3, covariates).unwrap().p < 0.05 / 12.0;
-            with += u32::from(is_found(&explaining(&observed).used));
-            without += u32::from(is_found(&[]));
+            let [adjusted, raw] = [explaining(&observed).used, Vec::new()]
+                .map(|covariates| difference(&observed, 3, &covariates).unwrap().p < 0.05 / 12.0);
+            with += u32::from(adjusted);
+            without += u32::from(raw);
         }
         assert!(with >= 130 && without <= 60, "{with} and {without} of 200");
     }
@@ -418,8 +421,9 @@ mod tests {
         for rounds in [2, 5, 9] {
             let observed = Machine { rounds, ..QUIET }.played(0.03, &mut random);
             let (model, pairs) = (difference(&observed, 1, &[]).unwrap(), paired(&pairs(&observed, 1)).unwrap());
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
-            assert!(near(model.estimate, pairs.estimate) && near(model.p, pairs.p), "{model:?} {pairs:?}");
+            for (a, b) in [(model.estimate, pairs.estimate), (model.p, pairs.p)] {
+                assert!((a - b).abs() <= 1e-9 * b.abs(), "{model:?} {pairs:?}");
+            }
         }
     }
 
@@ -474,13 +478,13 @@ mod tests {
     #[test]
     fn covariates_need_variation_and_degrees_of_freedom() {
         let mut random = Rng::with_seed(2);
-        let mut asked = |groups: usize, rounds: usize, steal: f64| {
-            explaining(&Machine { groups, rounds, steal, ..QUIET }.played(0.0, &mut random)).used
-        };
-        assert_eq!(asked(4, 5, 0.02), [0]);
-        assert_eq!(asked(2, 6, 0.02), [0], "five degrees of freedom less one");
-        assert_eq!(asked(2, 5, 0.02), [0; 0]);
-        assert_eq!(asked(4, 5, 0.0), [0; 0], "it did not differ");
+        // Two groups and six rounds have five degrees of freedom. Without steal it does not differ.
+        for (groups, rounds, steal, used) in
+            [(4, 5, 0.02, &[0][..]), (2, 6, 0.02, &[0]), (2, 5, 0.02, &[]), (4, 5, 0.0, &[])]
+        {
+            let machine = Machine { groups, rounds, steal, ..QUIET };
+            assert_eq!(explaining(&machine.played(0.0, &mut random)).used, used, "{machine:?}");
+        }
         let mut half = Machine { groups: 4, steal: 0.02, ..QUIET }.played(0.0, &mut Rng::with_seed(2));
         half[3].beside = [None, Some(1.0)];
         assert_eq!(explaining(&half).used, [0; 0], "not measured everywhere");

@@ -21,6 +21,8 @@
 //! The number of possible orders limits the p-value of a permutation test: for seven values, `2 ·
 //! 4! · 3!` of `7!` orders, more than one in twenty, show as clear a step as the clearest.
 
+use super::quantiles::mean;
+
 /// Fewest values on either side: a single value has no spread to compare with.
 const SIDE: usize = 2;
 
@@ -74,21 +76,14 @@ fn divided(series: &[f64], inflation: f64, seed: u64, most: usize) -> Vec<Change
     let mut found: Vec<ChangePoint> = Vec::new();
     while series.len() >= FEWEST {
         let ends = ends(series, &found);
-        let best = |values: &[f64]| {
-            let splits = ends.windows(2).filter_map(|ends| {
-                let split = best_split(&values[ends[0]..ends[1]])?;
-                Some(BestSplit { at: ends[0] + split.at, ..split })
-            });
-            splits.max_by(|a, b| a.energy.total_cmp(&b.energy))
-        };
-        let Some(candidate) = best(series) else { break };
+        let Some(candidate) = best_split_between(&ends, series) else { break };
         let mut shuffled = series.to_vec();
         let (mut as_large, mut made) = (0, 0);
         while made < most && as_large < AS_CLEAR {
             // Each stretch is shuffled by itself, so that the changes found so far stay.
             ends.windows(2).for_each(|ends| random.shuffle(&mut shuffled[ends[0]..ends[1]]));
             // Sums in another order differ in their last digits.
-            let largest = best(&shuffled).map_or(0.0, |split| split.energy);
+            let largest = best_split_between(&ends, &shuffled).map_or(0.0, |split| split.energy);
             as_large += u32::from(largest * inflation >= candidate.energy * (1.0 - 1e-9));
             made += 1;
         }
@@ -115,12 +110,9 @@ fn ends(series: &[f64], found: &[ChangePoint]) -> Vec<usize> {
 /// the levels between these changes.
 fn inflation(series: &[f64], found: &[ChangePoint]) -> f64 {
     let ends = ends(series, found);
-    let off = |ends: &[usize]| {
-        let stretch = &series[ends[0]..ends[1]];
-        let level = stretch.iter().sum::<f64>() / stretch.len() as f64;
-        stretch.iter().map(move |value| value - level)
-    };
-    let off: Vec<f64> = ends.windows(2).flat_map(off).collect();
+    let stretches = ends.windows(2).map(|ends| &series[ends[0]..ends[1]]);
+    let levels = stretches.filter_map(|stretch| Some((stretch, mean(stretch)?)));
+    let off: Vec<f64> = levels.flat_map(|(stretch, level)| stretch.iter().map(move |value| value - level)).collect();
     let squares: f64 = off.iter().map(|off| off * off).sum();
     if squares <= f64::EPSILON * series.iter().map(|value| value * value).sum::<f64>() {
         return 1.0;
@@ -130,6 +122,15 @@ fn inflation(series: &[f64], found: &[ChangePoint]) -> f64 {
     let levels = (ends.len() - 1) as f64;
     let resemblance = (products / squares + levels / series.len() as f64).clamp(0.0, RESEMBLANCE);
     (1.0 + resemblance) / (1.0 - resemblance)
+}
+
+/// Returns the best split of the stretches with these ends.
+fn best_split_between(ends: &[usize], values: &[f64]) -> Option<BestSplit> {
+    let splits = ends.windows(2).filter_map(|ends| {
+        let split = best_split(&values[ends[0]..ends[1]])?;
+        Some(BestSplit { at: ends[0] + split.at, ..split })
+    });
+    splits.max_by(|a, b| a.energy.total_cmp(&b.energy))
 }
 
 fn best_split(values: &[f64]) -> Option<BestSplit> {
@@ -143,15 +144,8 @@ fn best_split(values: &[f64]) -> Option<BestSplit> {
 /// the mean distance between the sides minus the mean distances within them.
 fn energies(values: &[f64]) -> Vec<f64> {
     let count = values.len();
-    let distances = |at: usize, others: &[f64]| {
-        let mut sum = 0.0;
-        for other in others {
-            sum += (values[at] - other).abs();
-        }
-        sum
-    };
     let (mut between, mut left) = (0.0, 0.0);
-    let mut right: f64 = (0..count).map(|at| distances(at, &values[at..])).sum();
+    let mut right: f64 = (0..count).map(|at| distances(values[at], &values[at..])).sum();
     let mut energies = vec![0.0; count];
     for at in 0..count {
         if at > 0 {
@@ -160,7 +154,8 @@ fn energies(values: &[f64]) -> Vec<f64> {
             energies[at] = energy * n * m / (n + m);
         }
         // The value at the split moves to the left.
-        let (to_left, to_right) = (distances(at, &values[..at]), distances(at, &values[at..]));
+        let (to_left, to_right) = values.split_at(at);
+        let [to_left, to_right] = [to_left, to_right].map(|side| distances(values[at], side));
         between += to_right - to_left;
         left += to_left;
         right -= to_right;
@@ -168,23 +163,24 @@ fn energies(values: &[f64]) -> Vec<f64> {
     energies
 }
 
+/// Returns the sum of the distances of a value from others.
+fn distances(value: f64, others: &[f64]) -> f64 {
+    others.iter().map(|other| (value - other).abs()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::synthetic::{autoregressive, normal};
+    use crate::synthetic::{autoregressive, normal, numbers};
 
     fn places(found: &[ChangePoint]) -> Vec<usize> {
         found.iter().map(|change| change.at).collect()
     }
 
-    fn numbers(value: &Value) -> Vec<f64> {
-        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-    }
-
     fn indices(value: &Value) -> Vec<usize> {
-        value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap() as usize).collect()
+        numbers(value).into_iter().map(|number| number as usize).collect()
     }
 
     #[test]
@@ -215,8 +211,11 @@ mod tests {
     #[test]
     fn noise_seldom_has_change_points() {
         let mut random = fastrand::Rng::with_seed(4);
-        let series = |random: &mut fastrand::Rng| (0..12).map(|_| normal(random)).collect::<Vec<f64>>();
-        let alarms = (0..60).filter(|&seed| !change_points(&series(&mut random), seed, 1).is_empty()).count();
+        let mut alarms = 0;
+        for seed in 0..60 {
+            let series: Vec<f64> = (0..12).map(|_| normal(&mut random)).collect();
+            alarms += u32::from(!change_points(&series, seed, 1).is_empty());
+        }
         assert!(alarms <= 7, "3 of 60 are meant, 7 are rare: {alarms}");
     }
 

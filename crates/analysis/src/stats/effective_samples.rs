@@ -40,14 +40,13 @@ pub(crate) fn effective_samples(series: &[f64]) -> Option<f64> {
 pub(crate) fn inflation(series: &[f64]) -> f64 {
     let Some(mean) = mean(series) else { return 1.0 };
     let off: Vec<f64> = series.iter().map(|value| value - mean).collect();
-    let at_lag = |lag: usize| off.iter().zip(&off[lag..]).map(|(a, b)| a * b).sum::<f64>();
-    let squares = at_lag(0);
+    let squares = lagged_products(&off, 0);
     if squares <= 0.0 {
         return 1.0;
     }
     let (mut sum, mut last) = (0.0, f64::INFINITY);
     for pair in 0..series.len() / 2 {
-        let both = (at_lag(2 * pair) + at_lag(2 * pair + 1)) / squares;
+        let both = (lagged_products(&off, 2 * pair) + lagged_products(&off, 2 * pair + 1)) / squares;
         if both <= 0.0 {
             break;
         }
@@ -55,6 +54,10 @@ pub(crate) fn inflation(series: &[f64]) -> f64 {
         sum += last;
     }
     (2.0 * sum - 1.0).clamp(1.0, series.len() as f64)
+}
+
+fn lagged_products(deviations: &[f64], lag: usize) -> f64 {
+    deviations.iter().zip(&deviations[lag..]).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -34,17 +34,18 @@ impl KneeSplit {
     /// the line there.
     pub(crate) fn of(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<Self> {
         let best = peak(means).filter(|_| means.len() >= LEAST_LOADS)?;
-        let tolerance = |mean: &LoadMean| by_chance(mean, spread).clamp(TOLERANCE, WIDEST);
-        let per_load = |mean: &LoadMean| mean.rate / mean.load;
-        let mut steepest = 0.0_f64;
-        let light = means.iter().take_while(|mean| {
-            steepest = steepest.max(per_load(mean));
-            per_load(mean) >= (1.0 - tolerance(mean)) * steepest
-        });
-        let light = light.count();
-        let level = |mean: &LoadMean| mean.rate >= (1.0 - tolerance(mean)) * means[best].rate;
-        let plateau: Vec<usize> = (0..means.len()).filter(|&index| level(&means[index])).collect();
-        let bend = Self { light, plateau };
+        let nearly: Vec<f64> =
+            means.iter().map(|mean| 1.0 - by_chance(mean, spread).clamp(TOLERANCE, WIDEST)).collect();
+        let (mut light, mut steepest) = (0, 0.0_f64);
+        for (mean, nearly) in means.iter().zip(&nearly) {
+            steepest = steepest.max(mean.per_load());
+            if mean.per_load() < nearly * steepest {
+                break;
+            }
+            light += 1;
+        }
+        let plateau = (0..means.len()).filter(|&index| means[index].rate >= nearly[index] * means[best].rate);
+        let bend = Self { light, plateau: plateau.collect() };
         let last = means.len() - 1;
         let rises = bend.plateau == [last];
         let within = bend.knee(means)? <= (1.0 - TOLERANCE) * means[last].load;
@@ -68,8 +69,7 @@ impl KneeSplit {
 /// the best load counts.
 pub(crate) fn peak_rate(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<f64> {
     let best = means[peak(means)?];
-    let apart = |mean: &LoadMean| by_chance(mean, spread).min(WIDEST);
-    let equal = means.iter().filter(|mean| mean.rate >= (1.0 - apart(mean)) * best.rate);
+    let equal = means.iter().filter(|mean| mean.rate >= (1.0 - by_chance(mean, spread).min(WIDEST)) * best.rate);
     let (sum, count) = equal.fold((0.0, 0.0), |(sum, count), mean| (sum + mean.rate, count + 1.0));
     Some(sum / count)
 }
@@ -94,6 +94,7 @@ pub(crate) fn peak(means: &[LoadMean]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::synthetic::normal;
 
     const DOUBLING: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
@@ -185,18 +186,15 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let noise = 0.06;
         let spread = Some(RepeatSpread { relative: noise, degrees: 16 });
-        let mut found: Vec<f64> = (0..200)
-            .map(|_| {
-                let mut noisy = |rate: f64| {
-                    // The sum of twelve uniform numbers is close to normal.
-                    let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
-                    rate * (1.0 + noise / 3_f64.sqrt() * normal)
-                };
-                let mut means = curve(&DOUBLING, |n| 100.0 * n.min(4.0));
-                means.iter_mut().for_each(|mean| (mean.rate, mean.repeats) = (noisy(mean.rate), 3));
-                knee(&means, spread).unwrap()
-            })
-            .collect();
+        let mut found = Vec::new();
+        for _ in 0..200 {
+            let mut means = curve(&DOUBLING, |n| 100.0 * n.min(4.0));
+            for mean in &mut means {
+                mean.rate *= 1.0 + noise / 3_f64.sqrt() * normal(&mut random);
+                mean.repeats = 3;
+            }
+            found.push(knee(&means, spread).unwrap());
+        }
         found.sort_by(f64::total_cmp);
         assert!((found[100] / 4.0 - 1.0).abs() < 0.02, "the median is {}", found[100]);
         assert!(found[10] > 3.6 && found[189] < 4.4, "nine of ten are within {} and {}", found[10], found[189]);

@@ -61,25 +61,15 @@ impl LatencySeconds {
                 index
             }
         };
-        let known = &mut self.seconds[index].counts;
-        let mut merged: Vec<(u16, u64)> = Vec::with_capacity(known.len() + 64);
+        let merged = &mut self.seconds[index].counts;
         for bucket in &counts.buckets {
             let step = step_of(bucket.highest as f64);
-            match merged.last_mut() {
-                Some((last, count)) if *last == step => *count += bucket.count,
-                _ => merged.push((step, bucket.count)),
-            }
-        }
-        if !known.is_empty() {
-            for (step, count) in known.drain(..) {
-                match merged.binary_search_by_key(&step, |(other, _)| *other) {
-                    Ok(at) => merged[at].1 += count,
-                    Err(at) => merged.insert(at, (step, count)),
-                }
+            match merged.binary_search_by_key(&step, |(other, _)| *other) {
+                Ok(at) => merged[at].1 += bucket.count,
+                Err(at) => merged.insert(at, (step, bucket.count)),
             }
         }
         merged.shrink_to_fit();
-        *known = merged;
     }
 
     /// Returns the approximate quantile over the seconds between two times for which `belongs` is
@@ -105,38 +95,37 @@ impl LatencySeconds {
     /// extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of extreme
     /// values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for seconds
     /// show in the counts per 2, 4, … seconds.
-    pub fn moments(&self, at_least_ns: f64, [from_s, until_s]: [f64; 2]) -> Option<u64> {
-        let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
-        let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
+    pub fn moments(&self, at_least_ns: f64, between_s: [f64; 2]) -> Option<u64> {
         let step = step_of(at_least_ns);
-        let long =
-            |second: &SecondLatency| second.counts.iter().filter(|(other, _)| *other >= step).map(|(_, n)| *n).sum();
-        let counts: Vec<[u64; 2]> = seconds.iter().map(|second| [long(second), second.count()]).collect();
-        let sum = |counts: &[[u64; 2]], which: usize| counts.iter().map(|both| both[which]).sum::<u64>() as f64;
-        let share = sum(&counts, 0) / sum(&counts, 1);
+        let counts: Vec<[u64; 2]> =
+            self.between(between_s).iter().map(|second| [second.count_from(step), second.count_from(0)]).collect();
+        let [long, all] = sums(&counts);
+        let share = long / all;
         if share.is_nan() || share <= 0.0 {
             return None;
         }
-        let squared_off = |window: &[[u64; 2]]| {
-            let expected = share * sum(window, 1);
-            // A second may be empty.
-            if expected > 0.0 { (sum(window, 0) - expected).powi(2) / expected } else { 0.0 }
-        };
-        let dispersion = |length: usize| {
-            let windows = counts.chunks(length);
-            windows.clone().map(squared_off).sum::<f64>() / (windows.len() as f64 - 1.0)
-        };
-        let lengths = (0..).map(|doublings| 1_usize << doublings);
+        let lengths = std::iter::successors(Some(1), |length| Some(2 * length));
         let lengths = lengths.take_while(|length| *length == 1 || counts.len() / length >= WINDOWS);
         // If all are in one second, they may be one moment.
-        let worst = lengths.map(dispersion).reduce(f64::max).filter(|worst| worst.is_finite());
-        Some((sum(&counts, 0) / worst.unwrap_or(f64::INFINITY).max(1.0)).max(1.0) as u64)
+        let worst = lengths.map(|length| dispersion(counts.chunks(length), share)).reduce(f64::max);
+        let worst = worst.filter(|worst| worst.is_finite()).unwrap_or(f64::INFINITY);
+        Some((long / worst.max(1.0)).max(1.0) as u64)
+    }
+
+    /// Returns the index of the first second that begins at this time or later.
+    fn place(&self, at_s: f64) -> usize {
+        self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S)
+    }
+
+    /// Returns the seconds that begin between two times.
+    fn between(&self, [from_s, until_s]: [f64; 2]) -> &[SecondLatency] {
+        let from = self.place(from_s);
+        &self.seconds[from..self.place(until_s).max(from)]
     }
 
     /// Merges the seconds between two times for which `belongs` is true.
     fn together(&self, [from_s, until_s]: [f64; 2], belongs: impl Fn(f64) -> bool) -> Cow<'_, SecondLatency> {
-        let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
-        let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
+        let seconds = self.between([from_s, until_s]);
         let belongs = |second: &&SecondLatency| belongs(second.from_s + EDGE_S);
         if let [second] = seconds
             && belongs(&second)
@@ -158,8 +147,7 @@ impl LatencySeconds {
     pub fn edges(&self, [from_s, until_s]: [f64; 2], limit_ns: f64) -> [f64; 2] {
         const BEFORE_S: f64 = 10.0;
         let seconds: Vec<&SecondLatency> = self.seconds.iter().collect();
-        let place = |at_s: f64| seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
-        let (begin, first, end) = (place(from_s - BEFORE_S), place(from_s), place(until_s));
+        let [begin, first, end] = [from_s - BEFORE_S, from_s, until_s].map(|at_s| self.place(at_s));
         if first >= end {
             return [from_s, until_s];
         }
@@ -179,8 +167,8 @@ impl LatencySeconds {
 
     /// Whether a baseline has enough seconds to detect slow ones.
     pub fn is_known(&self, baseline_s: [f64; 2]) -> bool {
-        let median = |second: &&&SecondLatency| second.quantile(QUANTILES[0].0).is_some();
-        self.whole_seconds(baseline_s).iter().filter(median).count() >= FEWEST
+        let medians = self.whole_seconds(baseline_s).into_iter().filter_map(|second| second.quantile(QUANTILES[0].0));
+        medians.count() >= FEWEST
     }
 
     /// Returns the spells within `[at_s, until_s]` that are slow relative to the seconds of the
@@ -200,11 +188,27 @@ impl LatencySeconds {
             let quantile = LatencyBound { quantile, step: step_of(slowest * FAR), usual: 0.0 };
             spells.extend(quantile.over(&before).spells(&after, in_a_row));
         }
-        let mut spells: Vec<[f64; 2]> =
-            spells.into_iter().map(|spell| spell.map(|edge_s| edge_s.clamp(at_s, until_s))).collect();
+        spells.iter_mut().for_each(|spell| *spell = spell.map(|edge_s| edge_s.clamp(at_s, until_s)));
         spells.retain(|[from_s, until_s]| until_s > from_s);
         spells
     }
+}
+
+/// Returns the variance of the counts of these windows, as a multiple of that of independent
+/// operations. Each second has the number of long operations and of all, of which `share` are long.
+fn dispersion(windows: std::slice::Chunks<'_, [u64; 2]>, share: f64) -> f64 {
+    let freedom = windows.len() as f64 - 1.0;
+    let squares = windows.map(|window| {
+        let [long, all] = sums(window);
+        let expected = share * all;
+        // A second may be empty.
+        if expected > 0.0 { (long - expected).powi(2) / expected } else { 0.0 }
+    });
+    squares.sum::<f64>() / freedom
+}
+
+fn sums(counts: &[[u64; 2]]) -> [f64; 2] {
+    [0, 1].map(|which| counts.iter().map(|both| both[which]).sum::<u64>() as f64)
 }
 
 /// Limit that a second is compared with.
@@ -245,13 +249,18 @@ impl LatencyBound {
     /// Returns start and end of a spell of the seconds `first..end`. The seconds at its edges, and
     /// their neighbours, may be slow in part.
     fn edges(&self, seconds: &[&SecondLatency], [first, end]: [usize; 2]) -> [f64; 2] {
-        let share = |index: usize| seconds[index].share_above(self.step).unwrap_or(0.0) - self.usual;
-        let inner = (first + 1..end - 1).map(share).collect::<Vec<_>>();
-        let full = mean(&inner).unwrap_or_else(|| share(first).max(share(end - 1)));
-        let slow_s = |index: usize| (share(index) / full).clamp(0.0, 1.0) * seconds[index].length_s();
+        let inner = seconds.get(first + 1..end - 1).unwrap_or_default();
+        let inner: Vec<f64> = inner.iter().map(|second| self.excess(second)).collect();
+        let full = mean(&inner).unwrap_or_else(|| self.excess(seconds[first]).max(self.excess(seconds[end - 1])));
+        let slow_s = |index: usize| (self.excess(seconds[index]) / full).clamp(0.0, 1.0) * seconds[index].length_s();
         let before_s = if first > 0 && follows(seconds, first) { slow_s(first - 1) } else { 0.0 };
         let after_s = if end < seconds.len() && follows(seconds, end) { slow_s(end) } else { 0.0 };
         [seconds[first].until_s - slow_s(first) - before_s, seconds[end - 1].from_s + slow_s(end - 1) + after_s]
+    }
+
+    /// Returns the share of slow operations of a second beyond the usual share.
+    fn excess(&self, second: &SecondLatency) -> f64 {
+        second.share_above(self.step).unwrap_or(0.0) - self.usual
     }
 }
 
@@ -266,14 +275,15 @@ impl SecondLatency {
         self.until_s - self.from_s
     }
 
-    fn count(&self) -> u64 {
-        self.counts.iter().map(|(_, count)| count).sum()
+    /// Returns the number of operations in this step or later ones.
+    fn count_from(&self, step: u16) -> u64 {
+        self.counts.iter().filter(|(other, _)| *other >= step).map(|(_, count)| count).sum()
     }
 
     /// Returns the approximate middle of the step that contains the quantile, nanoseconds. Returns
     /// `None` if too few operations support it.
     fn quantile(&self, quantile: f64) -> Option<f64> {
-        let count = self.count();
+        let count = self.count_from(0);
         if count < samples_for(quantile) {
             return None;
         }
@@ -287,9 +297,8 @@ impl SecondLatency {
     }
 
     fn share_above(&self, step: u16) -> Option<f64> {
-        let count = self.count();
-        let above: u64 = self.counts.iter().filter(|(other, _)| *other > step).map(|(_, count)| count).sum();
-        (count > 0).then(|| above as f64 / count as f64)
+        let count = self.count_from(0);
+        (count > 0).then(|| self.count_from(step + 1) as f64 / count as f64)
     }
 }
 
@@ -319,14 +328,13 @@ mod tests {
 
     #[test]
     fn usual_or_single_slow_seconds_are_no_spell() {
-        assert_eq!(taking(4, |_| 1_000.0).slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);
-        assert_eq!(
-            taking(5, |at_s| if (14.0..15.0).contains(&at_s) { 9_000.0 } else { 1_000.0 })
-                .slow([2.0, 12.0], [12.0, 30.0]),
-            [[0.0; 2]; 0]
-        );
-        let before = |at_s: f64| if (5.0..6.0).contains(&at_s) || at_s > 20.0 { 3_000.0 } else { 1_000.0 };
-        assert_eq!(taking(6, before).slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);
+        for latency in [
+            taking(4, |_| 1_000.0),
+            taking(5, |at_s| if (14.0..15.0).contains(&at_s) { 9_000.0 } else { 1_000.0 }),
+            taking(6, |at_s| if (5.0..6.0).contains(&at_s) || at_s > 20.0 { 3_000.0 } else { 1_000.0 }),
+        ] {
+            assert_eq!(latency.slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0]);
+        }
     }
 
     #[test]
@@ -345,7 +353,7 @@ mod tests {
         let mut latency = LatencySeconds::default();
         (0..2).for_each(|_| latency.add(4.0, 1.0, &HistogramCounts::of(&histogram)));
         assert_eq!(latency.seconds.len(), 1);
-        assert_eq!(latency.seconds[0].counts.iter().map(|(_, count)| count).sum::<u64>(), 18);
+        assert_eq!(latency.seconds[0].count_from(0), 18);
     }
 
     #[test]
@@ -359,13 +367,11 @@ mod tests {
 
     /// 2,000 operations per second. Each takes 1 ms, or until the end of a stall of the server.
     fn stalling(length_s: f64, stalls_s: &[[f64; 2]]) -> LatencySeconds {
-        let stalls: Vec<[f64; 2]> = stalls_s.to_vec();
-        let made = SyntheticLoad::even(length_s, |_| 2_000.0);
-        let wait_us = move |at_s: f64| {
-            let stall = stalls.iter().find(|[from_s, until_s]| (*from_s..*until_s).contains(&at_s));
+        let made = SyntheticLoad::even(length_s, |_| 2_000.0).taking(9, |at_s| {
+            let stall = stalls_s.iter().find(|[from_s, until_s]| (*from_s..*until_s).contains(&at_s));
             stall.map_or(1_000.0, |[_, until_s]| 1_000.0 + 1e6 * (until_s - at_s))
-        };
-        made.taking(9, wait_us).latency
+        });
+        made.latency
     }
 
     #[test]

@@ -38,26 +38,29 @@ struct LogMean {
 /// the peak, and `None` with fewer than two loads or if no operation succeeded.
 pub(crate) fn level_from(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
-    let best = means[peak(&means).filter(|_| means.len() > 1)?].rate;
-    let is_near = |mean: &LoadMean| mean.rate >= (1.0 - LEVEL) * best;
-    let end = means.iter().rposition(is_near)?;
+    let near = (1.0 - LEVEL) * means[peak(&means).filter(|_| means.len() > 1)?].rate;
+    let end = means.iter().rposition(|mean| mean.rate >= near)?;
     let level = LoadCurve { points: curve.points[..=end].to_vec() };
-    let means = &means[..=end];
-    let found = by_shape(&level, means).unwrap_or_else(|| {
-        let outside = means.iter().rposition(|mean| !is_near(mean));
+    let mut found = by_shape(&level, &means[..=end]).unwrap_or_else(|| {
+        let outside = means[..=end].iter().rposition(|mean| mean.rate < near);
         Estimate { value: means[outside.map_or(0, |place| place + 1)].load, ci95: None }
     });
     // If the highest load alone is near the peak, the curve may rise beyond it.
-    let still_rises = |load: f64| if load >= curve.points[curve.points.len() - 1].load { f64::INFINITY } else { load };
-    Some(Estimate { value: still_rises(found.value), ci95: found.ci95.map(|ends| ends.map(still_rises)) })
+    let highest = means[means.len() - 1].load;
+    for load in std::iter::once(&mut found.value).chain(found.ci95.iter_mut().flatten()) {
+        if *load >= highest {
+            *load = f64::INFINITY;
+        }
+    }
+    Some(found)
 }
 
 /// Returns the level of the closest curve of the shape, with its interval. Returns `None` if a load
 /// has no spread, or if the curve does not have the shape.
 fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
     let least = means[peak(means)?].rate / 1_000.0;
-    let spread = |place| curve.spread_at(place).filter(|spread| spread.relative > 0.0);
-    let spreads: Vec<RepeatSpread> = (0..means.len()).map(spread).collect::<Option<_>>()?;
+    let spreads = (0..means.len()).map(|place| curve.spread_at(place).filter(|spread| spread.relative > 0.0));
+    let spreads: Vec<RepeatSpread> = spreads.collect::<Option<_>>()?;
     let degrees = spreads.iter().map(|spread| spread.degrees).min()? as f64;
     let logs: Vec<LogMean> = means
         .iter()
@@ -73,19 +76,19 @@ fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
     if !best.is_finite() || chance_of_f(best / free, free, degrees) < SHAPELESS {
         return None;
     }
-    let chance = quantile_of_t(0.975, degrees)?.powi(2);
-    let within = |most: f64| move |misfit: &f64| *misfit <= best + most;
-    let value = means[misfits.iter().position(within(1.0))?].load;
-    let low = means[misfits.iter().position(within(chance))?].load;
-    let high = means[misfits.iter().rposition(within(chance))?].load;
+    let value = means[misfits.iter().position(|misfit| *misfit <= best + 1.0)?].load;
+    let most = best + quantile_of_t(0.975, degrees)?.powi(2);
+    let low = means[misfits.iter().position(|misfit| *misfit <= most)?].load;
+    let high = means[misfits.iter().rposition(|misfit| *misfit <= most)?].load;
     Some(Estimate { value, ci95: Some([low, high]) })
 }
 
 /// Returns the least sum of weighted squares between the means and a curve of the shape, for each
 /// place at which its level may start.
 fn misfits(logs: &[LogMean]) -> Vec<f64> {
-    let of_start = |start| (start..logs.len()).map(|peak| misfit(logs, start, peak)).fold(f64::INFINITY, f64::min);
-    (0..logs.len()).map(of_start).collect()
+    (0..logs.len())
+        .map(|start| (start..logs.len()).map(|peak| misfit(logs, start, peak)).fold(f64::INFINITY, f64::min))
+        .collect()
 }
 
 /// Returns the least sum of weighted squares for curves with this peak that are level from `start`
@@ -94,24 +97,21 @@ fn misfit(logs: &[LogMean], start: usize, peak: usize) -> f64 {
     let below = -f64::ln(1.0 - LEVEL);
     let rising = [monotone(logs, 0..start, false), monotone(logs, start..peak, false)];
     let falling = monotone(logs, peak + 1..logs.len(), true);
-    let squares = |fitted: &[(usize, f64)], range: [f64; 2]| -> f64 {
-        let square = |&(place, value): &(usize, f64)| {
-            logs[place].weight * (logs[place].value - value.clamp(range[0], range[1])).powi(2)
-        };
-        fitted.iter().map(square).sum()
-    };
-    // A monotone fit within bounds is the fit without bounds, cut off at them.
-    let at = |height: f64| {
+    let lowest = logs.iter().map(|log| log.value).fold(f64::INFINITY, f64::min);
+    let highest = logs.iter().map(|log| log.value).fold(f64::NEG_INFINITY, f64::max) + below;
+    lowest_of([lowest, highest], |height| {
         let level = [height - below, height];
-        squares(&[(peak, height)], [height; 2])
-            + squares(&rising[0], [f64::NEG_INFINITY, height - below])
-            + squares(&rising[1], level)
-            + squares(&falling, level)
-    };
-    let values = || logs.iter().map(|log| log.value);
-    let lowest = values().fold(f64::INFINITY, f64::min);
-    let highest = values().fold(f64::NEG_INFINITY, f64::max) + below;
-    lowest_of(at, [lowest, highest])
+        squares(logs, &[(peak, height)], [height; 2])
+            + squares(logs, &rising[0], [f64::NEG_INFINITY, height - below])
+            + squares(logs, &rising[1], level)
+            + squares(logs, &falling, level)
+    })
+}
+
+/// Returns the weighted squares between the means and a curve that is cut off at these bounds. A
+/// monotone fit within bounds is the fit without bounds, cut off at them.
+fn squares(logs: &[LogMean], fitted: &[(usize, f64)], [low, high]: [f64; 2]) -> f64 {
+    fitted.iter().map(|&(place, value)| logs[place].weight * (logs[place].value - value.clamp(low, high)).powi(2)).sum()
 }
 
 /// Returns the closest monotone curve through the means at these places. Pools neighbours that are
@@ -136,7 +136,7 @@ fn monotone(logs: &[LogMean], places: Range<usize>, falls: bool) -> Vec<(usize, 
 /// Returns the least value of a convex function between two bounds, by golden-section search (J.
 /// Kiefer, "Sequential minimax search for a maximum", Proceedings of the American Mathematical
 /// Society 4, 1953).
-fn lowest_of(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2]) -> f64 {
+fn lowest_of([mut low, mut high]: [f64; 2], function: impl Fn(f64) -> f64) -> f64 {
     let golden = (5_f64.sqrt() - 1.0) / 2.0;
     for _ in 0..STEPS {
         let reach = golden * (high - low);
@@ -191,18 +191,16 @@ mod tests {
 
     #[test]
     fn similar_repeats_give_an_interval_of_one_load() {
-        let found = noisy(LEVEL_FROM_4, 2, 0.01, 1);
-        assert_eq!((found.value, found.ci95), (4.0, Some([4.0, 4.0])));
-        let fallen = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.7, 0.4], 2, 0.01, 1);
-        assert_eq!(
-            (fallen.value, fallen.ci95),
-            (4.0, Some([4.0; 2])),
-            "a collapse does not hide where the level began"
-        );
-        let collapsed = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.001, 0.0], 2, 0.01, 1);
-        assert_eq!((collapsed.value, collapsed.ci95), (4.0, Some([4.0; 2])));
-        let rising = noisy([0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0], 2, 0.01, 1);
-        assert_eq!((rising.value, rising.ci95), (f64::INFINITY, Some([f64::INFINITY; 2])));
+        for (rates, level) in [
+            (LEVEL_FROM_4, 4.0),
+            // A collapse does not hide where the level began.
+            ([0.4, 1.0, 1.0, 1.0, 1.0, 0.7, 0.4], 4.0),
+            ([0.4, 1.0, 1.0, 1.0, 1.0, 0.001, 0.0], 4.0),
+            ([0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0], f64::INFINITY),
+        ] {
+            let found = noisy(rates, 2, 0.01, 1);
+            assert_eq!((found.value, found.ci95), (level, Some([level; 2])), "{rates:?}");
+        }
     }
 
     #[test]
@@ -214,11 +212,8 @@ mod tests {
     #[test]
     fn intervals_have_about_the_stated_coverage() {
         for noise in [0.03, 0.1] {
-            let held = |seed| {
-                let [low, high] = noisy(LEVEL_FROM_4, 2, noise, seed).ci95.unwrap_or([f64::NAN; 2]);
-                u32::from(low <= 4.0 && 4.0 <= high)
-            };
-            let held: u32 = (0..40).map(held).sum();
+            let intervals = (0..40).filter_map(|seed| noisy(LEVEL_FROM_4, 2, noise, seed).ci95);
+            let held = intervals.filter(|[low, high]| *low <= 4.0 && 4.0 <= *high).count();
             assert!(held >= 35, "{noise}: {held} of 40");
         }
     }

@@ -23,6 +23,7 @@
 use statrs::function::gamma::digamma;
 
 use super::quantiles::mean;
+use super::significance::moments;
 use super::student::{chi_squared_quantile, root};
 
 /// Chance that a cell's own variance is above its limit.
@@ -40,43 +41,46 @@ pub(crate) struct Variance {
 /// Returns the moderated variance of each cell, or `None` with fewer than two cells that spread. A
 /// cell whose repeats are all equal keeps its variance of 0.
 pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
-    let spread = |cell: &&Variance| cell.freedom > 0.0 && cell.value > 0.0;
-    let spreading: Vec<Variance> = cells.iter().filter(spread).copied().collect();
+    let spreading: Vec<Variance> =
+        cells.iter().filter(|cell| cell.freedom > 0.0 && cell.value > 0.0).copied().collect();
     if spreading.len() < 2 {
         return None;
     }
     let freedom: f64 = spreading.iter().map(|cell| cell.freedom).sum();
     let pooled = spreading.iter().map(|cell| cell.value * cell.freedom).sum::<f64>() / freedom;
     let alike = prior_freedom(&spreading)?;
-    let moderate = |cell: &Variance| {
-        if cell.freedom <= 0.0 {
-            return Some(Variance { value: pooled, freedom: alike.min(freedom) });
-        }
-        if cell.value <= 0.0 {
-            return Some(*cell);
-        }
-        let of_prior = alike.min(freedom - cell.freedom);
-        let limit = cell.value * cell.freedom / chi_squared_quantile(BEYOND_LIMIT, cell.freedom)?;
-        let both = of_prior + cell.freedom;
-        let value = (of_prior * pooled.min(limit) + cell.freedom * cell.value) / both;
-        Some(Variance { value: value.max(cell.value), freedom: both })
-    };
-    cells.iter().map(moderate).collect()
+    let mut moderated = Vec::with_capacity(cells.len());
+    for &cell in cells {
+        moderated.push(if cell.freedom <= 0.0 {
+            Variance { value: pooled, freedom: alike.min(freedom) }
+        } else if cell.value <= 0.0 {
+            cell
+        } else {
+            let of_prior = alike.min(freedom - cell.freedom);
+            let limit = cell.value * cell.freedom / chi_squared_quantile(BEYOND_LIMIT, cell.freedom)?;
+            let both = of_prior + cell.freedom;
+            let value = (of_prior * pooled.min(limit) + cell.freedom * cell.value) / both;
+            Variance { value: value.max(cell.value), freedom: both }
+        });
+    }
+    Some(moderated)
 }
 
 /// Returns the degrees of freedom of the prior (Smyth, section 6.2). They depend on how much more
 /// the logarithms of the variances spread than those of equal variances would; infinite if there is
 /// no excess.
 fn prior_freedom(cells: &[Variance]) -> Option<f64> {
-    let centred = |cell: &Variance| cell.value.ln() - digamma(cell.freedom / 2.0) + (cell.freedom / 2.0).ln();
-    let logs: Vec<f64> = cells.iter().map(centred).collect();
-    let middle = mean(&logs)?;
-    let spread = logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
+    let halves = cells.iter().map(|cell| (cell.value.ln(), cell.freedom / 2.0));
+    let logs: Vec<f64> = halves.map(|(log, half)| log - digamma(half) + half.ln()).collect();
+    let (_, spread) = moments(&logs)?;
     let by_chance = mean(&cells.iter().map(|cell| trigamma(cell.freedom / 2.0)).collect::<Vec<_>>())?;
     let excess = spread - by_chance;
+    if excess <= 0.0 {
+        return Some(f64::INFINITY);
+    }
     // The inverse is nearly a straight line.
-    let half = |excess: f64| root(1.0 / excess, |half| 1.0 / trigamma(half) - 1.0 / excess);
-    if excess > 0.0 { half(excess).map(|half| 2.0 * half) } else { Some(f64::INFINITY) }
+    let half = root(1.0 / excess, |half| 1.0 / trigamma(half) - 1.0 / excess)?;
+    Some(2.0 * half)
 }
 
 /// The second derivative of the logarithm of the gamma function, by recurrence and its asymptotic
@@ -99,7 +103,6 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
-    use crate::stats::significance::moments;
     use crate::stats::student::quantile_of_t;
     use crate::synthetic::normal;
 

@@ -50,7 +50,7 @@
 
 use record::results::Outage;
 
-use super::baseline::{Baseline, Bound, DEVIATIONS, WITHIN};
+use super::baseline::{Baseline, DEVIATIONS, WITHIN};
 use super::latency_seconds::LatencySeconds;
 use super::timeline::{CumulativeCounts, Timeline};
 
@@ -126,20 +126,17 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     let begin = timeline.slot_of(begun_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
-    let before =
-        times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, FaultTimes { at_s: begun_s, ..times }));
-    let earlier = || {
-        let [from_s, until_s] = times.earlier_baseline_s?;
-        Baseline::of(timeline, from_s, FaultTimes { at_s: until_s, ..times })
-    };
-    let baseline = before.or_else(earlier);
+    let baselines_s = [times.baseline_from_s.map(|from_s| [from_s, begun_s]), times.earlier_baseline_s];
+    let baseline = baselines_s
+        .into_iter()
+        .flatten()
+        .find_map(|[from_s, until_s]| Baseline::of(timeline, from_s, FaultTimes { at_s: until_s, ..times }));
     let course = baseline.map(|baseline| Recovery::of(timeline, latency, times, [begin, end], baseline));
     let back = course.as_ref().and_then(|course| course.back);
     // If service is never back, everything until the next fault, or until the end of the drain, is
     // affected.
     let affected = back.unwrap_or(counted);
-    // Rounded to the microsecond, because the difference of two decimal fractions is not exact.
-    let after = |slot: usize| ((timeline.at_s(slot) - times.at_s).max(0.0) * 1e6).round() / 1e6;
+    let after = |slot: usize| rounded_s((timeline.at_s(slot) - times.at_s).max(0.0));
     let failed = timeline.failed();
     let first_gap = course.as_ref().and_then(|course| course.gaps.first());
     let broke_off = first_gap.map_or(begin, |gap| gap[1]);
@@ -164,6 +161,11 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     }
 }
 
+/// Rounds a time to the microsecond, because the difference of two decimal fractions is not exact.
+fn rounded_s(time_s: f64) -> f64 {
+    (time_s * 1e6).round() / 1e6
+}
+
 /// Recovery after a fault, relative to the baseline before it.
 struct Recovery {
     baseline: Baseline,
@@ -185,16 +187,11 @@ impl Recovery {
         baseline: Baseline,
     ) -> Self {
         let gaps = gaps(timeline, times, [begin, end], &baseline);
-        let found = |slow: &[[usize; 2]]| {
-            let stretches = gaps.iter().chain(slow).copied();
-            let signs = |baseline| OutageSigns::of(timeline, [begin, end], stretches.clone(), baseline);
-            let usual = signs(baseline.clone());
-            back_to_baseline(&usual, times).or_else(|| back_near_the_end(signs, usual, times))
-        };
-        let mut quiet = found(&[]);
+        let mut signs = OutageSigns::of(timeline, [begin, end], &gaps, baseline.clone());
+        let mut quiet = signs.back_to_baseline(times);
         let drained = quiet.and_then(|[_, back]| overshoot(timeline, &baseline, [back, end]));
         // The second in which the backlog ends is still partly slow.
-        let second = (1.0 / timeline.slot_s()).round() as usize;
+        let second = timeline.slots_in(1.0);
         let explained = drained.map_or(begin, |overshoot| overshoot.until.map_or(end, |until| until + second));
         let baseline_s = baseline.slots.map(|slot| timeline.at_s(slot));
         let by_latency = latency.is_known(baseline_s);
@@ -203,17 +200,10 @@ impl Recovery {
         let mut slow: Vec<[usize; 2]> = slots.filter(|spell| spell[1] > explained).collect();
         slow.iter_mut().for_each(|spell| spell[0] = spell[0].max(explained.min(end)));
         if !slow.is_empty() {
-            quiet = found(&slow);
-        }
-        if slow.is_empty()
-            && let Some([earlier, late]) = quiet
-            && is_brief(
-                timeline,
-                &gaps,
-                [earlier, late],
-                &baseline,
-                times.healed_s.map(|healed_s| timeline.slot_of(healed_s)),
-            )
+            signs.gap = marked([begin, end], gaps.iter().chain(&slow));
+            quiet = signs.back_to_baseline(times);
+        } else if let Some([earlier, late]) = quiet
+            && is_brief(timeline, &gaps, [earlier, late], &baseline, times.healed_s)
         {
             let gaps = gaps.into_iter().filter(|gap| gap[0] < earlier).collect();
             let overshoot = overshoot(timeline, &baseline, [earlier, end]).filter(|_| earlier > begin);
@@ -235,13 +225,12 @@ impl Recovery {
                 "the baseline varies by ±{varied:.0} %, and less throughput than that cannot be told"
             ));
         }
-        let hold = ((HOLD_S / timeline.slot_s()).round() as usize).min(end - begin);
+        let hold = timeline.slots_in(HOLD_S).min(end - begin);
         let last = end - hold;
-        let bad = timeline.failed().between(last, end) + timeline.wrong().between(last, end);
-        let is_out = |stretch: &[usize; 2]| stretch[1] > last;
-        let is_bad = bad > self.baseline.tolerated(hold) || self.gaps.iter().chain(&self.slow).any(is_out);
-        let is_low = || hold > 0 && self.baseline.bound_over(timeline, hold).is_above(timeline, last);
-        (!is_bad && !is_low()).then(|| "service was not observed for long enough after it".to_owned())
+        let is_down = timeline.bad_between(last, end) > self.baseline.tolerated(hold)
+            || self.gaps.iter().chain(&self.slow).any(|stretch| stretch[1] > last)
+            || hold > 0 && self.baseline.bound_over(timeline, hold).is_above(timeline, last);
+        (!is_down).then(|| "service was not observed for long enough after it".to_owned())
     }
 
     /// Returns the signs by which recovery was determined.
@@ -269,7 +258,7 @@ impl Recovery {
         let degraded = degraded(timeline, baseline, affected, &self.gaps, &self.slow);
         Outage {
             baseline_per_s: Some(baseline.ok_per_s),
-            baseline_s: Some(baseline.slots.map(|slot| (timeline.at_s(slot) * 1e6).round() / 1e6)),
+            baseline_s: Some(baseline.slots.map(|slot| rounded_s(timeline.at_s(slot)))),
             baseline_ci95: baseline.ci95(timeline),
             baseline_spread_per_s: baseline.spread_per_s,
             bound_per_s: Some(bound.per_s.max(0.0)),
@@ -299,32 +288,31 @@ fn is_brief(
     gaps: &[[usize; 2]],
     [earlier, late]: [usize; 2],
     baseline: &Baseline,
-    healed: Option<usize>,
+    healed_s: Option<f64>,
 ) -> bool {
     // The shortest window that shows the stall locates its start best.
     let low = baseline.bounds.iter().find_map(|bound| (earlier..late).find(|slot| bound.is_above(timeline, *slot)));
-    let gaps = || gaps.iter().filter(|gap| gap[0] >= earlier);
-    let first = gaps().map(|gap| gap[0]).chain(low).min();
-    let bad = timeline.failed().between(earlier, late) + timeline.wrong().between(earlier, late);
-    let slots = |long_s: f64| (long_s / timeline.slot_s()).round() as usize;
-    let is_of_healing = |first: usize| healed.is_some_and(|healed| first.abs_diff(healed) <= slots(AT_ONCE_S));
-    let brief = slots(BRIEF_S);
-    bad <= baseline.tolerated(late - earlier)
-        && gaps().all(|gap| gap[1] - gap[0] < baseline.window)
-        && first.is_some_and(|first| first >= earlier + brief && late < first + brief && !is_of_healing(first))
+    let gaps = gaps.iter().filter(|gap| gap[0] >= earlier);
+    let Some(first) = gaps.clone().map(|gap| gap[0]).chain(low).min() else { return false };
+    let healed = healed_s.map(|healed_s| timeline.slot_of(healed_s));
+    let brief = timeline.slots_in(BRIEF_S);
+    timeline.bad_between(earlier, late) <= baseline.tolerated(late - earlier)
+        && gaps.clone().all(|gap| gap[1] - gap[0] < baseline.window)
+        && first >= earlier + brief
+        && late < first + brief
+        && healed.is_none_or(|healed| first.abs_diff(healed) > timeline.slots_in(AT_ONCE_S))
 }
 
 /// Returns the gaps in the slots since the fault.
 fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseline: &Baseline) -> Vec<[usize; 2]> {
-    let effects = [Some(times.at_s), times.healed_s];
     timeline
         .ok()
         .silences(begin, end)
         .filter(|&[from, until]| {
             let failures_beside = timeline.failed().between(from.saturating_sub(1), until + 1) > 0;
-            let after_s = |effect_s: f64| timeline.at_s(from) - effect_s;
-            let at_once =
-                effects.into_iter().flatten().any(|effect_s| (-AT_ONCE_S..=AT_ONCE_S).contains(&after_s(effect_s)));
+            let mut after_s =
+                [Some(times.at_s), times.healed_s].into_iter().flatten().map(|effect_s| timeline.at_s(from) - effect_s);
+            let at_once = after_s.any(|after_s| (-AT_ONCE_S..=AT_ONCE_S).contains(&after_s));
             let of_its_own = match (failures_beside, at_once) {
                 (true, _) => 0,
                 (false, true) => baseline.longest + baseline.gap,
@@ -342,31 +330,28 @@ fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, b
     let around = baseline.window / 2;
     let [begun, ended] = baseline.slots;
     let sides = [[from.saturating_sub(around), from], [until, (until + around).min(end)]];
-    let counts = sides.map(|[begin, end]| (timeline.ok().between(begin, end), end.saturating_sub(begin)));
+    let sides = sides.map(|[begin, end]| (timeline.ok().between(begin, end), end.saturating_sub(begin)));
+    let mut counts: Vec<(u64, usize)> = sides.into_iter().filter(|(ok, _)| *ok >= RATE_OPERATIONS).collect();
+    if counts.is_empty() {
+        counts.push((sides[0].0 + sides[1].0, sides[0].1 + sides[1].1));
+    }
     // Based on the number of operations in a time as long as the baseline.
-    let longest = |(ok, slots): (u64, usize)| {
+    let longest = counts.into_iter().filter(|(ok, _)| *ok > 0).map(|(ok, slots)| {
         let slots_of_each = slots as f64 / ok as f64;
         (slots_of_each * ((ended - begun) as f64 / slots_of_each / CHANCE).ln()) as usize
-    };
-    match counts.into_iter().filter(|(ok, _)| *ok >= RATE_OPERATIONS).map(longest).max() {
-        Some(longest) => longest,
-        None => match (counts[0].0 + counts[1].0, counts[0].1 + counts[1].1) {
-            (0, _) => 0,
-            both => longest(both),
-        },
-    }
+    });
+    longest.max().unwrap_or(0)
 }
 
 /// Returns the time in bins in which some operations failed and others succeeded.
 fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
-    let bin = ((PARTIAL_BIN_S / timeline.slot_s()).round() as usize).max(1);
+    let bin = timeline.slots_in(PARTIAL_BIN_S).max(1);
     // No operation ended beyond the last slot.
     let end = end.min(timeline.slots());
-    let both = |from: &usize| {
-        let until = (from + bin).min(end);
-        timeline.failed().between(*from, until) > 0 && timeline.ok().between(*from, until) > 0
-    };
-    (begin..end).step_by(bin).filter(both).count() as f64 * bin as f64 * timeline.slot_s()
+    let bins = (begin..end).step_by(bin).map(|from| (from, (from + bin).min(end)));
+    let both = bins
+        .filter(|&(from, until)| timeline.failed().between(from, until) > 0 && timeline.ok().between(from, until) > 0);
+    both.count() as f64 * bin as f64 * timeline.slot_s()
 }
 
 /// Service must hold for this long, and for two windows.
@@ -382,46 +367,6 @@ const HORIZON_S: f64 = 10.0;
 /// between.
 pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64 {
     healed_s.unwrap_or(at_s).max(at_s) + timeout_s.max(HORIZON_S)
-}
-
-/// Returns the slot from which service is back for good, preceded by the slot from which it was
-/// back before the last relapse. The two are equal without a relapse.
-fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<[usize; 2]> {
-    let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
-    let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
-    let (mut from, mut earlier) = (signs.begin, None);
-    loop {
-        let quiet = signs.first_quiet(from).map(|quiet| signs.sharpened(quiet))?;
-        if quiet + signs.hold > signs.end {
-            return None;
-        }
-        match signs.first_relapse(quiet, horizon) {
-            Some(relapse) => (from, earlier) = (relapse + 1, Some(quiet)),
-            None => return Some([earlier.unwrap_or(quiet), quiet]),
-        }
-    }
-}
-
-/// Finds the same slots if the load leaves too little time for a hold. Uses the longest hold that
-/// fits.
-fn back_near_the_end<'a>(
-    signs: impl Fn(Baseline) -> OutageSigns<'a>,
-    mut longer: OutageSigns<'a>,
-    times: FaultTimes,
-) -> Option<[usize; 2]> {
-    loop {
-        let half = (longer.baseline.window / 2).max(1);
-        let shorter = signs(longer.baseline.clone().in_windows_of(longer.timeline, half));
-        if shorter.hold >= longer.hold {
-            return None;
-        }
-        if let Some([_, back]) = back_to_baseline(&shorter, times) {
-            // After an earlier moment the longer hold would have fitted, so service did not hold
-            // there.
-            return (back + longer.hold > longer.end && shorter.holds_to_the_end(back)).then_some([back, back]);
-        }
-        longer = shorter;
-    }
 }
 
 /// Signs of an outage in the slots since a fault, as running sums.
@@ -440,33 +385,62 @@ struct OutageSigns<'a> {
 }
 
 impl<'a> OutageSigns<'a> {
-    /// Builds the signs. `stretches` are gaps and times of high latency.
-    pub fn of(
-        timeline: &'a Timeline,
-        [begin, end]: [usize; 2],
-        stretches: impl IntoIterator<Item = [usize; 2]>,
-        baseline: Baseline,
-    ) -> Self {
-        let slot_s = timeline.slot_s();
-        let hold = ((HOLD_S / slot_s).round() as usize).max(2 * baseline.window);
-        let low = |bound: &Bound| {
-            let begins = begin..(end + 1).saturating_sub(bound.window).max(begin);
-            CumulativeCounts::of(begins.map(|slot| u64::from(bound.is_above(timeline, slot))))
-        };
-        let low = baseline.bounds.iter().map(low).collect();
-        let gap = marked([begin, end], stretches);
-        let failures = baseline.tolerated(hold);
-        Self { timeline, begin, end, low, gap, hold, failures, baseline }
+    fn of(timeline: &'a Timeline, [begin, end]: [usize; 2], gaps: &[[usize; 2]], baseline: Baseline) -> Self {
+        let gap = marked([begin, end], gaps);
+        Self { timeline, begin, end, low: Vec::new(), gap, hold: 0, failures: 0, baseline }.in_its_windows()
     }
 
-    fn bad(&self, from: usize, until: usize) -> u64 {
-        self.timeline.failed().between(from, until) + self.timeline.wrong().between(from, until)
+    /// Derives the low windows and the hold from the baseline.
+    fn in_its_windows(self) -> Self {
+        let Self { timeline, begin, end, baseline, .. } = &self;
+        let hold = timeline.slots_in(HOLD_S).max(2 * baseline.window);
+        let low = baseline.bounds.iter().map(|bound| {
+            let begins = *begin..(end + 1).saturating_sub(bound.window).max(*begin);
+            CumulativeCounts::of(begins.map(|slot| u64::from(bound.is_above(timeline, slot))))
+        });
+        Self { low: low.collect(), hold, failures: baseline.tolerated(hold), ..self }
+    }
+
+    /// Returns the slot from which service is back, preceded by the slot from which it was back
+    /// before the last relapse. If the load leaves too little time for a hold, the longest hold
+    /// that fits is used.
+    fn back_to_baseline(&self, times: FaultTimes) -> Option<[usize; 2]> {
+        self.back_for_good(times).or_else(|| {
+            let half = (self.baseline.window / 2).max(1);
+            let baseline = self.baseline.clone().in_windows_of(self.timeline, half);
+            let shorter = Self { low: Vec::new(), gap: self.gap.clone(), baseline, ..*self }.in_its_windows();
+            if shorter.hold >= self.hold {
+                return None;
+            }
+            let [_, back] = shorter.back_to_baseline(times)?;
+            // After an earlier moment the longer hold would have fitted, so service did not hold
+            // there.
+            (back + self.hold > self.end && shorter.holds_to_the_end(back)).then_some([back, back])
+        })
+    }
+
+    /// Returns the same slots if the load leaves enough time for a hold. The two are equal without
+    /// a relapse.
+    fn back_for_good(&self, times: FaultTimes) -> Option<[usize; 2]> {
+        let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
+        let horizon = self.timeline.slot_of(horizon_s).min(self.end);
+        let (mut from, mut earlier) = (self.begin, None);
+        loop {
+            let quiet = self.first_quiet(from).map(|quiet| self.sharpened(quiet))?;
+            if quiet + self.hold > self.end {
+                return None;
+            }
+            match self.first_relapse(quiet, horizon) {
+                Some(relapse) => (from, earlier) = (relapse + 1, Some(quiet)),
+                None => return Some([earlier.unwrap_or(quiet), quiet]),
+            }
+        }
     }
 
     /// Whether a hold from this slot on contains a gap, high latency, or too many failures.
     fn breaks_off(&self, slot: usize) -> bool {
         let (from, until) = (slot - self.begin, slot - self.begin + self.hold);
-        self.gap.between(from, until) > 0 || self.bad(slot, slot + self.hold) > self.failures
+        self.gap.between(from, until) > 0 || self.timeline.bad_between(slot, slot + self.hold) > self.failures
     }
 
     /// Returns the first slot, `from` or later, after which service holds.
@@ -497,13 +471,13 @@ impl<'a> OutageSigns<'a> {
     fn sharpened_by_failures(&self, quiet: usize) -> usize {
         let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
         let slots = quiet - before;
-        let failed = self.bad(before, quiet);
+        let failed = self.timeline.bad_between(before, quiet);
         if self.failures == 0 || slots == 0 || failed <= self.baseline.tolerated(slots) {
             return quiet;
         }
         let until = (quiet + self.hold).min(self.end);
         let rates = [failed as f64 / slots as f64, self.baseline.bad_per_slot];
-        change(|from, until| self.bad(from, until), [quiet, until], rates)
+        change(|from, until| self.timeline.bad_between(from, until), [quiet, until], rates)
     }
 
     fn sharpened_by_rate(&self, quiet: usize) -> usize {
@@ -515,21 +489,20 @@ impl<'a> OutageSigns<'a> {
         let last = quiet - 1 - self.begin;
         // The sign that was present just before: low throughput in a window, or only a gap or
         // failures.
-        let longest = self.low.iter().rposition(|low| low.between(last, last + 1) > 0);
-        let of_longest = |_| bounds.iter().map(|bound| bound.per_s).fold(0.0, f64::max);
-        let limit = longest.map_or(bounds[0].per_s, of_longest) * slot_s;
-        let longest = longest.unwrap_or(0);
-        let before = |bound: &Bound| {
-            let slots = bound.window.min(quiet - self.begin);
-            // No operation in this many slots does not mean a rate of 0.
-            (self.timeline.ok().between(quiet - slots, quiet) as f64).max(0.5) / slots as f64
-        };
+        let low = self.low.iter().rposition(|low| low.between(last, last + 1) > 0);
+        let limited = if low.is_some() { &bounds[..] } else { &bounds[..1] };
+        let limit = limited.iter().map(|bound| bound.per_s).fold(f64::NEG_INFINITY, f64::max) * slot_s;
+        let longest = low.unwrap_or(0);
+        let ok = self.timeline.ok();
         // The highest of the low windows before the slot. A lower one contains a stall, or a deeper
         // part of the outage.
-        let rates = bounds[..=longest].iter().map(before).filter(|rate| *rate < limit);
-        let Some(low) = rates.max_by(f64::total_cmp) else { return quiet };
+        let rates = bounds[..=longest].iter().map(|bound| {
+            let slots = bound.window.min(quiet - self.begin);
+            // No operation in this many slots does not mean a rate of 0.
+            (ok.between(quiet - slots, quiet) as f64).max(0.5) / slots as f64
+        });
+        let Some(low) = rates.filter(|rate| *rate < limit).max_by(f64::total_cmp) else { return quiet };
         let until = (quiet + bounds[longest].window).min(self.end);
-        let ok = self.timeline.ok();
         bounded_change(|from, until| ok.between(from, until), [quiet, until], [low, self.baseline.ok_per_s * slot_s])
     }
 
@@ -537,8 +510,8 @@ impl<'a> OutageSigns<'a> {
     /// again, by more than chance.
     fn first_relapse(&self, quiet: usize, horizon: usize) -> Option<usize> {
         let last = horizon.min(self.end.checked_sub(self.hold)?);
-        let low = |low: &CumulativeCounts| low.first_in(quiet - self.begin, last + 1 - self.begin);
-        let low = self.low.iter().filter_map(low).min().map(|slot| slot + self.begin);
+        let low = self.low.iter().filter_map(|low| low.first_in(quiet - self.begin, last + 1 - self.begin)).min();
+        let low = low.map(|slot| slot + self.begin);
         (quiet..=low.unwrap_or(last)).find(|&slot| Some(slot) == low || self.breaks_off(slot))
     }
 }
@@ -548,8 +521,14 @@ impl<'a> OutageSigns<'a> {
 /// adds `ln(a / b)` to the evidence for `a`, and each slot adds `b - a`.
 pub(crate) fn change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
-    let for_a = |slot: &usize| between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
-    (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
+    let (mut most, mut at) = (0.0, from);
+    for slot in from..=until {
+        let for_a = between(from, slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
+        if for_a > most {
+            (most, at) = (for_a, slot);
+        }
+    }
+    at
 }
 
 /// Returns the same slot by bins. The influence of a bin is limited to that of a bin with rate `a`
@@ -570,10 +549,10 @@ fn bounded_change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 
 }
 
 /// Marks the slots of `begin..end` that lie in a stretch. Slots are counted from `begin`.
-fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> CumulativeCounts {
+fn marked<'a>([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = &'a [usize; 2]>) -> CumulativeCounts {
     let mut marks = vec![0; end - begin];
-    for [from, until] in stretches {
-        let (from, until) = (from.clamp(begin, end), until.clamp(begin, end));
+    for stretch in stretches {
+        let [from, until] = stretch.map(|slot| slot.clamp(begin, end));
         marks[from - begin..until.max(from) - begin].fill(1);
     }
     CumulativeCounts::of(marks)
@@ -590,26 +569,21 @@ fn degraded(
     gaps: &[[usize; 2]],
     slow: &[[usize; 2]],
 ) -> usize {
-    let around = [begin, affected];
-    let (in_gap, is_slow) = (marked(around, gaps.iter().copied()), marked(around, slow.iter().copied()));
+    let (in_gap, is_slow) = (marked([begin, affected], gaps), marked([begin, affected], slow));
     let bound = baseline.told();
     let half = (bound.window / 2).max(1);
     let fewest = bound.per_s * timeline.slot_s();
     let tolerated = baseline.tolerated(2 * half);
-    let bad =
-        |from: usize, until: usize| timeline.failed().between(from, until) + timeline.wrong().between(from, until);
-    let marked = |marks: &CumulativeCounts, from: usize, until: usize| marks.between(from - begin, until - begin);
-    (begin..affected)
-        .filter(|&slot| {
-            if marked(&in_gap, slot, slot + 1) > 0 {
-                return false;
-            }
-            let (from, until) = (slot.saturating_sub(half).max(begin), (slot + half).min(affected));
-            let served = (until - from) as u64 - marked(&in_gap, from, until);
-            let low = (timeline.ok().between(from, until) as f64) < fewest * served as f64;
-            (low || marked(&is_slow, slot, slot + 1) > 0) && bad(from, until) <= tolerated
-        })
-        .count()
+    let mut degraded = 0;
+    for slot in begin..affected {
+        let (from, until) = (slot.saturating_sub(half).max(begin), (slot + half).min(affected));
+        let served = (until - from) as u64 - in_gap.between(from - begin, until - begin);
+        let is_low = (timeline.ok().between(from, until) as f64) < fewest * served as f64;
+        let [is_in_gap, is_slow] = [&in_gap, &is_slow].map(|marks| marks.between(slot - begin, slot + 1 - begin) > 0);
+        let counts = !is_in_gap && (is_low || is_slow) && timeline.bad_between(from, until) <= tolerated;
+        degraded += usize::from(counts);
+    }
+    degraded
 }
 
 /// Shortest and longest window of an overshoot.
@@ -638,17 +612,17 @@ fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) 
     let (ok, slot_s) = (timeline.ok(), timeline.slot_s());
     let window_s =
         (OVERSHOOT_WINDOW_OPERATIONS / baseline.ok_per_s).clamp(OVERSHOOT_WINDOW_S[0], OVERSHOOT_WINDOW_S[1]);
-    let window = ((window_s / slot_s).round() as usize).max(1);
+    let window = timeline.slots_in(window_s).max(1);
     let count = |slot: usize| ok.between(slot, slot + window) as f64;
     let expected = baseline.ok_per_s * window as f64 * slot_s;
     let deviation = baseline.deviation_per_s(timeline, window_s) * window as f64 * slot_s;
-    let above = |deviations: f64| expected + (WITHIN * expected).max(deviations * deviation);
+    let [usual, still] =
+        [DEVIATIONS, STILL].map(|deviations| expected + (WITHIN * expected).max(deviations * deviation));
     let [from, until] = baseline.slots;
-    let usual = (from..=until.saturating_sub(window)).map(count).fold(above(DEVIATIONS), f64::max);
+    let usual = (from..=until.saturating_sub(window)).map(count).fold(usual, f64::max);
     let last = end.checked_sub(window)?;
-    let soon = (back + (SOON_S / slot_s).round() as usize).min(last);
+    let soon = (back + timeline.slots_in(SOON_S)).min(last);
     let first = (back..=soon).find(|&slot| count(slot) > usual)?;
-    let still = above(STILL);
     let over = (first..=last).find(|&slot| count(slot) <= still);
     let highest = (first..=over.unwrap_or(last)).map(count).fold(0.0, f64::max);
     let until = over.map(|over| {

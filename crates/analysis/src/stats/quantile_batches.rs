@@ -43,8 +43,8 @@ impl QuantileBatches {
     /// Returns the intervals for the results, microseconds, or `None` if there is none.
     pub fn intervals_us(&self) -> Option<QuantileIntervals> {
         let sections = self.sections()?;
-        let us = |quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
-        let mut all = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(us);
+        let mut all = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
+            .map(|quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3)));
         // Bounds of a quantile are not below those of a lower quantile, nor above those of a higher
         // one.
         let mut least = 0.0_f64;
@@ -83,13 +83,16 @@ impl Sections {
         if self.ten.iter().any(|batch| batch.len() < samples_for(quantile)) {
             return None;
         }
-        let value = |histogram: &Histogram<u64>| (histogram.value_at_quantile(quantile) as f64).max(1.0).ln();
-        let centre = value(&self.all);
-        let deviations =
-            |batches: &[Histogram<u64>]| batches.iter().map(|batch| value(batch) - centre).collect::<Vec<f64>>();
-        let half = half_width(&deviations(&self.ten), &deviations(&self.five))?;
+        let centre = log_quantile(&self.all, quantile);
+        let [ten, five] = [&self.ten, &self.five]
+            .map(|batches| batches.iter().map(|batch| log_quantile(batch, quantile) - centre).collect::<Vec<f64>>());
+        let half = half_width(&ten, &five)?;
         Some([(centre - half).exp(), (centre + half).exp()])
     }
+}
+
+fn log_quantile(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    (histogram.value_at_quantile(quantile) as f64).max(1.0).ln()
 }
 
 fn summed(histograms: &[Histogram<u64>]) -> Option<Histogram<u64>> {
@@ -147,17 +150,17 @@ mod tests {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         histogram.record_n(1_000_000, 298).unwrap();
         let counts = HistogramCounts::of(&histogram);
-        let of = |seconds: u32| {
+        let [nine, ten, twenty] = [9, 10, 20].map(|seconds: u32| {
             let mut batches = QuantileBatches::over([2.0, 2.0 + f64::from(seconds)]);
             (0..seconds + 5).for_each(|second| batches.add(2.0 + f64::from(second), &counts));
-            batches
-        };
-        let of = |seconds| of(seconds).sections();
-        assert!(of(9).is_none());
-        let [low, high] = of(10).unwrap().ci95(0.5).unwrap();
+            batches.sections()
+        });
+        assert!(nine.is_none());
+        let ten = ten.unwrap();
+        let [low, high] = ten.ci95(0.5).unwrap();
         assert!((low / 1e6 - 1.0).abs() < 0.001 && (high / 1e6 - 1.0).abs() < 0.001, "{low} {high}");
-        assert_eq!(of(10).unwrap().ci95(0.99), None, "298 in a batch");
-        assert!(of(20).unwrap().ci95(0.99).is_some());
+        assert_eq!(ten.ci95(0.99), None, "298 in a batch");
+        assert!(twenty.unwrap().ci95(0.99).is_some());
     }
 
     #[test]

@@ -45,13 +45,11 @@ pub(crate) fn median_ci95(values: &[f64]) -> Option<[f64; 2]> {
     Some([*sorted.get(rank.checked_sub(1)?)?, *sorted.get(count - rank)?])
 }
 
-/// Interquartile range, quartiles interpolated linearly (Hyndman and Fan 1996, type 7).
 pub(crate) fn interquartile_range(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
     Some(interpolated(&sorted, 0.75)? - interpolated(&sorted, 0.25)?)
 }
 
-/// Arithmetic mean.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -60,16 +58,22 @@ pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().max_by(f64::total_cmp)
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
+/// Returns the values in ascending order, without NaN.
+pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
-    let at = share * (sorted.len().checked_sub(1)? as f64);
-    let (low, high) = (sorted.get(at.floor() as usize)?, sorted.get(at.ceil() as usize)?);
-    Some(low + (high - low) * at.fract())
+/// Returns the quantile `share` of sorted values, interpolated linearly (Hyndman and Fan 1996, type
+/// 7).
+pub(super) fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
+    let at = share.clamp(0.0, 1.0) * (sorted.len().checked_sub(1)? as f64);
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    let between = low + (high - low) * at.fract();
+    // Interpolation towards infinity is impossible, so the nearer value counts.
+    let nearer = if at.fract() < 0.5 { low } else { high };
+    Some(if between.is_finite() { between } else { nearer })
 }
 
 const NS_PER_US: f64 = 1e3;
@@ -96,16 +100,16 @@ pub(crate) fn quantiles_us(histogram: &Histogram<u64>, asked: &[AskedPercentile]
     if histogram.is_empty() {
         return None;
     }
-    let value = |q| Some(histogram.value_at_quantile(q) as f64 / NS_PER_US);
     Some(Quantiles {
         max: Some(histogram.max() as f64 / NS_PER_US),
         mean: Some(histogram.mean() / NS_PER_US),
-        ..supported(histogram.len(), asked, value)
+        ..quantiles_with_lost_us(Some(histogram), 0, asked)
     })
 }
 
 /// Returns the quantiles of a histogram and of `lost` more samples, which are longer than all of
-/// the histogram by an unknown time.
+/// the histogram by an unknown time. Maximum and mean are left out, and so is each quantile that
+/// the samples do not support.
 pub(crate) fn quantiles_with_lost_us(
     histogram: Option<&Histogram<u64>>,
     lost: u64,
@@ -113,16 +117,12 @@ pub(crate) fn quantiles_with_lost_us(
 ) -> Quantiles {
     let known = histogram.map_or(0, Histogram::len);
     let count = known.saturating_add(lost);
-    supported(count, asked, |q| {
+    let quantile = |q: f64| {
         let rank = (q * count as f64).ceil() as u64;
-        let histogram = histogram.filter(|_| rank <= known)?;
-        Some(histogram.value_at_quantile(rank as f64 / known as f64) as f64 / NS_PER_US)
-    })
-}
-
-/// Returns the quantiles that this many samples support, without maximum and mean.
-fn supported(count: u64, asked: &[AskedPercentile], value: impl Fn(f64) -> Option<f64>) -> Quantiles {
-    let quantile = |q: f64| value(q).filter(|_| count >= samples_for(q));
+        let histogram = histogram.filter(|_| rank <= known && count >= samples_for(q))?;
+        let share = if lost == 0 { q } else { rank as f64 / known as f64 };
+        Some(histogram.value_at_quantile(share) as f64 / NS_PER_US)
+    };
     let [p50, p75, p90, p95, p99, p999] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(quantile);
     let others = asked.iter().map(|one| (one.name.clone(), quantile(one.share))).collect();
     Quantiles { p50, p75, p90, p95, p99, p999, max: None, mean: None, count, others }
@@ -158,24 +158,23 @@ mod tests {
 
     #[test]
     fn median_intervals_match_published_tables() {
-        let ends = |count: u32| median_ci95(&(1..=count).map(f64::from).collect::<Vec<_>>());
-        assert_eq!(ends(5), None);
+        let numbers: Vec<f64> = (1..=5_000).map(f64::from).collect();
+        assert_eq!(median_ci95(&numbers[..5]), None);
         // Ranks for 95 %: W. J. Conover, "Practical Nonparametric Statistics", and
         // scipy.stats.binom.ppf(0.025, n, 0.5).
         for (count, low, high) in
             [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18), (100, 40, 61)]
         {
-            assert_eq!(ends(count), Some([f64::from(low), f64::from(high)]), "{count}");
+            assert_eq!(median_ci95(&numbers[..count]), Some([f64::from(low), f64::from(high)]), "{count}");
         }
-        assert_eq!(ends(5_000), Some([2_431.0, 2_570.0]));
+        assert_eq!(median_ci95(&numbers), Some([2_431.0, 2_570.0]));
     }
 
-    fn of(values: impl IntoIterator<Item = u64>) -> Option<Quantiles> {
+    /// A histogram of the times from 1 µs to this many, one of each.
+    fn uniform(longest_us: u64) -> Histogram<u64> {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
-        for value in values {
-            histogram.record(value).unwrap();
-        }
-        quantiles_us(&histogram, &[])
+        (1..=longest_us).for_each(|us| histogram.record(us * 1_000).unwrap());
+        histogram
     }
 
     fn near(value: Option<f64>, known: f64) -> bool {
@@ -184,8 +183,7 @@ mod tests {
 
     #[test]
     fn requested_percentiles_are_listed_by_name() {
-        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
-        (1..=1_000).for_each(|us| histogram.record(us * 1_000).unwrap());
+        let histogram = uniform(1_000);
         let paths =
             ["latency_us.p97", "operations.a.latency_us.p99.95", "latency_us.p99", "failed_pct", "latency_us.p5"];
         let asked = asked_percentiles(&paths.map(MetricPath::from));
@@ -202,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_uniform_distribution_has_known_quantiles() {
-        let quantiles = of((1..=10_000).map(|us| us * 1_000)).unwrap();
+        let quantiles = quantiles_us(&uniform(10_000), &[]).unwrap();
         assert_eq!(quantiles.count, 10_000);
         assert!(near(quantiles.p50, 5_000.0) && near(quantiles.p90, 9_000.0), "{quantiles:?}");
         assert!(near(quantiles.p99, 9_900.0) && near(quantiles.p999, 9_990.0), "{quantiles:?}");
@@ -211,9 +209,7 @@ mod tests {
 
     #[test]
     fn lost_operations_count_as_the_longest() {
-        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
-        (1..=9_000).for_each(|us| histogram.record(us * 1_000).unwrap());
-        let with_lost = quantiles_with_lost_us(Some(&histogram), 1_000, &[]);
+        let with_lost = quantiles_with_lost_us(Some(&uniform(9_000)), 1_000, &[]);
         assert_eq!((with_lost.count, with_lost.p99, with_lost.max), (10_000, None, None));
         assert!(near(with_lost.p50, 5_000.0) && near(with_lost.p90, 9_000.0), "{with_lost:?}");
         let few = quantiles_with_lost_us(None, 4, &[]);
@@ -222,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_quantile_of_too_few_samples_is_null() {
-        assert_eq!(of([]), None);
+        assert_eq!(quantiles_us(&uniform(0), &[]), None);
         for (count, given) in [(1, 0), (4, 0), (5, 1), (28, 1), (29, 2), (298, 2), (299, 3), (2_994, 3), (2_995, 4)] {
-            let quantiles = of((1..=count).map(|us| us * 1_000)).unwrap();
+            let quantiles = quantiles_us(&uniform(count), &[]).unwrap();
             let all = [quantiles.p50, quantiles.p90, quantiles.p99, quantiles.p999];
             assert_eq!(all.iter().flatten().count(), given, "{count} samples: {quantiles:?}");
             assert!(quantiles.max.is_some() && quantiles.mean.is_some());

@@ -97,8 +97,11 @@ fn beta_below(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
+fn away_from_zero(value: f64) -> f64 {
+    if value.abs() < 1e-300 { 1e-300 } else { value }
+}
+
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
-    let away_from_zero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut c = 1.0;
     let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = d;
@@ -145,14 +148,12 @@ mod tests {
 
     /// Chance of at most `some`, as a sum.
     fn at_most(some: u64, all: u64, share: f64) -> f64 {
-        let term = |k: u64| {
-            let (k, n) = (k as f64, all as f64);
-            (ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
-                + k * share.ln()
-                + (n - k) * (-share).ln_1p())
-            .exp()
-        };
-        (0..=some).map(term).sum()
+        let n = all as f64;
+        let logs = (0..=some).map(|k| k as f64).map(|k| {
+            let ways = ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0);
+            ways + k * share.ln() + (n - k) * (-share).ln_1p()
+        });
+        logs.map(f64::exp).sum()
     }
 
     /// Incidents of 50 wrong answers each. With operations as observations, one interval in seven
@@ -167,9 +168,13 @@ mod tests {
                 // Four incidents in 20 parts, with a geometric size.
                 *part = if random.f64() < 0.2 { (random.f64().ln() / 0.98_f64.ln()).ceil() as u64 } else { 0 };
             }
-            let holds = |ci95: Option<[f64; 2]>| ci95.is_some_and(|[low, high]| low <= 0.01 && 0.01 <= high);
-            held += u32::from(holds(clustered_share_ci95(&parts, 20_000)));
-            by_count += u32::from(holds(share_ci95(parts.iter().sum(), 20_000)));
+            for (held, ci95) in [
+                (&mut held, clustered_share_ci95(&parts, 20_000)),
+                (&mut by_count, share_ci95(parts.iter().sum(), 20_000)),
+            ] {
+                let [low, high] = ci95.unwrap();
+                *held += u32::from(low <= 0.01 && 0.01 <= high);
+            }
         }
         assert!(held >= 184 && by_count < 60, "{held} and {by_count} of 200");
     }

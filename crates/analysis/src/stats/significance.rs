@@ -194,10 +194,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-
-    fn numbers(value: &Value) -> Vec<f64> {
-        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-    }
+    use crate::synthetic::{figures, normal, numbers};
 
     fn golden() -> Value {
         serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap()
@@ -205,19 +202,12 @@ mod tests {
 
     #[track_caller]
     fn assert_matches_scipy(now: Difference, case: &Value) {
-        let error = now.error.unwrap();
-        let near = |now: f64, then: &Value| {
-            let then = then.as_f64().unwrap();
+        let (error, [low, high]) = (now.error.unwrap(), now.interval(0.05).unwrap());
+        let ours = [now.estimate / error.of_mean, error.freedom, now.p, low, high];
+        let theirs = figures(case, ["t", "freedom", "p"]).into_iter().chain(numbers(&case["interval"]));
+        for (now, then) in ours.into_iter().zip(theirs) {
             assert!((now - then).abs() <= 1e-6 * then.abs().max(1e-6), "{now} and not {then} in {case}");
-        };
-        near(now.estimate / error.of_mean, &case["t"]);
-        near(error.freedom, &case["freedom"]);
-        near(now.p, &case["p"]);
-        now.interval(0.05)
-            .unwrap()
-            .into_iter()
-            .zip(case["interval"].as_array().unwrap())
-            .for_each(|(now, then)| near(now, then));
+        }
     }
 
     #[test]
@@ -238,9 +228,9 @@ mod tests {
     #[test]
     fn quantiles_match_scipy() {
         for case in golden()["quantiles"].as_array().unwrap() {
-            let get = |name: &str| case[name].as_f64().unwrap();
-            let now = quantile(get("share"), get("freedom"));
-            assert!((now - get("t")).abs() <= 1e-6 * get("t"), "{now} and not {case}");
+            let [share, freedom, t] = figures(case, ["share", "freedom", "t"]);
+            let now = quantile(share, freedom);
+            assert!((now - t).abs() <= 1e-6 * t, "{now} and not {case}");
         }
     }
 
@@ -270,11 +260,6 @@ mod tests {
         }
         // 2 of the 70 ways to divide eight values.
         assert!((apart(&[0.0; 4], &[2_000.0; 4]).unwrap().p - 2.0 / 70.0).abs() < 1e-12);
-    }
-
-    /// Standard normal, by G. E. P. Box and M. E. Muller 1958.
-    fn normal(random: &mut Rng) -> f64 {
-        (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
     }
 
     /// The state of a machine, trial after trial: mostly the previous state, plus a new part.
@@ -327,51 +312,44 @@ mod tests {
     /// Share of 2,000 comparisons that find a difference as large as another comparison, of other
     /// trials, printed as the smallest that nine of ten would show.
     fn found(n: usize, level: f64) -> f64 {
+        found_of(1.0, n, level)
+    }
+
+    /// The same share for a difference of `of_printed` times the printed one.
+    fn found_of(of_printed: f64, n: usize, level: f64) -> f64 {
         let mut random = Rng::with_seed(n as u64);
-        let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
-            (0..n).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random))).collect()
+        let mut compared = |difference: f64| {
+            let pairs = (0..n).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random)));
+            paired(&pairs.collect::<Vec<_>>()).unwrap()
         };
         let errors = detectable_errors(level, 0.9, n as f64 - 1.0).unwrap();
         let mut found = 0;
         for _ in 0..2_000 {
-            let printed = errors * paired(&pairs(0.0)).unwrap().error.unwrap().of_mean;
-            found += u32::from(paired(&pairs(printed)).unwrap().p < level);
+            let printed = errors * compared(0.0).error.unwrap().of_mean;
+            found += u32::from(compared(of_printed * printed).p < level);
         }
         f64::from(found) / 2_000.0
     }
 
     #[test]
     fn the_printed_detectable_difference_is_detected() {
-        let shares: Vec<f64> = [2, 3, 5, 7, 10, 20].into_iter().map(|n| found(n, 0.05)).collect();
+        let shares = [2, 3, 5, 7, 10, 20].map(|n| found(n, 0.05));
         assert!(shares.iter().all(|share| *share >= 0.8), "{shares:?}");
-        let corrected: Vec<f64> = [3, 5, 10].into_iter().map(|n| found(n, 0.05 / 12.0)).collect();
+        let corrected = [3, 5, 10].map(|n| found(n, 0.05 / 12.0));
         assert!(corrected.iter().all(|share| *share >= 0.8), "{corrected:?}");
     }
 
     /// A counter-example: the printed figure is not larger than necessary.
     #[test]
     fn half_the_detectable_difference_is_often_missed() {
-        let mut random = Rng::with_seed(9);
-        let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
-            (0..5).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random))).collect()
-        };
-        let errors = detectable_errors(0.05, 0.9, 4.0).unwrap();
-        let mut found = 0;
-        for _ in 0..1_000 {
-            let printed = errors * paired(&pairs(0.0)).unwrap().error.unwrap().of_mean;
-            found += u32::from(paired(&pairs(printed / 2.0)).unwrap().p < 0.05);
-        }
-        assert!(found < 700, "{found}");
+        let found = found_of(0.5, 5, 0.05);
+        assert!(found < 0.7, "{found}");
     }
 
     #[test]
     fn corrected_p_values_match_statsmodels() {
-        let golden: Value = serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap();
-        for case in golden["holm"].as_array().unwrap() {
-            let numbers = |name: &str| -> Vec<f64> {
-                case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-            };
-            for (now, then) in holm(&numbers("p")).iter().zip(numbers("adjusted")) {
+        for case in golden()["holm"].as_array().unwrap() {
+            for (now, then) in holm(&numbers(&case["p"])).iter().zip(numbers(&case["adjusted"])) {
                 assert!((now - then).abs() < 1e-12, "{now} and not {then} in {case}");
             }
         }

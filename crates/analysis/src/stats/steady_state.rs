@@ -205,52 +205,46 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch:
     let seconds = gathered_times(inside).into_iter().map(|second| (second.at_s, second.mean_s.ln()));
     let seconds = stretch.observed(seconds, 1.0);
     let times = judged_times(&seconds, cuts);
-    let cut_s = |series: &ObservedSeries, judged: Option<SeriesResult>| {
-        judged
-            .filter(|judged| judged.beginning.cut > 0)
-            .and_then(|judged| series.at_s.get(judged.beginning.cut).copied())
-    };
-    let cuts_s = [cut_s(&rates, Some(throughput)), cut_s(&seconds, times)];
-    let measured_from_s = cuts_s.into_iter().flatten().fold(from_s, f64::max);
-    // If latency cuts off the beginning, the mean throughput has no tolerated bias.
-    let pct = |share: Option<f64>, is_in: bool| share.filter(|_| is_in).map(|share| 100.0 * share);
-    let better = |judged: Option<SeriesResult>| judged?.beginning.better;
-    let faster = |of: &str, series: &ObservedSeries, (count, share): (usize, f64)| FasterStart {
-        of: of.to_owned(),
-        long_s: series.at_s.get(count).map_or(0.0, |at_s| at_s - from_s),
-        pct: 100.0 * share,
-    };
-    let faster_start = better(Some(throughput))
-        .map(|better| faster("throughput", &rates, better))
-        .or_else(|| better(times).map(|better| faster("latency", &seconds, better)));
-    Steady {
-        from_s: measured_from_s,
+    let mut steady = Steady {
+        from_s,
         method: if cuts { "MSER-5" } else { "given" }.to_owned(),
-        tolerated_bias_pct: pct(throughput.beginning.tolerated, measured_from_s <= from_s),
-        remaining_bias_pct: pct(throughput.remaining, cuts),
-        faster_start,
+        remaining_bias_pct: throughput.remaining.filter(|_| cuts).map(|share| 100.0 * share),
         ..answered(throughput, times, until_s - from_s)
+    };
+    for (name, series, judged) in [("throughput", &rates, Some(throughput)), ("latency", &seconds, times)] {
+        let Some(SeriesResult { beginning: Beginning { cut, better, .. }, .. }) = judged else { continue };
+        if cut > 0 {
+            steady.from_s = series.at_s.get(cut).copied().unwrap_or(from_s).max(steady.from_s);
+        }
+        if let Some((count, share)) = better.filter(|_| steady.faster_start.is_none()) {
+            let long_s = series.at_s.get(count).map_or(0.0, |at_s| at_s - from_s);
+            steady.faster_start = Some(FasterStart { of: name.to_owned(), long_s, pct: 100.0 * share });
+        }
     }
+    // If latency cuts off the beginning, the mean throughput has no tolerated bias.
+    let tolerated = throughput.beginning.tolerated.filter(|_| steady.from_s <= from_s);
+    Steady { tolerated_bias_pct: tolerated.map(|share| 100.0 * share), ..steady }
 }
 
 /// Combines the results of both series. The changes are those over `long_s` seconds.
 fn answered(throughput: SeriesResult, times: Option<SeriesResult>, long_s: f64) -> Steady {
-    let series = [("throughput", Some(throughput), OF_THROUGHPUT), ("latency", times, OF_LATENCY)];
-    let named = |answer: Option<bool>| {
-        series.iter().filter(move |(_, judged, _)| judged.is_some_and(|judged| judged.steady == answer))
-    };
-    let moving: Vec<&str> = named(Some(false)).map(|(name, ..)| *name).collect();
     let pct = |slope: f64| 100.0 * (slope * long_s).exp_m1();
-    let doubts: Vec<String> = named(None)
-        .map(|(name, judged, limits)| {
-            let Some(trend) = judged.and_then(|judged| judged.trend) else { return format!("{name} is too short a series") };
-            let ([low, high], [down, up]) = (trend.ci90.map(pct), limits.margin.map(|share| 100.0 * share));
-            format!(
-                "{name} changed by {:+.1} % over the load (90 % interval {low:+.1} to {high:+.1} %), and steady is {down:+.0} to {up:+.0} %",
-                pct(trend.slope)
-            )
-        })
-        .collect();
+    let (mut moving, mut doubts) = (Vec::new(), Vec::new());
+    for (name, judged, limits) in [("throughput", Some(throughput), OF_THROUGHPUT), ("latency", times, OF_LATENCY)] {
+        let Some(SeriesResult { steady, trend, .. }) = judged else { continue };
+        match (steady, trend) {
+            (Some(true), _) => {}
+            (Some(false), _) => moving.push(name),
+            (None, None) => doubts.push(format!("{name} is too short a series")),
+            (None, Some(trend)) => {
+                let ([low, high], [down, up]) = (trend.ci90.map(pct), limits.margin.map(|share| 100.0 * share));
+                doubts.push(format!(
+                    "{name} changed by {:+.1} % over the load (90 % interval {low:+.1} to {high:+.1} %), and steady is {down:+.0} to {up:+.0} %",
+                    pct(trend.slope)
+                ));
+            }
+        }
+    }
     let [of_throughput, of_latency] = [Some(throughput), times].map(|judged| judged?.trend);
     Steady {
         is: if moving.is_empty() { doubts.is_empty().then_some(true) } else { Some(false) },
@@ -272,10 +266,11 @@ fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
     if of_each <= 1 {
         return seconds;
     }
-    let mean_s =
-        |seconds: &[MeanLatency]| seconds.iter().map(|second| second.mean_s).sum::<f64>() / seconds.len() as f64;
-    let each = seconds.chunks_exact(of_each);
-    each.map(|seconds| MeanLatency { at_s: seconds[0].at_s, mean_s: mean_s(seconds) }).collect()
+    let gathered = seconds.chunks_exact(of_each).map(|seconds| {
+        let sum_s: f64 = seconds.iter().map(|second| second.mean_s).sum();
+        MeanLatency { at_s: seconds[0].at_s, mean_s: sum_s / seconds.len() as f64 }
+    });
+    gathered.collect()
 }
 
 /// Judges throughput in bins. Returns `None` with too few bins.
@@ -311,8 +306,8 @@ fn judged_rates(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     // With few operations a bin may be empty and has no logarithm. So the trend is that of the
     // rates, as a share of their mean.
     let level = mean(rest).filter(|level| *level > 0.0);
-    let share = |level: f64| drawn_in(rates).into_iter().map(|rate| rate / level - 1.0).collect::<Vec<f64>>();
-    let shares = level.map(share);
+    let shares: Option<Vec<f64>> =
+        level.map(|level| drawn_in(rates).into_iter().map(|rate| rate / level - 1.0).collect());
     let trend = shares.as_ref().and_then(|shares| trend_of(&series.at_s, shares, kept));
     let remaining = shares.filter(|_| late).and_then(|shares| still_rising(&series.at_s, &shares, beginning.cut));
     let steady = if shifted { Some(false) } else { answer(trend, series, matters) };
@@ -339,8 +334,11 @@ fn still_rising(at_s: &[f64], shares: &[f64], cut: usize) -> Option<f64> {
 /// describes it better, because a warm-up that a trend caused is part of it.
 fn trend_of(at_s: &[f64], values: &[f64], kept: usize) -> Option<Trend> {
     let rest = trend(&at_s[kept..], &values[kept..])?;
-    let whole = || trend(at_s, values).filter(|whole| whole.is_sure && whole.slope * rest.slope > 0.0);
-    Some(if rest.is_sure { whole().unwrap_or(rest) } else { rest })
+    if !rest.is_sure {
+        return Some(rest);
+    }
+    let whole = trend(at_s, values).filter(|whole| whole.is_sure && whole.slope * rest.slope > 0.0);
+    Some(whole.unwrap_or(rest))
 }
 
 /// Whether a series is steady, by its trend: not if it certainly changes by more than the limit;
@@ -371,8 +369,9 @@ fn judged_times(series: &ObservedSeries, cuts: bool) -> Option<SeriesResult> {
     let shifted = level_shift(rest).filter(|shift| shift.significant).is_some_and(|shift| {
         // Stalls cluster, and the median of a few seconds may be a stall. Stalls do not raise the
         // faster seconds; a queue does.
-        let quick = |seconds: &[f64]| nearest_rank(seconds, 0.25).unwrap_or(0.0);
-        (quick(&rest[shift.split..]) - quick(&rest[..shift.split])).abs() > (1.0 + OF_LATENCY.shift).ln()
+        let (before, after) = rest.split_at(shift.split);
+        let [before, after] = [before, after].map(|seconds| nearest_rank(seconds, 0.25).unwrap_or(0.0));
+        (after - before).abs() > (1.0 + OF_LATENCY.shift).ln()
     });
     let trend = trend_of(&series.at_s, &calm, kept);
     let matters = Sensitivity { trend: (1.0 + OF_LATENCY.trend).ln(), ..OF_LATENCY };
@@ -401,11 +400,12 @@ fn drawn_in(observations: &[f64]) -> Vec<f64> {
 /// `most`, and whether the rule would cut off more.
 fn truncation(observations: &[f64], most: f64) -> (usize, bool) {
     let errors = squared_errors(observations);
-    let smallest = |upto: usize| (0..upto).min_by(|&a, &b| errors[a].total_cmp(&errors[b])).unwrap_or(0);
     let bound = (observations.len() as f64 * most) as usize;
     // The last few are left out: a handful of equal values has no spread and proves nothing.
-    let anywhere = smallest(observations.len().saturating_sub(BATCH - 1).max(bound + 1));
-    (smallest(bound + 1), anywhere > bound)
+    let last = observations.len().saturating_sub(BATCH - 1).max(bound + 1);
+    let [cut, anywhere] =
+        [bound + 1, last].map(|end| (0..end).min_by(|&a, &b| errors[a].total_cmp(&errors[b])).unwrap_or(0));
+    (cut, anywhere > bound)
 }
 
 /// Returns the squared standard error of the mean of `observations[cut..]` for each cut. Works from
@@ -429,19 +429,18 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::synthetic::{autoregressive, normal};
+    use crate::synthetic::{autoregressive, normal, numbers};
 
     /// A timeline of 10 ms slots with the rate `rate` at each moment, and up to `noise` (relative)
     /// on each slot.
     fn timeline(length_s: f64, noise: f64, rate: impl Fn(f64) -> f64) -> Timeline {
         let mut random = fastrand::Rng::with_seed(7);
-        let slots = (length_s * 100.0) as usize;
-        let row = |slot: usize| {
-            let at_s = slot as f64 / 100.0;
+        let starts_s = (0..(length_s * 100.0) as usize).map(|slot| slot as f64 / 100.0);
+        let rows = starts_s.map(|at_s| {
             let ok = rate(at_s) * 0.01 * (1.0 + noise * (2.0 * random.f64() - 1.0));
             OutcomeSlot { at_s, slot_s: 0.01, ok: ok.round() as u32, ..OutcomeSlot::default() }
-        };
-        Timeline::of(&(0..slots).map(row).collect::<Vec<_>>()).unwrap()
+        });
+        Timeline::of(&rows.collect::<Vec<_>>()).unwrap()
     }
 
     fn whole(from_s: f64, until_s: f64) -> LoadStretch<'static> {
@@ -474,13 +473,10 @@ mod tests {
             serde_json::from_str(include_str!("../../tests/golden_stats/steady_state.json")).unwrap();
         assert_eq!(cases.len(), 4);
         for case in &cases {
-            let numbers = |name: &str| -> Vec<f64> {
-                case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-            };
-            let series = numbers("series");
+            let series = numbers(&case["series"]);
             let average = mean(&series).unwrap();
             let batches: Vec<f64> = series.chunks_exact(BATCH).filter_map(mean).map(|value| value / average).collect();
-            for (found, known) in squared_errors(&batches).iter().zip(numbers("errors")) {
+            for (found, known) in squared_errors(&batches).iter().zip(numbers(&case["errors"])) {
                 // The reference computes in single precision.
                 assert!((found * 1e6 / known - 1.0).abs() < 1e-3, "{}: {found} and not {known}", case["name"]);
             }
@@ -568,22 +564,24 @@ mod tests {
     fn restless(random: &mut fastrand::Rng, length_s: usize, phi: f64, drift: f64) -> (Vec<f64>, Vec<MeanLatency>) {
         let bins = length_s * 10;
         let phase = random.f64();
-        let drifted = |at: usize| 1.0 + drift / 2.0 * (std::f64::consts::TAU * (at as f64 / 400.0 + phase)).sin();
+        let drifted: Vec<f64> = (0..bins)
+            .map(|at| 1.0 + drift / 2.0 * (std::f64::consts::TAU * (at as f64 / 400.0 + phase)).sin())
+            .collect();
         let mut rates = autoregressive(random, bins, phi);
-        for (at, rate) in rates.iter_mut().enumerate() {
-            *rate = 20_000.0 * drifted(at) * (1.0 + 0.05 * *rate);
+        for (rate, drifted) in rates.iter_mut().zip(&drifted) {
+            *rate = 20_000.0 * drifted * (1.0 + 0.05 * *rate);
             if random.f64() < 0.03 {
                 *rate *= 1.0 - (0.6 + 0.2 * random.f64());
             }
         }
         // An open loop at two thirds of the capacity: latency follows the drift threefold, and a
         // stall delays the operations that arrive during it.
-        let second = |(at, rates): (usize, &[f64])| {
+        let seconds = rates.chunks(10).zip(drifted.chunks(10)).enumerate().map(|(second, (rates, drifted))| {
             let stalled = rates.iter().filter(|rate| **rate < 12_000.0).count() as f64;
-            let usual = 0.0005 * (3.0 * (1.0 - drifted(at * 10)) + 0.15 * normal(random)).exp();
-            MeanLatency { at_s: at as f64, mean_s: usual + stalled * 0.07 * 0.035 }
-        };
-        let latency = rates.chunks(10).enumerate().map(second).collect();
+            let usual = 0.0005 * (3.0 * (1.0 - drifted[0]) + 0.15 * normal(random)).exp();
+            MeanLatency { at_s: second as f64, mean_s: usual + stalled * 0.07 * 0.035 }
+        });
+        let latency = seconds.collect();
         (rates, latency)
     }
 
@@ -624,12 +622,13 @@ mod tests {
     fn late_drops_are_usually_detected() {
         let mut random = fastrand::Rng::with_seed(2);
         for (phi, least) in [(0.5, 0.85), (0.9, 0.7)] {
-            let caught = |_: &u32| {
+            let mut caught = 0;
+            for _ in 0..40 {
                 let (mut rates, _) = restless(&mut random, 30, phi, 0.0);
                 rates[240..].iter_mut().for_each(|rate| *rate *= 0.8);
-                judged_rates(&of_rates(&rates), true).unwrap().steady == Some(false)
-            };
-            let power = (0..40).filter(caught).count() as f64 / 40.0;
+                caught += u32::from(judged_rates(&of_rates(&rates), true).unwrap().steady == Some(false));
+            }
+            let power = f64::from(caught) / 40.0;
             println!("φ = {phi}: {power}");
             assert!(power >= least, "φ = {phi}: {power}");
         }
@@ -643,8 +642,9 @@ mod tests {
         for _ in 0..30 {
             let mut rates = autoregressive(&mut random, length_s * 10, phi);
             let count = rates.len() as f64;
-            let level = |at: usize| 1_000.0 * (1.0 - decline * at as f64 / count);
-            rates.iter_mut().enumerate().for_each(|(at, rate)| *rate = level(at) * (1.0 + noise * *rate));
+            for (at, rate) in rates.iter_mut().enumerate() {
+                *rate = 1_000.0 * (1.0 - decline * at as f64 / count) * (1.0 + noise * *rate);
+            }
             for (called, cuts) in called.iter_mut().zip([true, false]) {
                 *called += u32::from(judged_rates(&of_rates(&rates), cuts).unwrap().steady == Some(false));
             }
@@ -692,20 +692,20 @@ mod tests {
     /// A load of 1,000/s with correlated noise: 2 % for each bin.
     fn noisy(random: &mut fastrand::Rng, length_s: usize, level: impl Fn(f64) -> f64) -> ObservedSeries {
         let noise = autoregressive(random, length_s * 10, 0.5);
-        let rate = |(at, noise): (usize, &f64)| 1_000.0 * level(at as f64 / 10.0) * (1.0 + 0.02 * noise);
-        of_rates(&noise.iter().enumerate().map(rate).collect::<Vec<_>>())
+        let rates =
+            (0_u32..).zip(noise).map(|(at, noise)| 1_000.0 * level(f64::from(at) / 10.0) * (1.0 + 0.02 * noise));
+        of_rates(&rates.collect::<Vec<_>>())
     }
 
     #[test]
     fn a_fast_start_is_no_warm_up() {
         let mut random = fastrand::Rng::with_seed(4);
         // CPU credits for two and a half seconds.
-        let credits = |at_s: f64| if at_s < 2.5 { 1.09 } else { 1.0 };
-        let found = judged_rates(&noisy(&mut random, 20, credits), true).unwrap();
+        let series = noisy(&mut random, 20, |at_s| if at_s < 2.5 { 1.09 } else { 1.0 });
+        let found = judged_rates(&series, true).unwrap();
         let (until, share) = found.beginning.better.unwrap();
         assert!(found.beginning.cut == 0 && (23..=30).contains(&until) && (share - 0.09).abs() < 0.02, "{found:?}");
-        let falling: Vec<f64> = (0..300).map(|slot| 10.0 * credits(f64::from(slot) / 10.0)).collect();
-        let load = timeline(30.0, 0.0, |at_s| 100.0 * falling[(at_s * 10.0) as usize]);
+        let load = timeline(30.0, 0.0, |at_s| if at_s < 2.5 { 1_090.0 } else { 1_000.0 });
         let named = steady_from(&load, &[], whole(0.0, 30.0));
         let faster = named.faster_start.unwrap();
         assert_eq!((named.from_s, faster.of.as_str(), faster.long_s), (0.0, "throughput", 2.5));
@@ -741,14 +741,13 @@ mod tests {
     fn a_slow_start_is_kept_within_half_the_interval() {
         let mut random = fastrand::Rng::with_seed(6);
         let mut series = noisy(&mut random, 60, |_| 1.0);
-        let warm = |(bin, rate): (usize, &mut f64)| {
+        for (bin, rate) in series.values.iter_mut().enumerate() {
             *rate = 1_000.0 + (*rate - 1_000.0) / 10.0 - 100.0 * (-(bin as f64) / 50.0).exp();
-        };
-        series.values.iter_mut().enumerate().for_each(warm);
+        }
         let precise = judged_rates(&series, true).unwrap().beginning;
         assert!(precise.cut > 0 && precise.tolerated.is_none(), "0.8 % is more than the interval: {precise:?}");
-        let begins_low = |bin: usize| if bin < 20 { 9.95 } else { 10.0 + 0.002 * (bin % 3) as f64 };
-        let tiny = judged_rates(&of_rates(&(0..300).map(begins_low).collect::<Vec<f64>>()), true).unwrap().beginning;
+        let low = (0..300).map(|bin| if bin < 20 { 9.95 } else { 10.0 + 0.002 * f64::from(bin % 3) });
+        let tiny = judged_rates(&of_rates(&low.collect::<Vec<f64>>()), true).unwrap().beginning;
         assert!(
             tiny.cut == 0 && tiny.tolerated.is_some_and(|bias| bias < 0.001),
             "however narrow the interval: {tiny:?}"

@@ -31,16 +31,15 @@ const ROOT_PRECISION: f64 = 1e-13;
 /// errors, with `freedom` degrees of freedom.
 pub(crate) fn power(shift: f64, critical: f64, freedom: f64) -> f64 {
     let step = 2.0 * REACH / STEPS as f64;
-    let at = |index: usize| {
+    let integrand: [f64; STEPS + 1] = std::array::from_fn(|index| {
         let z = -REACH + step * index as f64;
         let density = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
         density * chi_squared(freedom * ((z + shift) / critical).powi(2), freedom)
-    };
-    let weighted = |index: usize| at(index) * if index % 2 == 1 { 4.0 } else { 2.0 };
-    let inner: f64 = (1..STEPS).map(weighted).sum();
+    });
+    let inner: f64 = (1..STEPS).map(|index| integrand[index] * if index % 2 == 1 { 4.0 } else { 2.0 }).sum();
     // The rest of the normal variable, beyond the reach, with the value at the ends.
     let beyond = erfc(REACH / std::f64::consts::SQRT_2);
-    ((at(0) + inner + at(STEPS)) * step / 3.0 + beyond).min(1.0)
+    ((integrand[0] + inner + integrand[STEPS]) * step / 3.0 + beyond).min(1.0)
 }
 
 /// Returns the true difference, in standard errors, that has this power, or `None` if no finite one
@@ -113,6 +112,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::synthetic::figures;
 
     fn golden() -> Value {
         serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap()
@@ -120,11 +120,10 @@ mod tests {
 
     #[test]
     fn power_matches_scipy() {
-        let golden = golden();
-        for case in golden["powers"].as_array().unwrap() {
-            let get = |name: &str| case[name].as_f64().unwrap();
-            let now = power(get("shift"), get("critical"), get("freedom"));
-            assert!((now - get("power")).abs() < 2e-5, "{now} and not {case}");
+        for case in golden()["powers"].as_array().unwrap() {
+            let [shift, critical, freedom, wanted] = figures(case, ["shift", "critical", "freedom", "power"]);
+            let now = power(shift, critical, freedom);
+            assert!((now - wanted).abs() < 2e-5, "{now} and not {case}");
         }
     }
 
@@ -143,9 +142,9 @@ mod tests {
     #[test]
     fn chi_squared_quantiles_match_scipy() {
         for case in golden()["quantiles"].as_array().unwrap() {
-            let get = |name: &str| case[name].as_f64().unwrap();
-            let now = chi_squared_quantile(1.0 - get("share"), get("freedom")).unwrap();
-            assert!((now - get("chi2")).abs() <= 1e-5 * get("chi2") + 1e-12, "{now} and not {case}");
+            let [share, freedom, chi2] = figures(case, ["share", "freedom", "chi2"]);
+            let now = chi_squared_quantile(1.0 - share, freedom).unwrap();
+            assert!((now - chi2).abs() <= 1e-5 * chi2 + 1e-12, "{now} and not {case}");
         }
     }
 

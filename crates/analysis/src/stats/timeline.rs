@@ -159,19 +159,16 @@ impl Timeline {
     /// Builds the timeline of a trial's `outcomes.csv`. Returns `None` without rows.
     pub fn of(slots: &[OutcomeSlot]) -> Option<Self> {
         let slot_s = slots.first().map(|slot| slot.slot_s).filter(|&slot_s| slot_s > 0.0 && slot_s.is_finite())?;
-        let index = |slot: &OutcomeSlot| {
-            let index = (slot.at_s / slot_s).round();
-            (index >= 0.0 && index < MOST_SLOTS as f64).then_some(index as usize)
-        };
-        let length = slots.iter().filter_map(index).max()? + 1;
+        let indices = slots.iter().map(|slot| (slot.at_s / slot_s).round());
+        let known = indices.zip(slots).filter(|(index, _)| *index >= 0.0 && *index < MOST_SLOTS as f64);
+        let known = known.map(|(index, slot)| (index as usize, slot));
+        let length = known.clone().map(|(index, _)| index).max()? + 1;
         let mut counts = vec![[0_u64; KINDS]; length];
-        for slot in slots {
-            let Some(index) = index(slot) else { continue };
-            let kinds = kinds(slot);
-            counts[index].iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
+        for (index, slot) in known {
+            counts[index].iter_mut().zip(kinds(slot)).for_each(|(sum, count)| *sum += count);
         }
-        let kind = |kind: usize| CumulativeCounts::of(counts.iter().map(|slot| slot[kind]));
-        let [ok, failed, wrong, timeouts] = std::array::from_fn(kind);
+        let [ok, failed, wrong, timeouts] =
+            std::array::from_fn(|kind| CumulativeCounts::of(counts.iter().map(|slot| slot[kind])));
         Some(Self { slot_s, ok, failed, wrong, timeouts, whole: None, clock_error_s: 0.0 })
     }
 
@@ -182,28 +179,29 @@ impl Timeline {
         let whole = Self::of(wide)?;
         let narrowest_s = narrow.iter().map(|slot| slot.slot_s).filter(|slot_s| *slot_s > 0.0).min_by(f64::total_cmp);
         let Some(slot_s) = narrowest_s else { return Some(whole) };
-        let slots = |of_s: f64| (of_s / slot_s).round();
         let length = whole.ok.sums.len() - 1;
-        let per_wide = slots(whole.slot_s);
+        let per_wide = (whole.slot_s / slot_s).round();
         let fits = (2.0..=1e6).contains(&per_wide) && (per_wide * slot_s / whole.slot_s - 1.0).abs() < 1e-6;
         if !fits || per_wide * length as f64 >= f64::from(u32::MAX) {
             return Some(whole);
         }
         let mut builder =
             CellBuilder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
-        let mut rest = narrow;
+        let rows: Vec<_> = narrow
+            .iter()
+            .map(|slot| ((slot.at_s / slot_s).round(), (slot.slot_s / slot_s).round() as usize, kinds(slot)))
+            .collect();
+        let mut rest = &rows[..];
         for number in 0..length {
             let begin = number * builder.wide;
             let end = begin + builder.wide;
-            let at = |slot: &OutcomeSlot| slots(slot.at_s);
-            let skipped = rest.iter().take_while(|slot| at(slot) < begin as f64).count();
-            let count = rest[skipped..].iter().take_while(|slot| at(slot) < end as f64).count();
-            let inside = &rest[skipped..skipped + count];
+            let skipped = rest.iter().take_while(|(at, ..)| *at < begin as f64).count();
+            let count = rest[skipped..].iter().take_while(|(at, ..)| *at < end as f64).count();
+            let inside = rest[skipped..skipped + count].iter().map(|&(at, slots, kinds)| (at as usize, slots, kinds));
             rest = &rest[skipped + count..];
             let held = [&whole.ok, &whole.failed, &whole.wrong, &whole.timeouts]
                 .map(|counts| counts.between(number, number + 1));
-            let rows = inside.iter().map(|slot| (at(slot) as usize, slots(slot.slot_s) as usize, kinds(slot)));
-            builder.add([begin, end], held, &rows.collect::<Vec<_>>());
+            builder.add([begin, end], held, &inside.collect::<Vec<_>>());
         }
         let end = u32::try_from(length * builder.wide).ok()?;
         builder.starts.push(end);
@@ -242,6 +240,16 @@ impl Timeline {
 
     pub fn slot_s(&self) -> f64 {
         self.slot_s
+    }
+
+    /// Returns the number of slots in this time, to the nearest.
+    pub fn slots_in(&self, long_s: f64) -> usize {
+        (long_s / self.slot_s).round() as usize
+    }
+
+    /// Returns the number of operations that ended `failed`, `timeout` or `wrong` in these slots.
+    pub fn bad_between(&self, from: usize, until: usize) -> u64 {
+        self.failed.between(from, until) + self.wrong.between(from, until)
     }
 
     /// Returns the number of slots up to the last in which an operation ended.
@@ -293,13 +301,11 @@ impl Timeline {
     /// Returns `ok` per second in consecutive whole windows of about `window_s` between two times.
     pub fn ok_rates(&self, from_s: f64, until_s: f64, window_s: f64) -> Vec<f64> {
         let (from, until) = (self.slot_of(from_s), self.slot_of(until_s));
-        let window = ((window_s / self.slot_s).round() as usize).max(1);
+        let window = self.slots_in(window_s).max(1);
         let windows = until.saturating_sub(from) / window;
-        let rate = |number| {
-            let begin = from + number * window;
-            self.ok.between(begin, begin + window) as f64 / (window as f64 * self.slot_s)
-        };
-        (0..windows).map(rate).collect()
+        let begins = (0..windows).map(|number| from + number * window);
+        let counts = begins.map(|begin| self.ok.between(begin, begin + window));
+        counts.map(|count| count as f64 / (window as f64 * self.slot_s)).collect()
     }
 }
 
@@ -326,10 +332,10 @@ impl CellBuilder {
     /// counts) if these add up to the same counts.
     fn add(&mut self, [begin, end]: [usize; 2], held: [u64; KINDS], rows: &[(usize, usize, [u64; KINDS])]) {
         self.first.push(self.starts.len() as u32);
-        let sum = |kind: usize| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>();
+        let sums = std::array::from_fn(|kind| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>());
         let in_order = rows.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
         let inside = rows.iter().all(|(start, length, _)| *length > 0 && start + length <= end);
-        if !in_order || !inside || std::array::from_fn(sum) != held {
+        if !in_order || !inside || sums != held {
             return self.cell(begin, held);
         }
         let mut next = begin;
@@ -417,11 +423,11 @@ mod tests {
 
     /// Wide slots of 100 ms with ten operations each, except where `holds` returns other counts.
     fn wide(count: u32, holds: impl Fn(u32) -> (u32, u32)) -> Vec<OutcomeSlot> {
-        let row = |number: u32| {
+        let rows = (0..count).map(|number| {
             let (ok, failed) = holds(number);
             OutcomeSlot { at_s: f64::from(number) / 10.0, slot_s: 0.1, ok, failed, ..OutcomeSlot::default() }
-        };
-        (0..count).map(row).filter(|row| row.ok + row.failed > 0).collect()
+        });
+        rows.filter(|row| row.ok + row.failed > 0).collect()
     }
 
     /// Narrow slots of one second show times to the millisecond; the wide slots around them do not.

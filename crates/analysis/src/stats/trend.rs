@@ -12,8 +12,7 @@
 
 use super::effective_samples::{MOST, gathered, inflation};
 use super::quantiles::{mean, median};
-
-const BATCHES: usize = 10;
+use super::sectioning::{BATCHES, batches};
 
 /// Ranks of the 95 % interval's ends among the sorted slopes, from 0.
 const RANKS: [usize; 2] = [11, 33];
@@ -45,9 +44,9 @@ pub(crate) fn trend(times: &[f64], values: &[f64]) -> Option<Trend> {
     if count < BATCHES * FEWEST {
         return None;
     }
-    let edge = |batch: usize| batch * count / BATCHES;
-    let batch = |series: &[f64], number: usize| mean(&series[edge(number)..edge(number + 1)]).unwrap_or(0.0);
-    let means: Vec<(f64, f64)> = (0..BATCHES).map(|number| (batch(times, number), batch(values, number))).collect();
+    let [at, level] =
+        [times, values].map(|series| batches(&series[..count], BATCHES).filter_map(mean).collect::<Vec<f64>>());
+    let means: Vec<(f64, f64)> = at.into_iter().zip(level).collect();
     let mut slopes = Vec::with_capacity(BATCHES * (BATCHES - 1) / 2);
     for (number, one) in means.iter().enumerate() {
         slopes.extend(means[number + 1..].iter().map(|other| (other.1 - one.1) / (other.0 - one.0)));
@@ -61,9 +60,9 @@ pub(crate) fn trend(times: &[f64], values: &[f64]) -> Option<Trend> {
     // The square root of 1 + 2 t / b, and half as much again: a short series underestimates its
     // correlation.
     let wider = 1.0 + 1.5 * alike;
-    let ends = |ranks: [usize; 2]| ranks.map(|rank| slope + wider * (slopes[rank] - slope));
-    let [low, high] = ends(SURE_RANKS);
-    Some(Trend { slope, ci95: ends(RANKS), ci90: ends(EQUIVALENCE_RANKS), is_sure: low > 0.0 || high < 0.0 })
+    let [[low, high], ci95, ci90] =
+        [SURE_RANKS, RANKS, EQUIVALENCE_RANKS].map(|ranks| ranks.map(|rank| slope + wider * (slopes[rank] - slope)));
+    Some(Trend { slope, ci95, ci90, is_sure: low > 0.0 || high < 0.0 })
 }
 
 #[cfg(test)]

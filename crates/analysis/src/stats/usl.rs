@@ -86,8 +86,11 @@ pub(crate) fn tested(curve: &LoadCurve) -> Result<TestedLaw, NoLaw> {
     let free = 1 + usize::from(law.sigma > 0.0) + usize::from(law.kappa > 0.0);
     let degrees = (means.len() - free) as f64;
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
-    let share = |mean: &LoadMean| (mean.rate - law.at(mean.load)) / at_least(law.at(mean.load), most);
-    let off = means.iter().map(|mean| mean.repeats as f64 * share(mean).powi(2)).sum::<f64>();
+    let mut off = 0.0;
+    for mean in &means {
+        let expected = law.at(mean.load);
+        off += mean.repeats as f64 * ((mean.rate - expected) / at_least(expected, most)).powi(2);
+    }
     let ratio = off / degrees / spread.relative.powi(2);
     let chances = FisherSnedecor::new(degrees, spread.degrees as f64).map_err(|_| NoLaw::Untested)?;
     let p = 1.0 - chances.cdf(ratio);
@@ -99,9 +102,8 @@ pub(crate) fn tested(curve: &LoadCurve) -> Result<TestedLaw, NoLaw> {
 /// or if the law explains no more than a level line.
 pub(crate) fn fitted(means: &[LoadMean]) -> Option<FittedLaw> {
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
-    let weight = |mean: &LoadMean, rate: f64| mean.repeats as f64 / at_least(rate, most).powi(2);
-    let first = fitted_by(means, |mean| weight(mean, mean.rate))?;
-    fitted_by(means, |mean| weight(mean, first.at(mean.load)))
+    let first = fitted_by(means, |mean| mean.repeats as f64 / at_least(mean.rate, most).powi(2))?;
+    fitted_by(means, |mean| mean.repeats as f64 / at_least(first.at(mean.load), most).powi(2))
 }
 
 /// Returns the rate to which an error is relative: at least a hundredth of the highest rate.
@@ -113,9 +115,9 @@ fn at_least(rate: f64, most: f64) -> f64 {
 /// Fits the law with a weight for each mean.
 fn fitted_by(means: &[LoadMean], weight: impl Fn(&LoadMean) -> f64) -> Option<FittedLaw> {
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
-    let finite =
-        |mean: &LoadMean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite();
-    if means.len() < LEAST_LOADS || most <= 0.0 || !means.iter().all(finite) {
+    let are_finite =
+        means.iter().all(|mean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite());
+    if means.len() < LEAST_LOADS || most <= 0.0 || !are_finite {
         return None;
     }
     // Throughputs near 1 keep the equations well conditioned in any unit.
@@ -123,13 +125,11 @@ fn fitted_by(means: &[LoadMean], weight: impl Fn(&LoadMean) -> f64) -> Option<Fi
         .iter()
         .map(|mean| WeightedMean { load: mean.load, rate: mean.rate / most, weight: weight(mean) })
         .collect();
-    let within = |fit: &Fit| fit.at[1] >= 0.0 && fit.at[2] >= 0.0;
-    let bound = || {
+    let best = descended(&scaled, [true; 3]).filter(Fit::is_within_bounds).or_else(|| {
         let free = [[true, true, false], [true, false, true], [true, false, false]];
-        let fits = free.into_iter().filter_map(|free| descended(&scaled, free)).filter(within);
+        let fits = free.into_iter().filter_map(|free| descended(&scaled, free)).filter(Fit::is_within_bounds);
         fits.min_by(|a, b| a.squares.total_cmp(&b.squares))
-    };
-    let best = descended(&scaled, [true; 3]).filter(within).or_else(bound)?;
+    })?;
     let count: f64 = scaled.iter().map(|mean| mean.weight).sum();
     let mean = scaled.iter().map(|mean| mean.weight * mean.rate).sum::<f64>() / count;
     let spread: f64 = scaled.iter().map(|point| point.weight * (point.rate - mean).powi(2)).sum();
@@ -150,6 +150,12 @@ struct WeightedMean {
 struct Fit {
     at: [f64; 3],
     squares: f64,
+}
+
+impl Fit {
+    fn is_within_bounds(&self) -> bool {
+        self.at[1] >= 0.0 && self.at[2] >= 0.0
+    }
 }
 
 fn terms(load: f64) -> [f64; 3] {
@@ -266,8 +272,8 @@ fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
         return None;
     }
     let mut rows: [[f64; 4]; 3] = std::array::from_fn(|row| {
-        let cell = |column: usize| matrix[row][column] / scale[row] / scale[column];
-        [cell(0), cell(1), cell(2), vector[row] / scale[row]]
+        let [a, b, c] = std::array::from_fn(|column| matrix[row][column] / scale[row] / scale[column]);
+        [a, b, c, vector[row] / scale[row]]
     });
     for pivot in 0..3 {
         let largest = (pivot..3).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
@@ -299,11 +305,14 @@ impl FittedLaw {
     /// Returns the share of the variance of all repeats that the law explains, or `None` if the
     /// repeats have no variance.
     pub(crate) fn r2(&self, curve: &LoadCurve) -> Option<f64> {
-        let repeats = || curve.points.iter().flat_map(|point| point.rates.iter().map(move |rate| (point.load, *rate)));
-        let mean = mean(&repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
-        let spread: f64 = repeats().map(|(_, rate)| (rate - mean).powi(2)).sum();
-        let rest: f64 = repeats().map(|(load, rate)| (rate - self.at(load)).powi(2)).sum();
-        (spread > 0.0).then(|| 1.0 - rest / spread)
+        let mean = mean(&curve.repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
+        let spread: f64 = curve.repeats().map(|(_, rate)| (rate - mean).powi(2)).sum();
+        (spread > 0.0).then(|| 1.0 - self.squares(curve) / spread)
+    }
+
+    /// Returns the sum of squared deviations of all repeats from the law.
+    fn squares(&self, curve: &LoadCurve) -> f64 {
+        curve.repeats().map(|(load, rate)| (rate - self.at(load)).powi(2)).sum()
     }
 
     /// Returns the load of the curve's peak, `√((1 − σ) / κ)` (Gunther, 4.33), at least 1. Returns
@@ -319,15 +328,11 @@ mod tests {
 
     use super::super::curve::intervals;
     use super::*;
-    use crate::synthetic::autoregressive;
+    use crate::synthetic::{autoregressive, figures, numbers};
 
     fn golden() -> Vec<Value> {
         let text = include_str!("../../tests/golden_stats/usl.json");
         serde_json::from_str::<Value>(text).unwrap()["curves"].as_array().unwrap().clone()
-    }
-
-    fn numbers(value: &Value) -> Vec<f64> {
-        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
     }
 
     fn measured(curve: &Value) -> LoadCurve {
@@ -360,12 +365,8 @@ mod tests {
                 let wanted = scipy[name].as_f64().unwrap();
                 assert!(close(found, wanted, 1e-4), "{}: {name} is {found}, SciPy has {wanted}", curve["name"]);
             }
-            let squares: f64 = measured
-                .points
-                .iter()
-                .flat_map(|point| point.rates.iter().map(|rate| (rate - law.at(point.load)).powi(2)))
-                .sum();
-            assert!(squares <= scipy["residual"].as_f64().unwrap() * (1.0 + 1e-9), "{}: a worse fit", curve["name"]);
+            let most = scipy["residual"].as_f64().unwrap() * (1.0 + 1e-9);
+            assert!(law.squares(&measured) <= most, "{}: a worse fit", curve["name"]);
         }
     }
 
@@ -374,10 +375,10 @@ mod tests {
         let curves = golden();
         let curve = curves.iter().find(|curve| !curve["published"].is_null()).unwrap();
         let law = unweighted(&measured(curve).means()).unwrap();
-        let published = |name: &str| curve["published"][name].as_f64().unwrap();
-        assert!(close(law.lambda, published("lambda"), 1e-5), "{law:?}");
-        assert!(close(law.sigma, published("sigma"), 1e-5), "{law:?}");
-        assert!(close(law.kappa, published("kappa"), 1e-3), "printed with four digits: {law:?}");
+        let [lambda, sigma, kappa] = figures(&curve["published"], ["lambda", "sigma", "kappa"]);
+        assert!(close(law.lambda, lambda, 1e-5), "{law:?}");
+        assert!(close(law.sigma, sigma, 1e-5), "{law:?}");
+        assert!(close(law.kappa, kappa, 1e-3), "printed with four digits: {law:?}");
         // The peak of the published coefficients.
         assert!(close(law.peak_at().unwrap(), 96.50, 1e-3), "{law:?}");
     }
@@ -396,9 +397,8 @@ mod tests {
 
     #[test]
     fn unusable_curves_have_no_law() {
-        let line = |loads: &[f64]| -> Vec<(f64, f64)> { loads.iter().map(|&load| (load, 10.0 * load)).collect() };
-        assert_eq!(of(&line(&[1.0, 2.0, 2.0, 4.0])), None, "three loads");
-        assert!(of(&line(&[1.0, 2.0, 3.0, 4.0])).is_some());
+        assert_eq!(of(&[1.0, 2.0, 2.0, 4.0].map(|load| (load, 10.0 * load))), None, "three loads");
+        assert!(of(&[1.0, 2.0, 3.0, 4.0].map(|load| (load, 10.0 * load))).is_some());
         assert_eq!(of(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (4.0, 0.0)]), None, "no throughput");
         assert_eq!(of(&[(1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 5.0)]), None, "nothing to explain");
         assert_eq!(of(&[(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]), None, "a load of 0");
@@ -452,9 +452,10 @@ mod tests {
         let (mut ours, mut by_observed) = (0.0, 0.0);
         for _ in 0..200 {
             let means = swept(&mut random, 1, 0.1, 0.0, |n| truth.at(n)).means();
-            let off = |law: Option<FittedLaw>| (law.unwrap().at(8.0) / truth.at(8.0) - 1.0) / 200.0;
-            ours += off(fitted(&means));
-            by_observed += off(fitted_by(&means, |mean| mean.rate.powi(-2)));
+            let laws = [fitted(&means), fitted_by(&means, |mean| mean.rate.powi(-2))];
+            let [law, other] = laws.map(|law| (law.unwrap().at(8.0) / truth.at(8.0) - 1.0) / 200.0);
+            ours += law;
+            by_observed += other;
         }
         assert!(ours.abs() < 0.01 && by_observed < -0.01, "{ours} {by_observed}");
     }

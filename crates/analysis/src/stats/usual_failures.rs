@@ -71,12 +71,12 @@ impl UsualFailures {
         if mean <= 0.0 {
             return 0;
         }
-        // Failures besides the first: the chance of at least this many more.
-        let too_seldom = |count: f64| self.windows * gamma_lr(count, mean) <= CHANCE;
         let (mut low, mut high) = (0.0, (20.0 + mean + 12.0 * mean.sqrt()).ceil());
         while high - low > 1.0 {
             let middle = f64::midpoint(low, high).floor();
-            if too_seldom(middle) { high = middle } else { low = middle }
+            // Failures besides the first: the chance of at least this many more.
+            let is_too_seldom = self.windows * gamma_lr(middle, mean) <= CHANCE;
+            if is_too_seldom { high = middle } else { low = middle }
         }
         (mean + (high - mean) * self.spread).ceil() as u64
     }

@@ -6,7 +6,12 @@ use proptest::test_runner::RngSeed;
 use record::rows::OutcomeSlot;
 
 use super::{FaultTimes, *};
-use crate::synthetic::{SLOT_S, SyntheticLoad, autoregressive, near, normal};
+use crate::synthetic::{SLOT_S, SyntheticLoad, autoregressive, fault_times, near, normal};
+
+/// A rate that changes to `during` between two times.
+fn changed(from_s: f64, until_s: f64, during: f64, usual: f64) -> impl Fn(f64) -> f64 {
+    move |at_s| if (from_s..until_s).contains(&at_s) { during } else { usual }
+}
 
 #[test]
 fn a_fault_without_effect_has_no_outage() {
@@ -25,15 +30,19 @@ fn a_fault_without_effect_has_no_outage() {
     }
 }
 
-#[test]
-fn a_crash_with_partial_recovery_is_measured() {
-    // 99 connections break at once, nothing works for 10 ms, then half works for another second.
-    let rate = |at_s: f64| match at_s - 15.0 {
+/// The rate of a crash at 15 s: nothing works for 10 ms, then half works for another second.
+fn crashed(at_s: f64) -> f64 {
+    match at_s - 15.0 {
         after if !(0.0..1.010).contains(&after) => 20_000.0,
         after if after < 0.010 => 0.0,
         _ => 10_000.0,
-    };
-    for made in [SyntheticLoad::even(30.0, rate), SyntheticLoad::random(3, 30.0, rate)] {
+    }
+}
+
+#[test]
+fn a_crash_with_partial_recovery_is_measured() {
+    // 99 connections break at once.
+    for made in [SyntheticLoad::even(30.0, crashed), SyntheticLoad::random(3, 30.0, crashed)] {
         let outage = made.failing(99, 15.0, 15.008).outage(15.0);
         assert!(near(outage.baseline_per_s, 20_000.0, 100.0), "{outage:?}");
         assert_eq!(outage.failed, 99);
@@ -50,8 +59,7 @@ fn a_crash_with_partial_recovery_is_measured() {
 
 #[test]
 fn a_short_outage_is_not_hidden_by_the_window() {
-    let rate = |at_s: f64| if (15.0..15.008).contains(&at_s) { 0.0 } else { 20_000.0 };
-    let outage = SyntheticLoad::random(4, 30.0, rate).outage(15.0);
+    let outage = SyntheticLoad::random(4, 30.0, changed(15.0, 15.008, 0.0, 20_000.0)).outage(15.0);
     assert!(near(outage.total_s, 0.008, 0.0015), "{outage:?}");
     assert!(near(outage.back_to_baseline_s, 0.008, 0.0015), "{outage:?}");
     assert!(near(outage.first_ok_s, 0.008, 0.0015), "{outage:?}");
@@ -59,33 +67,27 @@ fn a_short_outage_is_not_hidden_by_the_window() {
 
 #[test]
 fn a_stall_long_after_an_unnoticed_fault_is_unrelated() {
-    let stalls = |from_s: f64, long_s: f64| {
-        SyntheticLoad::random(
-            7,
-            40.0,
-            move |at_s| if (from_s..from_s + long_s).contains(&at_s) { 0.0 } else { 20_000.0 },
-        )
-    };
-    let outage = stalls(21.0, 0.018).outage(15.0);
-    assert_eq!((outage.back_to_baseline_s, outage.total_s), (Some(0.0), Some(0.0)), "{outage:?}");
-    assert!(!outage.is_noticed(), "{outage:?}");
     // A stall just after the fault likely belongs to the fault; so does a stall that lasts, and one
     // with failures.
-    assert!(near(stalls(15.2, 0.018).outage(15.0).back_to_baseline_s, 0.218, 0.002));
-    assert!(near(stalls(21.0, 0.4).outage(15.0).back_to_baseline_s, 6.4, 0.002));
-    assert!(near(stalls(21.0, 0.018).failing(5, 21.0, 21.01).outage(15.0).back_to_baseline_s, 6.018, 0.002));
+    for (from_s, until_s, failed, back_s) in
+        [(21.0, 21.018, 0, 0.0), (15.2, 15.218, 0, 0.218), (21.0, 21.4, 0, 6.4), (21.0, 21.018, 5, 6.018)]
+    {
+        let made = SyntheticLoad::random(7, 40.0, changed(from_s, until_s, 0.0, 20_000.0));
+        let outage = made.failing(failed, 21.0, 21.01).outage(15.0);
+        assert!(near(outage.back_to_baseline_s, back_s, 0.002), "{outage:?}");
+        assert_eq!(outage.is_noticed(), back_s > 0.0, "{outage:?}");
+        assert!(back_s > 0.0 || (outage.back_to_baseline_s, outage.total_s) == (Some(0.0), Some(0.0)), "{outage:?}");
+    }
 }
 
 #[test]
 fn a_short_stall_long_after_an_outage_is_not_its_relapse() {
-    let rate = |at_s: f64| match at_s - 15.0 {
-        after if (0.0..1.0).contains(&after) || (6.0..6.1).contains(&after) => 0.0,
-        _ => 20_000.0,
-    };
-    let load = || SyntheticLoad::random(7, 40.0, rate);
-    assert!(near(load().outage(15.0).back_to_baseline_s, 1.0, 0.002));
-    let healed = FaultTimes { healed_s: Some(21.0), ..from_15_s(40.0) };
-    assert!(near(load().outage_of(healed).back_to_baseline_s, 6.1, 0.002), "the end of the fault may be its cause");
+    let made = SyntheticLoad::random(7, 40.0, |at_s| {
+        if (15.0..16.0).contains(&at_s) || (21.0..21.1).contains(&at_s) { 0.0 } else { 20_000.0 }
+    });
+    assert!(near(made.outage(15.0).back_to_baseline_s, 1.0, 0.002));
+    let healed = FaultTimes { healed_s: Some(21.0), ..fault_times(15.0, 40.0) };
+    assert!(near(made.outage_of(healed).back_to_baseline_s, 6.1, 0.002), "the end of the fault may be its cause");
 }
 
 #[test]
@@ -135,8 +137,8 @@ fn the_last_second_is_too_short_to_show_recovery() {
 fn recovery_shortly_before_the_end_is_found() {
     for left_s in [1.1, 1.7, 2.4, 3.2, 3.9] {
         let end_s = 10.3 + left_s;
-        let rate = |at_s: f64| if (8.0..10.3).contains(&at_s) { 0.0 } else { 500.0 };
-        for made in [SyntheticLoad::even(end_s, rate), SyntheticLoad::random(12, end_s, rate)] {
+        let down = || changed(8.0, 10.3, 0.0, 500.0);
+        for made in [SyntheticLoad::even(end_s, down()), SyntheticLoad::random(12, end_s, down())] {
             let outage = made.failing(1_150, 8.0, 10.3).outage(8.0);
             assert!(near(outage.back_to_baseline_s, 2.3, 0.02), "{left_s}: {outage:?}");
         }
@@ -147,23 +149,14 @@ fn recovery_shortly_before_the_end_is_found() {
         });
         assert_eq!(weak.outage(8.0).back_to_baseline_s, None, "four fifths is not all, {left_s}");
     }
-    let late = SyntheticLoad::even(11.0, |at_s| if (8.0..10.3).contains(&at_s) { 0.0 } else { 500.0 });
+    let late = SyntheticLoad::even(11.0, changed(8.0, 10.3, 0.0, 500.0));
     assert_eq!(late.outage(8.0).back_to_baseline_s, None, "0.7 s say nothing");
 }
 
 #[test]
 fn an_earlier_baseline_is_used_if_needed() {
-    let made = SyntheticLoad::even(30.0, |at_s| if (10.0..14.0).contains(&at_s) { 0.0 } else { 8_000.0 });
-    let times = FaultTimes {
-        at_s: 12.0,
-        healed_s: None,
-        baseline_from_s: None,
-        earlier_baseline_s: Some([2.0, 10.0]),
-        until_s: 30.0,
-        counted_until_s: 30.0,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    };
+    let made = SyntheticLoad::even(30.0, changed(10.0, 14.0, 0.0, 8_000.0));
+    let times = FaultTimes { baseline_from_s: None, earlier_baseline_s: Some([2.0, 10.0]), ..fault_times(12.0, 30.0) };
     let outage = made.outage_of(times);
     assert_eq!((outage.baseline_s, outage.back_to_baseline_s), (Some([2.0, 10.0]), Some(2.0)), "{outage:?}");
     let own = made.outage_of(FaultTimes { at_s: 20.0, baseline_from_s: Some(15.0), ..times });
@@ -178,41 +171,24 @@ fn throughput_above_the_baseline_is_no_outage() {
 
 #[test]
 fn a_relapse_counts_and_a_later_dip_does_not() {
-    let dip = |from_s: f64| move |at_s: f64| if (from_s..from_s + 2.0).contains(&at_s) { 5_000.0 } else { 20_000.0 };
-    let soon = SyntheticLoad::random(8, 60.0, dip(18.0)).outage(15.0);
+    let soon = SyntheticLoad::random(8, 60.0, changed(18.0, 20.0, 5_000.0, 20_000.0)).outage(15.0);
     assert!(near(soon.back_to_baseline_s, 5.0, 0.05), "{soon:?}");
-    let later = SyntheticLoad::random(8, 60.0, dip(45.0)).outage(15.0);
+    let made = SyntheticLoad::random(8, 60.0, changed(45.0, 47.0, 5_000.0, 20_000.0));
+    let later = made.outage(15.0);
     assert_eq!(later.back_to_baseline_s, Some(0.0), "{later:?}");
-    let made = SyntheticLoad::random(8, 60.0, dip(45.0));
-    let healed = FaultTimes {
-        at_s: 15.0,
-        healed_s: Some(44.0),
-        baseline_from_s: Some(0.0),
-        earlier_baseline_s: None,
-        until_s: 60.0,
-        counted_until_s: 60.0,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    };
-    let outage = made.outage_of(healed);
+    let outage = made.outage_of(FaultTimes { healed_s: Some(44.0), ..fault_times(15.0, 60.0) });
     assert!(near(outage.back_to_baseline_s, 32.0, 0.05), "the rejoin is the fault's: {outage:?}");
 }
 
 #[test]
 fn two_faults_have_an_outage_each() {
-    let rate = |at_s: f64| if (10.0..10.5).contains(&at_s) || (20.0..21.0).contains(&at_s) { 0.0 } else { 8_000.0 };
-    let made = SyntheticLoad::random(9, 30.0, rate).failing(40, 10.0, 10.5).failing(80, 20.0, 21.0);
-    let times = |at_s, baseline_from_s, until_s| FaultTimes {
-        at_s,
-        healed_s: None,
-        baseline_from_s: Some(baseline_from_s),
-        earlier_baseline_s: None,
-        until_s,
-        counted_until_s: until_s,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    };
-    let (first, second) = (made.outage_of(times(10.0, 2.0, 20.0)), made.outage_of(times(20.0, 11.5, 30.0)));
+    let made = SyntheticLoad::random(9, 30.0, |at_s| {
+        if (10.0..10.5).contains(&at_s) || (20.0..21.0).contains(&at_s) { 0.0 } else { 8_000.0 }
+    });
+    let made = made.failing(40, 10.0, 10.5).failing(80, 20.0, 21.0);
+    let [first, second] = [(10.0, 2.0, 20.0), (20.0, 11.5, 30.0)].map(|(at_s, from_s, until_s)| {
+        made.outage_of(FaultTimes { baseline_from_s: Some(from_s), ..fault_times(at_s, until_s) })
+    });
     assert_eq!((first.failed, second.failed), (40, 80));
     assert!(near(first.total_s, 0.5, 0.002) && near(second.total_s, 1.0, 0.002), "{first:?} {second:?}");
     assert!(near(first.back_to_baseline_s, 0.5, 0.02) && near(second.back_to_baseline_s, 1.0, 0.02));
@@ -222,17 +198,8 @@ fn two_faults_have_an_outage_each() {
 #[test]
 fn an_outage_without_a_baseline_has_only_counts() {
     let made = SyntheticLoad::even(10.0, |_| 1_000.0).failing(7, 5.0, 5.1);
-    let times = |baseline_from_s| FaultTimes {
-        at_s: 5.0,
-        healed_s: None,
-        baseline_from_s,
-        earlier_baseline_s: None,
-        until_s: 10.0,
-        counted_until_s: 10.0,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    };
-    for outage in [made.outage_of(times(None)), made.outage_of(times(Some(4.8)))] {
+    for baseline_from_s in [None, Some(4.8)] {
+        let outage = made.outage_of(FaultTimes { baseline_from_s, ..fault_times(5.0, 10.0) });
         assert_eq!((outage.baseline_per_s, outage.back_to_baseline_s), (None, None));
         assert_eq!((outage.total_s, outage.lost_operations), (None, None));
         assert_eq!(outage.failed, 7);
@@ -242,35 +209,31 @@ fn an_outage_without_a_baseline_has_only_counts() {
 #[test]
 fn a_slow_target_gets_longer_windows() {
     // 4 operations per second: 250 ms hold one, which proves nothing.
-    let made = SyntheticLoad::random(10, 120.0, |at_s| if (60.0..75.0).contains(&at_s) { 0.0 } else { 4.0 });
-    let outage = made.outage(60.0);
+    let outage = SyntheticLoad::random(10, 120.0, changed(60.0, 75.0, 0.0, 4.0)).outage(60.0);
     assert!(near(outage.total_s, 15.0, 1.0), "{outage:?}");
     assert!(near(outage.back_to_baseline_s, 15.0, 3.0), "{outage:?}");
 }
 
 #[test]
 fn regular_stalls_are_not_blamed_on_the_fault() {
-    let stalls = |at_s: f64| if at_s.rem_euclid(2.0) < 0.03 { 0.0 } else { 20_000.0 };
-    let outage = SyntheticLoad::random(11, 40.0, stalls).outage(21.0);
+    let outage = SyntheticLoad::random(11, 40.0, |at_s| 20_000.0 * paused(at_s, 2.0, 0.03, 0.0)).outage(21.0);
     assert_eq!(outage.total_s, Some(0.0), "{outage:?}");
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
 }
 
 #[test]
 fn a_slightly_longer_stall_must_follow_the_fault_closely() {
-    let stalls = |long_s: f64, at_s: f64| {
-        move |now_s: f64| {
-            let stalled = (8.0..8.012).contains(&now_s) || (at_s..at_s + long_s).contains(&now_s);
-            if stalled { 0.0 } else { 20_000.0 }
-        }
-    };
-    let later = SyntheticLoad::random(12, 40.0, stalls(0.026, 20.7)).outage(15.0);
+    let [later, at_once, far_longer, failing] =
+        [(0.026, 20.7, 0), (0.026, 15.001, 0), (0.300, 20.7, 0), (0.010, 17.0, 5)].map(|(long_s, from_s, failed)| {
+            let made = SyntheticLoad::random(12, 40.0, |at_s| {
+                let stalled = (8.0..8.012).contains(&at_s) || (from_s..from_s + long_s).contains(&at_s);
+                if stalled { 0.0 } else { 20_000.0 }
+            });
+            made.failing(failed, 17.0, 17.01).outage(15.0)
+        });
     assert_eq!((later.total_s, later.back_to_baseline_s), (Some(0.0), Some(0.0)), "{later:?}");
-    let at_once = SyntheticLoad::random(12, 40.0, stalls(0.026, 15.001)).outage(15.0);
     assert!(near(at_once.back_to_baseline_s, 0.027, 0.002), "{at_once:?}");
-    let far_longer = SyntheticLoad::random(12, 40.0, stalls(0.300, 20.7)).outage(15.0);
     assert!(near(far_longer.back_to_baseline_s, 6.0, 0.002), "{far_longer:?}");
-    let failing = SyntheticLoad::random(12, 40.0, stalls(0.010, 17.0)).failing(5, 17.0, 17.01).outage(15.0);
     assert!(near(failing.total_s, 0.010, 0.002), "{failing:?}");
 }
 
@@ -287,7 +250,7 @@ proptest! {
         failed in 0_u32..200,
     ) {
         let long_s = f64::from(long_ms) / 1e3;
-        let made = SyntheticLoad::random(seed, 20.0, |at_s| if (10.0..10.0 + long_s).contains(&at_s) { 0.0 } else { rate });
+        let made = SyntheticLoad::random(seed, 20.0, changed(10.0, 10.0 + long_s, 0.0, rate));
         let outage = made.failing(failed, 10.0, 10.0 + long_s).outage(10.0);
         prop_assert_eq!(outage.failed, u64::from(failed));
         prop_assert!(near(outage.total_s, long_s, 0.006), "{outage:?}");
@@ -309,8 +272,8 @@ proptest! {
             })
             .collect();
         let times = FaultTimes {
-            at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), earlier_baseline_s: Some([1.0, 3.0]), until_s, counted_until_s: 21.0, timeout_s: 1.0,
-            usual_failures_per_s: 0.0,
+            healed_s: Some(at_s + 1.0), earlier_baseline_s: Some([1.0, 3.0]), counted_until_s: 21.0,
+            ..fault_times(at_s, until_s)
         };
         let outage = outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), times);
         prop_assert!(outage.total_s.is_none_or(|total_s| total_s >= 0.0));
@@ -323,16 +286,7 @@ fn very_late_times_cause_no_endless_loop() {
     let made = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 });
     let timeline = made.timeline();
     for late_s in [4_294_967_296.0, 1e15, f64::INFINITY, f64::NAN] {
-        let times = FaultTimes {
-            at_s: 15.0,
-            healed_s: Some(late_s),
-            baseline_from_s: Some(0.0),
-            earlier_baseline_s: None,
-            until_s: late_s,
-            counted_until_s: late_s,
-            timeout_s: 1.0,
-            usual_failures_per_s: 0.0,
-        };
+        let times = FaultTimes { healed_s: Some(late_s), ..fault_times(15.0, late_s) };
         let outage = outage(&timeline, &LatencySeconds::default(), times);
         assert_eq!(outage.back_to_baseline_s, None, "{late_s}");
         assert_eq!(outage.failed, 0);
@@ -344,19 +298,9 @@ fn very_late_times_cause_no_endless_loop() {
 #[test]
 fn narrow_slots_around_an_outage_suffice() {
     const FAULT_S: f64 = 250.0;
-    let down = FAULT_S..FAULT_S + 2.345;
-    let made = SyntheticLoad::random(11, 600.0, |at_s| if down.contains(&at_s) { 0.0 } else { 3_000.0 });
+    let made = SyntheticLoad::random(11, 600.0, changed(FAULT_S, FAULT_S + 2.345, 0.0, 3_000.0));
     let made = made.failing(40, FAULT_S + 0.004, FAULT_S + 2.3);
-    let times = FaultTimes {
-        at_s: FAULT_S,
-        healed_s: None,
-        baseline_from_s: Some(0.0),
-        earlier_baseline_s: None,
-        until_s: 600.0,
-        counted_until_s: 600.0,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    };
+    let times = fault_times(FAULT_S, 600.0);
     let exact = outage(&Timeline::of(&made.rows).unwrap(), &LatencySeconds::default(), times);
     let mut wide: Vec<OutcomeSlot> = Vec::new();
     for row in &made.rows {
@@ -369,8 +313,9 @@ fn narrow_slots_around_an_outage_suffice() {
             None => wide.push(OutcomeSlot { at_s: number / 10.0, slot_s: 0.1, ..*row }),
         }
     }
-    let near = |row: &&OutcomeSlot| (FAULT_S - 11.0..FAULT_S + 15.0).contains(&row.at_s) && row.ok + row.failed > 0;
-    let narrow: Vec<OutcomeSlot> = made.rows.iter().filter(near).copied().collect();
+    let around = (FAULT_S - 11.0)..(FAULT_S + 15.0);
+    let narrow = made.rows.iter().filter(|row| around.contains(&row.at_s) && row.ok + row.failed > 0);
+    let narrow: Vec<OutcomeSlot> = narrow.copied().collect();
     let timeline = Timeline::refined(&wide, &narrow).unwrap();
     assert!(timeline.whole().is_some());
     let found = outage(&timeline, &LatencySeconds::default(), times);
@@ -445,15 +390,11 @@ fn script() -> impl Strategy<Value = Script> {
         (0.3..3.0_f64, (0.2..0.9_f64, 0.5..2.0_f64), (0.1..0.7_f64, 1.0..4.0_f64))
             .prop_map(|(total_s, partial, slow)| (total_s, partial, slow)),
     ];
-    let slots = |at_s: f64| (at_s / SLOT_S).round() * SLOT_S;
     (0_u64..1_000_000, 5_000.0..20_000.0_f64, 11.0..15.0_f64, kinds).prop_map(
-        move |(seed, rate, at_s, (total_s, partial, slow))| Script {
-            seed,
-            rate,
-            at_s: slots(at_s),
-            total_s: slots(total_s),
-            partial: (partial.0, slots(partial.1)),
-            slow: (slow.0, slots(slow.1)),
+        |(seed, rate, at_s, (total_s, partial, slow))| {
+            let times_s = [at_s, total_s, partial.1, slow.1];
+            let [at_s, total_s, partial_s, slow_s] = times_s.map(|time_s| (time_s / SLOT_S).round() * SLOT_S);
+            Script { seed, rate, at_s, total_s, partial: (partial.0, partial_s), slow: (slow.0, slow_s) }
         },
     )
 }
@@ -468,9 +409,10 @@ proptest! {
         let (made, failed, [first_s, last_s]) = script.play();
         let felt = made.outage(script.at_s);
         let within = |truth_s: f64| (0.01 * truth_s).max(2.0 * SLOT_S) + 1e-9;
-        let same = |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(a == b, |(a, b)| (a - b).abs() < 1e-5);
         prop_assert_eq!(felt.failed, failed);
-        prop_assert!(same(felt.first_failure_s, first_s) && same(felt.last_failure_s, last_s), "{felt:?}");
+        for (found_s, truth_s) in [(felt.first_failure_s, first_s), (felt.last_failure_s, last_s)] {
+            prop_assert!(found_s == truth_s || near(found_s, truth_s.unwrap(), 1e-5), "{felt:?}");
+        }
         let end_s = script.end_s();
         prop_assert!(near(felt.back_to_baseline_s, end_s, within(end_s)), "{end_s}: {felt:?}");
         prop_assert!(near(felt.total_s, script.total_s, within(script.total_s)), "{felt:?}");
@@ -559,21 +501,12 @@ fn losses_without_recovery_count_to_the_end() {
 
 /// Returns the outage of a fault at 12 s that was healed at `healed_s`.
 fn healed(made: &SyntheticLoad, healed_s: f64) -> Outage {
-    made.outage_of(FaultTimes {
-        at_s: 12.0,
-        healed_s: Some(healed_s),
-        baseline_from_s: Some(0.0),
-        earlier_baseline_s: None,
-        until_s: 40.0,
-        counted_until_s: 40.0,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    })
+    made.outage_of(FaultTimes { healed_s: Some(healed_s), ..fault_times(12.0, 40.0) })
 }
 
 #[test]
 fn a_slow_processor_costs_throughput() {
-    let made = SyntheticLoad::random(1, 40.0, |at_s| if (12.0..18.5).contains(&at_s) { 4_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(1, 40.0, changed(12.0, 18.5, 4_000.0, 10_000.0));
     let felt = healed(&made, 18.5);
     assert!(near(felt.back_to_baseline_s, 6.5, 0.02), "{felt:?}");
     assert!(near(felt.degraded_s, 6.5, 0.02), "{felt:?}");
@@ -583,7 +516,7 @@ fn a_slow_processor_costs_throughput() {
 
 #[test]
 fn a_slow_disk_acts_late_and_beyond_its_healing() {
-    let made = SyntheticLoad::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(2, 40.0, changed(15.0, 21.0, 1_000.0, 10_000.0));
     let felt = healed(&made, 20.0);
     assert!(near(felt.back_to_baseline_s, 9.0, 0.02), "{felt:?}");
     assert!(near(felt.degraded_s, 6.0, 0.125), "what was well before is not degraded: {felt:?}");
@@ -591,10 +524,8 @@ fn a_slow_disk_acts_late_and_beyond_its_healing() {
 
 #[test]
 fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
-    for (healed_s, made) in [(17.0, 3), (17.4, 4), (17.8, 5), (14.6, 6)].map(|(healed_s, seed)| {
-        let made = SyntheticLoad::even(40.0, |_| 2_000.0);
-        (healed_s, made.taking(seed, |at_s| if (12.0..healed_s).contains(&at_s) { 5_000.0 } else { 800.0 }))
-    }) {
+    for (healed_s, seed) in [(17.0, 3), (17.4, 4), (17.8, 5), (14.6, 6)] {
+        let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(seed, changed(12.0, healed_s, 5_000.0, 800.0));
         let felt = healed(&made, healed_s);
         assert!(near(felt.back_to_baseline_s, healed_s - 12.0, 0.1), "{healed_s}: {felt:?}");
         assert!(near(felt.degraded_s, healed_s - 12.0, 0.1), "{healed_s}: {felt:?}");
@@ -626,15 +557,19 @@ fn occasional_slow_seconds_are_no_degradation() {
     assert_eq!((felt.back_to_baseline_s, felt.degraded_s), (Some(0.0), Some(0.0)), "{felt:?}");
 }
 
+/// The rate of an outage of 2 s from 12 s on, after which a backlog drains for 4 s.
+fn backlog(at_s: f64, draining: f64, usual: f64) -> f64 {
+    match at_s {
+        at_s if (12.0..14.0).contains(&at_s) => 0.0,
+        at_s if (14.0..18.0).contains(&at_s) => draining,
+        _ => usual,
+    }
+}
+
 #[test]
 fn latency_of_a_backlog_is_no_degradation() {
     // No success for 2 s, then a backlog for 4 s: operations in it wait for up to 2 s.
-    let rate = |at_s: f64| match at_s {
-        at_s if (12.0..14.0).contains(&at_s) => 0.0,
-        at_s if (14.0..18.0).contains(&at_s) => 3_000.0,
-        _ => 2_000.0,
-    };
-    let made = SyntheticLoad::random(9, 40.0, rate)
+    let made = SyntheticLoad::random(9, 40.0, |at_s| backlog(at_s, 3_000.0, 2_000.0))
         .taking(9, |at_s| if (14.0..18.0).contains(&at_s) { 2e6 - (at_s - 14.0) * 0.5e6 + 800.0 } else { 800.0 });
     let felt = healed(&made, 14.0);
     assert!(near(felt.back_to_baseline_s, 2.0, 0.02), "{felt:?}");
@@ -644,22 +579,18 @@ fn latency_of_a_backlog_is_no_degradation() {
 
 #[test]
 fn partial_failures_are_no_degradation() {
-    let made = SyntheticLoad::random(10, 40.0, |at_s| if (12.0..15.0).contains(&at_s) { 5_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(10, 40.0, changed(12.0, 15.0, 5_000.0, 10_000.0));
     let felt = made.failing(150, 12.0, 15.0).outage(12.0);
     assert!(near(felt.back_to_baseline_s, 3.0, 0.03), "{felt:?}");
     assert!(near(felt.degraded_s, 0.0, 0.001), "{felt:?}");
-    let total = SyntheticLoad::random(11, 40.0, |at_s| if (12.0..12.2).contains(&at_s) { 0.0 } else { 10_000.0 });
+    let total = SyntheticLoad::random(11, 40.0, changed(12.0, 12.2, 0.0, 10_000.0));
     assert_eq!(total.outage(12.0).degraded_s, Some(0.0));
 }
 
 #[test]
 fn a_draining_backlog_offsets_the_losses() {
-    // 2 s without an answer; 20,000 operations of backlog drain within 4 s.
-    let rate = |at_s: f64| match at_s {
-        at_s if (12.0..14.0).contains(&at_s) => 0.0,
-        at_s if (14.0..18.0).contains(&at_s) => 15_000.0,
-        _ => 10_000.0,
-    };
+    // 20,000 operations drain.
+    let rate = |at_s| backlog(at_s, 15_000.0, 10_000.0);
     for made in [SyntheticLoad::even(30.0, rate), SyntheticLoad::random(3, 30.0, rate)] {
         let felt = made.outage(12.0);
         assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
@@ -673,12 +604,7 @@ fn a_draining_backlog_offsets_the_losses() {
 
 #[test]
 fn an_overshoot_to_the_end_has_no_end() {
-    let rate = |at_s: f64| match at_s {
-        at_s if (12.0..14.0).contains(&at_s) => 0.0,
-        at_s if at_s >= 14.0 => 15_000.0,
-        _ => 10_000.0,
-    };
-    let felt = SyntheticLoad::random(4, 18.0, rate).outage(12.0);
+    let felt = SyntheticLoad::random(4, 18.0, |at_s| backlog(at_s, 15_000.0, 10_000.0)).outage(12.0);
     assert!(felt.overshoot_ratio.is_some() && felt.overshoot_until_s.is_none(), "{felt:?}");
     assert!(near(felt.lost_operations, 20_000.0, 500.0), "until service was back: {felt:?}");
 }
@@ -686,15 +612,16 @@ fn an_overshoot_to_the_end_has_no_end() {
 #[test]
 fn bursts_of_the_baseline_are_no_overshoot() {
     // Stalls of 50 ms every second, each followed within 50 ms by the delayed operations.
-    let rate = |at_s: f64| match at_s.rem_euclid(1.0) {
-        within if within < 0.05 => 0.0,
-        within if within < 0.1 => 20_000.0,
-        _ => 10_000.0,
-    };
-    let felt = SyntheticLoad::random(5, 30.0, rate).outage(15.0);
-    assert_eq!(felt.overshoot_ratio, None, "{felt:?}");
-    let once = |at_s: f64| if (15.05..15.25).contains(&at_s) { 20_000.0 } else { rate(at_s) };
-    assert!(SyntheticLoad::random(5, 30.0, once).outage(15.0).overshoot_ratio.is_some());
+    for burst_until_s in [15.05, 15.25] {
+        let felt = SyntheticLoad::random(5, 30.0, |at_s| match at_s.rem_euclid(1.0) {
+            _ if (15.05..burst_until_s).contains(&at_s) => 20_000.0,
+            within if within < 0.05 => 0.0,
+            within if within < 0.1 => 20_000.0,
+            _ => 10_000.0,
+        });
+        let felt = felt.outage(15.0);
+        assert_eq!(felt.overshoot_ratio.is_some(), burst_until_s > 15.1, "{felt:?}");
+    }
 }
 
 proptest! {
@@ -702,7 +629,7 @@ proptest! {
 
     #[test]
     fn chance_causes_no_overshoot(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
-        let made = SyntheticLoad::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
+        let made = SyntheticLoad::random(seed, 17.0, changed(12.0, 12.0 + down_s, 0.0, rate));
         prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
     }
 }
@@ -736,46 +663,33 @@ fn noisy(seed: u64, noise: Noise, left: f64, long_s: f64) -> Outage {
     const WIDE_S: f64 = 0.01;
     let mut random = fastrand::Rng::with_seed(seed);
     let ar = autoregressive(&mut random, 270, 0.6);
-    let row = |slot: u32| {
-        let middle_s = (f64::from(slot) + 0.5) * WIDE_S;
+    let rows = (0..2_700).map(f64::from).map(|slot| {
+        let middle_s = (slot + 0.5) * WIDE_S;
         let felt = if (15.0..15.0 + long_s).contains(&middle_s) { left } else { 1.0 };
         let mean = 100.0 * noise(middle_s, &ar).max(0.02) * felt;
         let ok = (mean + mean.sqrt() * normal(&mut random)).round().max(0.0) as u32;
-        OutcomeSlot { at_s: f64::from(slot) * WIDE_S, slot_s: WIDE_S, ok, ..OutcomeSlot::default() }
-    };
-    let rows: Vec<OutcomeSlot> = (0..2_700).map(row).filter(|row| row.ok > 0).collect();
-    outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), from_15_s(27.0))
-}
-
-fn from_15_s(until_s: f64) -> FaultTimes {
-    FaultTimes {
-        at_s: 15.0,
-        healed_s: None,
-        baseline_from_s: Some(0.0),
-        earlier_baseline_s: None,
-        until_s,
-        counted_until_s: until_s,
-        timeout_s: 1.0,
-        usual_failures_per_s: 0.0,
-    }
+        OutcomeSlot { at_s: slot * WIDE_S, slot_s: WIDE_S, ok, ..OutcomeSlot::default() }
+    });
+    let rows: Vec<OutcomeSlot> = rows.filter(|row| row.ok > 0).collect();
+    outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), fault_times(15.0, 27.0))
 }
 
 #[test]
 fn a_harmless_fault_has_no_outage_in_noise() {
-    let of_noise = |noise| (0..5).filter(|seed| noisy(*seed, noise, 1.0, 0.0).back_to_baseline_s == Some(0.0)).count();
-    let right: Vec<usize> = NOISES.map(of_noise).to_vec();
+    let right =
+        NOISES.map(|noise| (0..5).filter(|seed| noisy(*seed, noise, 1.0, 0.0).back_to_baseline_s == Some(0.0)).count());
     println!("{right:?}");
     assert!(right.iter().sum::<usize>() >= 49 && right.iter().all(|right| *right >= 4), "of 5 each: {right:?}");
 }
 
 #[test]
 fn an_outage_is_found_among_pauses_of_the_load() {
-    let outages = [(0.0, 1.0), (0.3, 5.0)];
-    let cases = NOISES.iter().flat_map(|noise| outages.map(|(left, long_s)| (noise, left, long_s)));
-    let is_found = |(noise, left, long_s): &(&Noise, f64, f64)| {
-        near(noisy(7, **noise, *left, *long_s).back_to_baseline_s, *long_s, 0.1)
-    };
-    let found = cases.filter(is_found).count();
+    let mut found = 0;
+    for noise in NOISES {
+        for (left, long_s) in [(0.0, 1.0), (0.3, 5.0)] {
+            found += u32::from(near(noisy(7, noise, left, long_s).back_to_baseline_s, long_s, 0.1));
+        }
+    }
     assert!(found >= 18, "{found} of 20");
 }
 
@@ -800,9 +714,8 @@ fn a_drop_within_the_baselines_variation_is_inconclusive() {
 
 #[test]
 fn recovery_is_unknown_if_the_load_ends_too_soon() {
-    let load = |left: f64| SyntheticLoad::even(16.0, move |at_s| if at_s < 15.5 { 9_000.0 } else { 9_000.0 * left });
-    let felt = |left: f64| load(left).outage_of(FaultTimes { at_s: 15.3, ..from_15_s(16.0) });
-    let (well, ill) = (felt(1.0), felt(0.3));
+    let [well, ill] = [9_000.0, 2_700.0]
+        .map(|rate| SyntheticLoad::even(16.0, |at_s| if at_s < 15.5 { 9_000.0 } else { rate }).outage(15.3));
     assert_eq!(
         (well.recovered, well.cannot_tell.as_deref()),
         (None, Some("service was not observed for long enough after it"))
@@ -825,12 +738,12 @@ fn tail_of(at_s: f64) -> f64 {
 
 #[test]
 fn a_backlog_that_drains_does_not_hide_a_relapse() {
-    let rate = |at_s: f64| match at_s - 15.0 {
-        after if (0.0..1.0).contains(&after) => 0.0,
-        after if (1.0..3.0).contains(&after) => 15_000.0,
-        after if (3.0..5.0).contains(&after) => 6_000.0,
+    let felt = SyntheticLoad::random(5, 30.0, |at_s| match at_s {
+        at_s if (15.0..16.0).contains(&at_s) => 0.0,
+        at_s if (16.0..18.0).contains(&at_s) => 15_000.0,
+        at_s if (18.0..20.0).contains(&at_s) => 6_000.0,
         _ => 10_000.0,
-    };
-    let felt = SyntheticLoad::random(5, 30.0, rate).outage(15.0);
+    });
+    let felt = felt.outage(15.0);
     assert!(near(felt.back_to_baseline_s, 5.0, 0.02), "{felt:?}");
 }
