@@ -13,8 +13,8 @@ runs=${RUNS:--1}
 [ $# -eq 0 ] || shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    for file in fuzz/fuzz_targets/*.rs; do
-        targets+=("$(basename "$file" .rs)")
+    for folder in fuzz/corpus/*; do
+        targets+=("$(basename "$folder")")
     done
 fi
 
@@ -28,16 +28,14 @@ if [ "$(cargo-fuzz --version 2>/dev/null)" != "cargo-fuzz $version" ]; then
 fi
 
 home=target/fuzz
-for target in "${targets[@]}"; do
-    cargo fuzz build --fuzz-dir fuzz --sanitizer none --target-dir "$home" "$target"
-done
+cargo fuzz build --fuzz-dir fuzz --sanitizer none --target-dir "$home" any
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 # one TARGET: failures go to target/fuzz/found, and new inputs to target/fuzz/corpus.
 one() {
     local target=$1 corpus=$home/corpus/$1 log=$home/$1.log
     mkdir -p "$corpus" "$home/found"
-    if "$home/$host/release/$target" "$corpus" "fuzz/corpus/$target" -artifact_prefix="$home/found/$target-" \
+    if FUZZ_TARGET=$target "$home/$host/release/any" "$corpus" "fuzz/corpus/$target" -artifact_prefix="$home/found/$target-" \
         -max_total_time="$seconds" -runs="$runs" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
         echo "$target: nothing found in $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
     else

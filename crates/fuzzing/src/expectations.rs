@@ -3,8 +3,9 @@
 
 use experiment::plan::{Expected, TextCondition};
 use experiment::template::Template;
-use load::fuzzing::{find, holds};
+use load::fuzzing::holds;
 use serde_json::Value;
+use wire::pointer::CompiledPointer;
 
 /// Evaluates an expectation, written as in `plan.json`, against the text after the first NUL.
 pub fn expectation(input: &[u8]) {
@@ -83,6 +84,10 @@ pub fn pointer(input: &[u8]) {
         let beyond = format!("{place}/no such thing");
         compare(&beyond, find(&beyond, json).unwrap(), &tree);
     }
+}
+
+fn find(pointer: &str, json: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    Ok(CompiledPointer::compile(pointer)?.find(json, &mut Vec::new()).map(<[u8]>::to_vec))
 }
 
 fn compare(pointer: &str, found: Option<Vec<u8>>, tree: &Value) {

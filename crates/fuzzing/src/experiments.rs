@@ -9,9 +9,11 @@ use experiment::problem::Problems;
 use experiment::source::Source;
 use experiment::template::{Template, TemplatePart};
 use experiment::{manifest, profile, timeline};
-use load::fuzzing::greet;
 use load::protocols::KINDS;
 use serde_json::Value;
+use wire::testing::{names, source};
+use wire::values::CompiledTemplate;
+use wire::values::words::TemplateWords;
 
 static KILL: Fault = Fault {
     name: "kill",
@@ -143,19 +145,23 @@ pub fn template(input: &[u8]) {
     if of_environment || bytes.sum::<u64>() > MOST {
         return;
     }
-    let words = load::fuzzing::words(&text);
-    let Ok(written) = load::fuzzing::write(&text) else { return };
-    if let Ok(words) = words {
+    let Ok(template) = CompiledTemplate::compile(&text, 0, &names()) else { return };
+    let (mut written, mut again) = (Vec::new(), Vec::new());
+    template.write(&source(3, 12), &mut written);
+    template.write(&source(3, 12), &mut again);
+    if let Ok(words) = TemplateWords::cut(&template) {
         // The words are the text without blanks, quotes and backslashes. Nothing else is lost or
         // added.
-        let told = words.concat();
-        let mut whole = written.value.iter();
-        assert!(told.iter().all(|byte| whole.any(|written| written == byte)), "{words:?} of {written:?}");
+        let (source, mut joined) = (source(3, 12), Vec::new());
+        let mut operation = words.say(&source);
+        (0..words.count()).for_each(|_| operation.next_into(&mut joined));
+        let mut whole = written.iter();
+        assert!(joined.iter().all(|byte| whole.any(|written| written == byte)), "{joined:?} of {written:?}");
     }
-    assert_eq!(written.value, written.again);
-    assert!(written.fixed_length.is_none_or(|length| length == written.value.len()), "{written:?}");
-    assert!(written.constant.is_none_or(|constant| constant == written.value));
-    assert!(parsed.constant().is_none_or(|constant| constant.as_bytes() == written.value));
+    assert_eq!(written, again);
+    assert!(template.fixed_length().is_none_or(|length| length == written.len()), "{written:?}");
+    assert!(template.as_constant().is_none_or(|constant| constant == written));
+    assert!(parsed.constant().is_none_or(|constant| constant.as_bytes() == written));
 }
 
 /// Parses any text as a service address, for each protocol.
@@ -166,9 +172,8 @@ pub fn service(input: &[u8]) {
         return;
     }
     for kind in KINDS {
-        match greet(kind.info.name, &text, b"") {
-            Ok(_) => {}
-            Err(how) => assert!(!how.is_empty(), "{text:?}"),
+        if let Err(how) = (kind.tests.greet)(&text, b"") {
+            assert!(!how.is_empty(), "{text:?}");
         }
     }
 }

@@ -8,7 +8,6 @@
     reason = "a panic is how a fuzz target says what it found"
 )]
 
-mod answers;
 mod expectations;
 mod experiments;
 mod fleets;
@@ -16,41 +15,35 @@ mod host_messages;
 pub mod mutation;
 mod records;
 
-/// A fuzz target.
-#[derive(Debug)]
-pub struct FuzzTarget {
-    /// Name of the target, of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
-    pub name: &'static str,
-    /// Runs the target. Panics if a property does not hold.
-    pub body: fn(&[u8]),
-    /// Number of mutated inputs in the short run of `make test`.
-    pub mutants: usize,
-}
+use std::sync::LazyLock;
 
-/// All targets, sorted by name.
-pub static TARGETS: &[FuzzTarget] = &[
-    FuzzTarget { name: "chunks", body: answers::chunks, mutants: 4000 },
-    FuzzTarget { name: "command", body: answers::command, mutants: 6000 },
+use load::protocols::KINDS;
+pub use wire::testing::FuzzTarget;
+
+/// All targets, sorted by name: those of the protocols, and the others.
+pub static TARGETS: LazyLock<Vec<FuzzTarget>> = LazyLock::new(|| {
+    let protocols = KINDS.iter().flat_map(|kind| kind.tests.more_fuzz.iter().chain([&kind.tests.fuzz]));
+    let mut targets: Vec<FuzzTarget> = OTHERS.iter().chain(protocols).copied().collect();
+    targets.sort_by_key(|target| target.name);
+    targets
+});
+
+static OTHERS: &[FuzzTarget] = &[
     FuzzTarget { name: "expectation", body: expectations::expectation, mutants: 3000 },
     FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
     FuzzTarget { name: "generators", body: fleets::generators, mutants: 4000 },
     FuzzTarget { name: "hosts", body: host_messages::hosts, mutants: 6000 },
-    FuzzTarget { name: "http", body: answers::http, mutants: 6000 },
-    FuzzTarget { name: "lines", body: answers::lines, mutants: 4000 },
     FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },
     FuzzTarget { name: "orders", body: fleets::orders, mutants: 4000 },
     FuzzTarget { name: "pointer", body: expectations::pointer, mutants: 4000 },
     FuzzTarget { name: "records", body: records::records, mutants: 3000 },
-    FuzzTarget { name: "redis", body: answers::redis, mutants: 4000 },
     FuzzTarget { name: "replay", body: records::replay, mutants: 3000 },
     FuzzTarget { name: "service", body: experiments::service, mutants: 6000 },
     FuzzTarget { name: "template", body: experiments::template, mutants: 6000 },
-    FuzzTarget { name: "vsns", body: answers::vsns, mutants: 6000 },
 ];
 
-/// Runs the target `name` with the input.
-pub fn play(name: &str, input: &[u8]) {
-    let target =
-        TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("there is no target `{name}`"));
-    (target.body)(input);
+/// Returns the target with this name.
+#[must_use]
+pub fn find(name: &str) -> &'static FuzzTarget {
+    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("there is no target `{name}`"))
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub mod client;
 mod engine;
 mod error;
-#[cfg(feature = "fuzzing")]
+#[cfg(feature = "testing")]
 pub mod fuzzing;
 mod interval;
 mod interval_text;

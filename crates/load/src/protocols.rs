@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use experiment::catalog;
 use experiment::mistake::Mistake;
-use wire::protocols::Protocol;
+#[cfg(not(feature = "testing"))]
+use wire::protocols::Protocol as Implementation;
 use wire::protocols::command::Command;
 use wire::protocols::http::Http;
 use wire::protocols::lines::Lines;
 use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
+#[cfg(feature = "testing")]
+use wire::testing::{ProtocolTests, TestedProtocol as Implementation};
 
 use crate::client::{CallError, Client};
 use crate::{Error, LoadOrder, StartLoad, TlsTrust};
@@ -38,16 +41,20 @@ pub struct ProtocolKind {
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
     pub(crate) compile: fn(&LoadOrder) -> Result<StartLoad, Error>,
     pub(crate) connect: fn(&str, &TlsTrust, Duration) -> Result<Client, CallError>,
+    #[cfg(feature = "testing")]
+    pub tests: ProtocolTests,
 }
 
 impl ProtocolKind {
-    const fn of<P: Protocol>() -> Self {
+    const fn of<P: Implementation>() -> Self {
         Self {
             info: P::INFO,
             check: crate::engine::check::<P>,
             mistakes: crate::engine::script::Script::<P>::mistakes,
             compile: crate::engine::compile::<P>,
             connect: transport::client::connect::<P>,
+            #[cfg(feature = "testing")]
+            tests: ProtocolTests::of::<P>(),
         }
     }
 }

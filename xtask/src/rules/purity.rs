@@ -49,7 +49,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "the environment",
         &["std::env::", "env::var"],
-        &["crates/fixture/", "crates/fuzzing/", "crates/wire/src/values", "xtask/"],
+        &["crates/fixture/", "crates/fuzzing/", "crates/wire/src/values", "fuzz/", "xtask/"],
     ),
     (
         "clocks",

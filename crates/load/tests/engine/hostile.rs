@@ -1,34 +1,28 @@
 //! Targets that misbehave. Whatever a target does, each operation ends with the right outcome, the
-//! load ends, its totals balance, and memory stays bounded. The cases are tables, and the client
-//! for single operations is tested with the same tables.
+//! load ends, its totals balance, and memory stays bounded. The cases are in the folders of the
+//! protocols, and the client for single operations is tested with the same cases.
 
-mod bodies;
 mod calls;
 mod connections;
 mod encryption;
 mod found;
-mod frames;
-mod greetings;
-mod heads;
-mod lines;
-mod programs;
-mod replies;
-mod sealed;
 mod server;
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use experiment::plan::{Connections, Tls};
 use load::LoadOrder;
+use load::protocols::{self, KINDS, ProtocolKind};
 use record::events::Outcome;
 use record::hlog::Time;
+use wire::testing::hostile::{Case, PeerAction};
 
-use crate::setting::{LoadRun, load, orders, pairs, play, step};
-use server::{Hostile, PeerAction};
+use crate::setting::{LoadRun, load, orders, play, step};
+use server::Hostile;
 
 /// Time limit for a case on the slowest machine. A case that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(100);
@@ -40,7 +34,7 @@ const PATIENCE_S: f64 = 30.0;
 /// Timeout for answers that never come.
 const IMPATIENCE_S: f64 = 0.2;
 const IMPATIENCES_S: [f64; 3] = [IMPATIENCE_S, 2.0, 10.0];
-/// Cases that run at a time. Most of them wait most of the time.
+/// Cases of a protocol that run at a time. Most of them wait most of the time.
 const AT_A_TIME: usize = 8;
 
 /// Agents that share a connection.
@@ -48,56 +42,7 @@ const SHARING: u32 = 4;
 /// Results that attempts may have because of other agents on the connection.
 const WITH_OTHERS: [&str; 3] = ["bad answer", "connection closed", "connection reset"];
 
-/// A plain answer.
-const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
-
-/// Protocol of the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    Http,
-    /// HTTP by TLS. Any certificate is trusted.
-    Https,
-    Vsns,
-    Redis,
-    /// Redis with a database that is selected before the first request.
-    Greeted,
-    Lines,
-    /// Lines. The target first sends two lines.
-    Banner,
-}
-
-impl Dialect {
-    fn protocol(self) -> &'static str {
-        match self {
-            Self::Http | Self::Https => "http",
-            Self::Vsns => "vsns",
-            Self::Redis | Self::Greeted => "redis",
-            Self::Lines | Self::Banner => "lines",
-        }
-    }
-
-    /// Returns the address as an experiment writes it for a target.
-    fn service(self, address: &str) -> String {
-        match self {
-            Self::Http | Self::Vsns | Self::Redis | Self::Lines => address.to_owned(),
-            Self::Https => format!("https://{address}/"),
-            Self::Greeted => format!("redis://{address}/3"),
-            Self::Banner => format!("tcp://{address}?banner=2"),
-        }
-    }
-
-    /// Returns the value to keep from an answer, if the protocol has one.
-    fn keeps(self) -> Option<&'static str> {
-        match self {
-            Self::Http | Self::Https => Some("kept=answer.body"),
-            Self::Redis | Self::Greeted => Some("kept=answer.value"),
-            Self::Lines | Self::Banner => Some("kept=answer.text"),
-            Self::Vsns => None,
-        }
-    }
-}
-
-/// Ways in which agents use connections.
+/// Uses in which agents use connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionUse {
     /// Each agent has its own connection.
@@ -111,73 +56,42 @@ enum ConnectionUse {
     Fresh,
 }
 
-/// A misbehaving target, and the results of attempts on it.
+/// A case, and its protocol.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
-    name: &'static str,
-    dialect: Dialect,
-    call: &'static str,
-    with: &'static [&'static str],
-    actions: &'static [PeerAction],
-    /// Results that all occur.
-    ends: &'static [&'static str],
-    /// Results that may occur too, depending on timing.
-    or: &'static [&'static str],
+struct HostileTarget {
+    protocol: &'static ProtocolKind,
+    case: &'static Case,
 }
 
-/// A case for `get`.
-const fn http(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { name, dialect: Dialect::Http, call: "get", with: &["path=/x"], actions, ends, or: &[] }
-}
-
-/// A case for `get` by TLS.
-const fn https(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { dialect: Dialect::Https, ..http(name, actions, ends) }
-}
-
-/// A case for the `GET` of Redis.
-const fn redis(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { name, dialect: Dialect::Redis, call: "get", with: &["key=k"], actions, ends, or: &[] }
-}
-
-/// A case for a line that is answered by a line.
-const fn lines(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { name, dialect: Dialect::Lines, call: "send", with: &["line=x"], actions, ends, or: &[] }
-}
-
-/// A case for `ping`.
-const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { name, dialect: Dialect::Vsns, call: "ping", with: &[], actions, ends, or: &[] }
-}
-
-impl Case {
-    const fn asked(self, call: &'static str, with: &'static [&'static str]) -> Self {
-        Self { call, with, ..self }
-    }
-
-    const fn or(self, or: &'static [&'static str]) -> Self {
-        Self { or, ..self }
-    }
-
+impl HostileTarget {
     /// Whether the target sends bytes without end.
-    fn is_endless(&self) -> bool {
-        self.actions.iter().any(|action| {
+    fn is_endless(self) -> bool {
+        self.case.actions.iter().any(|action| {
             matches!(action, PeerAction::Endless(_) | PeerAction::EndlessBare(_) | PeerAction::EndlessKeys)
         })
     }
 
     /// Returns the timeouts to try one after the other. If no answer comes, a longer timeout is
     /// tried when even the connect took too long.
-    fn timeouts_s(&self) -> &'static [f64] {
-        let is_late = self.ends.iter().chain(self.or).any(|word| ["timeout", "connect timeout"].contains(word));
+    fn timeouts_s(self) -> &'static [f64] {
+        let is_late = ["timeout", "connect timeout"].iter().any(|word| self.may_end_in(word));
         if is_late { &IMPATIENCES_S } else { &[PATIENCE_S] }
     }
 
+    /// Returns the address as an experiment writes it for a target.
+    fn service(self, target: &Hostile) -> String {
+        self.case.service.replace("{address}", &target.address())
+    }
+
+    fn start(self) -> Hostile {
+        Hostile::start(self.protocol.info.name, self.case.actions)
+    }
+
     /// Returns a load. It has a single agent if the answer may use the whole memory budget.
-    fn orders(&self, address: &str, usage: ConnectionUse, timeout_s: f64, time_s: f64) -> LoadOrder {
-        let mut step = step(self.call, self.with);
-        if let Some(kept) = self.dialect.keeps().filter(|_| usage == ConnectionUse::Keeping) {
-            step.keep = pairs(&[kept]);
+    fn orders(self, service: &str, usage: ConnectionUse, timeout_s: f64, time_s: f64) -> LoadOrder {
+        let mut step = step(self.case.call, self.case.with);
+        if usage == ConnectionUse::Keeping {
+            step.keep = self.case.keep.iter().map(|field| ("kept".to_owned(), (*field).into())).collect();
         }
         let agents = match usage {
             ConnectionUse::Sharing => SHARING,
@@ -194,20 +108,24 @@ impl Case {
             pipeline: if usage == ConnectionUse::Sharing { SHARING } else { 1 },
         };
         let tls = Tls { insecure: true, ..Tls::default() };
-        LoadOrder { protocol: self.dialect.protocol().to_owned(), tls, ..orders(&self.dialect.service(address), load) }
+        LoadOrder { protocol: self.protocol.info.name.to_owned(), tls, ..orders(service, load) }
     }
 
     /// Plays loads against the target and checks their results.
-    fn check(&'static self) {
-        for usage in [ConnectionUse::Alone, ConnectionUse::Keeping, ConnectionUse::Sharing, ConnectionUse::Fresh] {
-            if usage == ConnectionUse::Keeping && self.dialect.keeps().is_none() {
-                continue;
-            }
-            let target = Hostile::start(self.dialect, self.actions);
+    fn check(self) {
+        let uses: &[ConnectionUse] = match self.case {
+            // Programs have no connections.
+            Case { service: "", .. } => &[ConnectionUse::Keeping],
+            Case { keep: None, .. } => &[ConnectionUse::Alone, ConnectionUse::Sharing, ConnectionUse::Fresh],
+            _ => &[ConnectionUse::Alone, ConnectionUse::Keeping, ConnectionUse::Sharing, ConnectionUse::Fresh],
+        };
+        for usage in uses {
+            let target = self.start();
+            let service = self.service(&target);
             let play = |timeout_s| {
                 begun(|time_s| {
-                    let orders = self.orders(&target.address(), usage, timeout_s, time_s);
-                    in_time(self.name, move || play(orders))
+                    let orders = self.orders(&service, *usage, timeout_s, time_s);
+                    in_time(self.case.name, move || play(orders))
                 })
             };
             let has_connected =
@@ -215,53 +133,63 @@ impl Case {
             let (last_s, first_s) = self.timeouts_s().split_last().unwrap();
             let run = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
             let run = run.unwrap_or_else(|| play(*last_s));
-            self.judge(usage, &run.results(), &target.troubles());
-            balance(self.name, &run);
+            self.judge(*usage, &run.results(), &target.troubles());
+            balance(self.case.name, &run);
         }
     }
 
-    fn may_end_in(&self, word: &str) -> bool {
-        self.ends.contains(&word) || self.or.contains(&word)
+    fn may_end_in(self, word: &str) -> bool {
+        self.case.ends.iter().chain(self.case.or).any(|known| *known == word)
     }
 
-    fn judge(&self, usage: ConnectionUse, words: &BTreeSet<&str>, troubles: &str) {
-        let mut expected: Vec<&str> = self.ends.iter().chain(self.or).copied().collect();
-        if usage == ConnectionUse::Sharing {
-            // The results of agents that sent their request behind another depend on timing.
-            expected.extend(WITH_OTHERS);
-        } else {
-            for word in self.ends {
-                let Self { name, dialect, .. } = self;
-                assert!(
-                    words.contains(word),
-                    "{dialect:?} {name}, {usage:?}: nothing ended in `{word}`: {words:?}; the target's troubles: {troubles}"
-                );
-            }
-        }
-        let Self { name, dialect, .. } = self;
-        assert!(
-            words.iter().all(|word| expected.contains(word)),
-            "{dialect:?} {name}, {usage:?}: {words:?}; the target's troubles: {troubles}"
+    fn judge(self, usage: ConnectionUse, words: &BTreeSet<&str>, troubles: &str) {
+        let Case { name, service, ends, .. } = self.case;
+        let about = format!(
+            "{} {service} {name}, {usage:?}: {words:?}; the target's troubles: {troubles}",
+            self.protocol.info.name
         );
+        for word in *ends {
+            // The results of agents that sent their request behind another depend on timing.
+            assert!(usage == ConnectionUse::Sharing || words.contains(word), "nothing ended in `{word}`: {about}");
+        }
+        let is_expected =
+            |word: &&str| self.may_end_in(word) || (usage == ConnectionUse::Sharing && WITH_OTHERS.contains(word));
+        assert!(words.iter().all(is_expected), "{about}");
     }
 }
 
-/// Runs `check` on the cases that send without end, one by one because memory is limited, or on all
-/// others.
-fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
-    let cases = cases.iter().filter(|case| case.is_endless() == is_endless);
-    let (cases, at_a_time) = (Mutex::new(cases), if is_endless { 1 } else { AT_A_TIME });
+/// Runs `check` on the cases of all protocols that send without end, or on all others. Of the cases
+/// without end, one of each protocol runs at a time because memory is limited.
+fn each(is_endless: bool, check: fn(HostileTarget)) {
+    let at_a_time = if is_endless { 1 } else { AT_A_TIME };
     std::thread::scope(|scope| {
-        let work = || {
-            while let Some(case) = { cases.lock().unwrap().next() } {
-                check(case);
+        let mut workers = Vec::new();
+        for protocol in KINDS.iter().copied() {
+            let targets = protocol.tests.hostile.iter().map(move |case| HostileTarget { protocol, case });
+            let targets = Arc::new(Mutex::new(targets.filter(move |target| target.is_endless() == is_endless)));
+            for _ in 0..at_a_time {
+                let targets = Arc::clone(&targets);
+                workers.push(scope.spawn(move || {
+                    while let Some(target) = { targets.lock().unwrap().next() } {
+                        check(target);
+                    }
+                }));
             }
-        };
-        let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
+        }
         for worker in workers {
             worker.join().unwrap_or_else(|panic| resume_unwind(panic));
         }
     });
+}
+
+#[test]
+fn cases() {
+    each(false, HostileTarget::check);
+}
+
+#[test]
+fn cases_without_end() {
+    each(true, HostileTarget::check);
 }
 
 /// Plays a load with increasing times until an operation has ended. A starved machine may need more
@@ -330,8 +258,12 @@ fn a_panic_fails_its_case() {
 }
 
 #[test]
-#[should_panic(expected = "nothing ended in `bad answer`")]
+#[should_panic(expected = "nothing ended in `answer: err`")]
 fn an_unexpected_result_fails_its_case() {
-    static CASE: Case = http("canary", &[PeerAction::Hear, PeerAction::Say(OK), PeerAction::Again], &["bad answer"]);
-    CASE.check();
+    static CASE: Case = Case {
+        call: "send",
+        with: &["line=x"],
+        ..Case::new("canary", &[PeerAction::Hear, PeerAction::Say(b"ok\n"), PeerAction::Again], &["answer: err"])
+    };
+    HostileTarget { protocol: protocols::find("lines").unwrap(), case: &CASE }.check();
 }

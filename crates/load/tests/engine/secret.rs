@@ -14,6 +14,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
+use wire::protocols::http::Http;
+use wire::testing::TestedProtocol as _;
 
 /// The server's side of a connection.
 pub type Stream = StreamOwned<ServerConnection, TcpStream>;
@@ -195,7 +197,7 @@ fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> (SocketAddr, Arc
 
 /// Reads a request, head and body.
 fn read(stream: &mut Stream) -> Option<Vec<u8>> {
-    crate::server::read_http(stream).map(|(.., request)| request)
+    Http::read_request(stream).map(|request| request.body)
 }
 
 /// Returns a handler that always sends this answer and keeps the connection.

@@ -7,6 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use wire::protocols::http::Http;
+use wire::protocols::lines::Lines;
+use wire::protocols::redis::Redis;
+use wire::protocols::vsns::Vsns;
+pub use wire::protocols::vsns::testing::frame;
+use wire::testing::{ReceivedRequest, TestedProtocol as _};
+
 /// A server on its own port. It ends with the test.
 pub struct Server {
     address: SocketAddr,
@@ -20,8 +27,8 @@ pub struct Server {
 
 /// Map from space and key to value.
 type Names = BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>;
-/// Reads a request from a connection: id, opcode and body.
-type Reader = fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>;
+/// Reads a request from a connection.
+type Reader = fn(&mut dyn Read) -> Option<ReceivedRequest>;
 
 /// A request as the server sees it.
 pub struct Request {
@@ -54,22 +61,22 @@ pub enum Reply {
 impl Server {
     /// Starts a server for frames of the name service.
     pub fn frames(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        Self::start(read_frame, handler)
+        Self::start(Vsns::read_request, handler)
     }
 
     /// Starts a server for HTTP requests whose bodies have a given length.
     pub fn http(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        Self::start(read_http, handler)
+        Self::start(Http::read_request, handler)
     }
 
     /// Starts a server for Redis commands. The body holds the words, separated by blanks.
     pub fn redis(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        Self::start(read_words, handler)
+        Self::start(Redis::read_request, handler)
     }
 
     /// Starts a server for lines, which first sends `banner`. The body is the line without its end.
     pub fn lines(banner: &'static str, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        Self::start_with(banner, read_line, handler)
+        Self::start_with(banner, Lines::read_request, handler)
     }
 
     /// Starts a name service that keeps names. `oops` closes the connection.
@@ -158,7 +165,7 @@ pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
 fn serve(mut stream: TcpStream, connection: usize, read: Reader, handler: &dyn Fn(&Request) -> Reply) {
     stream.set_nodelay(true).unwrap();
     let mut number = 0;
-    while let Some((id, opcode, body)) = read(&mut stream) {
+    while let Some(ReceivedRequest { id, opcode, body }) = read(&mut stream) {
         number += 1;
         let answer = match handler(&Request { connection, number, id, opcode, body }) {
             Reply::Frame(status, body) => frame(id, status, &body),
@@ -174,70 +181,4 @@ fn serve(mut stream: TcpStream, connection: usize, read: Reader, handler: &dyn F
             return;
         }
     }
-}
-
-/// Returns an answer of the name service.
-pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
-    let mut frame = u32::try_from(body.len() + 5).unwrap().to_be_bytes().to_vec();
-    frame.extend_from_slice(&id.to_be_bytes());
-    frame.push(status);
-    frame.extend_from_slice(body);
-    frame
-}
-
-/// Reads a frame from a connection.
-pub fn read_frame(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length).ok()?;
-    let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
-    stream.read_exact(&mut bytes).ok()?;
-    let id = u32::from_be_bytes(*bytes.first_chunk::<4>()?);
-    Some((id, bytes[4], bytes[5..].to_vec()))
-}
-
-/// Reads an HTTP request from a connection. Its body has a given length.
-pub fn read_http(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
-    let mut request = Vec::new();
-    let mut byte = [0];
-    while !request.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        request.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&request).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
-    stream.read_exact(&mut body).ok()?;
-    request.extend_from_slice(&body);
-    Some((0, 0, request))
-}
-
-/// Reads a line from a connection, without its end.
-pub fn read_line(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while !line.ends_with(b"\n") {
-        stream.read_exact(&mut byte).ok()?;
-        line.push(byte[0]);
-    }
-    line.pop();
-    line.pop_if(|last| *last == b'\r');
-    Some((0, 0, line))
-}
-
-/// Reads a Redis command from a connection. Its words are separated by blanks.
-pub fn read_words(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
-    let count = read_number(stream, b'*')?;
-    let mut words = Vec::new();
-    for _ in 0..count {
-        let mut word = vec![0; read_number(stream, b'$')? + 2];
-        stream.read_exact(&mut word).ok()?;
-        word.truncate(word.len() - 2);
-        words.push(word);
-    }
-    Some((0, 0, words.join(&b' ')))
-}
-
-fn read_number(stream: &mut impl Read, kind: u8) -> Option<usize> {
-    let (.., line) = read_line(stream)?;
-    String::from_utf8_lossy(line.strip_prefix(&[kind])?).parse().ok()
 }

@@ -394,6 +394,8 @@ impl<'a> ProgramOutcome<'a> {
     }
 }
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -414,9 +416,7 @@ mod tests {
     }
 
     fn seen(result: AttemptCause, fields: [&str; 4]) -> Seen {
-        let status = fields[0].to_owned();
-        let fields = fields.map(|field| Some(field.to_owned())).to_vec();
-        Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status }
+        Seen::answer(result, true, fields[0], &fields.map(Some))
     }
 
     #[test]

@@ -275,6 +275,8 @@ impl Want {
     }
 }
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -293,14 +295,11 @@ mod tests {
     }
 
     fn seen(line: &str, last: &str, text: &str) -> Seen {
-        let fields = [line, last, text, "ok"].map(|field| Some(field.to_owned())).to_vec();
-        Seen::Answer { result: AttemptCause::Ok, reusable: true, surplus: Vec::new(), fields, status: "ok".to_owned() }
+        Seen::answer(AttemptCause::Ok, true, "ok", &[line, last, text, "ok"].map(Some))
     }
 
     fn refused(line: &str, last: &str, text: &str) -> Seen {
-        let fields = [line, last, text, "refused"].map(|field| Some(field.to_owned())).to_vec();
-        let result = AttemptCause::Answer(REFUSED);
-        Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status: "refused".to_owned() }
+        Seen::answer(AttemptCause::Answer(REFUSED), true, "refused", &[line, last, text, "refused"].map(Some))
     }
 
     #[test]

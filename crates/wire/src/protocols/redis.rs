@@ -815,5 +815,7 @@ impl<'a> Reply<'a> {
     }
 }
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;

@@ -389,12 +389,15 @@ fn limit(call: &Call<'_>) -> Result<u16, String> {
         .ok_or_else(|| "`limit` is a whole number from 1 to 65535, without placeholders".to_owned())
 }
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::testing::frame as answer;
     use super::*;
-    use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+    use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces, shown};
 
     const ID: u32 = 0x0102_0304;
 
@@ -404,19 +407,6 @@ mod tests {
 
     fn compiled(operation: &str, with: &[(&str, &str)], wants: &[&str]) -> Compiled<Vsns> {
         compile(&vsns(), operation, with, wants).unwrap()
-    }
-
-    fn answer(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
-        let mut frame = u32::try_from(body.len() + HEAD).unwrap().to_be_bytes().to_vec();
-        frame.extend_from_slice(&id.to_be_bytes());
-        frame.push(status);
-        frame.extend_from_slice(body);
-        frame
-    }
-
-    fn seen(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
-        let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
-        Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
     }
 
     #[test]
@@ -470,15 +460,15 @@ mod tests {
         let all = compiled("remove_all", &[], &["count"]);
         let stats = compiled("stats", &[], &["text"]);
         let refused = |number, reusable, status, text| {
-            seen(AttemptCause::Answer(number), reusable, status, &[None, Some(status), Some(text)])
+            Seen::answer(AttemptCause::Answer(number), reusable, status, &[None, Some(status), Some(text)])
         };
         let table = [
-            (&load, answer(ID, 0, b"hi"), seen(AttemptCause::Ok, true, "ok", &[Some("hi"), Some("ok"), None])),
-            (&load, answer(ID, 0, b""), seen(AttemptCause::Ok, true, "ok", &[Some(""), Some("ok"), None])),
+            (&load, answer(ID, 0, b"hi"), Seen::answer(AttemptCause::Ok, true, "ok", &[Some("hi"), Some("ok"), None])),
+            (&load, answer(ID, 0, b""), Seen::answer(AttemptCause::Ok, true, "ok", &[Some(""), Some("ok"), None])),
             (
                 &load,
                 answer(ID, 1, b""),
-                seen(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), Some("")]),
+                Seen::answer(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), Some("")]),
             ),
             (&load, answer(ID, 2, b"why"), refused(0, true, "bad_request", "why")),
             (&load, answer(ID, 3, b"down"), refused(1, true, "unavailable", "down")),
@@ -490,13 +480,17 @@ mod tests {
             (&load, answer(0, 0, b"hi"), Seen::Bad(AttemptCause::BadAnswer)),
             (&load, b"\0\0\0\x04abcd".to_vec(), Seen::Bad(AttemptCause::BadAnswer)),
             (&load, b"\xff\xff\xff\xff".to_vec(), Seen::Bad(AttemptCause::TooLong)),
-            (&page, answer(ID, 0, entries), seen(AttemptCause::Ok, true, "ok", &[Some("2"), Some("1"), Some("ok")])),
+            (
+                &page,
+                answer(ID, 0, entries),
+                Seen::answer(AttemptCause::Ok, true, "ok", &[Some("2"), Some("1"), Some("ok")]),
+            ),
             (&page, answer(ID, 0, &entries[..entries.len() - 1]), Seen::Bad(AttemptCause::BadAnswer)),
             (&page, answer(ID, 0, b"\0"), Seen::Bad(AttemptCause::BadAnswer)),
-            (&remove, answer(ID, 0, b"\x01"), seen(AttemptCause::Ok, true, "ok", &[Some("1"), None])),
+            (&remove, answer(ID, 0, b"\x01"), Seen::answer(AttemptCause::Ok, true, "ok", &[Some("1"), None])),
             (&remove, answer(ID, 0, b""), Seen::Bad(AttemptCause::BadAnswer)),
-            (&all, answer(ID, 0, b"\0\0\x01\0"), seen(AttemptCause::Ok, true, "ok", &[Some("256")])),
-            (&stats, answer(ID, 0, b"{}"), seen(AttemptCause::Ok, true, "ok", &[Some("{}")])),
+            (&all, answer(ID, 0, b"\0\0\x01\0"), Seen::answer(AttemptCause::Ok, true, "ok", &[Some("256")])),
+            (&stats, answer(ID, 0, b"{}"), Seen::answer(AttemptCause::Ok, true, "ok", &[Some("{}")])),
         ];
         for (request, bytes, expected) in table {
             assert_eq!(is_the_same_in_pieces(request, ID, &bytes, false), expected, "{bytes:?}");
@@ -554,10 +548,10 @@ mod tests {
         #[test]
         fn values_are_decoded_unchanged(value in prop::collection::vec(any::<u8>(), 0..200)) {
             let load = compiled("load", &[("key", "k")], &["value"]);
-            let text = String::from_utf8_lossy(&value).into_owned();
+            let text = shown(&value);
             prop_assert_eq!(
                 feed(&load, &mut (), ID, &[&answer(ID, 0, &value)], false),
-                seen(AttemptCause::Ok, true, "ok", &[Some(&text)])
+                Seen::answer(AttemptCause::Ok, true, "ok", &[Some(&text)])
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::cause::AttemptCause;
 use crate::protocols::{Call, Progress, Protocol, RequestContext};
-use crate::testing::{names, source};
+use crate::testing::{TestedProtocol, names, source};
 use crate::values::{Argument, CompiledTemplate, OperationValues};
 
 /// A compiled request with its arguments.
@@ -18,6 +18,19 @@ pub enum Seen {
     More,
     Bad(AttemptCause),
     Answer { result: AttemptCause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+}
+
+impl Seen {
+    /// Returns an answer without surplus.
+    pub fn answer(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Self {
+        let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
+        Self::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
+    }
+}
+
+/// Returns the bytes as text. Bytes that are not UTF-8 are escaped.
+pub fn shown(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.escape_ascii().to_string(), str::to_owned)
 }
 
 /// Compiles a step.
@@ -61,8 +74,9 @@ pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
     out
 }
 
-/// Decodes the pieces one after the other, and then the end of the connection if `ends`.
-pub fn feed<P: Protocol>(
+/// Decodes the pieces one after the other, and then the end of the connection if `ends`. Unused
+/// bytes stay in the input when the next piece is appended.
+pub fn feed<P: TestedProtocol>(
     compiled: &Compiled<P>,
     memory: &mut P::Memory,
     id: u32,
@@ -77,16 +91,18 @@ pub fn feed<P: Protocol>(
         let Some((piece, ended)) = fed.next() else { break Seen::More };
         input.extend_from_slice(piece);
         match P::decode(&asked, &mut decoder, memory, &input, ended) {
-            Progress::More { used } => drop(input.drain(..used)),
+            Progress::More { used } => {
+                input.drain(..used);
+                assert!(input.len() <= P::HELD_BYTES, "{} bytes stay in the input", input.len());
+            }
             Progress::Bad(cause) => break Seen::Bad(cause),
             Progress::Answer(answer) => {
                 let field = |want| {
                     let mut scratch = Vec::new();
-                    P::field(&compiled.request, &decoder, want, &input, &mut scratch)
-                        .map(|value| String::from_utf8_lossy(value).into_owned())
+                    P::field(&compiled.request, &decoder, want, &input, &mut scratch).map(shown)
                 };
                 let mut scratch = Vec::new();
-                let status = String::from_utf8_lossy(P::status(&decoder, &input, &mut scratch)).into_owned();
+                let status = shown(P::status(&decoder, &input, &mut scratch));
                 let mut surplus = input[answer.used..].to_vec();
                 fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
                 let fields = (0..compiled.wants).map(field).collect();
@@ -100,7 +116,7 @@ pub fn feed<P: Protocol>(
 
 /// Decodes the bytes in one piece, in every split into two pieces, and byte by byte. All
 /// results must be equal.
-pub fn is_the_same_in_pieces<P: Protocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
+pub fn is_the_same_in_pieces<P: TestedProtocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
     let whole = feed(compiled, &mut P::Memory::default(), id, &[bytes], ends);
     let mut memory = P::Memory::default();
     for cut in 0..=bytes.len() {

@@ -9,32 +9,23 @@ use std::time::Duration;
 use load::TlsTrust;
 use load::client::{self, CallError};
 
+use wire::protocols::http::Http;
+use wire::testing::TestedProtocol as _;
+use wire::testing::hostile::PeerAction::{self, Hear, Reset, Say, Wait};
+
 use super::server::Hostile;
-use super::server::PeerAction::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
-use super::{Case, Dialect, IMPATIENCE_S, OK, PATIENCE_S, PeerAction, balance, begun, http, in_time, redis, vsns};
+use super::{IMPATIENCE_S, PATIENCE_S, balance, begun, in_time};
 use crate::secret::{Authority, Secret};
-use crate::server::frame;
 use crate::setting::{load, orders, pairs, play, step};
 
-/// Bug: the rest of the request was sent first. This fails if the target has closed, and the answer
-/// was never read.
-#[test]
-fn an_answer_before_the_end_of_the_request_counts() {
-    const TOO_MUCH: &[u8] = b"HTTP/1.1 413 Too Much\r\nContent-Length: 0\r\n\r\n";
-    const LONG: &[&str] = &["path=/x", "body={bytes:12000000}"];
-    static CASES: &[Case] = &[
-        http("answers early and ends", &[HearHead, Say(TOO_MUCH)], &["status 413"]).asked("post", LONG),
-        http("answers early and ends its side", &[HearHead, Say(TOO_MUCH), Fin, Wait], &["status 413"])
-            .asked("post", LONG),
-    ];
-    CASES.iter().for_each(Case::check);
-}
+/// A plain answer.
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// Bug: a greeting was taken for the answer to the first request. Most of these agents receive the
 /// greeting before they can send a request.
 #[test]
 fn unsolicited_bytes_are_no_answer() {
-    let target = Hostile::start(Dialect::Http, &[Say(OK), Wait]);
+    let target = Hostile::start("http", &[Say(OK), Wait]);
     let service = target.address();
     let run = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("get", &["path=/x"])]);
@@ -57,7 +48,7 @@ fn unsolicited_bytes_are_no_answer() {
 /// complete.
 #[test]
 fn a_reset_found_by_a_write_is_no_orderly_end() {
-    let target = Hostile::start(Dialect::Http, &[Reset]);
+    let target = Hostile::start("http", &[Reset]);
     let service = target.address();
     let run = begun(|time_s| {
         let mut load = load(16, time_s + 0.5, vec![step("get", &["path=/x"])]);
@@ -74,9 +65,8 @@ fn a_reset_found_by_a_write_is_no_orderly_end() {
 /// counted as unsolicited.
 #[test]
 fn an_early_banner_is_read_completely() {
-    static DEEDS: &[PeerAction] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
-    let target = Hostile::start(Dialect::Banner, DEEDS);
-    let service = Dialect::Banner.service(&target.address());
+    let target = Hostile::start("lines", &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait]);
+    let service = format!("tcp://{}?banner=2", target.address());
     let run = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("send", &["line=x"])]);
         (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
@@ -87,27 +77,6 @@ fn an_early_banner_is_read_completely() {
     assert_eq!(run.results().into_iter().collect::<Vec<_>>(), ["ok"]);
 }
 
-/// Bug: a thread that was late for a timeout looked for the answer again, each time that it was
-/// late. It is always late if a target sends faster than it reads. Pushed messages of a Redis
-/// server are skipped, and are not answers.
-#[test]
-fn endless_bytes_do_not_delay_a_timeout() {
-    static CASE: Case = redis("pushes without end", &[Hear, Endless(b">2\r\n+a\r\n+b\r\n")], &["timeout"]);
-    CASE.check();
-    CASE.check_call();
-}
-
-/// An answer of more bytes than are read from a connection in one turn must be continued without a
-/// new event.
-#[test]
-fn an_answer_of_many_buffers_is_read_to_its_end() {
-    fn long(id: u32) -> Vec<u8> {
-        frame(id, 0, &vec![b'x'; 24 * 1024 * 1024])
-    }
-    static CASE: Case = vsns("answers at length", &[Hear, Reply(long), Again], &["ok"]).asked("load", &["key=k"]);
-    CASE.check();
-}
-
 /// Bug: the second of two answers to one request was taken for the answer to the next.
 #[test]
 fn a_second_answer_is_not_taken_for_the_next_call() {
@@ -116,14 +85,14 @@ fn a_second_answer_is_not_taken_for_the_next_call() {
     let ((asks, asked), (says, said)) = (channel(), channel());
     let server = std::thread::Builder::new().spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
-        crate::server::read_http(&mut first).unwrap();
+        Http::read_request(&mut first).unwrap();
         first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").unwrap();
         // Sent only after the first answer was read, so that it is not surplus of that answer.
         asked.recv().unwrap();
         first.write_all(OK).unwrap();
         says.send(()).unwrap();
         let (mut second, _) = listener.accept().unwrap();
-        crate::server::read_http(&mut second).unwrap();
+        Http::read_request(&mut second).unwrap();
         second.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo").unwrap();
     });
     let (first, second) = in_time("answers twice", move || {
@@ -182,8 +151,8 @@ fn a_failed_greeting_is_a_failed_connect() {
     static SILENT: &[PeerAction] = &[Hear, Wait];
     static TWICE: &[PeerAction] = &[Hear, Say(b"+OK\r\n+OK\r\n"), Wait];
     for (actions, timeout_s) in [(SILENT, IMPATIENCE_S), (TWICE, PATIENCE_S)] {
-        let target = Hostile::start(Dialect::Greeted, actions);
-        let service = Dialect::Greeted.service(&target.address());
+        let target = Hostile::start("redis", actions);
+        let service = format!("redis://{}/3", target.address());
         let connected = in_time("greets badly", move || {
             client::connect("redis", &service, Duration::from_secs_f64(timeout_s)).map(drop)
         });

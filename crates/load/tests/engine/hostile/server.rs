@@ -8,62 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use load::protocols;
 use rustix::event::{Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
+use wire::testing::hostile::PeerAction;
+use wire::testing::{ReceivedRequest, read_until};
 
-use super::Dialect;
 use super::encryption::TargetStream;
-use crate::server::{read_frame, read_http, read_line, read_words};
 
 /// Pause between two bytes of a [`PeerAction::Drip`].
 const DRIP: Duration = Duration::from_millis(50);
 /// Number of bytes per write of a [`PeerAction::Endless`].
 const BLOCK: usize = 64 * 1024;
 
-/// An action of a target on a connection. After the last action the target closes it.
-#[derive(Debug, Clone, Copy)]
-pub enum PeerAction {
-    /// Performs the TLS handshake. Later bytes are encrypted.
-    Shake,
-    /// Takes the first handshake message, and sends half of the target's.
-    BeginToShake,
-    /// Reads a whole request.
-    Hear,
-    /// Reads the header block of a request, and leaves its body unread.
-    HearHead,
-    /// Reads the bytes that arrive first, whatever they are.
-    HearAnything,
-    /// Sends these bytes.
-    Say(&'static [u8]),
-    /// Sends these bytes unencrypted, within an encrypted connection.
-    SayBare(&'static [u8]),
-    /// Sends the bytes that the function returns for the number of the last request.
-    Reply(fn(u32) -> Vec<u8>),
-    /// Sends these bytes one by one, with a pause before each. The last byte is never sent, so that
-    /// no client waits long enough.
-    Drip(&'static [u8]),
-    /// Sends these bytes again and again, until the other side stops reading.
-    Endless(&'static [u8]),
-    /// Sends these bytes again and again, unencrypted, within an encrypted connection.
-    EndlessBare(&'static [u8]),
-    /// Requests new keys again and again.
-    EndlessKeys,
-    /// Ends the session with a close notification.
-    Part,
-    /// Shuts down the sending side.
-    Fin,
-    /// Shuts down the receiving side.
-    Deaf,
-    /// Reads and discards bytes until the other side ends.
-    Wait,
-    /// Keeps the connection without reading, until the test ends.
-    Stay,
-    /// Resets the connection.
-    Reset,
-    /// Starts again from the first action.
-    Again,
-}
-
+/// Reads a request.
+type Reader = fn(&mut dyn Read) -> Option<ReceivedRequest>;
 /// Unexpected errors on the target's connections.
 type Troubles = Arc<Mutex<Vec<Error>>>;
 
@@ -77,7 +36,8 @@ pub struct Hostile {
 
 impl Hostile {
     /// Starts a target that performs these actions on each connection.
-    pub fn start(dialect: Dialect, actions: &'static [PeerAction]) -> Self {
+    pub fn start(protocol: &str, actions: &'static [PeerAction]) -> Self {
+        let read = protocols::find(protocol).unwrap().tests.read_request;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let ends = Arc::new(AtomicBool::new(false));
@@ -91,7 +51,7 @@ impl Hostile {
                 // An error on a connection should mean that the other side has gone.
                 let (ends, seen) = (Arc::clone(&has_ended), Arc::clone(&seen));
                 let play = move || {
-                    if let Err(trouble) = act(stream, dialect, actions, &ends) {
+                    if let Err(trouble) = act(stream, read, actions, &ends) {
                         seen.lock().unwrap().push(trouble);
                     }
                 };
@@ -119,7 +79,7 @@ impl Drop for Hostile {
     }
 }
 
-fn act(stream: TcpStream, dialect: Dialect, actions: &[PeerAction], ends: &AtomicBool) -> Result<(), Error> {
+fn act(stream: TcpStream, read: Reader, actions: &[PeerAction], ends: &AtomicBool) -> Result<(), Error> {
     stream.set_nodelay(true)?;
     let mut stream = TargetStream::Clear(stream);
     let (mut place, mut id) = (0, 0);
@@ -128,8 +88,8 @@ fn act(stream: TcpStream, dialect: Dialect, actions: &[PeerAction], ends: &Atomi
         match *action {
             PeerAction::Shake => stream.shake()?,
             PeerAction::BeginToShake => stream.begin_to_shake()?,
-            PeerAction::Hear => id = hear(&mut stream, dialect)?,
-            PeerAction::HearHead => hear_head(&mut stream)?,
+            PeerAction::Hear => id = read(&mut stream).ok_or(ErrorKind::UnexpectedEof)?.id,
+            PeerAction::HearHead => drop(read_until(&mut stream, b"\r\n\r\n")),
             PeerAction::HearAnything => drop(stream.read(&mut [0; 4096])?),
             PeerAction::Say(bytes) => say(&mut stream, bytes)?,
             PeerAction::SayBare(bytes) => say(stream.socket(), bytes)?,
@@ -170,27 +130,6 @@ fn endless(to: &mut impl Write, bytes: &[u8]) -> Result<(), Error> {
     loop {
         say(to, &block)?;
     }
-}
-
-/// Reads a request. Returns its number, if it has one.
-fn hear(stream: &mut TargetStream, dialect: Dialect) -> Result<u32, Error> {
-    let request = match dialect {
-        Dialect::Http | Dialect::Https => read_http(stream),
-        Dialect::Vsns => read_frame(stream),
-        Dialect::Redis | Dialect::Greeted => read_words(stream),
-        Dialect::Lines | Dialect::Banner => read_line(stream),
-    };
-    request.map(|(id, ..)| id).ok_or_else(|| Error::from(ErrorKind::UnexpectedEof))
-}
-
-fn hear_head(stream: &mut TargetStream) -> Result<(), Error> {
-    let mut heard = Vec::new();
-    let mut byte = [0];
-    while !heard.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte)?;
-        heard.push(byte[0]);
-    }
-    Ok(())
 }
 
 fn drip(stream: &mut TargetStream, bytes: &[u8]) -> Result<(), Error> {

@@ -20,8 +20,7 @@ fn get() -> Compiled<Http> {
 }
 
 fn seen(result: AttemptCause, reusable: bool, status: &str, body: &str, kind: Option<&str>) -> Seen {
-    let fields = vec![Some(status.to_owned()), Some(body.to_owned()), kind.map(str::to_owned)];
-    Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
+    Seen::answer(result, reusable, status, &[Some(status), Some(body), kind])
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces, shown};
 
 fn redis() -> Redis {
     Redis::open("redis://127.0.0.1:6379").unwrap()
@@ -25,11 +25,6 @@ fn get() -> Compiled<Redis> {
 
 fn command() -> Compiled<Redis> {
     compiled("command", &[("arguments", "ANY")], &["value", "count", "status", "text"])
-}
-
-fn seen(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
-    let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
-    Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
 }
 
 fn number(word: &str) -> u8 {
@@ -143,9 +138,9 @@ fn answers() {
     let del = compiled("del", &[("key", "k")], &["removed"]);
     let incr = compiled("incr", &[("key", "k")], &["value"]);
     let ping = compiled("ping", &[], &["status"]);
-    let found = |value| seen(AttemptCause::Ok, true, "ok", &[Some(value), Some("ok"), None]);
-    let missing = seen(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), None]);
-    let refused = |word, reusable, text| seen(error(word), reusable, word, &[None, Some(word), Some(text)]);
+    let found = |value| Seen::answer(AttemptCause::Ok, true, "ok", &[Some(value), Some("ok"), None]);
+    let missing = Seen::answer(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), None]);
+    let refused = |word, reusable, text| Seen::answer(error(word), reusable, word, &[None, Some(word), Some(text)]);
     let table = [
         (&get(), "$2\r\nhi\r\n", found("hi")),
         (&get(), "$0\r\n\r\n", found("")),
@@ -169,15 +164,15 @@ fn answers() {
         ),
         (&get(), ":1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
         (&get(), "*0\r\n", Seen::Bad(AttemptCause::BadAnswer)),
-        (&set, "+OK\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok"), None])),
-        (&set, "$-1\r\n", seen(AttemptCause::Ok, true, "nil", &[Some("nil"), None])),
+        (&set, "+OK\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("ok"), None])),
+        (&set, "$-1\r\n", Seen::answer(AttemptCause::Ok, true, "nil", &[Some("nil"), None])),
         (&set, "$2\r\nhi\r\n", Seen::Bad(AttemptCause::BadAnswer)),
-        (&del, ":1\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("1")])),
+        (&del, ":1\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("1")])),
         (&del, "$-1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
-        (&incr, ":-5\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("-5")])),
-        (&incr, "+OK\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("OK")])),
-        (&ping, "+PONG\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok")])),
-        (&ping, "$4\r\nPONG\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok")])),
+        (&incr, ":-5\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("-5")])),
+        (&incr, "+OK\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("OK")])),
+        (&ping, "+PONG\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("ok")])),
+        (&ping, "$4\r\nPONG\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("ok")])),
     ];
     for (request, bytes, expected) in table {
         assert_eq!(is_the_same_in_pieces(request, 1, bytes.as_bytes(), false), expected, "{bytes:?}");
@@ -186,9 +181,9 @@ fn answers() {
 
 #[test]
 fn answers_to_any_command() {
-    let plain = |value| seen(AttemptCause::Ok, true, "ok", &[Some(value), None, Some("ok"), None]);
-    let list = |value, count| seen(AttemptCause::Ok, true, "ok", &[Some(value), Some(count), Some("ok"), None]);
-    let nil = seen(AttemptCause::Ok, true, "nil", &[None, None, Some("nil"), None]);
+    let plain = |value| Seen::answer(AttemptCause::Ok, true, "ok", &[Some(value), None, Some("ok"), None]);
+    let list = |value, count| Seen::answer(AttemptCause::Ok, true, "ok", &[Some(value), Some(count), Some("ok"), None]);
+    let nil = Seen::answer(AttemptCause::Ok, true, "nil", &[None, None, Some("nil"), None]);
     let table = [
         ("+OK\r\n", plain("OK")),
         (":1000\r\n", plain("1000")),
@@ -343,8 +338,8 @@ proptest! {
         let mut reply = format!("${}\r\n", value.len()).into_bytes();
         reply.extend_from_slice(&value);
         reply.extend_from_slice(b"\r\n");
-        let text = String::from_utf8_lossy(&value).into_owned();
-        let expected = seen(AttemptCause::Ok, true, "ok", &[Some(&text), Some("ok"), None]);
+        let text = shown(&value);
+        let expected = Seen::answer(AttemptCause::Ok, true, "ok", &[Some(&text), Some("ok"), None]);
         prop_assert_eq!(is_the_same_in_pieces(&get(), 1, &reply, false), expected);
     }
 
@@ -352,7 +347,7 @@ proptest! {
     fn lists_are_decoded_unchanged(texts in prop::collection::vec("[a-z]{0,10}", 0..20)) {
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
         let count = texts.len().to_string();
-        let expected = seen(AttemptCause::Ok, true, "ok", &[Some(&texts.join("\n")), Some(&count), Some("ok"), None]);
+        let expected = Seen::answer(AttemptCause::Ok, true, "ok", &[Some(&texts.join("\n")), Some(&count), Some("ok"), None]);
         prop_assert_eq!(is_the_same_in_pieces(&command(), 1, reference(&words).as_bytes(), false), expected);
     }
 }

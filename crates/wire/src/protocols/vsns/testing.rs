@@ -1,16 +1,46 @@
-//! Frames of the name service: for the wrong request, without a length, of any length, cut, with an
-//! unknown status, and too many.
+//! Test data of the name service's protocol: servers that misbehave.
+#![allow(clippy::unwrap_used)]
 
-use super::server::PeerAction::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
-use super::{Case, each, vsns};
-use crate::server::frame;
+use std::io::Read;
+
+use super::Vsns;
+use crate::testing::hostile::PeerAction::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
+use crate::testing::hostile::{Case, PeerAction};
+use crate::testing::{ReceivedRequest, TestedProtocol, read_bytes};
+
+impl TestedProtocol for Vsns {
+    const HOSTILE: &'static [Case] = CASES;
+
+    fn read_request(from: &mut dyn Read) -> Option<ReceivedRequest> {
+        let length = u32::from_be_bytes(*read_bytes(from, 4)?.first_chunk()?);
+        let frame = read_bytes(from, length as usize)?;
+        let (id, rest) = frame.split_first_chunk()?;
+        let (opcode, body) = rest.split_first()?;
+        Some(ReceivedRequest { id: u32::from_be_bytes(*id), opcode: *opcode, body: body.to_vec() })
+    }
+}
+
+/// Returns an answer.
+pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(body.len() + 5).unwrap().to_be_bytes().to_vec();
+    frame.extend_from_slice(&id.to_be_bytes());
+    frame.push(status);
+    frame.extend_from_slice(body);
+    frame
+}
+
+const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
+    Case { name, service: "{address}", call: "ping", with: &[], keep: None, actions, ends, or: &[], greets: false }
+}
 
 /// `ok` for the first request of a new connection. Unsolicited on any other.
 const FIRST: &[u8] = b"\0\0\0\x05\0\0\0\x01\0";
 /// The service accepts no more connections.
 const BUSY: &[u8] = b"\0\0\0\x05\0\0\0\0\x04";
 
-pub static CASES: &[Case] = &[
+/// Frames for the wrong request, without a length, of any length, cut, with an unknown status, and
+/// too many.
+static CASES: &[Case] = &[
     vsns("answers", &[Hear, Reply(|id| frame(id, 0, b"")), Again], &["ok"]),
     vsns("answers another request", &[Hear, Reply(|id| frame(id.wrapping_add(7), 0, b"")), Wait], &["bad answer"]),
     vsns("answers nobody", &[Hear, Reply(|_| frame(0, 0, b"")), Wait], &["bad answer"]),
@@ -53,14 +83,7 @@ pub static CASES: &[Case] = &[
     .asked("load_all", &[]),
     vsns("a removal without its count", &[Hear, Reply(|id| frame(id, 0, b"")), Wait], &["bad answer"])
         .asked("remove_all", &[]),
+    // More bytes than are read from a connection in one turn.
+    vsns("answers at length", &[Hear, Reply(|id| frame(id, 0, &vec![b'x'; 24 * 1024 * 1024])), Again], &["ok"])
+        .asked("load", &["key=k"]),
 ];
-
-#[test]
-fn frames() {
-    each(CASES, false, Case::check);
-}
-
-#[test]
-fn frames_without_end() {
-    each(CASES, true, Case::check);
-}

@@ -1,0 +1,88 @@
+//! Targets that misbehave, as tables. `crates/load/tests/engine/hostile.rs` plays them.
+
+/// A misbehaving target, and the results of attempts on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub name: &'static str,
+    /// Service as in an experiment. `{address}` stands for the target's host and port. Empty if
+    /// operations are programs.
+    pub service: &'static str,
+    pub call: &'static str,
+    pub with: &'static [&'static str],
+    /// Value of the answer that some agents keep: such answers take another code path than answers
+    /// without an evaluation.
+    pub keep: Option<&'static str>,
+    pub actions: &'static [PeerAction],
+    /// Results that all occur.
+    pub ends: &'static [&'static str],
+    /// Results that may occur too, depending on timing.
+    pub or: &'static [&'static str],
+    /// Whether a result `answer: …` is the answer to a greeting. The client for single operations
+    /// reports it as a failed connect.
+    pub greets: bool,
+}
+
+impl Case {
+    /// Returns a case without an operation.
+    #[must_use]
+    pub const fn new(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Self {
+        let (service, call, with, keep) = ("{address}", "", [].as_slice(), None);
+        Self { name, service, call, with, keep, actions, ends, or: &[], greets: false }
+    }
+
+    /// Returns the case for another operation.
+    #[must_use]
+    pub const fn asked(self, call: &'static str, with: &'static [&'static str]) -> Self {
+        Self { call, with, ..self }
+    }
+
+    /// Returns the case with results that may occur too.
+    #[must_use]
+    pub const fn or(self, or: &'static [&'static str]) -> Self {
+        Self { or, ..self }
+    }
+}
+
+/// An action of a target on a connection. After the last action the target closes it.
+#[derive(Debug, Clone, Copy)]
+pub enum PeerAction {
+    /// Performs the TLS handshake. Later bytes are encrypted.
+    Shake,
+    /// Takes the first handshake message, and sends half of the target's.
+    BeginToShake,
+    /// Reads a whole request.
+    Hear,
+    /// Reads the header block of a request, and leaves its body unread.
+    HearHead,
+    /// Reads the bytes that arrive first, whatever they are.
+    HearAnything,
+    /// Sends these bytes.
+    Say(&'static [u8]),
+    /// Sends these bytes unencrypted, within an encrypted connection.
+    SayBare(&'static [u8]),
+    /// Sends the bytes that the function returns for the number of the last request.
+    Reply(fn(u32) -> Vec<u8>),
+    /// Sends these bytes one by one, with a pause before each. The last byte is never sent, so that
+    /// no client waits long enough.
+    Drip(&'static [u8]),
+    /// Sends these bytes again and again, until the other side stops reading.
+    Endless(&'static [u8]),
+    /// Sends these bytes again and again, unencrypted, within an encrypted connection.
+    EndlessBare(&'static [u8]),
+    /// Requests new keys again and again.
+    EndlessKeys,
+    /// Ends the session with a close notification.
+    Part,
+    /// Shuts down the sending side.
+    Fin,
+    /// Shuts down the receiving side.
+    Deaf,
+    /// Reads and discards bytes until the other side ends.
+    Wait,
+    /// Keeps the connection without reading, until the test ends.
+    Stay,
+    /// Resets the connection.
+    Reset,
+    /// Starts again from the first action.
+    Again,
+}
