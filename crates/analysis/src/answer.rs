@@ -1,20 +1,19 @@
 //! The answer: the main finding in one or two plain sentences, by rules; and the findings of one
 //! load, with faults or without. The sentence on whether the result may be used comes first.
 
+mod counts;
 pub mod differing;
 mod side_by_side;
 pub mod steadiness;
 pub mod sweeps;
 
-use experiment::plan::Plan;
-use record::results::{
-    Consistency, Disturbance, DisturbanceKind, Emulated, Fault, Outage, Results, Trial, Trust, Verdict, counting,
-};
-use text::{code, numbers, stopped};
+use experiment::plan::{Load, Plan};
+use record::results::{Disturbance, DisturbanceKind, Fault, Outage, Results, Trial, Trust, Verdict, counting};
+use text::{code, listed, numbers, stopped};
 
 use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise_results;
-use crate::trial_groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
+use crate::trial_groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 
 /// Most findings in an answer. The sentences on why a result must not be used and on missing trials
 /// do not count.
@@ -65,14 +64,12 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     match measured.as_slice() {
         groups if !results.safe_loads.is_empty() => {
             sentences.extend(sweeps::safe_loads(&results.safe_loads));
-            sentences.extend(side_by_side::inconsistencies(groups));
+            sentences.extend(counts::inconsistencies(groups));
         }
         // An exercise needs no load.
         [] if exercise_results::sentence(results, plan).is_some() => {}
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
-        [group] if group.counting().any(|trial| outages(trial).next().is_some()) => {
-            sentences.push(of_crash(group, plan));
-        }
+        [group] if has_outages(group) => sentences.push(of_crash(group, plan)),
         [group] => sentences.push(of_load(group, plan)),
         groups => {
             let curves = sweeps::scaling(results);
@@ -80,10 +77,9 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             // points.
             let speed_is_told = !curves.is_empty();
             sentences.extend(curves);
-            let (inconsistent, others) = side_by_side::findings(groups, speed_is_told);
-            sentences.extend(others);
+            sentences.extend(side_by_side::findings(groups, speed_is_told));
             // Losses and wrong answers come second, so that they are in the answer.
-            sentences.splice(1..1, inconsistent);
+            sentences.splice(1..1, counts::inconsistencies(groups));
             sentences.extend(side_by_side::recoveries(results, plan));
             sentences.extend(differing::sentence(&results.comparisons).filter(|_| !speed_is_told));
             sentences.extend(sweeps::cost_sentence(results));
@@ -99,6 +95,11 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     sentences
 }
 
+/// Whether a fault had an outage in a trial that counts.
+fn has_outages(group: &Group) -> bool {
+    group.counting().any(|trial| outages(trial).next().is_some())
+}
+
 /// Returns a sentence if all agents of an open loop were stuck in operations that timed out, so
 /// that nothing was sent.
 fn busy_agents(results: &Results) -> Option<String> {
@@ -111,23 +112,13 @@ fn busy_agents(results: &Results) -> Option<String> {
 
 /// Returns a sentence that the hosts are emulated, for readers of the answer alone.
 fn emulation(results: &Results) -> Option<String> {
-    let emulated: Vec<&Emulated> = results.trials.iter().filter_map(|trial| trial.emulated.as_ref()).collect();
-    let first = emulated.first()?;
-    let mut profiles: Vec<String> = Vec::new();
-    for profile in emulated.iter().flat_map(|emulated| &emulated.profiles) {
-        if !profiles.contains(profile) {
-            profiles.push(profile.clone());
-        }
-    }
-    let hosts = if profiles.is_empty() {
-        "The hosts".to_owned()
-    } else {
-        format!("The hosts ({})", text::listed(&profiles, "and"))
-    };
-    let slowed =
-        emulated.iter().all(|emulated| emulated.speed == first.speed) && (first.speed - 1.0).abs() > f64::EPSILON;
-    let speed = if slowed { format!(", at {} of real speed", numbers::number(first.speed)) } else { String::new() };
-    Some(format!("{hosts} are emulated{speed}."))
+    let emulated = || results.trials.iter().filter_map(|trial| trial.emulated.as_ref());
+    let speed = emulated().next()?.speed;
+    let profiles = text::distinct(emulated().flat_map(|emulated| emulated.profiles.iter().cloned()));
+    let profiles = if profiles.is_empty() { String::new() } else { format!(" ({})", listed(&profiles, "and")) };
+    let is_slowed = emulated().all(|emulated| emulated.speed == speed) && (speed - 1.0).abs() > f64::EPSILON;
+    let speed = if is_slowed { format!(", at {} of real speed", numbers::number(speed)) } else { String::new() };
+    Some(format!("The hosts{profiles} are emulated{speed}."))
 }
 
 /// Returns the sentence that a void result must not be used, with the first reason. The verdict
@@ -137,149 +128,86 @@ fn unusable(verdict: &Verdict) -> String {
     match verdict.reasons.get(..verdict.decisive()).unwrap_or_default() {
         [] => "This result must not be used.".to_owned(),
         [only] => stopped(&format!("This result must not be used: {only}")),
-        [first, others @ ..] => format!(
-            "This result must not be used: {first} (and {} more {}).",
-            others.len(),
-            if others.len() == 1 { "reason" } else { "reasons" }
-        ),
+        [first, others @ ..] => {
+            let others = numbers::plural(others.len(), "more reason");
+            format!("This result must not be used: {first} (and {others}).")
+        }
     }
+}
+
+/// Returns the planned load of a group.
+fn load_of<'a>(group: &Group, plan: &'a Plan) -> Option<&'a Load> {
+    planned(plan, &group.trials.first()?.id)?.load.as_ref()
 }
 
 /// Returns the finding of one load, in one sentence.
 fn of_load(group: &Group, plan: &Plan) -> String {
-    let mut text = repeats(group);
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
-    let load = group.trials.first().and_then(|trial| planned(plan, &trial.id)).and_then(|trial| trial.load.as_ref());
-    let who = match load.map(|load| (load.agents, &load.rate)) {
-        Some((agents, _)) if load.is_some_and(|load| !load.groups.is_empty()) => {
-            format!("{} agents in groups got", numbers::count(u64::from(agents)))
-        }
-        Some((_, Some(asked))) => match asked.per_s() {
-            Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
-            None => "asked for calls on a schedule, the target answered".to_owned(),
-        },
-        Some((1, None)) => "1 agent got".to_owned(),
-        Some((agents, None)) => format!("{} agents got", numbers::count(u64::from(agents))),
-        None => "the load got".to_owned(),
+    let rate = match rate {
+        Some(rate) => format!("{} calls/s", rate.text(numbers::number)),
+        None => "answers at a rate that was not measured".to_owned(),
     };
-    text.push_str(&match rate {
-        Some(rate) => format!("{who} {} calls/s", rate.text(numbers::number)),
-        None => format!("{who} answers at a rate that was not measured"),
-    });
+    let mut text =
+        format!("{}{} {rate}", repeats(group), load_of(group, plan).map_or("the load got".to_owned(), asked));
     let quantiles: [(&str, FigureOf); 2] =
         [("p50", |trial| trial.latency_us.as_ref()?.p50), ("p99", |trial| trial.latency_us.as_ref()?.p99)];
-    let latency: Vec<String> = quantiles
+    let latency = quantiles
         .into_iter()
         .filter_map(|(name, value)| Some(format!("{name} {}", group.spread(value)?.text(numbers::micros))))
-        .collect();
+        .collect::<Vec<_>>();
     if !latency.is_empty() {
         text.push_str(&format!(" at a latency of {}", latency.join(" and ")));
     }
-    let names = text::distinct(group.trials.iter().flat_map(|trial| trial.groups.keys()));
-    for name in names {
+    for name in text::distinct(group.trials.iter().flat_map(|trial| trial.groups.keys())) {
         let rate = group.spread(|trial| trial.groups.get(name)?.throughput_per_s);
         let p99 = group.spread(|trial| trial.groups.get(name)?.latency_us.as_ref()?.p99);
         let rate = numbers::or_none(rate, |rate| format!("{} calls/s", rate.text(numbers::number)));
-        let p99 = p99.map_or_else(String::new, |p99| format!(" at p99 {}", p99.text(numbers::micros)));
+        let p99 = p99.map(|p99| format!(" at p99 {}", p99.text(numbers::micros))).unwrap_or_default();
         text.push_str(&format!(", {name} {rate}{p99}"));
     }
-    text.push_str(&format!("; {}", failures(group)));
-    if let Some(lost) = losses(group) {
-        text.push_str(&format!("; {lost}"));
+    let figures: [FigureOf; 2] =
+        [|trial| counted(trial, |trial| trial.outcomes.failed), |trial| counted(trial, |trial| trial.outcomes.timeout)];
+    let failed = counts::failures(group, "", figures, ["failed", "timed out"]);
+    let failed = failed.unwrap_or_else(|| format!("none of {} calls failed", counts::all_calls(group)));
+    let parts: Vec<String> = [text, failed].into_iter().chain(counts::of_load(group)).collect();
+    text::capital(&stopped(&parts.join("; ")))
+}
+
+/// Returns the load that was asked for, with the verb before its throughput.
+fn asked(load: &Load) -> String {
+    let agents = numbers::plural(load.agents as usize, "agent");
+    match &load.rate {
+        _ if !load.groups.is_empty() => format!("{agents} in groups got"),
+        None => format!("{agents} got"),
+        Some(rate) => match rate.per_s() {
+            Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
+            None => "asked for calls on a schedule, the target answered".to_owned(),
+        },
     }
-    text::capital(&stopped(&text))
 }
 
 /// Returns `medians of 3 repeats (lowest–highest): `, or an empty text.
-pub fn repeats(group: &Group) -> String {
+fn repeats(group: &Group) -> String {
     match group.counting().count() {
         0 | 1 => String::new(),
         several => format!("medians of {several} repeats (lowest–highest): "),
     }
 }
 
-/// Returns `none of 11.2 million calls failed`, or the number that failed.
-fn failures(group: &Group) -> String {
-    let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed));
-    let timed_out = group.spread(|trial| counted(trial, |trial| trial.outcomes.timeout));
-    let all = group.spread(|trial| counted(trial, operations));
-    let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(numbers::median_count_in_words));
-    match [failed, timed_out].map(above_none) {
-        [Some(failed), None] => format!("{failed} of {all} calls failed"),
-        [Some(failed), Some(timed_out)] => format!("{failed} of {all} calls failed and {timed_out} timed out"),
-        [None, Some(timed_out)] => format!("{timed_out} of {all} calls timed out"),
-        [None, None] => format!("none of {all} calls failed"),
-    }
-}
-
-/// Returns a count in words, unless it is 0 everywhere.
-fn above_none(count: Option<MedianRange>) -> Option<String> {
-    count.filter(|count| count.most > 0.0).map(|count| count.text(numbers::median_count_in_words))
-}
-
-/// Returns the results of the consistency checks, if there were any.
-fn losses(group: &Group) -> Option<String> {
-    let mut parts = Vec::new();
-    let wrong = group.spread(|trial| trial.consistency.wrong.map(|count| count as f64));
-    if let Some(wrong) = wrong.filter(|wrong| wrong.most > 0.0) {
-        parts.push(format!("{} answers were wrong", wrong.text(numbers::median_count_in_words)));
-    }
-    let lost = group.spread(|trial| trial.consistency.lost_writes.map(|count| count as f64));
-    match (lost, checked_keys(group)) {
-        (Some(lost), Some((checked, all))) if lost.most > 0.0 => {
-            let lost = lost.text(numbers::median_count_in_words);
-            let which = if all.is_some() { " that were checked" } else { "" };
-            parts.push(format!("{lost} of {checked} acknowledged writes{which} were lost"));
-        }
-        (Some(_), Some((checked, all))) => {
-            let of_all = all.map_or_else(String::new, |all| format!(" of {all}"));
-            parts.push(format!("no acknowledged write was lost ({checked}{of_all} checked)"));
-        }
-        _ => {}
-    }
-    let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|count| count as f64));
-    if let Some(diverged) = diverged.filter(|diverged| diverged.most > 0.0) {
-        parts.push(format!("members differed on {} keys in the end", diverged.text(numbers::median_count_in_words)));
-    }
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// Returns the number of checked keys with an acknowledged write, and the number of all such keys
-/// if not all were checked.
-fn checked_keys(group: &Group) -> Option<(String, Option<String>)> {
-    let of = |value: fn(&Consistency) -> Option<u64>| {
-        let spread = group.spread(|trial| value(&trial.consistency).map(|count| count as f64));
-        spread.map(|spread| spread.text(numbers::median_count_in_words))
-    };
-    // Results of earlier versions count all keys together.
-    let checked = of(|found| found.acknowledged_checked.or(found.checked))?;
-    let all = of(|found| found.acknowledged).filter(|all| *all != checked);
-    Some((checked, all))
-}
-
 /// Returns the names and victims of the faults that happened: `the fault ‹oops› on ‹n1›`. Without a
 /// lab there is only one machine, which is not named.
 fn fault(trial: &Trial, has_lab: bool) -> String {
-    let mut names: Vec<String> = Vec::new();
-    let mut victims: Vec<String> = Vec::new();
-    let happened: Vec<&Fault> = trial.faults.iter().filter(|fault| fault.outage.is_some()).collect();
-    for fault in &happened {
-        let (name, on) = (code(&fault.name), code(&fault.on));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-        if !fault.on.is_empty() && !victims.contains(&on) {
-            victims.push(on);
-        }
-    }
+    let happened: Vec<&Fault> = outages(trial).map(|(fault, _)| fault).collect();
+    let names = text::distinct(happened.iter().map(|fault| code(&fault.name)));
+    let victims = text::distinct(happened.iter().map(|fault| &fault.on).filter(|on| !on.is_empty()));
     let on = match victims.as_slice() {
-        [one] if has_lab => format!(" on {one}"),
+        [one] if has_lab => format!(" on {}", code(one)),
         _ => String::new(),
     };
     match (names.as_slice(), happened.len()) {
         ([one], 1) => format!("the fault {one}{on}"),
         ([one], times) => format!("the fault {one}{on}, {times} times,"),
-        (names, _) => format!("the faults {}{on}", text::listed(names, "and")),
+        (names, _) => format!("the faults {}{on}", listed(names, "and")),
     }
 }
 
@@ -291,43 +219,31 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
         .or_else(|| group.spread(|trial| trial.throughput.operations_per_s));
     if let Some(before) = before {
         let agents =
-            group.trials.first().and_then(|trial| planned(plan, &trial.id)?.load.as_ref()).map(|load| load.agents);
-        let from = match agents {
-            Some(1) => " from 1 agent".to_owned(),
-            Some(agents) => format!(" from {} agents", numbers::count(u64::from(agents))),
-            None => String::new(),
-        };
-        text.push_str(&format!("at {} calls/s{from}, ", before.text(numbers::number)));
+            load_of(group, plan).map(|load| format!(" from {}", numbers::plural(load.agents as usize, "agent")));
+        text.push_str(&format!("at {} calls/s{}, ", before.text(numbers::number), agents.unwrap_or_default()));
     }
     let has_lab =
         group.trials.iter().filter_map(|trial| planned(plan, &trial.id)).any(|trial| !trial.lab.hosts.is_empty());
-    let parts = [Some(failures_felt(group, has_lab)), back(group), refused(group), losses(group)];
-    text.push_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "));
+    let parts = [Some(failures_felt(group, has_lab)), back(group), refused(group)];
+    text.push_str(&parts.into_iter().flatten().chain(counts::of_load(group)).collect::<Vec<_>>().join("; "));
     text::capital(&stopped(&text))
 }
 
 fn failures_felt(group: &Group, has_lab: bool) -> String {
     let with_fault = group.counting().find(|trial| outages(trial).next().is_some());
     let name = with_fault.map(|trial| fault(trial, has_lab)).unwrap_or_default();
-    let failed = group.spread(|trial| felt(trial, Outage::refused));
-    let timed_out = group.spread(|trial| felt(trial, |outage| outage.timed_out));
-    let all = group
-        .spread(|trial| counted(trial, operations))
-        .map(|all| all.text(numbers::median_count_in_words))
-        .unwrap_or_default();
-    let over = group.spread(|trial| longest(trial, |outage| Some(outage.last_failure_s? - outage.first_failure_s?)));
-    let over = over.filter(|over| over.most > 0.0);
-    let over = over.map_or_else(String::new, |over| format!(" over {}", over.text(numbers::seconds)));
-    match [failed, timed_out].map(above_none) {
-        [Some(failed), None] => format!("{name} made {failed} of {all} calls fail{over}"),
-        [Some(failed), Some(timed_out)] => {
-            format!("{name} made {failed} of {all} calls fail and {timed_out} time out{over}")
+    let made = format!("{name} made ");
+    let figures: [FigureOf; 2] = [|trial| felt(trial, Outage::refused), |trial| felt(trial, |outage| outage.timed_out)];
+    let felt = counts::failures(group, &made, figures, ["fail", "time out"]);
+    let all = counts::all_calls(group);
+    match felt {
+        Some(felt) => {
+            let over = |outage: &Outage| Some(outage.last_failure_s? - outage.first_failure_s?);
+            let over = group.spread(|trial| longest(trial, over)).filter(|over| over.most > 0.0);
+            felt + &over.map(|over| format!(" over {}", over.text(numbers::seconds))).unwrap_or_default()
         }
-        [None, Some(timed_out)] => format!("{name} made {timed_out} of {all} calls time out{over}"),
-        [None, None] if !is_noticed(group) => {
-            format!("no client noticed {name}, and none of {all} calls failed by it{}", unseen(group))
-        }
-        [None, None] => format!("{name} made none of {all} calls fail"),
+        None if is_noticed(group) => format!("{made}none of {all} calls fail"),
+        None => format!("no client noticed {name}, and none of {all} calls failed by it{}", unseen(group)),
     }
 }
 
@@ -342,8 +258,9 @@ fn is_noticed(group: &Group) -> bool {
 fn unseen(group: &Group) -> String {
     let drop = |outage: &Outage| Some(100.0 * (1.0 - outage.bound_per_s? / outage.baseline_per_s?));
     let largest = group.spread(|trial| longest(trial, drop)).map(|drop| drop.most).filter(|pct| *pct > 0.0);
-    let words = |pct| format!(" (a drop of throughput by less than {} cannot be told)", numbers::percent(pct));
-    largest.map_or_else(String::new, words)
+    let words =
+        largest.map(|pct| format!(" (a drop of throughput by less than {} cannot be told)", numbers::percent(pct)));
+    words.unwrap_or_default()
 }
 
 /// Returns the faults and actions that were refused.
@@ -351,8 +268,8 @@ fn refused(group: &Group) -> Option<String> {
     let faults = group.counting().flat_map(|trial| &trial.faults).filter(|fault| fault.failed.is_some());
     let actions = group.counting().flat_map(|trial| &trial.actions).filter(|action| action.failed.is_some());
     let names = faults.map(|fault| &fault.name).chain(actions.map(|action| &action.name));
-    let names = text::distinct(names).into_iter().map(|name| code(name)).collect::<Vec<_>>();
-    (!names.is_empty()).then(|| format!("refused: {}", text::listed(&names, "and")))
+    let names = text::distinct(names.map(|name| code(name)));
+    (!names.is_empty()).then(|| format!("refused: {}", listed(&names, "and")))
 }
 
 /// Returns a count summed over the faults of a trial.
@@ -366,53 +283,50 @@ fn back(group: &Group) -> Option<String> {
     }
     let all = group.counting().count();
     let gone = group.counting().filter(|trial| outages(trial).any(|(_, outage)| outage.is_never_back())).count();
-    let is_told = |trial: &Trial| outages(trial).all(|(_, outage)| outage.cannot_tell.is_none());
-    let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s).filter(|_| is_told(trial)));
-    let recovered = match (spread, gone) {
-        (Some(spread), 0) => Some(format!("throughput recovered after {}", spread.text(numbers::seconds))),
+    let known =
+        group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s).filter(|_| untold(trial).is_none()));
+    let recovered = match (known, gone) {
+        (Some(back_s), 0) => Some(format!("throughput recovered after {}", back_s.text(numbers::seconds))),
         (None, 0) => None,
         (_, 1) if all == 1 => Some("throughput did not come back to its baseline within the trial".to_owned()),
         (_, gone) => Some(format!("throughput did not come back to its baseline in {gone} of {all} trials")),
     };
-    let parts: Vec<String> = [recovered, untold(group)].into_iter().flatten().collect();
+    let parts: Vec<String> = recovered.into_iter().chain(doubt(group)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Returns the first outage of a trial for which recovery of throughput cannot be determined.
+fn untold(trial: &Trial) -> Option<&Outage> {
+    outages(trial).map(|(_, outage)| outage).find(|outage| outage.cannot_tell.is_some())
 }
 
 /// Returns the sentence that recovery of throughput cannot be determined, with the figures that are
 /// known instead.
-fn untold(group: &Group) -> Option<String> {
-    let untold =
-        |trial: &Trial| outages(trial).map(|(_, outage)| outage).find(|one| one.cannot_tell.is_some()).cloned();
+fn doubt(group: &Group) -> Option<String> {
     let (found, all) = (group.counting().filter_map(untold).collect::<Vec<_>>(), group.counting().count());
     let first = found.first()?;
     let trials = if all > 1 { format!("in {} of {all} trials ", found.len()) } else { String::new() };
     let by_signs = first.back_to_baseline_s.map(|back_s| {
-        let signs = text::listed(&first.recovery_by, "and");
+        let signs = listed(&first.recovery_by, "and");
         format!(" (by {signs}, service recovered after {})", numbers::seconds(back_s))
     });
-    let why = first.cannot_tell.clone().unwrap_or_default();
+    let why = first.cannot_tell.as_deref().unwrap_or_default();
     Some(format!("{trials}it cannot be told whether throughput recovered: {why}{}", by_signs.unwrap_or_default()))
 }
 
 /// Returns the slowest time of all trials used, in one sentence, or `None` if there was none.
 fn slow_times(results: &Results) -> Option<String> {
-    let used = counting(&results.trials);
-    let slow = || {
-        let all = used.iter().flat_map(|trial| &trial.disturbances);
-        all.filter(|one| one.kind == DisturbanceKind::Slow)
-    };
-    let worst = slow().max_by(|a, b| slowness(a).total_cmp(&slowness(b)))?;
+    let mut slow: Vec<&Disturbance> =
+        counting(&results.trials).into_iter().flat_map(|trial| &trial.disturbances).collect();
+    slow.retain(|one| one.kind == DisturbanceKind::Slow);
+    let worst = slow.iter().max_by(|a, b| slowness(a).total_cmp(&slowness(b)))?;
     let until = match worst.outage.back_to_baseline_s {
         Some(long_s) => format!("to {}", numbers::moment(worst.at_s + long_s)),
         None => "to the end of the load".to_owned(),
     };
-    let times = match slow().count() {
-        1 => "once".to_owned(),
-        2 => "twice, at worst".to_owned(),
-        several => format!("{} times, at worst", numbers::count(several as u64)),
-    };
-    let from = numbers::moment(worst.at_s);
-    Some(format!("Service was slow {times} from {from} {until}: {}.", slow_by(worst)))
+    let at_worst = if slow.len() > 1 { ", at worst" } else { "" };
+    let (times, from) = (numbers::times(slow.len()), numbers::moment(worst.at_s));
+    Some(format!("Service was slow {times}{at_worst} from {from} {until}: {}.", slow_by(worst)))
 }
 
 /// Returns how slow a time was, by throughput or latency, whichever shows more.
@@ -431,83 +345,71 @@ pub fn slow_by(one: &Disturbance) -> String {
     };
     let higher = one.latency_ratio.filter(|ratio| *ratio > TOLD_HIGHER);
     let higher = higher.map(|ratio| format!("the {quantile} latency was {ratio:.1} times as high"));
-    text::listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
+    listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
+}
+
+/// Whether service broke off. Wrong answers alone are no outage; another sentence has their number.
+fn broke_off(one: &Disturbance) -> bool {
+    let outage = &one.outage;
+    let was_felt = outage.failed > 0 || outage.wrong == 0 || outage.total_s.is_some_and(|total_s| total_s > 0.0);
+    one.kind == DisturbanceKind::Outage && was_felt
 }
 
 /// Returns the disturbances in one sentence, or `None` if no trial used was disturbed.
 pub fn disturbances(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
-    // Wrong answers alone are no outage; another sentence has their number.
-    let broke_off = |one: &&Disturbance| {
-        one.kind == DisturbanceKind::Outage
-            && (one.outage.failed > 0
-                || one.outage.total_s.is_some_and(|total_s| total_s > 0.0)
-                || one.outage.wrong == 0)
-    };
-    let disturbed = used.iter().filter(|trial| trial.disturbances.iter().any(|one| broke_off(&one))).count();
+    let disturbed = used.iter().filter(|trial| trial.disturbances.iter().any(broke_off)).count();
     if disturbed == 0 {
         return None;
     }
-    let found = || used.iter().flat_map(|trial| &trial.disturbances).filter(broke_off);
-    let times = match found().count() {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        several => format!("{} times", numbers::count(several as u64)),
-    };
-    let sum = |count: fn(&Outage) -> u64| found().map(|one| count(&one.outage)).sum::<u64>();
-    let (failed, wrong) = (sum(Outage::refused), sum(|outage| outage.wrong));
-    let timed_out = sum(|outage| outage.timed_out);
+    let all = used.iter().flat_map(|trial| &trial.disturbances).filter(|one| broke_off(one));
+    let found: Vec<&Outage> = all.map(|one| &one.outage).collect();
+    let failed: u64 = found.iter().map(|outage| outage.refused()).sum();
+    let timed_out: u64 = found.iter().map(|outage| outage.timed_out).sum();
+    let wrong: u64 = found.iter().map(|outage| outage.wrong).sum();
     let mut felt = Vec::new();
     if failed > 0 || wrong + timed_out == 0 {
         felt.push(format!("{} {} failed", numbers::count_in_words(failed), if failed == 1 { "call" } else { "calls" }));
     }
-    if timed_out > 0 {
-        felt.push(format!("{} timed out", numbers::count_in_words(timed_out)));
-    }
-    if wrong > 0 {
-        felt.push(format!("{} were wrong", numbers::count_in_words(wrong)));
+    for (count, what) in [(timed_out, "timed out"), (wrong, "were wrong")] {
+        if count > 0 {
+            felt.push(format!("{} {what}", numbers::count_in_words(count)));
+        }
     }
     let trials = if used.len() > 1 { format!(" in {disturbed} of {} trials", used.len()) } else { String::new() };
-    let cause = if used.iter().any(|trial| !trial.faults.is_empty()) {
-        "no fault explains"
-    } else {
-        "nothing planned explains"
-    };
-    Some(format!("Service broke off {times}{trials} in a way that {cause}: {}.", text::listed(&felt, "and")))
+    let has_faults = used.iter().any(|trial| !trial.faults.is_empty());
+    let cause = if has_faults { "no fault explains" } else { "nothing planned explains" };
+    let (times, felt) = (numbers::times(found.len()), listed(&felt, "and"));
+    Some(format!("Service broke off {times}{trials} in a way that {cause}: {felt}."))
 }
 
 #[cfg(test)]
 mod tests {
-    use record::results::{Outcomes, Verdict};
+    use record::results::Outcomes;
 
     use super::*;
     use crate::synthetic;
 
     #[test]
     fn a_single_usable_variant_is_named() {
-        let trial = |variant: &str, is: Trust| Trial {
-            variant: Some(variant.to_owned()),
-            outcomes: Outcomes { ok: 100, ..Outcomes::default() },
-            verdict: Verdict { is, ..Verdict::default() },
-            ..Trial::default()
-        };
-        let plan = Plan { variants: vec!["all".into(), "one".into()], ..synthetic::plan() };
-        let answer_of = |all: Trust| {
-            let trials = vec![trial("all", all), trial("one", Trust::Valid)];
-            answer(&Results { trials, ..Results::default() }, &plan)
-        };
-        assert!(answer_of(Trust::Void).starts_with("Of 2 cases only `one` has trials that count. "));
-        assert!(!answer_of(Trust::Valid).contains("cases only"));
+        let outcomes = Outcomes { ok: 100, ..Outcomes::default() };
+        let names = ["all", "one"].map(str::to_owned);
+        let trials = names.clone().map(|name| Trial { variant: Some(name), outcomes, ..Trial::default() });
+        let plan = Plan { variants: names.to_vec(), ..synthetic::plan() };
+        let mut results = Results { trials: trials.to_vec(), ..Results::default() };
+        assert!(!answer(&results, &plan).contains("cases only"));
+        results.trials[0].verdict.is = Trust::Void;
+        assert!(answer(&results, &plan).starts_with("Of 2 cases only `one` has trials that count. "));
     }
 
     /// The answer about one trial with a fault and its outages.
     fn after_a_fault(outages: &[Outage]) -> String {
-        let trial = |outage: &Outage| Trial {
+        let trials = outages.iter().map(|outage| Trial {
             outcomes: Outcomes { ok: 100, ..Outcomes::default() },
             faults: vec![Fault { name: "oops".into(), outage: Some(outage.clone()), ..Fault::default() }],
             ..Trial::default()
-        };
-        let trials = outages.iter().map(trial).collect();
+        });
+        let trials = trials.collect();
         answer(&Results { trials, ..Results::default() }, &synthetic::plan())
     }
 

@@ -76,21 +76,21 @@ pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
             of.cases.insert(trial_groups::case_name(trial, plan));
         }
     }
-    let told = |(name, of): (&&str, &BadStep)| {
+    let mut bad_ones = Vec::new();
+    for (name, of) in named {
         let times = if of.times == 1 { String::new() } else { format!(" {} times", of.times) };
         // A single case has no name.
         let cases: Vec<String> = of.cases.iter().filter(|case| !case.is_empty()).map(|case| code(case)).collect();
         let at = if cases.is_empty() { String::new() } else { format!(" in {}", listed(&cases, "and")) };
-        format!("{} {}{times}{at}", code(name), of.result)
-    };
-    let bad_ones: Vec<String> = named.iter().map(told).collect();
+        bad_ones.push(format!("{} {}{times}{at}", code(name), of.result));
+    }
     match (all, bad) {
         (0, _) => None,
         (1, 0) => Some("The step was ok.".to_owned()),
         (all, 0) => Some(format!("All {} steps were ok.", numbers::count(all))),
         (all, bad) => {
-            let of = format!("{} of {} steps were ok", numbers::count(all - bad), numbers::count(all));
-            Some(format!("{of}: {}.", listed(&bad_ones, "and")))
+            let (ok, all) = (numbers::count(all - bad), numbers::count(all));
+            Some(format!("{ok} of {all} steps were ok: {}.", listed(&bad_ones, "and")))
         }
     }
 }
@@ -111,25 +111,28 @@ mod tests {
     use crate::synthetic;
 
     fn events() -> Vec<Event> {
-        let begun = |at_s, step: &str| Event { at_s, what: What::StepBegun { step: step.to_owned() } };
-        let ended = |at_s, step: &str, result, done_s, why: Option<&str>| {
-            let (step, why) = (step.to_owned(), why.map(str::to_owned));
-            Event { at_s, what: What::StepEnded { step, result, done_s, why } }
+        let (step, audit) = ("flip".to_owned(), "one-leader".to_owned());
+        let healthy =
+            What::StepAudited { step: step.clone(), audit: audit.clone(), host: "n1".to_owned(), failed: None };
+        let failed = Some("two leaders".to_owned());
+        let done = What::StepEnded { step: step.clone(), result: StepResult::Ok, done_s: Some(1.0), why: None };
+        let late = What::StepEnded {
+            step: "split".to_owned(),
+            result: StepResult::TimedOut,
+            done_s: None,
+            why: Some("not done within 10 s".to_owned()),
         };
-        let audited = |at_s, step: &str, host: &str, failed: Option<&str>| {
-            let (step, audit, host) = (step.to_owned(), "one-leader".to_owned(), host.to_owned());
-            Event { at_s, what: What::StepAudited { step, audit, host, failed: failed.map(str::to_owned) } }
-        };
-        vec![
-            begun(0.5, "flip"),
-            ended(3.0, "flip", StepResult::Ok, Some(1.0), None),
-            audited(3.1, "flip", "n1", None),
-            audited(3.1, "flip", "n2", Some("two leaders")),
-            Event { at_s: 5.0, what: What::TargetRebuilt { after: "flip".to_owned() } },
-            begun(5.0, "split"),
-            ended(15.0, "split", StepResult::TimedOut, None, Some("not done within 10 s")),
-            begun(15.0, "cut"),
-        ]
+        let events = [
+            (0.5, What::StepBegun { step: step.clone() }),
+            (3.0, done),
+            (3.1, healthy),
+            (3.1, What::StepAudited { step: step.clone(), audit, host: "n2".to_owned(), failed }),
+            (5.0, What::TargetRebuilt { after: step }),
+            (5.0, What::StepBegun { step: "split".to_owned() }),
+            (15.0, late),
+            (15.0, What::StepBegun { step: "cut".to_owned() }),
+        ];
+        events.map(|(at_s, what)| Event { at_s, what }).to_vec()
     }
 
     #[test]
@@ -156,26 +159,23 @@ mod tests {
 
     #[test]
     fn the_answer_names_the_bad_steps() {
-        let of = |events: &[Event]| {
-            let trial = Trial { steps: played(events), ..Trial::default() };
-            sentence(&Results { trials: vec![trial], ..Results::default() }, &synthetic::plan())
-        };
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&events()[..2]).unwrap(), "The step was ok.");
         let all = "0 of 3 steps were ok: `cut` unfinished, `flip` audit failed and `split` timed out.";
-        assert_eq!(of(&events()).unwrap(), all);
+        for (count, expected) in [(0, None), (2, Some("The step was ok.")), (8, Some(all))] {
+            let trial = Trial { steps: played(&events()[..count]), ..Trial::default() };
+            let results = Results { trials: vec![trial], ..Results::default() };
+            assert_eq!(sentence(&results, &synthetic::plan()).as_deref(), expected);
+        }
     }
 
     #[test]
     fn the_answer_names_the_cases_of_bad_steps() {
-        let trial = |nodes: u32, events: &[Event]| Trial {
-            point: [("lab.hosts".to_owned(), nodes.into())].into(),
-            steps: played(events),
-            ..Trial::default()
-        };
         let plan = Plan { swept: vec!["lab.hosts".to_owned()], ..synthetic::plan() };
-        let trials = vec![trial(8, &events()[..2]), trial(13, &events()), trial(16, &events()[..5])];
-        let told = sentence(&Results { trials, ..Results::default() }, &plan).unwrap();
+        let trials = [(8, 2), (13, 8), (16, 5)].map(|(nodes, count)| Trial {
+            point: [("lab.hosts".to_owned(), nodes.into())].into(),
+            steps: played(&events()[..count]),
+            ..Trial::default()
+        });
+        let told = sentence(&Results { trials: trials.to_vec(), ..Results::default() }, &plan).unwrap();
         let expected = "1 of 5 steps were ok: `cut` unfinished in `hosts 13`, `flip` audit failed 2 times in `hosts 13` and `hosts 16` and \
                         `split` timed out in `hosts 13`.";
         assert_eq!(told, expected);

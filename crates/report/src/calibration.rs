@@ -4,7 +4,7 @@
 use record::calibration::{Calibration, CalibrationRow};
 use text::{Tone, numbers, wrapped};
 
-use crate::compared::cell_escaped;
+use crate::markdown;
 use crate::tables::{Cell, Column, Row, Table};
 use crate::words::summary::set;
 
@@ -17,11 +17,10 @@ fn percent(share: f64) -> String {
 
 /// Returns a goal such as `92–98 %` or `at least 95 %`.
 fn goal(row: &CalibrationRow) -> String {
-    let percent = |share: f64| numbers::percent(100.0 * share);
-    match row.goal {
-        [Some(low), Some(high)] => format!("{:.0}–{}", 100.0 * low, percent(high)),
-        [Some(low), None] => format!("at least {}", percent(low)),
-        [None, Some(high)] => format!("at most {}", percent(high)),
+    match row.goal.map(|end| end.map(|share| 100.0 * share)) {
+        [Some(low), Some(high)] => format!("{low:.0}–{}", numbers::percent(high)),
+        [Some(low), None] => format!("at least {}", numbers::percent(low)),
+        [None, Some(high)] => format!("at most {}", numbers::percent(high)),
         [None, None] => String::new(),
     }
 }
@@ -85,15 +84,7 @@ pub fn text(calibration: &Calibration, colour: bool) -> String {
 /// Returns the whole Markdown text for a file in a repository, ending in a newline.
 #[must_use]
 pub fn markdown(calibration: &Calibration) -> String {
-    let mut text = format!("{}\n\n", answer(calibration));
-    text.push_str(
-        "| subject | setting | counted | runs | refused | share | goal | |\n|---|---|---|---:|---:|---:|---|---|\n",
-    );
-    for row in table(calibration).rows {
-        let cells: Vec<String> = row.cells.iter().map(|cell| cell_escaped(&cell.text)).collect();
-        text.push_str(&format!("| {} |\n", cells.join(" | ")));
-    }
-    text
+    format!("{}\n\n{}", answer(calibration), markdown::table(&table(calibration), usize::MAX))
 }
 
 #[cfg(test)]
@@ -102,7 +93,8 @@ mod tests {
 
     #[test]
     fn rows_show_share_goal_and_refused_replicates() {
-        let row = |hits: u32, goal| CalibrationRow {
+        let rows = [(190, [Some(0.92), Some(0.98)]), (100, [Some(0.95), None]), (100, [None, Some(0.05)])];
+        let rows = rows.map(|(hits, goal)| CalibrationRow {
             of: "throughput".to_owned(),
             setting: "AR 0.8 | 10 s".to_owned(),
             asked: "interval holds the long-run rate".to_owned(),
@@ -111,14 +103,13 @@ mod tests {
             hits,
             goal,
             is_met: hits == 190,
-        };
-        let rows = vec![row(190, [Some(0.92), Some(0.98)]), row(100, [Some(0.95), None]), row(100, [None, Some(0.05)])];
+        });
         let calibration = Calibration {
             plimsoll: "0.1.0".to_owned(),
             took_s: 12.0,
             seed: 1,
             rounds: 1,
-            rows,
+            rows: rows.to_vec(),
             ..Calibration::default()
         };
         let told = markdown(&calibration);

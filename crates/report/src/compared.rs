@@ -1,73 +1,66 @@
 //! Results of `plimsoll compare` for a terminal, a pull request and a build server.
 
 use analysis::answer::differing;
-use record::compared::{Compared, Gated, GatedComparison, Side};
+use record::compared::{Compared, Gated, GatedComparison};
 use record::results::{Comparison, Trust};
-use text::{numbers, without_controls, wrapped};
+use text::{distinct, hanging, numbers, without_controls};
 
+use crate::junit::{Case, Outcome, Suite};
+use crate::markdown;
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
 
 /// Returns the outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
+    let gate = compared.gate_pct.map(numbers::percent);
     if compared.comparisons.is_empty() {
-        return match compared.gate_pct {
+        return match gate {
             None => "Nothing could be compared.".to_owned(),
-            Some(gate) => {
-                format!("The gate of {} is inconclusive: nothing could be compared.", numbers::percent(gate))
-            }
+            Some(gate) => format!("The gate of {gate} is inconclusive: nothing could be compared."),
         };
     }
-    let all = match compared.comparisons.len() {
-        1 => "1 comparison".to_owned(),
-        all => format!("{all} comparisons"),
-    };
-    let count = |better: bool| {
-        let one = |judged: &&GatedComparison| {
-            let b = judged.comparison.better.as_deref() == Some(judged.comparison.b.as_str());
-            judged.comparison.significant && b == better
-        };
-        compared.comparisons.iter().filter(one).count()
-    };
-    let found = match (count(true), count(false)) {
+    let all = numbers::plural(compared.comparisons.len(), "comparison");
+    let significant = compared.comparisons.iter().map(|judged| &judged.comparison).filter(|one| one.significant);
+    let (better, worse): (Vec<&Comparison>, Vec<&Comparison>) =
+        significant.partition(|one| differing::is_b_better(one));
+    let found = match (better.len(), worse.len()) {
         (0, 0) => format!("no significant difference in {all}"),
         (better, 0) => format!("better in {better} of {all}, worse in none"),
         (0, worse) => format!("worse in {worse} of {all}, better in none"),
         (better, worse) => format!("better in {better} and worse in {worse} of {all}"),
     };
-    match compared.gate_pct {
-        None => format!("{found}."),
-        Some(gate) => {
-            let counts = [Gated::Fails, Gated::CannotTell].map(|gated| compared.gated(gated).count());
-            let figures = |count: usize| if count == 1 { "one figure".to_owned() } else { format!("{count} figures") };
-            let outcome = match counts {
-                [0, 0] => "holds".to_owned(),
-                [0, unsure] => format!("is inconclusive for {}", figures(unsure)),
-                [failed, _] => format!("fails for {}", figures(failed)),
-            };
-            format!("The gate of {} {outcome}: {found}.", numbers::percent(gate))
-        }
-    }
+    let Some(gate) = gate else { return format!("{found}.") };
+    let outcome = match [Gated::Fails, Gated::CannotTell].map(|gated| compared.gated(gated).count()) {
+        [0, 0] => "holds".to_owned(),
+        [0, 1] => "is inconclusive for one figure".to_owned(),
+        [0, unsure] => format!("is inconclusive for {unsure} figures"),
+        [1, _] => "fails for one figure".to_owned(),
+        [failed, _] => format!("fails for {failed} figures"),
+    };
+    format!("The gate of {gate} {outcome}: {found}.")
 }
 
-/// Returns a name such as `candidate: p99 latency at 64 agents`.
+/// Returns a name such as `p99 latency at agents 64`.
 fn name(judged: &GatedComparison) -> String {
-    let place = differing::place(&judged.comparison);
-    let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
-    format!("{}{place}", differing::figure(&judged.comparison.metric))
+    format!("{}{}", differing::figure(&judged.comparison.metric), differing::at_place(&judged.comparison))
+}
+
+/// Returns the means of both sides.
+fn values(one: &Comparison) -> [String; 2] {
+    [one.a_value, one.b_value].map(|value| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value)))
 }
 
 /// Returns a finding such as `1,000 → 900/s: 10 % slower (8–12 %), p = 0.003`.
 fn finding(judged: &GatedComparison) -> String {
     let one = &judged.comparison;
-    let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
-    let chance = one.p_adjusted.map_or_else(String::new, |p| match differing::chance(p) {
-        small if small.starts_with('<') => format!(", p {small}"),
-        p => format!(", p = {p}"),
-    });
+    let chance = match one.p_adjusted.map(differing::chance) {
+        None => String::new(),
+        Some(small) if small.starts_with('<') => format!(", p {small}"),
+        Some(p) => format!(", p = {p}"),
+    };
     let verdict = differing::verdict(one).0.replace('`', "");
-    let raw = differing::raw(one).map_or_else(String::new, |raw| format!(" ({raw})"));
-    format!("{} → {}: {verdict}{chance}{raw}{}", write(one.a_value), write(one.b_value), undecided(judged))
+    let raw = differing::raw(one).map(|raw| format!(" ({raw})")).unwrap_or_default();
+    format!("{}: {verdict}{chance}{raw}{}", values(one).join(" → "), undecided(judged))
 }
 
 /// Returns the number of repeats that an inconclusive gate needs. Empty for other results.
@@ -89,40 +82,40 @@ const LISTED: usize = 40;
 pub fn text(compared: &Compared, colour: bool) -> String {
     let comparisons: Vec<&Comparison> = compared.comparisons.iter().map(|judged| &judged.comparison).collect();
     let mut parts = vec![sides(compared), surroundings(compared, colour)];
-    parts.extend((!comparisons.is_empty()).then(|| {
+    if !comparisons.is_empty() {
         let table = comparison::differences_of(&comparisons);
         let note = if compared.sides.iter().any(|side| side.accepted > 0) {
             table.note.replace("Void trials are left out", "Void trials are used as well")
         } else {
             table.note.clone()
         };
-        format!("{}{}", set(&table, WIDTH, colour), lines(&note, "  "))
-    }));
-    let warnings: String = compared.warnings.iter().map(|warning| lines(&format!("note: {warning}"), "  ")).collect();
-    parts.push(warnings);
-    parts.push(lines(&outcome(compared), ""));
+        parts.push(set(&table, WIDTH, colour) + &hanging(&note, "", "  ", WIDTH));
+    }
+    let warnings = compared.warnings.iter().map(|warning| hanging(&format!("note: {warning}"), "", "  ", WIDTH));
+    parts.push(warnings.collect());
+    parts.push(hanging(&outcome(compared), "", "", WIDTH));
     parts.retain(|part| !part.is_empty());
     text::visible(&parts.join("\n")).into_owned()
 }
 
 fn sides(compared: &Compared) -> String {
-    let several = compared.sides.len() > 1;
-    let side = |(index, side): (usize, &Side)| {
-        let role = if several && index == 0 {
-            "baseline  "
-        } else if several {
-            "against   "
-        } else {
-            ""
+    let mut text = String::new();
+    for (index, side) in compared.sides.iter().enumerate() {
+        let role = match index {
+            _ if compared.sides.len() == 1 => "",
+            0 => "baseline  ",
+            _ => "against   ",
         };
         let runs = if side.runs > 1 { format!("{} runs, ", side.runs) } else { String::new() };
-        let trust =
-            if side.verdict == Trust::Valid { String::new() } else { format!(", {}", trust_word(side.verdict)) };
+        let trust = match side.verdict {
+            Trust::Valid => String::new(),
+            other => format!(", {}", trust_word(other)),
+        };
         // A path is not wrapped, so that it can be copied.
-        let name = without_controls(&side.name);
-        format!("{role}{name}\n{}", lines(&format!("  {runs}{} trials{trust}: {}", side.trials, side.title), "  "))
-    };
-    compared.sides.iter().enumerate().map(side).collect()
+        text.push_str(&format!("{role}{}\n", without_controls(&side.name)));
+        text.push_str(&hanging(&format!("{runs}{} trials{trust}: {}", side.trials, side.title), "  ", "  ", WIDTH));
+    }
+    text
 }
 
 fn surroundings(compared: &Compared, colour: bool) -> String {
@@ -132,36 +125,16 @@ fn surroundings(compared: &Compared, colour: bool) -> String {
     if compared.surroundings.is_empty() {
         return "Machine, versions and plan are the same, as far as they were recorded.\n".to_owned();
     }
-    let of_one = compared.sides.len() == 2;
-    let mut columns = ["differs", "baseline", "other"].map(Column::text).to_vec();
-    if !of_one {
-        columns.insert(0, Column::text("side"));
-    }
+    let mut columns = ["side", "differs", "baseline", "other"].map(Column::text);
+    columns[0].brief = compared.sides.len() > 2;
     let rows = compared.surroundings.iter().take(LISTED).map(|one| {
-        let mut cells = vec![Cell::new(format!("{} {}", one.of, one.field)), Cell::new(&one.a), Cell::new(&one.b)];
-        if !of_one {
-            cells.insert(0, Cell::new(&one.side));
-        }
-        Row { cells, begins: false }
+        let differs = format!("{} {}", one.of, one.field);
+        Row::of([&one.side, &differs, &one.a, &one.b].map(Cell::new).to_vec())
     });
-    let table = Table { columns, rows: rows.collect(), ..Table::default() };
+    let table = Table { rows: rows.collect(), ..Table::new("", "", columns.to_vec()) };
     let more = compared.surroundings.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("  and {more} more; --json lists all\n") } else { String::new() };
     format!("{}{more}", set(&table, WIDTH, colour))
-}
-
-/// Wraps the text and indents all lines after the first.
-fn lines(text: &str, indent: &str) -> String {
-    let wrapped = wrapped_keeping(text, WIDTH - indent.len());
-    let line =
-        |(index, line): (usize, &String)| if index == 0 { format!("{line}\n") } else { format!("{indent}{line}\n") };
-    wrapped.iter().enumerate().map(line).collect()
-}
-
-/// Wraps a text only if it is too long, so that alignment in short lines is kept.
-fn wrapped_keeping(text: &str, width: usize) -> Vec<String> {
-    let text = without_controls(text);
-    if text.chars().count() <= width { vec![text] } else { wrapped(&text, width) }
 }
 
 /// Maximum number of listed differences in surroundings.
@@ -172,9 +145,10 @@ const SHOWN: usize = 30;
 /// Returns the whole Markdown text, ending in a newline.
 #[must_use]
 pub fn markdown(compared: &Compared) -> String {
-    let mut text = format!("### Plimsoll: {}\n\n", cell_escaped(outcome(compared).trim_end_matches('.')));
+    let mut text = format!("### Plimsoll: {}\n\n", markdown::escaped(outcome(compared).trim_end_matches('.')));
     for judged in compared.gated(Gated::Fails) {
-        text.push_str(&format!("- **{}**: {}\n", cell_escaped(&name(judged)), cell_escaped(&finding(judged))));
+        let (name, finding) = (markdown::escaped(&name(judged)), markdown::escaped(&finding(judged)));
+        text.push_str(&format!("- **{name}**: {finding}\n"));
     }
     if compared.gated(Gated::Fails).next().is_some() {
         text.push('\n');
@@ -182,161 +156,96 @@ pub fn markdown(compared: &Compared) -> String {
     text.push_str("| figure | before | after | ratio | verdict |\n|---|---:|---:|---:|---|\n");
     let mut ordered: Vec<&GatedComparison> = compared.comparisons.iter().collect();
     ordered.sort_by_key(|judged| !judged.comparison.significant);
-    ordered.iter().take(SHOWN).for_each(|judged| text.push_str(&row(judged, compared.sides.len() != 2)));
+    for judged in ordered.iter().take(SHOWN) {
+        text.push_str(&row(judged, compared.sides.len() != 2));
+    }
     if ordered.len() > SHOWN {
         text.push_str(&format!("\n{} more comparisons are not listed.\n", ordered.len() - SHOWN));
     }
-    text.push_str(&surroundings_listed(compared));
+    if !compared.surroundings.is_empty() {
+        text.push_str("\nNot the same on both sides:\n");
+    }
+    for one in compared.surroundings.iter().take(LISTED_IN_MARKDOWN) {
+        text.push_str(&markdown::item(&format!("{} {}: {} → {}", one.of, one.field, one.a, one.b)));
+    }
+    if compared.surroundings.len() > LISTED_IN_MARKDOWN {
+        text.push_str(&format!("- and {} more\n", compared.surroundings.len() - LISTED_IN_MARKDOWN));
+    }
     if !compared.warnings.is_empty() {
         text.push('\n');
-        compared.warnings.iter().for_each(|warning| text.push_str(&format!("> {}\n>\n", cell_escaped(warning))));
     }
+    text.extend(compared.warnings.iter().map(|warning| format!("> {}\n>\n", markdown::escaped(warning))));
     text
 }
 
 fn row(judged: &GatedComparison, several: bool) -> String {
     let one = &judged.comparison;
-    let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
     let (estimate, interval) = differing::estimate(one);
     let estimate = if interval.is_empty() { estimate } else { format!("{estimate} ({interval})") };
     let of = if several { format!("{} against {}: ", one.b, one.a) } else { String::new() };
-    let verdict = differing::verdict(one).0.replace('`', "");
+    let verdict = differing::verdict(one).0.replace('`', "").replace('|', "\\|");
     let verdict = match judged.gate {
         Some(Gated::Fails) => format!("**{verdict}**"),
         _ => verdict + &undecided(judged),
     };
-    let cells = [format!("{of}{}", name(judged)), write(one.a_value), write(one.b_value), estimate];
-    format!("| {} | {} |\n", cells.map(|cell| cell_escaped(&cell)).join(" | "), verdict.replace('|', "\\|"))
-}
-
-fn surroundings_listed(compared: &Compared) -> String {
-    if compared.surroundings.is_empty() {
-        return String::new();
-    }
-    let mut text = "\nNot the same on both sides:\n".to_owned();
-    for one in compared.surroundings.iter().take(LISTED_IN_MARKDOWN) {
-        text.push_str(&format!(
-            "- {} {}: {} → {}\n",
-            one.of,
-            cell_escaped(&one.field),
-            cell_escaped(&one.a),
-            cell_escaped(&one.b)
-        ));
-    }
-    if compared.surroundings.len() > LISTED_IN_MARKDOWN {
-        text.push_str(&format!("- and {} more\n", compared.surroundings.len() - LISTED_IN_MARKDOWN));
-    }
-    text
-}
-
-/// Escapes a text for one line of Markdown.
-pub(crate) fn cell_escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '|' | '*' | '`' | '[' | ']' | '<' | '>' | '\\' => escaped.extend(['\\', character]),
-            character if character.is_control() => escaped.push(' '),
-            character => escaped.push(character),
-        }
-    }
-    escaped
+    let [a, b] = values(one);
+    let cells = [format!("{of}{}", name(judged)), a, b, estimate].map(|cell| markdown::escaped(&cell));
+    markdown::row(&[&cells[..], &[verdict]].concat())
 }
 
 /// Returns the results in JUnit's format. A comparison that fails the gate is a failure; a
 /// comparison without a result or decision is skipped.
 #[must_use]
 pub fn junit(compared: &Compared) -> String {
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    for judged in &compared.comparisons {
-        let name = (judged.comparison.a.as_str(), judged.comparison.b.as_str());
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let suites: String = names.into_iter().map(|(a, b)| suite(compared, a, b)).collect();
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"plimsoll compare\">\n{suites}</testsuites>\n"
-    )
+    let pairs = compared.comparisons.iter().map(|judged| (&judged.comparison.a, &judged.comparison.b));
+    let suites: Vec<Suite> = distinct(pairs).into_iter().map(|(a, b)| suite(compared, a, b)).collect();
+    crate::junit::file("plimsoll compare", &suites)
 }
 
-fn suite(compared: &Compared, a: &str, b: &str) -> String {
-    let of_suite = |judged: &&GatedComparison| judged.comparison.a == a && judged.comparison.b == b;
-    let judged: Vec<&GatedComparison> = compared.comparisons.iter().filter(of_suite).collect();
-    let failures = judged.iter().filter(|judged| judged.gate == Some(Gated::Fails)).count();
-    let skipped = judged.iter().filter(|judged| is_skipped(judged)).count();
-    let title = xml_escaped(&format!("{b} against {a}"));
-    let mut properties = String::new();
-    for one in compared.surroundings.iter().filter(|one| one.side == b) {
-        let (name, value) = (format!("{} {}", one.of, one.field), format!("{} → {}", one.a, one.b));
-        properties.push_str(&format!(
-            "      <property name=\"{}\" value=\"{}\"/>\n",
-            xml_escaped(&name),
-            xml_escaped(&value)
-        ));
+fn suite(compared: &Compared, a: &str, b: &str) -> Suite {
+    let title = format!("{b} against {a}");
+    let judged = compared.comparisons.iter().filter(|judged| judged.comparison.a == a && judged.comparison.b == b);
+    let cases = judged.map(|judged| {
+        let outcome = match judged.gate {
+            Some(Gated::Fails) => Outcome::Failure("regression"),
+            Some(Gated::CannotTell) => Outcome::Skipped,
+            _ if judged.comparison.p.is_none() => Outcome::Skipped,
+            _ => Outcome::Passed,
+        };
+        Case { name: name(judged), class: title.clone(), outcome, text: finding(judged) }
+    });
+    let differing = compared.surroundings.iter().filter(|one| one.side == b);
+    let properties = differing.map(|one| (format!("{} {}", one.of, one.field), format!("{} → {}", one.a, one.b)));
+    Suite {
+        cases: cases.collect(),
+        properties: properties.collect(),
+        output: [&[outcome(compared)], compared.warnings.as_slice(), &[String::new()]].concat().join("\n"),
+        title,
     }
-    if !properties.is_empty() {
-        properties = format!("    <properties>\n{properties}    </properties>\n");
-    }
-    let cases: String = judged.iter().map(|judged| case(judged, &title)).collect();
-    let notes: Vec<String> = compared.warnings.iter().map(|warning| xml_escaped(warning) + "\n").collect();
-    format!(
-        "  <testsuite name=\"{title}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{properties}{cases}    \
-         <system-out>{}\n{}</system-out>\n  </testsuite>\n",
-        judged.len(),
-        xml_escaped(&outcome(compared)),
-        notes.concat()
-    )
-}
-
-/// Whether the comparison has no result or no decision.
-fn is_skipped(judged: &GatedComparison) -> bool {
-    judged.comparison.p.is_none() || judged.gate == Some(Gated::CannotTell)
-}
-
-fn case(judged: &GatedComparison, suite: &str) -> String {
-    let (name, finding) = (xml_escaped(&name(judged)), xml_escaped(&finding(judged)));
-    let inside = if judged.gate == Some(Gated::Fails) {
-        format!("\n      <failure type=\"regression\" message=\"{finding}\">{finding}</failure>\n    ")
-    } else if is_skipped(judged) {
-        format!("\n      <skipped message=\"{finding}\"/>\n    ")
-    } else {
-        format!("\n      <system-out>{finding}</system-out>\n    ")
-    };
-    format!("    <testcase name=\"{name}\" classname=\"{suite}\" time=\"0\">{inside}</testcase>\n")
-}
-
-/// Escapes a text for content or attributes of XML 1.0, and replaces characters that XML does not
-/// allow.
-pub(crate) fn xml_escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => {}
-            character if character.is_control() => escaped.push(' '),
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use record::compared::Surrounding;
+    use record::compared::{Side, Surrounding};
 
     use super::*;
+
+    const BASE: &str = "runs/base";
+    const OTHER: &str = "runs/a|b <&> \"c\" \u{1b}[31m";
 
     /// Returns a comparison that fails, one that passes and one without a result, with names that
     /// every format must escape.
     fn compared() -> Compared {
-        let one = |metric: &str, b: f64, p: Option<f64>, gate| GatedComparison {
+        let comparisons = [
+            ("throughput.operations_per_s", 850.0, Some(0.002), Gated::Fails),
+            ("latency_us.p50", 1_010.0, Some(0.4), Gated::Passes),
+            ("latency_us.p99", 1_300.0, None, Gated::CannotTell),
+        ];
+        let comparisons = comparisons.map(|(metric, b, p, gate)| GatedComparison {
             comparison: Comparison {
                 over: "run".into(),
-                a: "runs/base".into(),
-                b: "runs/a|b <&> \"c\" \u{1b}[31m".into(),
+                a: BASE.into(),
+                b: OTHER.into(),
                 metric: metric.into(),
                 a_value: Some(1_000.0),
                 b_value: Some(b),
@@ -346,19 +255,18 @@ pub(crate) mod tests {
                 p_adjusted: p,
                 significant: p.is_some_and(|p| p < 0.05),
                 detectable_pct: p.map(|_| 4.0),
-                better: p.is_some_and(|p| p < 0.05).then(|| "runs/base".into()),
+                better: p.is_some_and(|p| p < 0.05).then(|| BASE.into()),
                 ..Comparison::default()
             },
             gate: Some(gate),
             ..GatedComparison::default()
-        };
-        let side =
-            |name: &str| Side { name: name.into(), title: "A <title>".into(), runs: 1, trials: 6, ..Side::default() };
+        });
+        let base = Side { name: BASE.into(), title: "A <title>".into(), runs: 1, trials: 6, ..Side::default() };
         Compared {
             format: 1,
-            sides: vec![side("runs/base"), side("runs/a|b <&> \"c\" \u{1b}[31m")],
+            sides: vec![base.clone(), Side { name: OTHER.into(), ..base }],
             surroundings: vec![Surrounding {
-                side: "runs/a|b <&> \"c\" \u{1b}[31m".into(),
+                side: OTHER.into(),
                 of: "environment".into(),
                 field: "kernel".into(),
                 a: "6.1 <x>".into(),
@@ -367,11 +275,7 @@ pub(crate) mod tests {
             warnings: vec!["a & b are <different> experiments".into()],
             gate_pct: Some(5.0),
             gate_is_sure: false,
-            comparisons: vec![
-                one("throughput.operations_per_s", 850.0, Some(0.002), Gated::Fails),
-                one("latency_us.p50", 1_010.0, Some(0.4), Gated::Passes),
-                one("latency_us.p99", 1_300.0, None, Gated::CannotTell),
-            ],
+            comparisons: comparisons.to_vec(),
         }
     }
 
@@ -405,6 +309,10 @@ pub(crate) mod tests {
         seen
     }
 
+    pub(crate) fn counts<const N: usize>(names: &[String], wanted: [&str; N]) -> [usize; N] {
+        wanted.map(|wanted| names.iter().filter(|name| *name == wanted).count())
+    }
+
     fn entities_hold(text: &str) -> bool {
         text.split('&')
             .skip(1)
@@ -415,8 +323,7 @@ pub(crate) mod tests {
     fn junit_is_well_formed_with_correct_counts() {
         let xml = junit(&compared());
         let names = well_formed(&xml);
-        let count = |name: &str| names.iter().filter(|known| *known == name).count();
-        assert_eq!((count("testsuite"), count("testcase"), count("failure"), count("skipped")), (1, 3, 1, 1));
+        assert_eq!(counts(&names, ["testsuite", "testcase", "failure", "skipped"]), [1, 3, 1, 1]);
         assert!(xml.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{xml}");
         assert!(xml.contains("message=\"1,000/s → 850/s: 15 % slower (14–16 %), p = 0.002\""), "{xml}");
         well_formed(&junit(&Compared::default()));
@@ -442,12 +349,9 @@ pub(crate) mod tests {
     #[test]
     fn surroundings_come_before_the_figures_on_a_terminal() {
         let text = text(&compared(), false);
-        let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word} in\n{text}"));
-        assert!(
-            at("baseline  runs/base") < at("environment kernel") && at("environment kernel") < at("15 % slower"),
-            "{text}"
-        );
-        assert!(at("15 % slower") < at("different") && at("different") < at("The gate of 5 % fails"), "{text}");
+        let order = ["baseline  runs/base", "environment kernel", "15 % slower", "different", "The gate of 5 % fails"];
+        let places = order.map(|words| text.find(words).unwrap_or_else(|| panic!("no {words} in\n{text}")));
+        assert!(places.is_sorted(), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
         assert!(!text.contains('\u{1b}'));
         let mut same = compared();

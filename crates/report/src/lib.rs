@@ -8,6 +8,8 @@ pub mod compared;
 mod drawing;
 #[cfg(test)]
 mod example;
+mod junit;
+mod markdown;
 mod page;
 mod run_charts;
 pub mod selfcheck;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use text::{Tone, numbers, wrapped};
 
 use crate::Error;
-use crate::compared::cell_escaped;
+use crate::markdown;
 use crate::page::{STYLE, Templates};
 use crate::tables::{Cell, Column, Row, Table, trust_word};
 use crate::words::summary::set;
@@ -19,20 +19,17 @@ fn answer(checked: &SelfCheck) -> String {
     let all = checked.truths.len();
     let [right, marked, wrong] =
         [TruthOutcome::Right, TruthOutcome::Marked, TruthOutcome::Wrong].map(|came| checked.count(came));
-    let sentence = |count: usize, one: &str, several: &str| match count {
+    let marked = match marked {
         0 => String::new(),
-        1 => format!(" 1 {one}."),
-        count => format!(" {count} {several}."),
+        1 => " 1 was not, and the verdict had said that something was in the way.".to_owned(),
+        some => format!(" {some} were not, and the verdicts had said that something was in the way."),
     };
-    format!(
-        "{right} of {all} known truths were measured right on this machine.{}{}",
-        sentence(
-            marked,
-            "was not, and the verdict had said that something was in the way",
-            "were not, and the verdicts had said that something was in the way"
-        ),
-        sentence(wrong, "was wrong, and nothing had said so", "were wrong, and nothing had said so"),
-    )
+    let wrong = match wrong {
+        0 => String::new(),
+        1 => " 1 was wrong, and nothing had said so.".to_owned(),
+        some => format!(" {some} were wrong, and nothing had said so."),
+    };
+    format!("{right} of {all} known truths were measured right on this machine.{marked}{wrong}")
 }
 
 /// Returns the smallest changes that nine of ten comparisons of five repeats show on this machine,
@@ -133,17 +130,14 @@ fn table(checked: &SelfCheck) -> Table {
         last = &one.of;
         let (said, tone) = word(one.came);
         let said = if one.times > 1 { format!("{said}, {} of {}", one.right, one.times) } else { said.to_owned() };
-        let trust = match one.trust {
-            Trust::Valid => Cell::new(trust_word(Trust::Valid)),
-            other => Cell::new(trust_word(other)).toned(Tone::Doubtful),
-        };
+        let trusted = if one.trust == Trust::Valid { Tone::Plain } else { Tone::Doubtful };
         let cells = vec![
             Cell::new(if begins { one.of.as_str() } else { "" }),
             Cell::new(one.asked.as_str()),
             Cell::new(truth(one)),
             Cell::of(one.measured, |value| figure(one.unit, value)),
             Cell::new(error(one)),
-            trust,
+            Cell::new(trust_word(one.trust)).toned(trusted),
             Cell::new(said).toned(tone),
         ];
         Row { cells, begins: begins && one.of != checked.truths[0].of }
@@ -155,27 +149,16 @@ fn table(checked: &SelfCheck) -> Table {
 /// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
 #[must_use]
 pub fn text(checked: &SelfCheck, colour: bool) -> String {
-    let paragraph = |text: String| wrapped(&text, WIDTH).join("\n") + "\n";
-    let parts = [
-        set(&table(checked), WIDTH, colour),
-        paragraph(answer(checked)),
-        paragraph(smallest(checked)),
-        paragraph(made(checked)),
-    ];
-    text::visible(&parts.join("\n")).into_owned()
+    let paragraphs = [answer(checked), smallest(checked), made(checked)];
+    let paragraphs = paragraphs.map(|text| wrapped(&text, WIDTH).join("\n") + "\n").join("\n");
+    text::visible(&format!("{}\n{paragraphs}", set(&table(checked), WIDTH, colour))).into_owned()
 }
 
 /// Returns the whole Markdown text for a file in a repository, ending in a newline.
 #[must_use]
 pub fn markdown(checked: &SelfCheck) -> String {
-    let mut text = format!("{}\n\n{}\n\n", answer(checked), smallest(checked));
-    text.push_str("| part | asked | truth | measured | off by | verdict | |\n|---|---|---:|---:|---:|---|---|\n");
-    for row in table(checked).rows {
-        let cells: Vec<String> = row.cells.iter().map(|cell| cell_escaped(&cell.text)).collect();
-        text.push_str(&format!("| {} |\n", cells.join(" | ")));
-    }
-    text.push_str(&format!("\n{}\n", made(checked)));
-    text
+    let table = markdown::table(&table(checked), usize::MAX);
+    format!("{}\n\n{}\n\n{table}\n{}\n", answer(checked), smallest(checked), made(checked))
 }
 
 #[derive(Serialize)]
@@ -221,7 +204,13 @@ mod tests {
     use super::*;
 
     fn checked() -> SelfCheck {
-        let one = |of: &str, asked: &str, unit, truth, measured, came| HeldTruth {
+        let truths = [
+            ("a full queue", "throughput", TruthUnit::PerS, [200.0; 2], Some(199.6), TruthOutcome::Right),
+            ("a full queue", "median latency", TruthUnit::S, [0.04; 2], Some(0.0401), TruthOutcome::Right),
+            ("stalls", "when it began", TruthUnit::S, [9.412; 2], Some(9.43), TruthOutcome::Marked),
+            ("comparisons", "10 % more | work", TruthUnit::Pct, [-9.1, -8.2], None, TruthOutcome::Wrong),
+        ];
+        let mut truths = truths.map(|(of, asked, unit, truth, measured, came)| HeldTruth {
             of: of.to_owned(),
             asked: asked.to_owned(),
             unit,
@@ -231,13 +220,8 @@ mod tests {
             right: u32::from(came == TruthOutcome::Right),
             came,
             ..HeldTruth::default()
-        };
-        let stall = HeldTruth {
-            times: 3,
-            right: 2,
-            trust: Trust::Suspect,
-            ..one("stalls", "when it began", TruthUnit::S, [9.412; 2], Some(9.43), TruthOutcome::Marked)
-        };
+        });
+        (truths[2].times, truths[2].right, truths[2].trust) = (3, 2, Trust::Suspect);
         SelfCheck {
             format: record::selfcheck::FORMAT,
             plimsoll: "0.1.0".to_owned(),
@@ -246,12 +230,7 @@ mod tests {
             took_s: 183.2,
             seed: 7,
             rounds: 1,
-            truths: vec![
-                one("a full queue", "throughput", TruthUnit::PerS, [200.0; 2], Some(199.6), TruthOutcome::Right),
-                one("a full queue", "median latency", TruthUnit::S, [0.04; 2], Some(0.0401), TruthOutcome::Right),
-                stall,
-                one("comparisons", "10 % more | work", TruthUnit::Pct, [-9.1, -8.2], None, TruthOutcome::Wrong),
-            ],
+            truths: truths.to_vec(),
             smallest: vec![SmallestDifference { metric: "throughput.operations_per_s".to_owned(), pct: 2.31 }],
             runs: vec!["2026-run".to_owned()],
         }

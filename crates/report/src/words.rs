@@ -8,8 +8,7 @@ use analysis::trial_groups::is_measured;
 use record::results::{Results, Trust, Verdict};
 use text::Tone;
 
-use crate::tables::tone_of;
-use crate::tables::trust_word;
+use crate::tables::{tone_of, trust_word};
 
 pub use glance::{at_a_glance, bars};
 pub use metric_history::course;
@@ -36,12 +35,14 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
 /// Returns a text such as `valid: counts, throughput; suspect: tail latency (p99)`. Empty if all
 /// figures have the same verdict.
 pub(crate) fn usable_figures(verdict: &Verdict) -> String {
-    let named = |is: Trust| {
-        let of = verdict.figures.iter().filter(|one| one.is == is).map(|one| one.figure.name());
-        let names: Vec<&str> = of.collect();
-        (!names.is_empty()).then(|| format!("{}: {}", trust_word(is), names.join(", ")))
-    };
-    let all: Vec<String> = [Trust::Valid, Trust::Suspect, Trust::Void].into_iter().filter_map(named).collect();
+    let mut all = Vec::new();
+    for is in [Trust::Valid, Trust::Suspect, Trust::Void] {
+        let named = verdict.figures.iter().filter(|one| one.is == is).map(|one| one.figure.name());
+        let names: Vec<&str> = named.collect();
+        if !names.is_empty() {
+            all.push(format!("{}: {}", trust_word(is), names.join(", ")));
+        }
+    }
     if all.len() > 1 { all.join("; ") } else { String::new() }
 }
 

@@ -26,6 +26,22 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// Writes a count with its noun: `1 run`, `3 runs`.
+#[must_use]
+pub fn plural(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count(number as u64)) }
+}
+
+/// Writes how often something happened: `once`, `twice`, `3 times`.
+#[must_use]
+pub fn times(number: usize) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        several => format!("{} times", count(several as u64)),
+    }
+}
+
 /// Writes a count in a sentence: exact below ten million, then `11.2 million`.
 #[must_use]
 pub fn count_in_words(value: u64) -> String {

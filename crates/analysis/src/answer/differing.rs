@@ -1,8 +1,10 @@
 //! A comparison in words: the size of the difference, or that none was shown and how large it would
 //! have to be.
 
-use record::results::{Comparison, UnadjustedCovariate};
-use text::{Tone, code, listed, numbers, of_json};
+use record::results::Comparison;
+use text::{Tone, code, distinct, listed, numbers, of_json};
+
+use crate::groups::short;
 
 /// Smallest ratio that is given as a multiple.
 const MULTIPLE: f64 = 2.0;
@@ -23,9 +25,9 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         return (format!("not measured in {}", code(lacks)), Tone::Doubtful);
     }
     if comparison.significant {
-        let better = comparison.better.as_deref() == Some(comparison.b.as_str()) && comparison.a != comparison.b;
         let (change, interval) = change(comparison);
-        return (change + &interval, if better { Tone::Good } else { Tone::Bad });
+        let tone = if is_b_better(comparison) && comparison.a != comparison.b { Tone::Good } else { Tone::Bad };
+        return (change + &interval, tone);
     }
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
         (None, ..) if comparison.over == "run" => (ONE_RUN_EACH.to_owned(), Tone::Muted),
@@ -49,21 +51,13 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
 
 /// Returns `0.88` and `0.85–0.91`, or the difference and its interval.
 pub fn estimate(comparison: &Comparison) -> (String, String) {
-    let number = |value: f64| format!("{value:.3}");
-    let by_metric = |value: f64| signed(&comparison.metric, value);
-    match (comparison.ratio, comparison.difference) {
-        (Some(ratio), _) => (
-            number(ratio),
-            ratio_interval(comparison)
-                .map_or_else(String::new, |[low, high]| format!("{}–{}", number(low), number(high))),
-        ),
-        (None, Some(difference)) => {
-            let interval = difference_interval(comparison)
-                .map_or_else(String::new, |[low, high]| format!("{} to {}", by_metric(low), by_metric(high)));
-            (by_metric(difference), interval)
-        }
-        (None, None) => (numbers::NONE.to_owned(), String::new()),
+    if let Some(ratio) = comparison.ratio {
+        let ends = ratio_interval(comparison).map(|[low, high]| format!("{low:.3}–{high:.3}"));
+        return (format!("{ratio:.3}"), ends.unwrap_or_default());
     }
+    let Some(difference) = comparison.difference else { return (numbers::NONE.to_owned(), String::new()) };
+    let ends = difference_interval(comparison).map(|ends| ends.map(|end| signed(&comparison.metric, end)).join(" to "));
+    (signed(&comparison.metric, difference), ends.unwrap_or_default())
 }
 
 /// Returns the comparison without adjustment, or `None` if it is not adjusted.
@@ -86,17 +80,13 @@ pub fn raw(comparison: &Comparison) -> Option<String> {
 
 /// Returns a sentence for each covariate that a comparison is not adjusted for.
 pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
-    let (a, b) = (code(&comparison.a), code(&comparison.b));
-    let place = if comparison.at.is_empty() { String::new() } else { format!(" at {}", place(comparison)) };
-    let sentence = |one: &UnadjustedCovariate| {
-        let points = numbers::number(one.difference.abs());
-        format!(
-            "{} differs between {a} and {b}{place} by {points} points (p {}): not adjusted, because {b} may cause it",
-            one.name,
-            chance(one.p)
-        )
-    };
-    comparison.not_adjusted_for.iter().map(sentence).collect()
+    let (a, b, place) = (code(&comparison.a), code(&comparison.b), at_place(comparison));
+    let sentences = comparison.not_adjusted_for.iter().map(|one| {
+        let (points, p) = (numbers::number(one.difference.abs()), chance(one.p));
+        let name = &one.name;
+        format!("{name} differs between {a} and {b}{place} by {points} points (p {p}): not adjusted, because {b} may cause it")
+    });
+    sentences.collect()
 }
 
 /// Returns the interval that agrees with the verdict. Results of older versions have only the
@@ -107,6 +97,11 @@ fn ratio_interval(comparison: &Comparison) -> Option<[f64; 2]> {
 
 fn difference_interval(comparison: &Comparison) -> Option<[f64; 2]> {
     comparison.difference_ci95_adjusted.or(comparison.difference_ci95)
+}
+
+/// Whether `b` is better.
+pub fn is_b_better(comparison: &Comparison) -> bool {
+    comparison.better.as_ref() == Some(&comparison.b)
 }
 
 /// Returns a p-value as in publications: `0.03`, `< 0.001`.
@@ -134,106 +129,107 @@ pub fn figure(metric: &str) -> &str {
 
 /// Returns the point of a comparison, such as `agents 32`; empty without a sweep.
 pub fn place(comparison: &Comparison) -> String {
-    let parts = comparison.at.iter().map(|(path, value)| {
-        let last = path.rsplit('.').next().unwrap_or(path);
-        format!("{last} {}", of_json(value))
-    });
+    let parts = comparison.at.iter().map(|(path, value)| format!("{} {}", short(path), of_json(value)));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the point of a comparison with its preposition, ` at agents 32`; empty without a sweep.
+pub fn at_place(comparison: &Comparison) -> String {
+    if comparison.at.is_empty() { String::new() } else { format!(" at {}", place(comparison)) }
 }
 
 /// Returns the comparisons of throughput as a sentence for the answer, or `None` without
 /// comparisons.
 pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
-    let of = |metric: &str| comparisons.iter().filter(|found| found.metric == metric && found.p.is_some()).collect();
-    let units: Vec<&Comparison> = of("throughput.median_units_per_s");
-    let rates = if units.is_empty() { of("throughput.operations_per_s") } else { units };
-    if rates.is_empty() {
-        return None;
-    }
-    let one_by_one = |found: &&Comparison| {
-        let (b, a) = (code(&found.b), code(&found.a));
-        let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
-        if found.significant {
-            let (change, interval) = change(found);
-            let than = if found.ratio.is_some_and(|ratio| ratio >= MULTIPLE) { "as" } else { "than" };
-            format!("{b} was {change} {than} {a}{place}{interval}")
-        } else {
-            let said = verdict(found).0;
-            said.strip_prefix(NOT_SHOWN).map_or_else(
-                || format!("no difference in throughput between {b} and {a}{place}: {said}"),
-                |rest| format!("no significant difference in throughput between {b} and {a}{place}{rest}"),
-            )
-        }
-    };
+    let tested: Vec<&Comparison> = comparisons.iter().filter(|found| found.p.is_some()).collect();
+    let metrics = ["throughput.median_units_per_s", "throughput.operations_per_s"];
+    let metric = metrics.into_iter().find(|metric| tested.iter().any(|found| found.metric == *metric))?;
+    let rates: Vec<&Comparison> = tested.into_iter().filter(|found| found.metric == metric).collect();
     if rates.len() <= TOLD {
-        let parts: Vec<String> = rates.iter().map(one_by_one).collect();
+        let parts: Vec<String> = rates.into_iter().map(one_by_one).collect();
         return Some(text::capital(&format!("{}.", parts.join("; "))));
     }
-    let count = |better: bool| {
-        let found = rates
-            .iter()
-            .filter(|found| found.significant && (found.better.as_deref() == Some(found.b.as_str())) == better);
-        found.count()
-    };
-    let (faster, slower) = (count(true), count(false));
-    let counted = [("faster", faster), ("slower", slower), ("not shown to differ", rates.len() - faster - slower)];
-    let parts: Vec<String> =
-        counted.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} in {count}")).collect();
-    let others: Vec<String> = rates.iter().fold(Vec::new(), |mut names, found| {
-        let name = code(&found.b);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-        names
-    });
+    let (better, others): (Vec<&Comparison>, Vec<&Comparison>) =
+        rates.iter().partition(|found| found.significant && is_b_better(found));
+    let slower = others.iter().filter(|found| found.significant).count();
+    let counted = [(better.len(), "faster"), (slower, "slower"), (others.len() - slower, "not shown to differ")];
+    let counted = counted.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = counted.map(|(count, what)| format!("{what} in {count}")).collect();
+    let others = distinct(rates.iter().map(|found| code(&found.b)));
     let were = if others.len() > 1 { "were" } else { "was" };
     let who = if others.len() > TOLD { format!("the {} others", others.len()) } else { listed(&others, "and") };
-    Some(format!(
-        "Of {} comparisons of throughput with {}, {who} {were} {}.",
-        rates.len(),
-        code(&rates[0].a),
-        listed(&parts, "and")
-    ))
+    let (all, a, parts) = (rates.len(), code(&rates[0].a), listed(&parts, "and"));
+    Some(format!("Of {all} comparisons of throughput with {a}, {who} {were} {parts}."))
+}
+
+fn one_by_one(found: &Comparison) -> String {
+    let (b, a, place) = (code(&found.b), code(&found.a), at_place(found));
+    if found.significant {
+        let (change, interval) = change(found);
+        let than = if found.ratio.is_some_and(|ratio| ratio >= MULTIPLE) { "as" } else { "than" };
+        return format!("{b} was {change} {than} {a}{place}{interval}");
+    }
+    let said = verdict(found).0;
+    match said.strip_prefix(NOT_SHOWN) {
+        Some(rest) => format!("no significant difference in throughput between {b} and {a}{place}{rest}"),
+        None => format!("no difference in throughput between {b} and {a}{place}: {said}"),
+    }
 }
 
 /// Returns `12 % faster` and ` (9–15 %)`.
 fn change(comparison: &Comparison) -> (String, String) {
     let Some(ratio) = comparison.ratio else { return shift(comparison) };
     let is_rate = comparison.metric.ends_with("_per_s");
+    let ends = ratio_interval(comparison);
     if ratio >= MULTIPLE {
-        let times = |ratio: f64| format!("{} times", numbers::number(ratio));
         let as_much = if is_rate { "as fast" } else { "as high" };
-        return (format!("{} {as_much}", times(ratio)), interval(ratio_interval(comparison), &times));
+        return (format!("{} {as_much}", multiple(ratio)), interval(ends.map(|ends| ends.map(multiple)), false));
     }
-    let (word, sign) = match (is_rate, ratio > 1.0) {
-        (true, true) => ("faster", 1.0),
-        (true, false) => ("slower", -1.0),
-        (false, true) => ("higher", 1.0),
-        (false, false) => ("lower", -1.0),
+    let is_more = ratio > 1.0;
+    let word = match (is_rate, is_more) {
+        (true, true) => "faster",
+        (true, false) => "slower",
+        (false, true) => "higher",
+        (false, false) => "lower",
     };
-    let pct = |ratio: f64| digits(100.0 * (ratio - 1.0) * sign);
-    let ends = ratio_interval(comparison).map(|[low, high]| if sign > 0.0 { [low, high] } else { [high, low] });
-    (format!("{} {word}", pct(ratio)), interval(ends, &pct))
+    let ends = ends.map(|ends| ends.map(|end| percent_off(end, is_more)));
+    (format!("{} {word}", percent_off(ratio, is_more)), interval(ends, !is_more))
+}
+
+/// Returns the percentage by which a ratio is more than 1, or less.
+fn percent_off(ratio: f64, is_more: bool) -> String {
+    let pct = 100.0 * if is_more { ratio - 1.0 } else { 1.0 - ratio };
+    let decimals = usize::from(pct.abs() < 9.95);
+    numbers::percent(format!("{pct:.decimals$}").parse().unwrap_or(pct))
+}
+
+fn multiple(ratio: f64) -> String {
+    format!("{} times", numbers::number(ratio))
 }
 
 /// Returns `2,000 more` and ` (1,900–2,100)`.
 fn shift(comparison: &Comparison) -> (String, String) {
     let difference = comparison.difference.unwrap_or_default();
-    let is_share = comparison.metric.ends_with("_pct");
-    let write = |value: f64| {
-        if is_share { numbers::number(value.abs()) } else { numbers::by_metric(&comparison.metric, value.abs()) }
-    };
-    let points = if is_share { " points" } else { "" };
-    let word = if difference > 0.0 { "more" } else { "fewer" };
-    let ends =
-        difference_interval(comparison).map(|[low, high]| if difference > 0.0 { [low, high] } else { [high, low] });
-    (format!("{}{points} {word}", write(difference)), interval(ends, &write))
+    let is_more = difference > 0.0;
+    let points = if comparison.metric.ends_with("_pct") { " points" } else { "" };
+    let word = if is_more { "more" } else { "fewer" };
+    let ends = difference_interval(comparison).map(|ends| ends.map(|end| size(&comparison.metric, end)));
+    (format!("{}{points} {word}", size(&comparison.metric, difference)), interval(ends, !is_more))
+}
+
+/// Returns the size of a difference. A share is in points, which the text names only once.
+fn size(metric: &str, difference: f64) -> String {
+    let size = difference.abs();
+    if metric.ends_with("_pct") { numbers::number(size) } else { numbers::by_metric(metric, size) }
 }
 
 /// Returns ` (9–15 %)`; empty if there is no interval, or if both ends read the same.
-fn interval(ends: Option<[f64; 2]>, write: &dyn Fn(f64) -> String) -> String {
-    let Some([least, most]) = ends.map(|ends| ends.map(write)) else { return String::new() };
-    if least == most { String::new() } else { format!(" ({})", numbers::from_to(&least, &most)) }
+fn interval(ends: Option<[String; 2]>, is_reversed: bool) -> String {
+    match ends {
+        Some([low, high]) if low != high && is_reversed => format!(" ({})", numbers::from_to(&high, &low)),
+        Some([low, high]) if low != high => format!(" ({})", numbers::from_to(&low, &high)),
+        _ => String::new(),
+    }
 }
 
 fn signed(metric: &str, value: f64) -> String {
@@ -243,12 +239,6 @@ fn signed(metric: &str, value: f64) -> String {
         value if value > 0.0 => format!("+{text}"),
         _ => format!("−{text}"),
     }
-}
-
-/// Returns percent with two digits, three from 100 on.
-fn digits(pct: f64) -> String {
-    let decimals = usize::from(pct.abs() < 9.95);
-    numbers::percent(format!("{pct:.decimals$}").parse().unwrap_or(pct))
 }
 
 /// Returns percent rounded up, so that the text does not promise more than holds.
@@ -308,7 +298,7 @@ mod tests {
     #[test]
     fn a_comparison_is_put_into_words() {
         let (rate, p99, lost) = ("throughput.operations_per_s", "latency_us.p99", "consistency.lost_writes");
-        let quiet = |one: Comparison| Comparison { significant: false, better: None, ..one };
+        let untested = Comparison { p: None, ci95: None, ..ratio(rate, 1.2, [1.0, 1.0], false) };
         for (comparison, words, tone) in [
             (ratio(rate, 1.123, [1.094, 1.152], true), "12 % faster (9.4–15 %)", Tone::Good),
             (ratio(rate, 0.88, [0.85, 0.91], true), "12 % slower (9–15 %)", Tone::Bad),
@@ -326,16 +316,8 @@ mod tests {
                 "not significant (minimum detectable change 12)",
                 Tone::Plain,
             ),
-            (
-                Comparison { p: None, ci95: None, ..quiet(ratio(rate, 1.2, [1.0, 1.0], false)) },
-                "not tested: set repeat = 3",
-                Tone::Muted,
-            ),
-            (
-                Comparison { p: None, over: "run".into(), ..quiet(ratio(rate, 1.2, [1.0, 1.0], false)) },
-                ONE_RUN_EACH,
-                Tone::Muted,
-            ),
+            (untested.clone(), "not tested: set repeat = 3", Tone::Muted),
+            (Comparison { over: "run".into(), ..untested }, ONE_RUN_EACH, Tone::Muted),
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),
             (
                 Comparison { detectable_pct: Some(4_000.0), ..ratio(p99, 1.4, [0.1, 20.0], false) },
@@ -349,26 +331,26 @@ mod tests {
 
     #[test]
     fn estimates_are_printed_with_their_interval() {
-        let of = |comparison| estimate(&comparison);
-        assert_eq!(of(ratio("latency_us.p99", 1.031, [1.01, 1.052], true)), ("1.031".into(), "1.010–1.052".into()));
+        let p99 = ratio("latency_us.p99", 1.031, [1.01, 1.052], true);
+        assert_eq!(estimate(&p99), ("1.031".into(), "1.010–1.052".into()));
         let lost = difference("consistency.lost_writes", -20.0, Some([-30.0, 10.0]), 0.2);
-        assert_eq!(of(lost), ("−20".into(), "−30 to +10".into()));
+        assert_eq!(estimate(&lost), ("−20".into(), "−30 to +10".into()));
         assert_eq!((chance(0.000_2), chance(0.0312)), ("< 0.001".into(), "0.031".into()));
+    }
+
+    fn at(agents: u32, one: &Comparison) -> Comparison {
+        Comparison { at: BTreeMap::from([("load.agents".into(), json!(agents))]), ..one.clone() }
     }
 
     #[test]
     fn few_comparisons_are_listed_and_many_are_counted() {
-        let at = |agents: u32, one: Comparison| Comparison {
-            at: BTreeMap::from([("load.agents".into(), json!(agents))]),
-            ..one
-        };
         let rate = "throughput.operations_per_s";
         let (faster, same) = (ratio(rate, 1.123, [1.094, 1.152], true), ratio(rate, 1.01, [0.98, 1.04], false));
         assert_eq!(sentence(&[]), None);
         assert_eq!(sentence(&[ratio("latency_us.p99", 1.5, [1.4, 1.6], true)]), None);
         assert_eq!(sentence(std::slice::from_ref(&faster)).unwrap(), "`b` was 12 % faster than `a` (9.4–15 %).");
         assert_eq!(
-            sentence(&[at(8, faster.clone()), at(64, same.clone())]).unwrap(),
+            sentence(&[at(8, &faster), at(64, &same)]).unwrap(),
             "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no significant difference in throughput between `b` and `a` at agents 64 \
              (minimum detectable change 3.3 %)."
         );
@@ -382,7 +364,7 @@ mod tests {
         let told = sentence(&[equal]).unwrap();
         assert_eq!(told, "No difference in throughput between `b` and `a`: the same in every trial.");
         let slower = ratio(rate, 0.9, [0.85, 0.95], true);
-        let many = [at(1, slower), at(2, same.clone()), at(4, same), at(8, faster.clone()), at(16, faster)];
+        let many = [at(1, &slower), at(2, &same), at(4, &same), at(8, &faster), at(16, &faster)];
         assert_eq!(
             sentence(&many).unwrap(),
             "Of 5 comparisons of throughput with `a`, `b` was faster in 2, slower in 1 and not shown to differ in 2."

@@ -49,17 +49,20 @@ fn doubt(steady: &Steady) -> Option<String> {
 /// nothing to say.
 pub(super) fn sentence(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
-    let worth_telling = |steady: &Steady| {
+    let mut told = Vec::new();
+    for trial in &used {
+        let Some(steady) = &trial.steady else { continue };
         let beside = beside_the_answer(steady);
-        notes(steady).into_iter().filter(|note| Some(note) != beside.as_ref()).collect::<Vec<String>>()
-    };
-    let told = used.iter().filter_map(|trial| Some((trial, worth_telling(trial.steady.as_ref()?))));
-    let told: Vec<_> = told.filter(|(_, notes)| !notes.is_empty()).collect();
+        let mut notes = notes(steady);
+        notes.retain(|note| Some(note) != beside.as_ref());
+        if !notes.is_empty() {
+            told.push((&trial.id, notes.join("; ")));
+        }
+    }
     let (first, notes) = told.first()?;
-    let notes = notes.join("; ");
     Some(match (told.len(), used.len()) {
-        (_, 1) => format!("{}.", capital(&notes)),
-        (some, all) => format!("Check the steadiness of {some} of {all} trials; in {}, {notes}.", code(&first.id)),
+        (_, 1) => format!("{}.", capital(notes)),
+        (some, all) => format!("Check the steadiness of {some} of {all} trials; in {}, {notes}.", code(first)),
     })
 }
 
@@ -77,32 +80,33 @@ mod tests {
     fn a_large_inconclusive_change_is_in_the_answer() {
         let why =
             "throughput changed by -31.0 % over the load (90 % interval -42.0 to -4.0 %), and steady is -8 to +8 %";
-        let doubtful =
-            |pct| Steady { cannot_tell: Some(why.to_owned()), throughput_change_pct: Some(pct), ..Steady::default() };
-        let told = of(doubtful(-31.0)).unwrap();
-        assert_eq!(told, format!("Whether the load was steady cannot be told: {why}."));
-        assert_eq!(of(doubtful(-7.0)), None);
-        assert_eq!(notes(&doubtful(-7.0)).len(), 1, "beside the trial it is told all the same");
+        let cannot_tell = Some(why.to_owned());
+        let large = Steady { cannot_tell, throughput_change_pct: Some(-31.0), ..Steady::default() };
+        let small = Steady { throughput_change_pct: Some(-7.0), ..large.clone() };
+        assert_eq!(of(large).unwrap(), format!("Whether the load was steady cannot be told: {why}."));
+        assert_eq!(notes(&small).len(), 1, "beside the trial it is told all the same");
+        assert_eq!(of(small), None);
         assert_eq!(of(Steady { is: Some(true), ..Steady::default() }), None);
     }
 
     #[test]
     fn a_faster_start_is_reported() {
-        let faster = |of: &str| Some(FasterStart { of: of.to_owned(), long_s: 2.5, pct: 9.0 });
-        let steady = Steady { faster_start: faster("throughput"), remaining_bias_pct: Some(1.24), ..Steady::default() };
-        let told = of(steady).unwrap();
+        let mut faster = FasterStart { of: "throughput".to_owned(), long_s: 2.5, pct: 9.0 };
+        let faster_start = Some(faster.clone());
+        let told = of(Steady { faster_start, remaining_bias_pct: Some(1.24), ..Steady::default() }).unwrap();
         assert!(told.starts_with("The first 2.5 s were 9 % faster than the rest"), "{told}");
         assert!(told.contains("the warm-up may not be over: throughput may be up to 1.2 % higher after it"), "{told}");
-        let told = of(Steady { faster_start: faster("latency"), ..Steady::default() }).unwrap();
+        faster.of = "latency".to_owned();
+        let told = of(Steady { faster_start: Some(faster), ..Steady::default() }).unwrap();
         assert!(told.starts_with("The latency of the first 2.5 s was 9 % lower"), "{told}");
     }
 
     #[test]
     fn doubtful_trials_are_counted() {
         let doubtful = Steady { remaining_bias_pct: Some(2.0), ..Steady::default() };
-        let trial = |id: &str, steady| Trial { id: id.to_owned(), steady: Some(steady), ..Trial::default() };
-        let trials = vec![trial("001", Steady::default()), trial("002", doubtful.clone()), trial("003", doubtful)];
-        let told = sentence(&Results { trials, ..Results::default() }).unwrap();
+        let each = [("001", Steady::default()), ("002", doubtful.clone()), ("003", doubtful)];
+        let trials = each.map(|(id, steady)| Trial { id: id.into(), steady: Some(steady), ..Trial::default() });
+        let told = sentence(&Results { trials: trials.to_vec(), ..Results::default() }).unwrap();
         assert!(told.starts_with("Check the steadiness of 2 of 3 trials; in `002`, the warm-up may not"), "{told}");
     }
 }

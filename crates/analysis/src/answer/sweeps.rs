@@ -1,8 +1,11 @@
 //! Findings of swept and searched loads: where throughput levels off, which variant overtakes
 //! which, the load carried under each condition, and the cost of a cycle.
 
+use std::collections::BTreeMap;
+
 use record::results::{Crossing, DemandedHosts, Lead, PointCost, Results, SafeLoad, Scaling};
-use text::{capital, code, listed, numbers, stopped};
+use serde_json::Value;
+use text::{capital, code, distinct, listed, numbers, stopped};
 
 use crate::trial_groups::{curve_name, short};
 
@@ -12,25 +15,22 @@ const WORDED: usize = 4;
 /// Returns a sentence for the curves over the first swept load, a sentence for variants whose
 /// curves cross, and a sentence if nothing was repeated.
 pub fn scaling(results: &Results) -> Vec<String> {
-    let Some(first) = results.scaling.first() else { return Vec::new() };
-    let over = first.over.as_str();
+    let Some(over) = results.scaling.first().map(|scaling| &scaling.over) else { return Vec::new() };
     let curves: Vec<&Scaling> =
-        results.scaling.iter().filter(|scaling| scaling.over == over && scaling.points.len() > 2).collect();
+        results.scaling.iter().filter(|scaling| scaling.over == *over && scaling.points.len() > 2).collect();
     // Each curve is compared with the first; the table has the other comparisons.
     let reference = curves.first().map_or("", |scaling| scaling.variant.as_str());
-    let with_first = |crossing: &&Crossing| crossing.a == reference || crossing.b == reference;
-    let crossings: Vec<&Crossing> =
-        results.crossings.iter().filter(|crossing| crossing.over == over).filter(with_first).collect();
+    let mut crossings: Vec<&Crossing> = results.crossings.iter().filter(|crossing| crossing.over == *over).collect();
+    crossings.retain(|crossing| crossing.a == reference || crossing.b == reference);
     let mut sentences = Vec::new();
     if curves.len() <= WORDED {
         let parts: Vec<String> = curves.iter().filter_map(|scaling| of_curve(scaling)).collect();
         sentences.extend((!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; ")))));
     }
-    if crossings.len() <= WORDED {
-        let parts: Vec<String> = crossings.iter().map(|crossing| of_crossing(crossing)).collect();
-        sentences.extend((!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; ")))));
-        let repeated = || curves.iter().flat_map(|scaling| &scaling.points).any(|point| point.per_s.len() > 1);
-        if !parts.is_empty() && !repeated() {
+    if (1..=WORDED).contains(&crossings.len()) {
+        let parts: Vec<String> = crossings.into_iter().map(of_crossing).collect();
+        sentences.push(capital(&format!("{}.", parts.join("; "))));
+        if !curves.iter().flat_map(|scaling| &scaling.points).any(|point| point.per_s.len() > 1) {
             sentences.push("Each of these points is one trial, so no difference was tested.".to_owned());
         }
     }
@@ -40,7 +40,8 @@ pub fn scaling(results: &Results) -> Vec<String> {
 fn of_curve(scaling: &Scaling) -> Option<String> {
     let (peak, at) = (scaling.peak_per_s?, numbers::number(scaling.peak_at?));
     let name = curve_name(&scaling.variant, &scaling.at);
-    let who = if scaling.variant.is_empty() && scaling.at.is_empty() { name } else { code(&name) };
+    let is_only = scaling.variant.is_empty() && scaling.at.is_empty();
+    let who = if is_only { name } else { code(&name) };
     let who = match experiment::plan::group_of(&scaling.over) {
         Some(group) => format!("of the group {}, {who}", code(group)),
         None => who,
@@ -57,8 +58,8 @@ fn of_curve(scaling: &Scaling) -> Option<String> {
 }
 
 fn range(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
-    let written = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
-    written.map_or_else(String::new, |[low, high]| format!(" (95 % interval {})", numbers::from_to(&low, &high)))
+    let range = numbers::interval(ci95, write).map(|range| format!(" (95 % interval {range})"));
+    range.unwrap_or_default()
 }
 
 fn of_crossing(crossing: &Crossing) -> String {
@@ -67,45 +68,39 @@ fn of_crossing(crossing: &Crossing) -> String {
         true => String::new(),
         false => format!(" with {}", code(&curve_name("", &crossing.point))),
     };
-    let ahead = Some(interval(crossing.ci95)).filter(|ahead| !ahead.is_empty());
-    let ahead = ahead.map_or_else(String::new, |ahead| format!(" (95 % interval {ahead})"));
     let peak = crossing.peak_ratio.map_or_else(String::new, |ratio| {
         let sure = range(crossing.peak_ratio_ci95, numbers::number);
-        format!(", and its peak is {} times that of {b}{sure}", numbers::number(ratio))
+        format!(" is {} times that of {b}{sure}", numbers::number(ratio))
     });
+    let [its_peak, the_peak] = match peak.as_str() {
+        "" => [String::new(), String::new()],
+        peak => [format!(", and its peak{peak}"), format!("; the peak of {a}{peak}")],
+    };
     match (crossing.lead, crossing.at) {
         (Lead::Crosses, Some(load)) => {
-            format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{peak}", numbers::number(load))
+            let ahead = interval(crossing.ci95);
+            let ahead = if ahead.is_empty() { ahead } else { format!(" (95 % interval {ahead})") };
+            format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{its_peak}", numbers::number(load))
         }
-        (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{peak}"),
-        _ => {
-            let peak = peak.replacen(", and its peak", &format!("; the peak of {a}"), 1);
-            format!("which of {b} and {a} is ahead at the highest load is not shown{at}{peak}")
-        }
+        (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{its_peak}"),
+        _ => format!("which of {b} and {a} is ahead at the highest load is not shown{at}{the_peak}"),
     }
 }
 
 /// Returns a sentence for each variant.
 pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
-    let mut variants: Vec<&Option<String>> = Vec::new();
-    for line in lines {
-        if !variants.contains(&&line.variant) {
-            variants.push(&line.variant);
-        }
-    }
-    let of = |variant: &Option<String>| lines.iter().filter(|line| line.variant == *variant).collect::<Vec<_>>();
-    variants.into_iter().map(|variant| line_of(variant.as_deref(), &of(variant))).collect()
+    let variants = distinct(lines.iter().map(|line| &line.variant)).into_iter();
+    let sentences = variants.map(|variant| {
+        let of_variant: Vec<&SafeLoad> = lines.iter().filter(|line| line.variant == *variant).collect();
+        line_of(variant.as_deref(), &of_variant)
+    });
+    sentences.collect()
 }
 
 fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
     let who = variant.map_or_else(|| "it".to_owned(), code);
     let carried: Vec<String> = lines.iter().map(|line| format!("{} {}", carried(line), condition(line))).collect();
-    let mut limits: Vec<String> = Vec::new();
-    for limit in lines.iter().filter(|line| met(line)).map(|line| code(&line.limited_by)) {
-        if !limits.contains(&limit) {
-            limits.push(limit);
-        }
-    }
+    let limits = distinct(lines.iter().filter(|line| met(line)).map(|line| code(&line.limited_by)));
     let place = if lines.iter().all(|line| nowhere(line).is_some()) { "there" } else { "beyond it" };
     let beyond = match limits.as_slice() {
         [] => String::new(),
@@ -115,22 +110,22 @@ fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
     let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried, "and"))));
     // The reason why a search found no edge is a separate sentence, because it may be long.
     for line in lines.iter().filter(|line| !met(line) && !line.limited_by.is_empty()) {
-        let what = line.limited_by.trim_start_matches("the search: ");
-        let what = match line.limited_by.strip_prefix("the generator: ") {
+        let what = match line.limited_by.strip_prefix(GENERATOR) {
             Some(reason) => format!("the generator could not make more: {reason}"),
-            None => format!("no edge was found: {what}"),
+            None => format!("no edge was found: {}", line.limited_by.trim_start_matches(SEARCH)),
         };
-        text.push(' ');
-        text.push_str(&stopped(&format!("{} {what}", capital(&format!("{},", condition(line))))));
+        text.push_str(&format!(" {}, {}", capital(&condition(line)), stopped(&what)));
     }
     text
 }
 
+/// Openings of the reasons why a search found no limit of the plan.
+const GENERATOR: &str = "the generator: ";
+const SEARCH: &str = "the search: ";
+
 /// Whether the safe load is limited by a limit of the plan.
 fn met(line: &SafeLoad) -> bool {
-    !(line.limited_by.is_empty()
-        || line.limited_by.starts_with("the generator: ")
-        || line.limited_by.starts_with("the search: "))
+    !line.limited_by.is_empty() && ![GENERATOR, SEARCH].iter().any(|other| line.limited_by.starts_with(other))
 }
 
 /// Returns `at least 11,900 operations/s (95 %; edge near 12,300, interval 11,900–12,700)`, or `at
@@ -190,18 +185,25 @@ pub fn cost_sentence(results: &Results) -> Option<String> {
     if one.variant == other.variant {
         return None;
     }
-    let joules = |cost: &PointCost| cost.joules_per_cycle.map(numbers::joules);
-    let price = |cost: &PointCost| {
-        Some(numbers::money(cost.price_per_million_cycles?, cost.currency.as_deref().unwrap_or_default()))
-    };
-    let both = |value: &dyn Fn(&PointCost) -> Option<String>| Some((value(one)?, value(other)?));
-    let names = [one, other].map(|cost| code(&cost.variant));
+    let [a, b] = [one, other].map(|cost| code(&cost.variant));
+    let energy = energy(one).zip(energy(other));
+    let price = price(one).zip(price(other));
     let parts = [
-        both(&joules).map(|(a, b)| format!("a cycle takes {a} with {} and {b} with {}", names[0], names[1])),
-        both(&price).map(|(a, b)| format!("a million cycles cost {a} with {} and {b} with {}", names[0], names[1])),
+        energy.map(|(of_a, of_b)| format!("a cycle takes {of_a} with {a} and {of_b} with {b}")),
+        price.map(|(of_a, of_b)| format!("a million cycles cost {of_a} with {a} and {of_b} with {b}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("At their peaks {} (modelled).", parts.join("; ")))
+}
+
+fn energy(cost: &PointCost) -> Option<String> {
+    cost.joules_per_cycle.map(numbers::joules)
+}
+
+/// Returns the price of a million cycles.
+fn price(cost: &PointCost) -> Option<String> {
+    let currency = cost.currency.as_deref().unwrap_or_default();
+    cost.price_per_million_cycles.map(|price| numbers::money(price, currency))
 }
 
 /// Returns the cost of all variants at the peak of each, in one line. Returns `None` if the answer
@@ -210,38 +212,42 @@ pub fn cost_line(results: &Results) -> Option<String> {
     if cost_sentence(results).is_some_and(|sentence| results.answer.contains(&sentence)) {
         return None;
     }
-    let of_peak = |cost: &PointCost| {
-        let joules = cost.joules_per_cycle.map(|joules| format!("{} a cycle", numbers::joules(joules)));
-        let currency = cost.currency.as_deref().unwrap_or_default();
-        let price = cost.price_per_million_cycles.map(|price| format!("{} a million", numbers::money(price, currency)));
-        let figures: Vec<String> = joules.into_iter().chain(price).collect();
-        let name = cost_name(cost);
-        let name = if name.is_empty() { name } else { format!("{}: ", code(&name)) };
-        (!figures.is_empty()).then(|| format!("{name}{}", figures.join(", ")))
-    };
-    let peaks: Vec<String> = results.costs.iter().filter(|cost| cost.at_peak).filter_map(of_peak).collect();
-    let more = peaks.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; {more} more in the report") } else { String::new() };
-    let named = peaks.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
+    let mut peaks = Vec::new();
+    for cost in results.costs.iter().filter(|cost| cost.at_peak) {
+        let energy = energy(cost).map(|energy| format!("{energy} a cycle"));
+        let figures: Vec<String> =
+            energy.into_iter().chain(price(cost).map(|price| format!("{price} a million"))).collect();
+        let name = match cost_name(cost) {
+            none if none.is_empty() => none,
+            name => format!("{}: ", code(&name)),
+        };
+        if !figures.is_empty() {
+            peaks.push(format!("{name}{}", figures.join(", ")));
+        }
+    }
+    if peaks.len() > NAMED {
+        let more = format!("{} more in the report", peaks.len() - NAMED);
+        peaks.splice(NAMED.., [more]);
+    }
+    (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {}.", peaks.join("; ")))
 }
 
 /// Returns the number of hosts that a demand takes: `To carry 20,000/s takes 5 hosts (4–6) with
 /// fast and 9 hosts (8–11) with sata.`
 pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
-    let first = rows.first()?;
-    let words = |row: &DemandedHosts| {
-        let hosts = row.hosts?;
+    let mut known = Vec::new();
+    for row in rows {
+        let Some(hosts) = row.hosts else { continue };
         let range = interval(Some(row.hosts_ci95.map(|end| end.map(|hosts| hosts as f64))));
         let range = if range.is_empty() { range } else { format!(" ({range})") };
-        let noun = if hosts == 1 { "host" } else { "hosts" };
-        let mut at = row.at.clone();
-        at.retain(|path, _| !path.starts_with("load."));
-        let who =
-            if rows.len() > 1 { format!(" with {}", code(&curve_name(&row.variant, &at))) } else { String::new() };
-        Some(format!("{} {noun}{range}{who}", numbers::count(hosts)))
-    };
-    let known: Vec<String> = rows.iter().filter_map(words).take(NAMED).collect();
+        let who = match rows.len() {
+            1 => String::new(),
+            _ => format!(" with {}", code(&curve_name(&row.variant, &without_loads(&row.at)))),
+        };
+        known.push(format!("{}{range}{who}", numbers::plural(hosts as usize, "host")));
+    }
+    known.truncate(NAMED);
+    let first = rows.first()?;
     let demand = numbers::by_metric(&first.metric, first.at_least);
     (!known.is_empty()).then(|| format!("To carry {demand} takes {}.", listed(&known, "and")))
 }
@@ -263,8 +269,11 @@ pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
 
 /// Returns the name of a cost's curve among the others; may be empty.
 pub fn cost_name(cost: &PointCost) -> String {
-    let is_load = |path: &str| path.starts_with("load.");
-    let mut at = cost.point.clone();
-    at.retain(|path, _| !is_load(path));
+    let at = without_loads(&cost.point);
     if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
+}
+
+fn without_loads(point: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let others = point.iter().filter(|(path, _)| !path.starts_with("load."));
+    others.map(|(path, value)| (path.clone(), value.clone())).collect()
 }

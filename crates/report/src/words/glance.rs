@@ -75,18 +75,14 @@ fn answers(trial: &Trial) -> String {
     let Some(bytes_per_s) = trial.throughput.received_bytes_per_s.filter(|bytes_per_s| *bytes_per_s > 0.0) else {
         return String::new();
     };
-    let code = |result: &str| match result {
-        "ok" => Some("200".to_owned()),
-        other => {
-            let code = ["ok ", "redirect ", "status "].iter().find_map(|start| other.strip_prefix(start))?;
-            Some(code.to_owned())
-        }
-    };
-    let statuses = trial.attempt_results.iter().filter_map(|(result, count)| Some((code(result)?, *count)));
-    let mut statuses: Vec<(String, u64)> = statuses.collect();
-    statuses.sort();
+    let mut statuses = Vec::new();
+    for (result, count) in &trial.attempt_results {
+        let status = ["ok ", "redirect ", "status "].iter().find_map(|start| result.strip_prefix(start));
+        statuses.extend(status.or((result == "ok").then_some("200")).map(|status| (status, *count)));
+    }
+    statuses.sort_unstable();
     let told: Vec<String> =
-        statuses.iter().map(|(code, count)| format!("{code} ({})", numbers::count(*count))).collect();
+        statuses.iter().map(|(status, count)| format!("{status} ({})", numbers::count(*count))).collect();
     let told = if told.is_empty() { String::new() } else { format!("status {}; ", told.join(", ")) };
     line("answers", &format!("{told}{}/s received", numbers::bytes(bytes_per_s)))
 }
@@ -130,44 +126,42 @@ fn redirects(trial: &Trial) -> String {
     line("redirects", &format!("{}, {what}", told.join(", ")))
 }
 
+/// Headings of the quantiles.
+const QUANTILES: [&str; 7] = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
+
 /// Returns a table of quantiles: latency and, if it differs, service time.
 fn latencies(trial: &Trial, at_rate: bool) -> String {
-    let heads = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
-    let set = |head: &str, cells: &[String]| {
-        let cells: String = cells.iter().map(|cell| format!(" {cell:>FIGURE$}")).collect();
-        format!("  {head:HEAD$}{}\n", cells.strip_prefix(' ').unwrap_or(&cells).trim_end())
-    };
     let rows: Vec<(&str, &Quantiles)> =
         trial.latency_us.iter().map(|latency| ("latency", latency)).chain(of_failures(trial)).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = set("", &heads.map(str::to_owned));
+    let mut table = set("", &QUANTILES);
     for (head, times) in rows {
         let mut cells = figures(times);
-        if head == "latency" {
-            heads.iter().zip(&mut cells).filter(|(head, _)| trial.unsure_moments(head).is_some()).for_each(
-                |(_, cell)| {
-                    cell.insert(0, '~');
-                },
-            );
+        if head != "latency" {
+            table.push_str(&set(head, &cells));
+            continue;
+        }
+        for (quantile, cell) in QUANTILES.iter().zip(&mut cells) {
+            if trial.unsure_moments(quantile).is_some() {
+                cell.insert(0, '~');
+            }
         }
         table.push_str(&set(head, &cells));
-        if head == "latency"
-            && let Some(sure) = &trial.latency_intervals_us
-        {
+        if let Some(sure) = &trial.latency_intervals_us {
             let ends =
                 [sure.p50_ci95, sure.p75_ci95, sure.p90_ci95, sure.p95_ci95, sure.p99_ci95, sure.p999_ci95, None];
-            let end = |end: usize| ends.map(|ends| ends.map_or_else(String::new, |ends| numbers::micros(ends[end])));
-            table.push_str(&(set("95 % from", &end(0)) + &set("to", &end(1))));
+            for (end, head) in ["95 % from", "to"].into_iter().enumerate() {
+                let cells = ends.map(|ends| ends.map(|ends| numbers::micros(ends[end])).unwrap_or_default());
+                table.push_str(&set(head, &cells));
+            }
         }
-        if head == "latency"
-            && let Some(all) = &trial.latency_of_all_us
-        {
+        if let Some(all) = &trial.latency_of_all_us {
             table.push_str(&set("of all", &figures_of_all(all)));
         }
     }
-    table.push_str(&few_moments(trial, heads));
+    table.push_str(&few_moments(trial));
     if at_rate && let Some(service) = &trial.service_us {
         table.push_str(&set("service", &figures(service)));
         table.push_str(&hanging(FROM_WHEN_DUE, "  ", "  ", WIDTH));
@@ -175,11 +169,17 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     table
 }
 
+/// Returns a row of the table of quantiles.
+fn set(head: &str, cells: &[impl std::fmt::Display]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>FIGURE$}")).collect();
+    format!("  {head:HEAD$}{}", cells.join(" ")).trim_end().to_owned() + "\n"
+}
+
 /// Returns a text such as
 /// `~ from few separate moments: p99 from 6, p99.9 from 2; 10 are needed to be sure.` Empty if each
 /// quantile is reliable.
-fn few_moments<'a>(trial: &Trial, heads: impl IntoIterator<Item = &'a str>) -> String {
-    let few = heads.into_iter().filter_map(|head| Some(format!("{head} from {}", trial.unsure_moments(head)?)));
+fn few_moments(trial: &Trial) -> String {
+    let few = QUANTILES.iter().filter_map(|head| Some(format!("{head} from {}", trial.unsure_moments(head)?)));
     let few: Vec<String> = few.collect();
     if few.is_empty() {
         return String::new();
@@ -198,21 +198,20 @@ const FROM_WHEN_DUE: &str =
     "Latency counts from the moment a request was due, service time from the moment it was sent.";
 
 fn figures(times: &Quantiles) -> [String; 7] {
-    let told = |quantile: Option<f64>| quantile.map_or_else(|| "too few".to_owned(), numbers::micros);
-    [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max].map(told)
+    let quantiles = [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max];
+    quantiles.map(|quantile| quantile.map_or_else(|| "too few".to_owned(), numbers::micros))
 }
 
 /// Returns the quantiles of all operations, if some had an error or no answer and therefore no
 /// latency.
 fn figures_of_all(times: &Quantiles) -> [String; 7] {
-    let told = |(quantile, q): (Option<f64>, f64)| match quantile {
-        Some(us) => numbers::micros(us),
-        None if times.count < samples_for(q) => "too few".to_owned(),
-        None => "never".to_owned(),
-    };
     let quantiles = [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, None];
     let shares = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.5];
-    std::array::from_fn(|place| told((quantiles[place], shares[place])))
+    std::array::from_fn(|place| match quantiles[place] {
+        Some(us) => numbers::micros(us),
+        None if times.count < samples_for(shares[place]) => "too few".to_owned(),
+        None => "never".to_owned(),
+    })
 }
 
 fn distribution(latency_ns: &Histogram<u64>) -> String {
@@ -277,8 +276,8 @@ pub fn bars(times_ns: &Histogram<u64>, most: usize, width: usize) -> Vec<String>
         .iter()
         .map(|row| [range(row, times_ns.max()), numbers::share(row.count, all), numbers::count(row.count)])
         .collect();
-    let wide = |column: usize| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
-    let (ranges, counts) = (wide(0), wide(2));
+    let [ranges, _, counts] =
+        [0, 1, 2].map(|column| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0));
     let room = width.saturating_sub(ranges + SHARE + counts + 3 * GAP.len()).max(SHORTEST);
     rows.iter()
         .zip(&cells)
@@ -319,25 +318,25 @@ fn rows(times_ns: &Histogram<u64>, most: usize) -> Vec<HistogramRow> {
 }
 
 /// Returns the upper edges over these times on the finest grid that needs at most `most` of them.
-fn edges([low_ns, high_ns]: [u64; 2], most: usize) -> Vec<u64> {
-    let on = |grid: &[f64]| -> Vec<u64> {
-        let points = (0..DECADES).flat_map(|decade| grid.iter().map(move |point| point * 10_f64.powi(decade)));
-        let mut edges: Vec<u64> = points.map(|point| point.round() as u64).collect();
-        edges.dedup();
-        let first = edges.partition_point(|edge| *edge < low_ns);
-        let last = edges.partition_point(|edge| *edge < high_ns).min(edges.len() - 1);
-        edges[first.min(last)..=last].to_vec()
-    };
-    let mut fitting = GRIDS.iter().map(|grid| on(grid));
-    let mut edges = fitting.next().unwrap_or_default();
-    while edges.len() > most {
-        match fitting.next() {
-            Some(coarser) => edges = coarser,
-            // There are more decades than rows, so the fastest decades share a row.
-            None => drop(edges.drain(..edges.len() - most)),
+fn edges(times_ns: [u64; 2], most: usize) -> Vec<u64> {
+    let mut edges = Vec::new();
+    for grid in GRIDS {
+        edges = edges_on(grid, times_ns);
+        if edges.len() <= most {
+            return edges;
         }
     }
-    edges
+    // There are more decades than rows, so the fastest decades share a row.
+    edges.split_off(edges.len() - most)
+}
+
+fn edges_on(grid: &[f64], [low_ns, high_ns]: [u64; 2]) -> Vec<u64> {
+    let points = (0..DECADES).flat_map(|decade| grid.iter().map(move |point| point * 10_f64.powi(decade)));
+    let mut edges: Vec<u64> = points.map(|point| point.round() as u64).collect();
+    edges.dedup();
+    let first = edges.partition_point(|edge| *edge < low_ns);
+    let last = edges.partition_point(|edge| *edge < high_ns).min(edges.len() - 1);
+    edges[first.min(last)..=last].to_vec()
 }
 
 /// Returns a bar in proportion to its value, to an eighth of a character. A value above 0 is always
@@ -563,8 +562,7 @@ mod tests {
         for width in [40, 80] {
             let lines = bars(&times, 8, width);
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
-            let full = |line: &str| line.chars().filter(|character| *character == '█').count();
-            let longest = lines.iter().max_by_key(|line| full(line)).unwrap();
+            let longest = lines.iter().max_by_key(|line| line.matches('█').count()).unwrap();
             assert!(longest.contains("≤ 500 µs"), "{lines:#?}");
         }
         insta::assert_snapshot!(bars(&times, 8, 80).join("\n"));

@@ -26,15 +26,10 @@ pub fn course(course: &MetricHistory, colour: bool) -> String {
 }
 
 fn heading(course: &MetricHistory) -> String {
-    let runs = match course.runs.len() {
-        1 => "1 run".to_owned(),
-        many => format!("{many} runs"),
-    };
-    let changes: usize = course.series.iter().map(|series| series.changes.len()).sum();
-    let found = match changes {
+    let runs = numbers::plural(course.runs.len(), "run");
+    let found = match course.series.iter().map(|series| series.changes.len()).sum() {
         0 => "no change point in any figure".to_owned(),
-        1 => "1 change point".to_owned(),
-        many => format!("{many} change points"),
+        changes => numbers::plural(changes, "change point"),
     };
     format!("{}\n{runs}: {found}\n", without_controls(&course.title))
 }
@@ -70,9 +65,9 @@ fn name(run: &CourseRun) -> String {
 /// Returns a text such as
 /// `1,000/s → 900/s (−10 %, p = 0.001); changed since the run before: kernel 6.1.0-18 → 6.1.0-19`.
 fn said(metric: &str, change: &FigureChange) -> String {
-    let write = |value| numbers::by_metric(metric, value);
+    let [before, after] = [change.before, change.after].map(|value| numbers::by_metric(metric, value));
     let pct = change.change_pct.map_or_else(String::new, |pct| format!("{}, ", numbers::change(pct)));
-    let levels = format!("{} → {} ({pct}p = {})", write(change.before), write(change.after), numbers::number(change.p));
+    let levels = format!("{before} → {after} ({pct}p = {})", numbers::number(change.p));
     match named(&change.environment) {
         None => format!("{levels}; no change of the environment is known"),
         Some(changed) => format!("{levels}; changed since the run before: {changed}"),
@@ -93,12 +88,11 @@ fn also(run: &CourseRun) -> String {
 }
 
 fn named(changed: &[Changed]) -> Option<String> {
-    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let mut fields: Vec<String> = changed
-        .iter()
-        .take(NAMED)
-        .map(|one| format!("{} {} → {}", one.field, word(&one.from), word(&one.to)))
-        .collect();
+    let mut fields = Vec::new();
+    for one in changed.iter().take(NAMED) {
+        let [from, to] = [&one.from, &one.to].map(|value| value.as_deref().unwrap_or("unknown"));
+        fields.push(format!("{} {from} → {to}", one.field));
+    }
     if changed.len() > NAMED {
         fields.push(format!("{} more", changed.len() - NAMED));
     }
@@ -113,19 +107,19 @@ mod tests {
 
     fn made_up() -> MetricHistory {
         let changed = vec![Changed { field: "kernel".into(), from: Some("6.1.0-18".into()), to: None }];
-        let run = |day: u32| CourseRun {
+        let mut runs = [1, 2, 3].map(|day| CourseRun {
             folder: format!("runs/2026-11-{day:02}T03-00-00-nightly"),
             trials: 3,
-            changed: if day == 3 { changed.clone() } else { Vec::new() },
             ..CourseRun::default()
-        };
+        });
+        runs[2].changed.clone_from(&changed);
         let change = FigureChange {
             run: 2,
             before: 1_000.0,
             after: 822.0,
             change_pct: Some(-17.8),
             p: 0.004,
-            environment: changed.clone(),
+            environment: changed,
         };
         let series = FigureSeries {
             metric: "throughput.operations_per_s".into(),
@@ -134,12 +128,7 @@ mod tests {
             values: vec![Some(1_000.0), None, Some(822.0)],
             changes: vec![change],
         };
-        MetricHistory {
-            title: "Nightly".into(),
-            runs: (1..=3).map(run).collect(),
-            series: vec![series],
-            ..MetricHistory::default()
-        }
+        MetricHistory { title: "Nightly".into(), runs: runs.to_vec(), series: vec![series], ..MetricHistory::default() }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use experiment::plan::Plan;
 use record::events::FailureExample;
 use record::results::{FleetFigures, Results, Trial};
 use record::rows::is_ok;
-use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
+use text::{Tone, distinct, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
 use crate::ReportInput;
@@ -71,9 +71,8 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         });
     }
     parts.push(fleets(results));
-    parts.push(
-        shared_starts(results).map_or_else(String::new, |told| hanging(&format!("note: {told}"), "", "      ", WIDTH)),
-    );
+    let note = shared_starts(results).map(|note| hanging(&format!("note: {note}"), "", "      ", WIDTH));
+    parts.extend(note);
     parts.push(failed_attempts(results) + &examples(results.trials.iter(), "  e.g. ", WIDTH));
     parts.push(failed_parts(results));
     parts.push(redirects(results));
@@ -83,27 +82,21 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
 
 /// Returns the start and clock differences of generators, the largest of all trials.
 fn fleets(results: &Results) -> String {
-    let all = || results.trials.iter().filter_map(|trial| trial.generator.fleet.as_ref());
-    let largest = |of: fn(&FleetFigures) -> Option<f64>| all().filter_map(of).reduce(f64::max);
-    let Some(generators) = all().map(|fleet| fleet.generators).max() else { return String::new() };
-    let worst = FleetFigures {
-        generators,
-        began_within_us: largest(|fleet| fleet.began_within_us),
-        clock_error_us: largest(|fleet| fleet.clock_error_us),
-    };
-    hanging(&format!("fleet: {}", fleet(&worst)), "", "  ", WIDTH)
+    let worst = results.trials.iter().filter_map(|trial| trial.generator.fleet).reduce(|a, b| FleetFigures {
+        generators: a.generators.max(b.generators),
+        began_within_us: a.began_within_us.into_iter().chain(b.began_within_us).reduce(f64::max),
+        clock_error_us: a.clock_error_us.into_iter().chain(b.clock_error_us).reduce(f64::max),
+    });
+    worst.map(|worst| hanging(&format!("fleet: {}", fleet(&worst)), "", "  ", WIDTH)).unwrap_or_default()
 }
 
 /// Returns a text such as
 /// `3 generators, which began within 420 µs of each other; their times are true to 310 µs`.
 pub fn fleet(figures: &FleetFigures) -> String {
-    let generators = match figures.generators {
-        1 => "1 generator".to_owned(),
-        many => format!("{many} generators"),
-    };
+    let generators = numbers::plural(figures.generators as usize, "generator");
     let began = figures.began_within_us.map(|us| format!(", which began within {} of each other", numbers::micros(us)));
     let clocks = figures.clock_error_us.map(|us| format!("; their times are true to {}", numbers::micros(us)));
-    [Some(generators), began, clocks].into_iter().flatten().collect()
+    generators + &began.unwrap_or_default() + &clocks.unwrap_or_default()
 }
 
 /// Returns a note on trials that ran on a target started for an earlier trial, or `None` if there
@@ -116,23 +109,18 @@ pub fn shared_starts(results: &Results) -> Option<String> {
         all if all == shared.len() => "its hook `reset` ran before each of them".to_owned(),
         some => format!("its hook `reset` ran before {some} of them"),
     };
-    (!shared.is_empty()).then(|| {
-        format!(
-            "{} of {} trials ran on a target that was started for an earlier trial; {reset}",
-            shared.len(),
-            results.trials.len()
-        )
-    })
+    let (some, all) = (shared.len(), results.trials.len());
+    let what = "trials ran on a target that was started for an earlier trial";
+    (some > 0).then(|| format!("{some} of {all} {what}; {reset}"))
 }
 
 /// Returns a text such as `attempts that were not ok: status 404 (571), timeout (3)`.
 fn failed_attempts(results: &Results) -> String {
     let told = causes(results.trials.iter().flat_map(|trial| &trial.attempt_results));
     if told.is_empty() {
-        String::new()
-    } else {
-        hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
+        return told;
     }
+    hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
 }
 
 /// Maximum number of failures shown beside their counts.
@@ -141,14 +129,9 @@ const EXAMPLES: usize = 3;
 /// Returns the first failures, one of each kind:
 /// `wrong: body = hello did not hold, it was hi (get /x)`.
 pub(super) fn examples<'a>(trials: impl Iterator<Item = &'a Trial>, head: &str, width: usize) -> String {
-    let mut told: Vec<String> = Vec::new();
-    for text in trials.flat_map(|trial| &trial.examples).map(example) {
-        if told.len() < EXAMPLES && !told.contains(&text) {
-            told.push(text);
-        }
-    }
+    let examples = distinct(trials.flat_map(|trial| &trial.examples).map(example));
     let behind = " ".repeat(head.chars().count());
-    told.iter().map(|text| hanging(text, head, &behind, width)).collect()
+    examples.iter().take(EXAMPLES).map(|text| hanging(text, head, &behind, width)).collect()
 }
 
 fn example(example: &FailureExample) -> String {
@@ -166,13 +149,13 @@ fn example(example: &FailureExample) -> String {
 /// Returns a text such as
 /// `parts of ok answers that were not ok, by status: 429 (571), 400 (3); of 20,000`.
 fn failed_parts(results: &Results) -> String {
-    let parts = || results.trials.iter().filter_map(|trial| trial.parts.as_ref());
-    let statuses = parts().flat_map(|parts| &parts.by_status);
-    let not_ok: u64 = parts().map(|parts| parts.rejected + parts.failed).sum();
-    let all = not_ok + parts().map(|parts| parts.ok).sum::<u64>();
+    let parts: Vec<_> = results.trials.iter().filter_map(|trial| trial.parts.as_ref()).collect();
+    let not_ok: u64 = parts.iter().map(|parts| parts.rejected + parts.failed).sum();
+    let all = not_ok + parts.iter().map(|parts| parts.ok).sum::<u64>();
     if not_ok == 0 {
         return String::new();
     }
+    let statuses = parts.iter().flat_map(|parts| &parts.by_status);
     let told = causes(statuses.filter(|(status, _)| status.len() != 3 || !status.starts_with('2')));
     let text = format!("parts of ok answers that were not ok, by status: {told}; of {}", numbers::count(all));
     hanging(&text, "", "  ", WIDTH)
@@ -182,13 +165,13 @@ fn failed_parts(results: &Results) -> String {
 /// has several attempts.
 pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
-    results
-        .filter(|(result, _)| !is_ok(result))
-        .for_each(|(result, count)| *causes.entry(result).or_default() += count);
+    for (result, count) in results.filter(|(result, _)| !is_ok(result)) {
+        let name = if result == "wrong" { "an answer that is not the expected one" } else { result };
+        *causes.entry(name).or_default() += count;
+    }
     let mut causes: Vec<(&str, u64)> = causes.into_iter().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let named = |result| if result == "wrong" { "an answer that is not the expected one" } else { result };
-    let told = causes.into_iter().map(|(result, count)| format!("{} ({})", named(result), numbers::count(count)));
+    let told = causes.into_iter().map(|(name, count)| format!("{name} ({})", numbers::count(count)));
     told.collect::<Vec<String>>().join(", ")
 }
 
@@ -284,6 +267,14 @@ pub fn set(table: &Table, width: usize, colour: bool) -> String {
     setting.write(colour)
 }
 
+/// Returns the text of a cell, with the smaller text if asked for.
+fn text_of(cell: &Cell, with_small: bool) -> String {
+    if with_small && !cell.small.is_empty() {
+        return without_controls(&format!("{} ({})", cell.text, cell.small));
+    }
+    without_controls(&cell.text)
+}
+
 struct SettingColumn<'a> {
     columns: Vec<&'a Column>,
     /// Whether a group of rows begins, and text and tone of each cell.
@@ -295,20 +286,14 @@ impl<'a> SettingColumn<'a> {
     fn of(table: &'a Table, with_ranges: bool) -> Self {
         let shown: Vec<usize> = (0..table.columns.len()).filter(|&index| table.columns[index].brief).collect();
         let columns: Vec<&Column> = shown.iter().map(|&index| &table.columns[index]).collect();
-        let text = |cell: &Cell, column: &Column| {
-            let wanted = with_ranges && column.numeric && !cell.small.is_empty();
-            let text = if wanted { format!("{} ({})", cell.text, cell.small) } else { cell.text.clone() };
-            without_controls(&text)
-        };
-        let rows: Vec<_> = table
-            .rows
-            .iter()
-            .map(|row| {
-                let cells =
-                    shown.iter().map(|&index| (text(&row.cells[index], &table.columns[index]), row.cells[index].tone));
-                (row.begins, cells.collect::<Vec<_>>())
-            })
-            .collect();
+        let mut rows = Vec::new();
+        for row in &table.rows {
+            let cells = shown.iter().zip(&columns).map(|(&index, column)| {
+                let cell = &row.cells[index];
+                (text_of(cell, with_ranges && column.numeric), cell.tone)
+            });
+            rows.push((row.begins, cells.collect::<Vec<_>>()));
+        }
         let widths = columns.iter().enumerate().map(|(index, column)| {
             let cells = rows.iter().map(|(_, cells)| text::width(&cells[index].0));
             cells.chain([text::width(&column.head)]).max().unwrap_or(0)
@@ -324,10 +309,11 @@ impl<'a> SettingColumn<'a> {
     /// Narrows the widest column of text until the table fits. Breaks names and other long words
     /// only as a last resort.
     fn narrow(&mut self, width: usize) {
-        let word = |text: &String| text.split_whitespace().map(text::width).max().unwrap_or(0);
-        let longest = |index: usize| self.rows.iter().map(|(_, cells)| word(&cells[index].0)).max().unwrap_or(0);
-        let words: Vec<usize> = (0..self.columns.len()).map(|index| longest(index).max(NARROWEST)).collect();
-        for narrowest in [words, vec![NARROWEST; self.columns.len()]] {
+        let words = (0..self.columns.len()).map(|index| {
+            let texts = self.rows.iter().flat_map(|(_, cells)| cells[index].0.split_whitespace());
+            texts.map(text::width).max().unwrap_or(0).max(NARROWEST)
+        });
+        for narrowest in [words.collect(), vec![NARROWEST; self.columns.len()]] {
             while self.width() > width {
                 let texts = (0..self.columns.len()).filter(|&index| !self.columns[index].numeric);
                 let can_give = texts.filter(|&index| self.widths[index] > narrowest[index]);

@@ -410,10 +410,10 @@ fn two_variants_with_a_cost_have_a_sentence() {
 fn keys_that_members_differ_on_are_reported() {
     let (plan, mut results) = one();
     results.trials[0].consistency.diverged_keys = Some(0);
-    assert!(!answer(&results, &plan).contains("members"), "{}", answer(&results, &plan));
+    assert!(!answer(&results, &plan).contains("differed"), "{}", answer(&results, &plan));
     results.trials[0].consistency.diverged_keys = Some(17);
     assert!(
-        answer(&results, &plan).ends_with("; members differed on 17 keys in the end."),
+        answer(&results, &plan).ends_with("; 17 keys differed between members in the end."),
         "{}",
         answer(&results, &plan)
     );
