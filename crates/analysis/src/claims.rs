@@ -33,25 +33,24 @@ use crate::verdict::figures::class_of;
 /// figures are used only if the claim allows it. Trials that are void for other figures are used.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
     let class = class_of(&claim.metric);
-    let is_sound = |trial: &Trial| trial.verdict.of(class) != Trust::Void;
-    let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !is_sound(trial));
-    let judged = |trial: &Trial| if void || is_sound(trial) { as_counting(trial) } else { trial.clone() };
-    let trials: Cow<'_, [Trial]> =
-        if trials.iter().all(Trial::counts) { trials.into() } else { trials.iter().map(judged).collect() };
-    let trials = &*trials;
-    let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
+    let is_void = |trial: &Trial| trial.verdict.of(class) == Trust::Void;
+    let void = claim.on_void && matching(&claim.filter, trials).any(is_void);
+    let trials: Cow<'_, [Trial]> = if trials.iter().all(Trial::counts) {
+        trials.into()
+    } else {
+        trials.iter().map(|trial| if void || !is_void(trial) { as_counting(trial) } else { trial.clone() }).collect()
+    };
+    let matching: Vec<&Trial> = matching(&claim.filter, &trials).collect();
     let (value, range, holds, note, read) =
-        match of_function(&claim.metric, &claim.range, (&matching, trials), safe_loads) {
+        match of_function(&claim.metric, &claim.range, (&matching, &trials), safe_loads) {
             Some(found) => (found.value, found.range, found.holds(&claim.range), found.note, 0),
             None => {
                 let usable = usable(&matching);
                 let measured = measured(&claim.metric, &claim.range, &usable);
                 let values: Vec<f64> = measured.iter().copied().flatten().collect();
-                let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
-                let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
-                let unknown = || cost::unknown(&claim.metric, &usable).or_else(|| never_told(&claim.metric, &usable));
-                let note = if values.is_empty() { unknown() } else { None };
-                (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default(), values.len() as u64)
+                let note = if values.is_empty() { unmeasured(&claim.metric, &usable) } else { None };
+                let held = held(&measured, &claim.range);
+                (median(&values), extremes(&values), held, note.unwrap_or_default(), values.len() as u64)
             }
         };
     Claim {
@@ -67,10 +66,21 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
     }
 }
 
+/// Returns the smallest and the largest value.
+fn extremes(values: &[f64]) -> Option<[f64; 2]> {
+    let smallest = values.iter().copied().min_by(f64::total_cmp);
+    smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high])
+}
+
 /// Returns the trial as if it were not void.
 fn as_counting(trial: &Trial) -> Trial {
     let verdict = Verdict { is: trial.verdict.is.min(Trust::Suspect), ..trial.verdict.clone() };
     Trial { verdict, ..trial.clone() }
+}
+
+/// Returns the reason why no trial has a metric, if it is known.
+fn unmeasured(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
+    cost::unknown(asked, trials).or_else(|| never_told(asked, trials))
 }
 
 /// Returns the reason if no trial has the target's metric, or if the metric is a gauge, which has
@@ -88,15 +98,16 @@ fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
 /// Names the trials without the figure, if there are any: a value in range alone does not show that
 /// the requirement holds.
 fn lacking(trials: &[&Trial], measured: &[Option<f64>]) -> Option<String> {
-    let without = || trials.iter().zip(measured).filter(|(_, value)| value.is_none()).map(|(trial, _)| trial);
-    let first = without().next()?;
+    let without = trials.iter().zip(measured).filter(|(_, value)| value.is_none());
+    let without: Vec<&Trial> = without.map(|(trial, _)| *trial).collect();
+    let (first, others) = without.split_first()?;
     let how = match first.ended {
         Some(Ending::Interrupted) => "was interrupted",
         Some(Ending::Failed) => "failed",
         None => "has no end",
         Some(Ending::Done) => "does not have it",
     };
-    let more = match without().count() - 1 {
+    let more = match others.len() {
         0 => String::new(),
         more => format!(", and {more} more of {}", trials.len()),
     };
@@ -119,37 +130,23 @@ fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
 /// Checks a gate: every matching trial must have the metric, in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
-    if let Some(found) = of_function(&requirement.metric, &requirement.range, (&matching, trials), safe_loads) {
-        return Requirement {
-            metric: requirement.metric.to_string(),
-            asked: asked(&requirement.metric, &requirement.range),
-            value: found.value,
-            holds: found.holds(&requirement.range) == Holds::Yes,
-            trials: 0,
-            unmeasured: match found.value {
-                None => matching.iter().find_map(|trial| refusal(trial, &requirement.metric)),
-                Some(_) => None,
-            },
-        };
-    }
-    let measured = measured(&requirement.metric, &requirement.range, &matching);
-    let values: Vec<f64> = measured.iter().copied().flatten().collect();
-    let all_hold = !measured.is_empty() && values.len() == measured.len();
-    Requirement {
-        metric: requirement.metric.to_string(),
-        asked: asked(&requirement.metric, &requirement.range),
-        value: worst(&values, &requirement.range),
-        holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
-        trials: values.len() as u64,
-        unmeasured: if all_hold {
-            None
-        } else {
-            let refused = matching.iter().find_map(|trial| refusal(trial, &requirement.metric));
-            let unknown = || cost::unknown(&requirement.metric, &matching);
-            let never_told = || never_told(&requirement.metric, &matching);
-            refused.or_else(unknown).or_else(never_told).or_else(|| lacking(&matching, &measured))
-        },
-    }
+    let (metric, range) = (&requirement.metric, &requirement.range);
+    let refused = || matching.iter().find_map(|trial| refusal(trial, metric));
+    let (value, holds, trials, unmeasured) = match of_function(metric, range, (&matching, trials), safe_loads) {
+        Some(found) => {
+            let unmeasured = if found.value.is_none() { refused() } else { None };
+            (found.value, found.holds(range) == Holds::Yes, 0, unmeasured)
+        }
+        None => {
+            let measured = measured(metric, range, &matching);
+            let values: Vec<f64> = measured.iter().copied().flatten().collect();
+            let is_measured = !measured.is_empty() && values.len() == measured.len();
+            let why = || refused().or_else(|| unmeasured(metric, &matching)).or_else(|| lacking(&matching, &measured));
+            let holds = is_measured && values.iter().all(|&value| range.holds(value));
+            (worst(&values, range), holds, values.len() as u64, if is_measured { None } else { why() })
+        }
+    };
+    Requirement { metric: metric.to_string(), asked: asked(metric, range), value, holds, trials, unmeasured }
 }
 
 /// Returns the trials that match a `where`.
@@ -183,8 +180,8 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
 /// Returns the value of a function over the matching trials, or of a search. Returns `None` if the
 /// metric is a path. A plan without variants names none. Trials that do not match help to estimate
 /// the error.
-fn of_function<'m>(
-    metric: &'m MetricExpression,
+fn of_function(
+    metric: &MetricExpression,
     range: &MetricRange,
     (matching, all): (&[&Trial], &[Trial]),
     safe_loads: &[SafeLoad],
@@ -195,36 +192,41 @@ fn of_function<'m>(
         MetricTerm::Unknown => return Some(FunctionValue::default()),
         MetricTerm::Function(function) => function,
     };
-    let both = |names: &'m [String; 2]| names.each_ref().map(String::as_str);
     Some(match function {
-        MetricFunction::Crossing(names, over) => curves::crossings(both(names), over, trials),
-        MetricFunction::FlatRatio(names, over) => curves::flat_ratio(both(names), over, trials),
+        MetricFunction::Crossing(names, over) => curves::crossings(strs(names), over, trials),
+        MetricFunction::FlatRatio(names, over) => curves::flat_ratio(strs(names), over, trials),
         MetricFunction::FlatUntil(a, over) => curves::flats(a.as_deref(), over, trials),
         MetricFunction::Knee(a, over) => curves::knees(a.as_deref(), over, trials),
-        MetricFunction::KneeRatio(names, over) => curves::knee_ratio(both(names), over, trials),
+        MetricFunction::KneeRatio(names, over) => curves::knee_ratio(strs(names), over, trials),
         MetricFunction::LevelFrom(a, over) => curves::levels(a.as_deref(), over, trials),
         MetricFunction::Onset(path, a, over) => onset(path, a.as_deref(), over, matching),
         MetricFunction::Peak(a) => curves::peaks(a.as_deref(), trials),
-        MetricFunction::PeakRatio(names) => curves::peak_ratios(both(names), trials),
-        MetricFunction::Ratio(path, names) => ratio(path, both(names), range, (trials, all)),
+        MetricFunction::PeakRatio(names) => curves::peak_ratios(strs(names), trials),
+        MetricFunction::Ratio(path, names) => ratio(path, strs(names), range, (trials, all)),
         MetricFunction::Retained(path, a, over, at) => curves::retained(path, a.as_deref(), over, *at, trials),
         MetricFunction::SafeLoad(names) => safe_load(names, safe_loads),
         MetricFunction::Usl(parameter, a, over) => curves::law(*parameter, a.as_deref(), over, trials),
         MetricFunction::UslDifference(parameter, names, over) => {
-            curves::difference(*parameter, both(names), over, trials)
+            curves::difference(*parameter, strs(names), over, trials)
         }
     })
 }
 
+fn strs(names: &[String; 2]) -> [&str; 2] {
+    names.each_ref().map(String::as_str)
+}
+
 /// Returns the value that is furthest out of range, or nearest to the limits.
 pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
-    let excess = |value: f64| {
-        let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
-        let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
-        let off = range.equals.map(|wanted| (value - wanted).abs());
-        largest(over.chain(under).chain(off)).unwrap_or(value)
-    };
-    values.iter().copied().max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+    values.iter().copied().max_by(|&a, &b| excess(a, range).total_cmp(&excess(b, range)))
+}
+
+/// Returns how far a value is out of range; negative within it.
+fn excess(value: f64, range: &MetricRange) -> f64 {
+    let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
+    let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
+    let off = range.equals.map(|wanted| (value - wanted).abs());
+    largest(over.chain(under).chain(off)).unwrap_or(value)
 }
 
 /// Returns a range in words: `at least 5 ms and at most 20 ms`.
@@ -316,12 +318,10 @@ impl FunctionValue {
     pub fn of(parts: impl IntoIterator<Item = FunctionPart>) -> Self {
         let parts: Vec<FunctionPart> = parts.into_iter().collect();
         let values: Vec<f64> = parts.iter().filter_map(|part| part.value).collect();
-        let ends = || parts.iter().flat_map(|part| part.ci95.into_iter().flatten());
-        let low = largest(ends().map(|end| -end)).map(|end| -end);
-        let range = low.zip(largest(ends())).map(|(low, high)| [low, high]);
+        let ends: Vec<f64> = parts.iter().flat_map(|part| part.ci95.into_iter().flatten()).collect();
         Self {
             value: median(&values).filter(|_| values.len() == parts.len()),
-            range: range.filter(|range| range.iter().all(|end| end.is_finite())),
+            range: extremes(&ends).filter(|range| range.iter().all(|end| end.is_finite())),
             note: parts.iter().map(|part| part.note.clone()).find(|note| !note.is_empty()).unwrap_or_default(),
             spans: parts.iter().map(|part| part.span).collect(),
             lacking: false,
@@ -340,12 +340,11 @@ impl FunctionValue {
 
     /// Whether the result is in range: `yes` if all possible values are, `no` if none is.
     pub fn holds(&self, range: &MetricRange) -> Holds {
-        let inside = |[low, high]: &[f64; 2]| range.holds(*low) && range.holds(*high);
         if self.spans.is_empty() {
             Holds::NotMeasured
         } else if self.lacking {
             Holds::NotShown
-        } else if self.spans.iter().all(inside) {
+        } else if self.spans.iter().flatten().all(|end| range.holds(*end)) {
             Holds::Yes
         } else if self.spans.iter().any(|span| meets(range, *span)) {
             Holds::NotShown
@@ -382,17 +381,17 @@ fn ratio(
     (trials, all): (&[&Trial], &[Trial]),
 ) -> FunctionValue {
     let asked = pairs(path, names, range, trials);
-    let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
-    let lacking = asked.iter().flat_map(|pairs| &pairs.values).any(lacks);
     let everywhere = pairs(path, names, range, &usable(&all.iter().collect::<Vec<_>>()));
     let errors = pooled_errors(&everywhere);
-    let part = |pairs: &Pairs<'_>| {
-        let place = everywhere.iter().position(|other| other.point == pairs.point);
-        ratio_part(&pairs.values, place.and_then(|place| errors.get(place).copied().flatten()))
-    };
-    let parts: Vec<Option<FunctionPart>> = asked.iter().map(part).collect();
-    let undefined = parts.iter().zip(&asked).any(|(part, pairs)| part.is_none() && !pairs.values.iter().all(lacks));
-    let found = FunctionValue::of(parts.into_iter().flatten()).lacking(lacking || undefined);
+    let (mut lacking, mut undefined, mut parts) = (false, false, Vec::new());
+    for Pairs { point, values } in &asked {
+        let place = everywhere.iter().position(|other| other.point == *point);
+        let part = ratio_part(values, place.and_then(|place| errors.get(place).copied().flatten()));
+        lacking |= values.iter().any(|both| both.contains(&None));
+        undefined |= part.is_none() && !values.iter().all(|both| both.contains(&None));
+        parts.extend(part);
+    }
+    let found = FunctionValue::of(parts).lacking(lacking || undefined);
     if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
 }
 
@@ -417,11 +416,11 @@ fn pooled_errors(points: &[Pairs<'_>]) -> Vec<Option<PooledError>> {
     let known: Vec<Variance> = own.iter().copied().flatten().collect();
     let helping = known.iter().filter(|variance| variance.freedom > 0.0 && variance.value > 0.0).count();
     let mut moderated = moderated(&known).into_iter().flatten();
-    let pooled = |own: Option<Variance>| {
+    let pooled = own.into_iter().map(|own| {
         let variance = own.and_then(|_| moderated.next())?;
         (variance.value > 0.0).then_some(PooledError { variance, points: helping })
-    };
-    own.into_iter().map(pooled).collect()
+    });
+    pooled.collect()
 }
 
 /// Returns the logarithm of each complete pair's ratio, or `None` if a figure is 0.
@@ -431,13 +430,12 @@ fn log_ratios(values: &[[Option<f64>; 2]]) -> Option<Vec<f64>> {
 }
 
 fn pairs<'a>(path: &MetricPath, [a, b]: [&str; 2], range: &MetricRange, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
-    let figure = |trial: &Trial| worst(&metric(trial, path), range);
-    let is = |trial: &&&Trial, name: &str| trial.variant.as_deref() == Some(name);
     let mut found: Vec<Pairs<'a>> = Vec::new();
-    for one in trials.iter().filter(|trial| is(trial, a)) {
-        let same = |other: &&&Trial| is(other, b) && other.point == one.point && other.repeat == one.repeat;
-        let Some(other) = trials.iter().find(same) else { continue };
-        let values = [figure(one), figure(other)];
+    let of_b: Vec<&Trial> = trials.iter().filter(|trial| trial.variant.as_deref() == Some(b)).copied().collect();
+    for one in trials.iter().filter(|trial| trial.variant.as_deref() == Some(a)) {
+        let partner = of_b.iter().find(|other| other.point == one.point && other.repeat == one.repeat);
+        let Some(other) = partner else { continue };
+        let values = [one, other].map(|trial| worst(&metric(trial, path), range));
         match found.iter_mut().find(|pairs| *pairs.point == one.point) {
             Some(pairs) => pairs.values.push(values),
             None => found.push(Pairs { point: &one.point, values: vec![values] }),
@@ -476,13 +474,13 @@ fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Optio
 /// Returns the lowest of the safe loads with these names: first the variant, if there are variants,
 /// then the condition.
 fn safe_load(names: &[String], found: &[SafeLoad]) -> FunctionValue {
-    let is = |load: &&SafeLoad| {
+    let named = found.iter().filter(|load| {
         let own = load.variant.iter().chain([&load.surviving]);
         names.iter().zip(own).all(|(name, own)| name == own)
-    };
-    let lowest = found.iter().filter(is).map(safe_load_part).reduce(|lowest, part| {
-        let first = |part: &FunctionPart| part.value.unwrap_or(part.span[0]);
-        if first(&part) < first(&lowest) { part } else { lowest }
+    });
+    let lowest = named.map(safe_load_part).reduce(|lowest, part| {
+        let [first, lowest_first] = [&part, &lowest].map(|part| part.value.unwrap_or(part.span[0]));
+        if first < lowest_first { part } else { lowest }
     });
     FunctionValue::of(lowest.filter(|part| part.value.is_some() || part.span[1].is_finite()))
 }
@@ -577,24 +575,18 @@ fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
 /// Returns the number of a swept value: bits per second for a bit rate, bytes per second for a byte
 /// rate, bytes for a size, seconds for a duration. Returns `None` for other texts.
 fn number(value: &Value) -> Option<f64> {
-    let text = || value.as_str();
-    let quantity = |of: Quantity| text().and_then(|text| of.parse(text).ok());
-    value
-        .as_f64()
-        .or_else(|| quantity(Quantity::BitRate))
-        .or_else(|| quantity(Quantity::ByteRate))
-        .or_else(|| quantity(Quantity::Size))
-        .or_else(|| text().and_then(|text| duration::parse_s(text).ok()))
+    let Some(text) = value.as_str() else { return value.as_f64() };
+    let quantities = [Quantity::BitRate, Quantity::ByteRate, Quantity::Size];
+    quantities.into_iter().find_map(|of| of.parse(text).ok()).or_else(|| duration::parse_s(text).ok())
 }
 
 /// Returns a sentence for each quantile that the plan requests and this trial cannot give.
 pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
     // In a search, requirements and claims apply only to trials at the safe load. These trials are
     // not known yet.
-    let is_of_all = |metric: &&MetricExpression| plan.find.is_none() || metric.path().is_none();
     let required = plan.requirements.iter().map(|gate| (&gate.metric, &gate.filter));
     let claimed = plan.claims.iter().map(|claim| (&claim.metric, &claim.filter));
-    let asked = required.chain(claimed).filter(|(metric, _)| is_of_all(metric));
+    let asked = required.chain(claimed).filter(|(metric, _)| plan.find.is_none() || metric.path().is_none());
     let searched = plan.find.iter().flat_map(|find| &find.limits).map(|limit| (&limit.metric, &limit.filter));
     let mut refused: Vec<String> = Vec::new();
     for (metric, filter) in asked.chain(searched) {

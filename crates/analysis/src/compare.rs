@@ -9,7 +9,7 @@ use experiment::plan::{self, Plan};
 use record::compared::{Compared, FORMAT, Gated, GatedComparison, Side, Surrounding};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{FigureClass, Results, Trial, Trust};
+use record::results::{FigureClass, FigureVerdict, Results, Trial, Trust};
 use serde_json::Value;
 
 use crate::Error;
@@ -35,6 +35,21 @@ struct ComparedRun {
 struct Runs {
     name: String,
     runs: Vec<ComparedRun>,
+}
+
+impl Runs {
+    fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.runs.iter().flat_map(|run| &run.results.trials)
+    }
+
+    fn plans(&self) -> Vec<&Plan> {
+        self.runs.iter().map(|run| &run.plan).collect()
+    }
+
+    /// Returns the known environments of the runs.
+    fn environments(&self) -> Vec<&Environment> {
+        self.runs.iter().filter_map(|run| run.environment.as_ref()).collect()
+    }
 }
 
 /// Compares folders: each is a run folder or a folder of run folders. The first is the baseline;
@@ -68,8 +83,7 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
     for (other, folder) in others.iter().zip(&folders[1..]) {
-        let plans = |run: &ComparedRun| std::slice::from_ref(&run.plan).to_vec();
-        if let Some(one) = differing_plans(&plans(first), &plans(other)).first() {
+        if let Some(one) = differing_plans(&[&first.plan], &[&other.plan]).first() {
             let (field, a, b) = (&one.field, &one.a, &one.b);
             return Err(Error::Incomparable {
                 what: format!("{}: the runs in it are of different experiments", side.name),
@@ -87,10 +101,9 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
 /// Appends a number to a folder that is given twice, so that the two sides have different names.
 fn tell_apart(sides: &mut [Runs]) {
     for index in 1..sides.len() {
-        let (before, side) =
-            (sides[..index].iter().map(|side| side.name.clone()).collect::<Vec<_>>(), &mut sides[index]);
-        if before.contains(&side.name) {
-            side.name = format!("{} ({})", side.name, index + 1);
+        let (before, side) = sides.split_at_mut(index);
+        if before.iter().any(|known| known.name == side[0].name) {
+            side[0].name = format!("{} ({})", side[0].name, index + 1);
         }
     }
 }
@@ -111,8 +124,8 @@ pub(crate) fn accept(results: &mut Results) -> u32 {
 }
 
 fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
-    let trials = || sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.results.trials);
-    match metrics.iter().find(|path| !trials().any(|trial| !metric(trial, &path.as_str().into()).is_empty())) {
+    let trials: Vec<&Trial> = sides.iter().flat_map(Runs::trials).collect();
+    match metrics.iter().find(|path| trials.iter().all(|trial| metric(trial, &path.as_str().into()).is_empty())) {
         None => Ok(()),
         Some(path) => Err(Error::Incomparable {
             what: format!("no trial has a figure `{path}`"),
@@ -122,16 +135,12 @@ fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
 }
 
 fn played(side: &Runs) -> Vec<PlayedTrial<'_>> {
-    let of_run = |(run, read): (usize, &'_ ComparedRun)| -> Vec<(usize, usize)> {
-        (0..read.results.trials.len()).map(|trial| (run, trial)).collect()
-    };
-    let all = side.runs.iter().enumerate().flat_map(of_run);
-    all.map(|(run, index)| PlayedTrial {
-        trial: &side.runs[run].results.trials[index],
-        run,
-        started_unix_s: side.runs[run].started_unix_s.get(index).copied().flatten(),
-    })
-    .collect()
+    let mut played = Vec::new();
+    for (run, read) in side.runs.iter().enumerate() {
+        let trials = read.results.trials.iter().zip(&read.started_unix_s);
+        played.extend(trials.map(|(trial, &started_unix_s)| PlayedTrial { trial, run, started_unix_s }));
+    }
+    played
 }
 
 fn of_variants(side: &Runs, options: &CompareOptions) -> Result<Vec<GatedComparison>, Error> {
@@ -152,10 +161,9 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
         .map(|side| comparisons::ComparisonSide { name: side.name.clone(), trials: played(side) })
         .collect();
     let found = comparisons::between(&as_sides, options);
-    let lacks = |side: &&Runs| !found.iter().any(|found| found.comparison.b == side.name);
+    let mut lacking = sides.iter().skip(1).filter(|side| !found.iter().any(|found| found.comparison.b == side.name));
     // A side with only void trials gets a warning instead: it is no error of the user.
-    let can_be = |side: &&Runs| !is_void_throughout(&sides[0]) && !is_void_throughout(side);
-    if let Some(side) = sides.iter().skip(1).find(|side| lacks(side) && can_be(side)) {
+    if let Some(side) = lacking.find(|side| !is_void_throughout(&sides[0]) && !is_void_throughout(side)) {
         return Err(Error::Incomparable {
             what: format!("{} and {} have no common point with usable trials", sides[0].name, side.name),
             hint: "compare runs of one experiment, or of experiments with the same variants and swept values"
@@ -172,14 +180,11 @@ fn is_void_throughout(side: &Runs) -> bool {
 }
 
 fn all_surroundings(sides: &[Runs]) -> Vec<Surrounding> {
-    let environments =
-        |side: &Runs| -> Vec<Option<Environment>> { side.runs.iter().map(|run| run.environment.clone()).collect() };
-    let plans = |side: &Runs| -> Vec<Plan> { side.runs.iter().map(|run| run.plan.clone()).collect() };
     let Some((a, others)) = sides.split_first() else { return Vec::new() };
     let mut found = Vec::new();
     for b in others {
-        let mut of_side = differing_environments(&environments(a), &environments(b));
-        of_side.extend(differing_plans(&plans(a), &plans(b)));
+        let mut of_side = differing_environments(&a.environments(), &b.environments());
+        of_side.extend(differing_plans(&a.plans(), &b.plans()));
         of_side.iter_mut().for_each(|one| one.side.clone_from(&b.name));
         found.append(&mut of_side);
     }
@@ -187,12 +192,11 @@ fn all_surroundings(sides: &[Runs]) -> Vec<Surrounding> {
 }
 
 fn summed(side: &Runs) -> Side {
-    let trials: Vec<&Trial> = side.runs.iter().flat_map(|run| &run.results.trials).collect();
     Side {
         name: side.name.clone(),
         title: side.runs.first().map(|run| run.results.title.clone()).unwrap_or_default(),
         runs: side.runs.len() as u32,
-        trials: trials.len() as u32,
+        trials: side.trials().count() as u32,
         void: side.runs.iter().map(|run| run.void).sum(),
         accepted: side.runs.iter().map(|run| run.accepted).sum(),
         verdict: side.runs.iter().map(|run| run.results.verdict.is).max().unwrap_or_default(),
@@ -207,16 +211,11 @@ fn warnings(
     options: &CompareOptions,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some((a, others)) = sides.split_first() {
-        let is_experiment =
-            |one: &Surrounding| ["load.", "target.", "faults.", "steps."].iter().any(|of| one.field.starts_with(of));
-        for b in others {
-            if surroundings.iter().filter(|one| one.of == PLAN && one.side == b.name).any(is_experiment) {
-                warnings.push(format!(
-                    "{} and {} are different experiments: target, load or faults differ",
-                    a.name, b.name
-                ));
-            }
+    for b in sides.iter().skip(1) {
+        let mut differing = surroundings.iter().filter(|one| one.of == PLAN && one.side == b.name);
+        if differing.any(|one| ["load.", "target.", "faults.", "steps."].iter().any(|of| one.field.starts_with(of))) {
+            let a = &sides[0].name;
+            warnings.push(format!("{a} and {} are different experiments: target, load or faults differ", b.name));
         }
     }
     for (runs, side) in sides.iter().map(|runs| (runs, summed(runs))).filter(|(_, side)| side.void > 0) {
@@ -268,25 +267,19 @@ fn warnings(
 fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
     let compared: BTreeSet<FigureClass> =
         comparisons.iter().map(|judged| class_of_path(&judged.comparison.metric.as_str().into())).collect();
-    let trials = || side.runs.iter().flat_map(|run| &run.results.trials).filter(|trial| trial.counts());
-    let words = |class: FigureClass| {
-        let of = |is: Trust| {
-            trials().filter(|trial| trial.verdict.figures.iter().any(|one| (one.figure, one.is) == (class, is))).count()
-        };
-        let (suspect, void) = (of(Trust::Suspect), of(Trust::Void));
-        let first = trials()
-            .flat_map(|trial| &trial.verdict.figures)
-            .find(|one| one.figure == class && !one.reasons.is_empty())?;
-        let reason = first.reasons.first()?;
+    let trials: Vec<&Trial> = side.trials().filter(|trial| trial.counts()).collect();
+    let mut warnings = Vec::new();
+    for class in compared {
+        let verdicts: Vec<&FigureVerdict> =
+            trials.iter().flat_map(|trial| &trial.verdict.figures).filter(|one| one.figure == class).collect();
+        let Some(reason) = verdicts.iter().find_map(|one| one.reasons.first()) else { continue };
+        let [suspect, void] =
+            [Trust::Suspect, Trust::Void].map(|is| verdicts.iter().filter(|one| one.is == is).count());
         let void = if void > 0 { format!(" and void in {void}, which are left out of it") } else { String::new() };
-        Some(format!(
-            "{}: suspect {} in {suspect} of {} trials{void}: {reason}",
-            side.name,
-            class.name(),
-            trials().count()
-        ))
-    };
-    compared.into_iter().filter_map(words).collect()
+        let (name, class, all) = (&side.name, class.name(), trials.len());
+        warnings.push(format!("{name}: suspect {class} in {suspect} of {all} trials{void}: {reason}"));
+    }
+    warnings
 }
 
 /// Returns warnings about metrics that some trials do not have.
@@ -294,21 +287,23 @@ fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     let lacking = comparisons.iter().map(|judged| &judged.comparison);
     let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
     let lacking: BTreeSet<&String> = lacking.collect();
-    let words = |metric| format!("{metric}: some trials do not have it and are left out of its comparison");
-    lacking.into_iter().map(words).collect()
+    let warnings = lacking
+        .into_iter()
+        .map(|metric| format!("{metric}: some trials do not have it and are left out of its comparison"));
+    warnings.collect()
 }
 
 /// Returns warnings about figures that fail the gate only without adjustment.
 fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
-    let is_raw = |judged: &&GatedComparison| {
-        let is_shown = judged.comparison.significant && judged.worse_pct.is_none_or(|worse| worse >= gate_pct);
-        judged.gate == Some(Gated::Fails) && !is_shown
-    };
-    let words = |judged: &GatedComparison| {
-        let (found, raw) = (&judged.comparison, differing::raw(&judged.comparison)?);
-        Some(format!("{} fails the gate {raw}", differing::figure(&found.metric)))
-    };
-    comparisons.iter().filter(is_raw).filter_map(words).collect()
+    let mut warnings = Vec::new();
+    for judged in comparisons.iter().filter(|judged| judged.gate == Some(Gated::Fails)) {
+        let found = &judged.comparison;
+        let is_shown = found.significant && judged.worse_pct.is_none_or(|worse| worse >= gate_pct);
+        if let Some(raw) = differing::raw(found).filter(|_| !is_shown) {
+            warnings.push(format!("{} fails the gate {raw}", differing::figure(&found.metric)));
+        }
+    }
+    warnings
 }
 
 /// Returns a warning about the limits of one of several looks.
@@ -333,8 +328,7 @@ fn unadjusted(comparisons: &[GatedComparison]) -> Vec<String> {
 
 /// Returns the rules that made trials of a side void.
 fn rules_of(side: &Runs) -> String {
-    let verdicts = side.runs.iter().flat_map(|run| &run.results.trials).map(|trial| &trial.verdict);
-    let reasons = verdicts.flat_map(|verdict| verdict.rules.iter().zip(&verdict.severities));
+    let reasons = side.trials().flat_map(|trial| trial.verdict.rules.iter().zip(&trial.verdict.severities));
     let reasons = reasons.filter(|(_, severity)| **severity == Trust::Void).map(|(rule, _)| rule);
     let rules: Vec<String> = text::distinct(reasons.cloned()).iter().map(|rule| text::code(rule)).collect();
     text::listed(&rules, "and")
@@ -354,8 +348,7 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -
         comparisons.iter().filter(|judged| judged.gate == Some(Gated::CannotTell)).collect();
     let told = unsure.iter().take(TOLD).map(|judged| {
         let found = &judged.comparison;
-        let place = differing::place(found);
-        let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
+        let place = differing::at_place(found);
         let help = match (judged.repeats_needed, found.p) {
             (Some(repeats), _) => {
                 let what = if found.over == "run" { "runs" } else { "repeats" };
@@ -401,23 +394,22 @@ pub(crate) fn is_ever_changing(path: &str) -> bool {
     EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path))
 }
 
-/// Returns the fields of the machine that differ between two sides, each of one or several runs. A
-/// run without a record of its environment has no fields.
-fn differing_environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
-    let of = |runs: &[Option<Environment>]| {
+/// Returns the fields of the machine that differ between two sides, each of one or several runs.
+fn differing_environments(a: &[&Environment], b: &[&Environment]) -> Vec<Surrounding> {
+    let [a, b] = [a, b].map(|runs| {
         let mut fields = Fields::new();
-        for run in runs.iter().flatten() {
+        for run in runs {
             collect(&serde_json::to_value(run).unwrap_or_default(), "", &mut fields);
         }
         fields.retain(|path, _| !is_ever_changing(path));
         fields
-    };
-    differing("environment", &of(a), &of(b))
+    });
+    differing("environment", &a, &b)
 }
 
 /// Returns the fields of the plans that differ, for trials of the same variant and point; each path
 /// once.
-fn differing_plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
+fn differing_plans(a: &[&Plan], b: &[&Plan]) -> Vec<Surrounding> {
     let (of_a, of_b) = (by_point(a), by_point(b));
     let mut found: Vec<Surrounding> = Vec::new();
     for (point, fields) in &of_a {
@@ -431,7 +423,7 @@ fn differing_plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
     found
 }
 
-fn by_point(plans: &[Plan]) -> BTreeMap<String, Fields> {
+fn by_point(plans: &[&Plan]) -> BTreeMap<String, Fields> {
     let mut points: BTreeMap<String, Fields> = BTreeMap::new();
     for trial in plans.iter().flat_map(|plan| &plan.trials) {
         collect(&stripped(trial), "", points.entry(point(trial)).or_default());
@@ -460,42 +452,36 @@ fn stripped(trial: &plan::Trial) -> Value {
 /// Collects every path with its value. The elements of an array of tables are entered by their
 /// names.
 fn collect(value: &Value, path: &str, fields: &mut Fields) {
-    let below = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
     match value {
-        Value::Object(table) => table.iter().for_each(|(key, value)| collect(value, &below(key), fields)),
+        Value::Object(table) => table.iter().for_each(|(key, value)| collect(value, &joined(path, key), fields)),
         Value::Array(elements) if elements.iter().any(Value::is_object) => {
             for (index, element) in elements.iter().enumerate() {
                 let name = element.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), str::to_owned);
-                collect(element, &below(&name), fields);
+                collect(element, &joined(path, &name), fields);
             }
         }
         Value::Null => {}
-        Value::String(text) => insert(fields, path, text.clone()),
-        other => insert(fields, path, other.to_string()),
+        other => {
+            fields.entry(path.to_owned()).or_default().insert(text::of_json(other));
+        }
     }
 }
 
-fn insert(fields: &mut Fields, path: &str, text: String) {
-    fields.entry(path.to_owned()).or_default().insert(text);
+fn joined(path: &str, step: &str) -> String {
+    if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") }
 }
 
 fn differing(of: &str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
     let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    let said = |fields: &Fields, path: &String| {
-        let texts = fields.get(path).map(|values| values.iter().cloned().collect::<Vec<_>>().join(", "));
-        texts.unwrap_or_else(|| UNKNOWN.to_owned())
-    };
-    paths
-        .into_iter()
-        .filter(|path| a.get(*path) != b.get(*path))
-        .map(|path| Surrounding {
-            side: String::new(),
-            of: of.to_owned(),
-            field: path.clone(),
-            a: said(a, path),
-            b: said(b, path),
-        })
-        .collect()
+    let differing = paths.into_iter().filter(|path| a.get(*path) != b.get(*path));
+    let surroundings = differing.map(|path| {
+        let [a, b] = [a, b].map(|fields| {
+            let texts = fields.get(path).map(|values| values.iter().cloned().collect::<Vec<_>>().join(", "));
+            texts.unwrap_or_else(|| UNKNOWN.to_owned())
+        });
+        Surrounding { side: String::new(), of: of.to_owned(), field: path.clone(), a, b }
+    });
+    surroundings.collect()
 }
 
 #[cfg(test)]
@@ -503,37 +489,19 @@ mod tests {
     use std::path::PathBuf;
 
     use experiment::plan::{TargetKind, Trial};
+    use fixture::TestDir;
     use record::environment::{Cpu, RunFolderDisk};
     use serde_json::json;
 
     use super::*;
     use crate::synthetic;
 
-    /// A folder for one test, removed at its end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("plimsoll-compare-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        /// A copy of the golden run.
-        fn copy(&self, name: &str) -> PathBuf {
-            let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../record/golden");
-            let from = golden.join("2026-11-20T10-31-05-a-name-server-crashes");
-            let to = self.0.join(name);
-            copy(&from, &to);
-            to
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+    /// Copies the golden run into the folder.
+    fn golden(folder: &TestDir, name: &str) -> PathBuf {
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../record/golden");
+        let to = folder.join(name);
+        copy(&golden.join("2026-11-20T10-31-05-a-name-server-crashes"), &to);
+        to
     }
 
     fn copy(from: &Path, to: &Path) {
@@ -561,8 +529,8 @@ mod tests {
 
     #[test]
     fn a_run_and_its_copy_do_not_differ() {
-        let scratch = Scratch::new("copy");
-        let (a, b) = (scratch.copy("a"), scratch.copy("b"));
+        let folder = TestDir::new();
+        let (a, b) = (golden(&folder, "a"), golden(&folder, "b"));
         let found = compare(&[&a, &b], &CompareOptions { gate_pct: Some(5.0), ..CompareOptions::default() }).unwrap();
         assert_eq!(found.surroundings, Vec::new());
         assert_eq!(found.sides[0].name, a.display().to_string());
@@ -584,8 +552,8 @@ mod tests {
 
     #[test]
     fn any_percentile_can_be_compared() {
-        let scratch = Scratch::new("percentile");
-        let (a, b) = (scratch.copy("a"), scratch.copy("b"));
+        let folder = TestDir::new();
+        let (a, b) = (golden(&folder, "a"), golden(&folder, "b"));
         let metrics = ["latency_us.p95", "latency_us.p97.5"].map(str::to_owned).to_vec();
         let found = compare(&[&a, &b], &CompareOptions { metrics, ..CompareOptions::default() }).unwrap();
         let told: Vec<(&str, bool)> = found
@@ -598,8 +566,8 @@ mod tests {
 
     #[test]
     fn differing_surroundings_are_listed() {
-        let scratch = Scratch::new("differs");
-        let (a, b) = (scratch.copy("a"), scratch.copy("b"));
+        let folder = TestDir::new();
+        let (a, b) = (golden(&folder, "a"), golden(&folder, "b"));
         edit(&b.join("plan.json"), "\"agents\": 200", "\"agents\": 100");
         let kernel = RunFolder::at(&b).read_environment().unwrap().unwrap().kernel.unwrap();
         edit(&b.join("environment.json"), &kernel, "7.0.0");
@@ -612,11 +580,11 @@ mod tests {
 
     #[test]
     fn a_folder_of_runs_is_one_side() {
-        let scratch = Scratch::new("pool");
-        let (base, candidate) = (scratch.0.join("base"), scratch.0.join("candidate"));
+        let folder = TestDir::new();
+        let (base, candidate) = (folder.join("base"), folder.join("candidate"));
         for name in ["1", "2"] {
-            copy(&scratch.copy("one"), &base.join(name));
-            copy(&scratch.copy("one"), &candidate.join(name));
+            copy(&golden(&folder, "one"), &base.join(name));
+            copy(&golden(&folder, "one"), &candidate.join(name));
         }
         let found = compare(&[&base, &candidate], &CompareOptions::default()).unwrap();
         assert_eq!((found.sides[0].runs, found.sides[1].trials), (2, 4));
@@ -627,8 +595,8 @@ mod tests {
 
     #[test]
     fn impossible_comparisons_are_refused_with_a_reason() {
-        let scratch = Scratch::new("refused");
-        let (a, empty) = (scratch.copy("a"), scratch.0.join("empty"));
+        let folder = TestDir::new();
+        let (a, empty) = (golden(&folder, "a"), folder.join("empty"));
         std::fs::create_dir(&empty).unwrap();
         for (folders, metric, word) in [
             (vec![empty.as_path(), a.as_path()], "failed_pct", "not a run folder"),
@@ -640,19 +608,19 @@ mod tests {
                 refused(&folders, &CompareOptions { metrics: vec![metric.to_owned()], ..CompareOptions::default() });
             assert!(why.contains(word), "{why}");
         }
-        let other = scratch.copy("other");
+        let other = golden(&folder, "other");
         edit(&other.join("plan.json"), "\"point\": {}", "\"point\": { \"load.agents\": 200 }");
         let why = refused(&[&a, &other], &CompareOptions::default());
         assert!(why.contains("no common point"), "{why}");
     }
 
-    fn environment(kernel: &str, turbo: Option<bool>, free_bytes: u64) -> Option<Environment> {
-        Some(Environment {
+    fn environment(kernel: &str, turbo: Option<bool>, free_bytes: u64) -> Environment {
+        Environment {
             kernel: Some(kernel.to_owned()),
             cpu: Cpu { turbo, ..Cpu::default() },
             disk: RunFolderDisk { free_bytes: Some(free_bytes), ..RunFolderDisk::default() },
             ..Environment::default()
-        })
+        }
     }
 
     fn rows(found: &[Surrounding]) -> Vec<(&str, &str, &str)> {
@@ -661,16 +629,17 @@ mod tests {
 
     #[test]
     fn equal_machines_have_no_differences() {
-        let one = [environment("6.1.0", Some(true), 1)];
-        assert_eq!(differing_environments(&one, &[environment("6.1.0", Some(true), 2)]), Vec::new());
+        let [a, b] = [1, 2].map(|free_bytes| environment("6.1.0", Some(true), free_bytes));
+        assert_eq!(differing_environments(&[&a], &[&b]), Vec::new());
     }
 
     #[test]
     fn each_differing_field_is_named() {
-        let a = [environment("6.1.0", Some(true), 1), environment("6.2.0", Some(true), 1)];
-        let found = differing_environments(&a, &[environment("6.1.0", None, 1)]);
+        let a = ["6.1.0", "6.2.0"].map(|kernel| environment(kernel, Some(true), 1));
+        let a = a.each_ref();
+        let found = differing_environments(&a, &[&environment("6.1.0", None, 1)]);
         assert_eq!(rows(&found), [("cpu.turbo", "true", "unknown"), ("kernel", "6.1.0, 6.2.0", "6.1.0")]);
-        assert!(differing_environments(&a, &[None]).iter().any(|one| one.field == "kernel" && one.b == "unknown"));
+        assert!(differing_environments(&a, &[]).iter().any(|one| one.field == "kernel" && one.b == "unknown"));
     }
 
     fn plan(agents: u32, state: &str, seed: u64) -> Plan {
@@ -678,50 +647,40 @@ mod tests {
         let with = BTreeMap::from([("state".to_owned(), state.to_owned())]);
         let mut fault = synthetic::fault("oops", 2.0);
         fault.seed = seed;
-        let trial = |repeat| Trial {
+        let target = plan::Target {
+            kind: TargetKind::Folder { name: "vsns".into(), with },
+            protocol: "vsns".into(),
+            ..Default::default()
+        };
+        let trials = [1, 2].map(|repeat| Trial {
             id: format!("{repeat:03}"),
             repeat,
             seed: seed + u64::from(repeat),
-            target: plan::Target {
-                kind: TargetKind::Folder { name: "vsns".into(), with: with.clone() },
-                protocol: "vsns".into(),
-                ..Default::default()
-            },
+            target: target.clone(),
             faults: vec![fault.clone()],
             ..synthetic::trial(load.clone())
-        };
-        Plan {
-            format: 1,
-            title: "t".into(),
-            asks: "a".into(),
-            variants: Vec::new(),
-            swept: Vec::new(),
-            stop: None,
-            trials: (1..=2).map(trial).collect(),
-            requirements: Vec::new(),
-            claims: Vec::new(),
-            find: None,
-            demand: None,
-        }
+        });
+        Plan { trials: trials.to_vec(), ..synthetic::plan() }
     }
 
     #[test]
     fn differing_plan_fields_are_named() {
-        assert_eq!(differing_plans(&[plan(8, "ets", 1)], &[plan(8, "ets", 7)]), Vec::new());
-        let found = differing_plans(&[plan(8, "ets", 1)], &[plan(16, "mnesia", 1)]);
+        let one = plan(8, "ets", 1);
+        assert_eq!(differing_plans(&[&one], &[&plan(8, "ets", 7)]), Vec::new());
+        let found = differing_plans(&[&one], &[&plan(16, "mnesia", 1)]);
         assert_eq!(rows(&found), [("load.agents", "8", "16"), ("target.with.state", "ets", "mnesia")]);
     }
 
     #[test]
     fn only_trials_of_the_same_point_are_compared() {
-        let at = |agents: u32| {
+        let [few, many] = [8, 16].map(|agents| {
             let mut plan = plan(agents, "ets", 1);
-            plan.trials.iter_mut().for_each(|trial| {
+            for trial in &mut plan.trials {
                 trial.point.insert("load.agents".into(), json!(agents));
-            });
+            }
             plan
-        };
-        assert_eq!(differing_plans(&[at(8)], &[at(16)]), Vec::new());
-        assert_eq!(differing_plans(&[at(8), at(16)], &[at(16)]), Vec::new());
+        });
+        assert_eq!(differing_plans(&[&few], &[&many]), Vec::new());
+        assert_eq!(differing_plans(&[&few, &many], &[&many]), Vec::new());
     }
 }

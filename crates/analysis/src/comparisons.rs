@@ -118,8 +118,8 @@ fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<Weigh
     } else {
         options.metrics.iter().map(|path| TrialFigure::of(path)).collect()
     };
-    let of_couple = |couple| figures.iter().filter_map(move |figure| weighed(couple, figure));
-    let mut weighed: Vec<WeighedComparison> = couples.iter().flat_map(of_couple).collect();
+    let mut weighed: Vec<WeighedComparison> =
+        couples.iter().flat_map(|couple| figures.iter().filter_map(|figure| weighed(couple, figure))).collect();
     pool(&mut weighed);
     correct(&mut weighed, options.level());
     weighed
@@ -138,38 +138,34 @@ struct WeighedComparison {
 
 /// Compares one figure of a pair. Returns `None` if neither side has it.
 fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedComparison> {
-    let sample = ComparedValues::of(&couple.units, figure);
-    let all = || sample.a.iter().chain(&sample.b);
-    all().next()?;
-    let as_ratio = !figure.can_be_zero && all().all(|value| *value > 0.0);
-    let scaled = |value: f64| if as_ratio { value.ln() } else { value };
-    let a: Vec<f64> = sample.a.iter().copied().map(scaled).collect();
-    let b: Vec<f64> = sample.b.iter().copied().map(scaled).collect();
+    let mut sample = ComparedValues::of(&couple.units, figure);
+    let mut all: Vec<&mut f64> = sample.a.iter_mut().chain(&mut sample.b).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let as_ratio = !figure.can_be_zero && all.iter().all(|value| **value > 0.0);
+    if as_ratio {
+        all.iter_mut().for_each(|value| **value = value.ln());
+    }
     let observed = if as_ratio && sample.pairs > 0 { couple.observed(figure) } else { Vec::new() };
     let covariates = blocks::explaining(&observed);
     let resolution = if as_ratio { figure.resolution() } else { 0.0 };
-    let modelled = |used: &[usize]| {
-        let difference = match (sample.pairs > 0, couple.group) {
-            (true, Some(group)) if !observed.is_empty() => blocks::difference(&observed, group, used),
-            (true, _) => paired(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>()),
-            (false, _) => apart(&a, &b),
-        };
-        difference.map(|difference| difference.resolved(resolution))
-    };
-    let difference = modelled(&covariates.used);
-    let raw = if covariates.used.is_empty() { None } else { modelled(&[]) };
-    let (mean_a, mean_b) = (mean(&a), mean(&b));
-    let of_means = mean_a.zip(mean_b).map(|(a, b)| b - a);
+    let difference = sample.difference(&observed, couple.group, &covariates.used);
+    let is_adjusted = !covariates.used.is_empty();
+    let raw = if is_adjusted { sample.difference(&observed, couple.group, &[]) } else { None };
+    let [difference, raw] = [difference, raw].map(|found| found.map(|found| found.resolved(resolution)));
+    let means = [mean(&sample.a), mean(&sample.b)];
+    let of_means = means[0].zip(means[1]).map(|(a, b)| b - a);
     let estimate = difference.map(|difference| difference.estimate).or(of_means);
-    let unscaled = |value: f64| if as_ratio { value.exp() } else { value };
+    let [a_value, b_value] = means.map(|mean| if as_ratio { mean.map(f64::exp) } else { mean });
     let comparison = Comparison {
         over: couple.over.clone(),
         a: couple.a.clone(),
         b: couple.b.clone(),
         at: couple.at.clone(),
         metric: figure.path.clone(),
-        a_value: mean_a.map(unscaled),
-        b_value: mean_b.map(unscaled),
+        a_value,
+        b_value,
         ratio: estimate.filter(|_| as_ratio).map(f64::exp),
         difference: estimate.filter(|_| !as_ratio),
         adjusted_for: covariates.used.iter().map(|index| BESIDE[*index].0.to_owned()).collect(),
@@ -222,11 +218,9 @@ fn moderate(
         let Some(error) = difference.error else { continue };
         known.push((pairs, difference, error));
     }
-    let variance = |(pairs, _, error): &(f64, &mut Difference, StandardError)| Variance {
-        value: pairs * error.of_mean.powi(2),
-        freedom: error.freedom,
-    };
-    let variances = moderated(&known.iter().map(variance).collect::<Vec<_>>())?;
+    let variances =
+        known.iter().map(|(pairs, _, error)| Variance { value: pairs * error.of_mean.powi(2), freedom: error.freedom });
+    let variances = moderated(&variances.collect::<Vec<_>>())?;
     let count = known.len() as u32;
     for ((pairs, difference, error), Variance { value, freedom }) in known.into_iter().zip(variances) {
         let of_mean = (value / pairs).sqrt();
@@ -237,11 +231,11 @@ fn moderate(
 
 /// Returns the covariates that differ between the groups.
 fn unadjusted(covariates: &Covariates, observed: &[Observed], group: Option<usize>) -> Vec<UnadjustedCovariate> {
-    let one = |(index, p): &(usize, f64)| {
-        let difference = blocks::covariate_difference(observed, group?, *index)?;
-        Some(UnadjustedCovariate { name: BESIDE[*index].0.to_owned(), difference, p: *p })
-    };
-    covariates.unbalanced.iter().filter_map(one).collect()
+    let unbalanced = covariates.unbalanced.iter().filter_map(|&(index, p)| {
+        let difference = blocks::covariate_difference(observed, group?, index)?;
+        Some(UnadjustedCovariate { name: BESIDE[index].0.to_owned(), difference, p })
+    });
+    unbalanced.collect()
 }
 
 /// Values of both sides. Paired values come only from pairs in which both sides have the figure.
@@ -254,41 +248,41 @@ struct ComparedValues {
 
 impl ComparedValues {
     fn of(units: &Units<'_>, figure: &TrialFigure) -> Self {
-        let value = |unit: &ObservationUnit<'_>| unit.value(figure);
-        let missing = |values: &[Option<f64>]| values.iter().filter(|value| value.is_none()).count() as u32;
-        match units {
-            Units::Paired(pairs) => {
-                let (a, b): (Vec<_>, Vec<_>) = pairs.iter().map(|(a, b)| (value(a), value(b))).unzip();
-                let without = [missing(&a), missing(&b)];
-                let both: Vec<(f64, f64)> = a.iter().zip(&b).filter_map(|(a, b)| (*a).zip(*b)).collect();
-                if both.is_empty() {
-                    // Values of one side are kept to be shown, although there is nothing to compare
-                    // them with.
-                    return Self { a: flat(a), b: flat(b), pairs: 0, without };
-                }
+        let (a, b): (Vec<_>, Vec<_>) = match units {
+            Units::Paired(pairs) => pairs.iter().map(|(a, b)| (a.value(figure), b.value(figure))).unzip(),
+            Units::Apart(a, b) => {
+                (a.iter().map(|unit| unit.value(figure)).collect(), b.iter().map(|unit| unit.value(figure)).collect())
+            }
+        };
+        let without = [&a, &b].map(|values| values.iter().filter(|value| value.is_none()).count() as u32);
+        if matches!(units, Units::Paired(_)) {
+            let both: Vec<(f64, f64)> = a.iter().zip(&b).filter_map(|(a, b)| (*a).zip(*b)).collect();
+            // Values of one side are kept to be shown, although there is nothing to compare them
+            // with.
+            if !both.is_empty() {
                 let pairs = both.len() as u32;
                 let (a, b) = both.into_iter().unzip();
-                Self { a, b, pairs, without }
-            }
-            Units::Apart(a, b) => {
-                let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(value).collect(), b.iter().map(value).collect());
-                let without = [missing(&a), missing(&b)];
-                Self { a: flat(a), b: flat(b), pairs: 0, without }
+                return Self { a, b, pairs, without };
             }
         }
+        Self { a: a.into_iter().flatten().collect(), b: b.into_iter().flatten().collect(), pairs: 0, without }
     }
-}
 
-fn flat(values: Vec<Option<f64>>) -> Vec<f64> {
-    values.into_iter().flatten().collect()
+    /// Returns the difference of b from a, adjusted for these covariates.
+    fn difference(&self, observed: &[Observed], group: Option<usize>, covariates: &[usize]) -> Option<Difference> {
+        match group {
+            _ if self.pairs == 0 => apart(&self.a, &self.b),
+            Some(group) if !observed.is_empty() => blocks::difference(observed, group, covariates),
+            _ => paired(&self.a.iter().copied().zip(self.b.iter().copied()).collect::<Vec<_>>()),
+        }
+    }
 }
 
 /// Corrects the p-values for their number and for interim looks, and draws the conclusions from
 /// them.
 fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
-    let counts =
-        |weighed: &&mut WeighedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
-    let family: Vec<&mut WeighedComparison> = weighed.iter_mut().filter(counts).collect();
+    let family = weighed.iter_mut().filter(|one| one.difference.is_some_and(|found| !found.nothing_to_show));
+    let family: Vec<&mut WeighedComparison> = family.collect();
     let chances: Vec<f64> = family.iter().filter_map(|weighed| weighed.comparison.p).collect();
     let level = family_level / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
@@ -369,9 +363,12 @@ struct ComparedPair<'a> {
     pub units: Units<'a>,
     /// Index of `b` among all groups that alternated with these two.
     pub group: Option<usize>,
-    /// Trials of all these groups, each with its round and the index of its group.
-    pub together: Vec<(usize, usize, &'a Trial)>,
+    /// Trials of all these groups.
+    pub together: Vec<PlacedTrial<'a>>,
 }
+
+/// A trial with its round (a repeat of a run, or a pair of runs) and the index of its group.
+type PlacedTrial<'a> = (usize, usize, &'a Trial);
 
 /// Function that reads a figure of a trial.
 type MachineFigure = fn(&Trial) -> Option<f64>;
@@ -379,6 +376,10 @@ type MachineFigure = fn(&Trial) -> Option<f64>;
 /// Covariates of a trial for [`blocks`]: the state of the machine.
 const BESIDE: [(&str, MachineFigure); COVARIATES] =
     [("steal", |trial| trial.machine.steal_pct), ("strangers", strangers_pct)];
+
+fn beside(trial: &Trial) -> [Option<f64>; COVARIATES] {
+    BESIDE.map(|(_, figure)| figure(trial))
+}
 
 /// Returns the CPU time that other processes took. If the target's processes were found by their
 /// connections, an undetected back end counts among the other processes, so the figure is no
@@ -423,18 +424,15 @@ impl<'a> ComparedPair<'a> {
     /// Returns the logarithms of a figure for all trials that alternated, or an empty list if a
     /// logarithm does not exist.
     fn observed(&self, figure: &TrialFigure) -> Vec<Observed> {
-        let one = |(round, group, trial): &(usize, usize, &Trial)| {
-            let value = figure.value(trial)?;
-            let beside = BESIDE.map(|(_, of)| of(trial));
-            Some(Observed {
-                round: *round,
-                group: *group,
-                value: if value > 0.0 { value.ln() } else { f64::NAN },
-                beside,
-            })
-        };
-        let observed: Vec<Observed> = self.together.iter().filter_map(one).collect();
-        if observed.iter().any(|one| one.value.is_nan()) { Vec::new() } else { observed }
+        let mut observed = Vec::new();
+        for &(round, group, trial) in &self.together {
+            let Some(value) = figure.value(trial) else { continue };
+            if value <= 0.0 {
+                return Vec::new();
+            }
+            observed.push(Observed { round, group, value: value.ln(), beside: beside(trial) });
+        }
+        observed
     }
 
     /// Returns the trials of both sides.
@@ -457,27 +455,15 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     } else {
         ("variant".to_owned(), variants.to_vec())
     };
-    let name = |trial: &Trial| match over.as_str() {
-        "variant" => trial.variant.clone(),
-        path => trial.point.get(path).map(text::of_json),
-    };
     let mut couples = Vec::new();
     let Some((a, others)) = names.split_first() else { return couples };
     for (at, of_point) in by_point(&comparable, |trial| without(&trial.point, &over)) {
-        let mut of_point: Vec<PlayedTrial<'a>> = of_point;
-        let mut together = in_rounds(&of_point, |trial| names.iter().position(|one| Some(one) == name(trial).as_ref()));
+        let mut together = in_rounds(&of_point, &over, &names);
         if !is_allowed_for(&together) {
-            of_point.retain(|one| one.trial.counts());
             together.retain(|(_, _, trial)| trial.counts());
         }
-        for (group, b) in others.iter().enumerate() {
-            let is = |played: &PlayedTrial<'a>, wanted: &str| name(played.trial).as_deref() == Some(wanted);
-            let pair = |one: &PlayedTrial<'a>| {
-                let same = |other: &&PlayedTrial<'a>| (other.run, other.trial.repeat) == (one.run, one.trial.repeat);
-                let other = of_point.iter().filter(|played| is(played, b)).find(same)?;
-                Some((ObservationUnit(vec![one.trial]), ObservationUnit(vec![other.trial])))
-            };
-            let pairs: Vec<_> = of_point.iter().filter(|played| is(played, a)).filter_map(pair).collect();
+        for (group, b) in (1..).zip(others) {
+            let pairs: Vec<_> = together.iter().filter_map(|of_a| pair_of(of_a, group, &together)).collect();
             if !pairs.is_empty() {
                 couples.push(ComparedPair {
                     over: over.clone(),
@@ -485,7 +471,7 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
                     b: b.clone(),
                     at: at.clone(),
                     units: Units::Paired(pairs),
-                    group: Some(group + 1),
+                    group: Some(group),
                     together: together.clone(),
                 });
             }
@@ -494,31 +480,40 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     couples
 }
 
-/// Returns each trial with the number of its round (a repeat of a run) and the index of its group.
-fn in_rounds<'a>(
-    played: &[PlayedTrial<'a>],
-    place: impl Fn(&Trial) -> Option<usize>,
-) -> Vec<(usize, usize, &'a Trial)> {
+/// Returns the pair of a trial of the first group and the trial of this group in the same round.
+fn pair_of<'a>(
+    &(round, first, a): &PlacedTrial<'a>,
+    group: usize,
+    together: &[PlacedTrial<'a>],
+) -> Option<(ObservationUnit<'a>, ObservationUnit<'a>)> {
+    let (.., b) = together.iter().find(|(other, of, _)| first == 0 && (*other, *of) == (round, group))?;
+    Some((ObservationUnit(vec![a]), ObservationUnit(vec![b])))
+}
+
+/// Places the trials by their variant, or by their value of a swept path.
+fn in_rounds<'a>(played: &[PlayedTrial<'a>], over: &str, names: &[String]) -> Vec<PlacedTrial<'a>> {
     let mut rounds: Vec<(usize, u32)> = Vec::new();
-    let numbered = played.iter().filter_map(|one| {
+    let placed = played.iter().filter_map(|one| {
         let key = (one.run, one.trial.repeat);
         let round = rounds.iter().position(|known| *known == key).unwrap_or_else(|| {
             rounds.push(key);
             rounds.len() - 1
         });
-        Some((round, place(one.trial)?, one.trial))
+        let name = match over {
+            "variant" => one.trial.variant.clone()?,
+            path => text::of_json(one.trial.point.get(path)?),
+        };
+        Some((round, names.iter().position(|known| *known == name)?, one.trial))
     });
-    numbered.collect()
+    placed.collect()
 }
 
 /// Whether the comparison of these trials is adjusted for all CPU time that other processes and the
 /// hypervisor took.
-fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
-    let beside = |trial: &Trial| BESIDE.map(|(_, of)| of(trial));
-    let observed: Vec<Observed> = together
-        .iter()
-        .map(|(round, group, trial)| Observed { round: *round, group: *group, value: 0.0, beside: beside(trial) })
-        .collect();
+fn is_allowed_for(together: &[PlacedTrial<'_>]) -> bool {
+    let observed =
+        together.iter().map(|&(round, group, trial)| Observed { round, group, value: 0.0, beside: beside(trial) });
+    let observed: Vec<Observed> = observed.collect();
     let covariates = blocks::explaining(&observed);
     !covariates.used.is_empty() && covariates.unbalanced.is_empty()
 }
@@ -530,24 +525,18 @@ const OF_OTHERS: [&str; 3] = ["delayed", "steal", "strangers"];
 /// Whether a trial may be compared: it counts, or only CPU time that others took can have voided
 /// it.
 fn is_comparable(trial: &Trial) -> bool {
-    let rules = &trial.verdict.rules;
-    let is_of_others = |rule: &String| OF_OTHERS.contains(&rule.as_str());
-    trial.counts() || rules.iter().any(is_of_others) && !rules.iter().any(|rule| !is_of_others(rule) && can_void(rule))
+    let (of_others, others): (Vec<&String>, Vec<&String>) =
+        trial.verdict.rules.iter().partition(|rule| OF_OTHERS.contains(&rule.as_str()));
+    trial.counts() || !of_others.is_empty() && !others.into_iter().any(|rule| can_void(rule))
 }
 
 /// Pairs every side with the first, at each variant and point that both have.
 fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     let mut couples = Vec::new();
     let Some((a, others)) = sides.split_first() else { return couples };
-    let points = |side: &ComparisonSide<'a>| {
-        by_point(&side.trials, |trial| {
-            let variant = trial.variant.clone().map(|name| ("variant".to_owned(), Value::String(name)));
-            trial.point.clone().into_iter().chain(variant).collect()
-        })
-    };
-    let of_a = points(a);
+    let of_a = by_point(&a.trials, variant_and_point);
     for b in others {
-        let of_b = points(b);
+        let of_b = by_point(&b.trials, variant_and_point);
         for (at, trials) in &of_a {
             if let Some((_, other)) = of_b.iter().find(|(other, _)| other == at) {
                 let Some((units, together)) = units_between(trials, other) else { continue };
@@ -560,19 +549,24 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     couples
 }
 
+fn variant_and_point(trial: &Trial) -> BTreeMap<String, Value> {
+    let variant = trial.variant.clone().map(|name| ("variant".to_owned(), Value::String(name)));
+    trial.point.clone().into_iter().chain(variant).collect()
+}
+
 /// Observations of two sides. If the comparison is adjusted for CPU time that others took, also all
 /// trials with their rounds and sides.
-type BetweenSides<'a> = (Units<'a>, Vec<(usize, usize, &'a Trial)>);
+type BetweenSides<'a> = (Units<'a>, Vec<PlacedTrial<'a>>);
 
 /// Returns the observations of two sides, or `None` if none is usable. All runs, also void ones,
 /// show whether the sides alternated: a void run must not shift the others.
 fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<BetweenSides<'a>> {
     if let Some(pairs) = in_turn(a, b) {
-        let together: Vec<(usize, usize, &Trial)> =
+        let together: Vec<PlacedTrial<'_>> =
             pairs.iter().enumerate().filter_map(|(round, pair)| in_round(round, pair)).flatten().collect();
         if is_allowed_for(&together) {
-            let is_in = |pair: &(ObservationUnit<'_>, ObservationUnit<'_>)| in_round(0, pair).is_some();
-            return Some((Units::Paired(pairs.into_iter().filter(is_in).collect()), together));
+            let pairs = pairs.into_iter().filter(|pair| in_round(0, pair).is_some()).collect();
+            return Some((Units::Paired(pairs), together));
         }
         let usable: Vec<_> = pairs.iter().filter_map(|(a, b)| Some((a.usable()?, b.usable()?))).collect();
         if usable.len() > 1 {
@@ -587,10 +581,7 @@ fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Bet
 }
 
 /// Returns both trials of a pair, if each side is one trial that can be compared.
-fn in_round<'a>(
-    round: usize,
-    (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>),
-) -> Option<[(usize, usize, &'a Trial); 2]> {
+fn in_round<'a>(round: usize, (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>)) -> Option<[PlacedTrial<'a>; 2]> {
     match (a.0.as_slice(), b.0.as_slice()) {
         ([a], [b]) if is_comparable(a) && is_comparable(b) => Some([(round, 0, *a), (round, 1, *b)]),
         _ => None,
@@ -662,12 +653,7 @@ fn by_point<'a>(
 /// of the plan.
 fn choice(swept: &[String], played: &[PlayedTrial<'_>]) -> Option<(String, Vec<String>)> {
     swept.iter().find_map(|path| {
-        let mut values: Vec<&Value> = Vec::new();
-        for value in played.iter().filter_map(|played| played.trial.point.get(path)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
+        let values = text::distinct(played.iter().filter_map(|played| played.trial.point.get(path)));
         let is_choice = (2..=CHOICES).contains(&values.len()) && !values.iter().any(|value| is_amount(value));
         is_choice.then(|| (path.clone(), values.into_iter().map(text::of_json).collect()))
     })
@@ -794,8 +780,8 @@ impl TrialFigure {
         else {
             return 0;
         };
-        let meant = |name: &str| of.is_empty() || of.strip_suffix('.') == Some(name);
-        trial.faults.iter().filter(|fault| fault.outage.is_some() && meant(&fault.name)).count()
+        let meant = trial.faults.iter().filter(|one| of.is_empty() || of.strip_suffix('.') == Some(&one.name));
+        meant.filter(|fault| fault.outage.is_some()).count()
     }
 }
 
@@ -809,12 +795,8 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     let units = (!names.is_empty()).then(|| UNITS.to_owned());
     let service = names.iter().map(|name| format!("operations.{name}.service_us.p50"));
     let of_work: Vec<TrialFigure> = units.into_iter().chain(service).map(|path| TrialFigure::of(&path)).collect();
-    let of_each: Vec<f64> = trials
-        .iter()
-        .filter_map(|trial| {
-            Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
-        })
-        .collect();
+    let rates = trials.iter().filter_map(|trial| trial.throughput.cycles_per_s.zip(trial.throughput.operations_per_s));
+    let of_each: Vec<f64> = rates.filter(|(_, rate)| *rate > 0.0).map(|(cycles, rate)| cycles / rate).collect();
     let most = of_each.iter().copied().fold(0.0, f64::max);
     let least = of_each.iter().copied().fold(f64::INFINITY, f64::min);
     let cycles_tell_more = most > least * (1.0 + SAME_CYCLES);
@@ -825,7 +807,7 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
 /// Applies the gate to each comparison, if there is one.
 fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<GatedComparison> {
     let mut known = Vec::new();
-    let judge = |one: WeighedComparison| {
+    let judged = weighed.into_iter().map(|one| {
         let gate = options.gate_pct.map(|gate_pct| gated(&one.comparison, gate_pct, options.is_sure));
         let needed = options.gate_pct.filter(|_| gate == Some(Gated::CannotTell));
         let worse = Worsening::of(&one.comparison).map(|worse| worse.estimate_pct);
@@ -835,23 +817,17 @@ fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<Gate
             repeats_needed: needed.and_then(|gate_pct| repeats_needed(&one, gate_pct, &mut known)),
             comparison: one.comparison,
         }
-    };
-    weighed.into_iter().map(judge).collect()
+    });
+    judged.collect()
 }
 
 /// Judges a comparison by a gate of this many percent, by the ratio with its interval, and by the
 /// ratio without adjustment.
 fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
-    let fails = |worse: Worsening, is_shown: bool| {
-        let least = worse.interval_pct.filter(|_| is_sure).map_or(worse.estimate_pct, |[near, _]| near);
-        is_shown && least >= gate_pct
-    };
     let worse = Worsening::of(comparison);
-    let raw = Worsening::raw_of(comparison);
     let raw_is_shown = comparison.raw_ci95_adjusted.is_some_and(|[low, high]| 1.0 < low || high < 1.0);
-    if worse.is_some_and(|worse| fails(worse, comparison.significant))
-        || raw.is_some_and(|raw| fails(raw, raw_is_shown))
-    {
+    let shown = [worse.filter(|_| comparison.significant), Worsening::raw_of(comparison).filter(|_| raw_is_shown)];
+    if shown.into_iter().flatten().any(|worse| worse.least_pct(is_sure) >= gate_pct) {
         return Gated::Fails;
     }
     // For a share in percent, which may be 0, the limit is in points.
@@ -884,10 +860,16 @@ impl Worsening {
         if let Some(ratio) = comparison.ratio {
             return Some(Self::of_ratio(comparison, ratio, comparison.ci95_adjusted));
         }
-        let a = comparison.a_value?.abs();
-        let pct = |difference: f64| if difference == 0.0 { 0.0 } else { 100.0 * difference / a };
-        let ends = comparison.difference_ci95_adjusted.map(|ends| ends.map(pct));
-        Some(Self::signed(comparison, pct(comparison.difference?), ends))
+        let (a, difference) = (comparison.a_value?.abs(), comparison.difference?);
+        let more_pct = if difference == 0.0 { 0.0 } else { 100.0 * difference / a };
+        let ends = comparison.difference_ci95_adjusted;
+        let ends = ends.map(|ends| ends.map(|end| if end == 0.0 { 0.0 } else { 100.0 * end / a }));
+        Some(Self::signed(comparison, more_pct, ends))
+    }
+
+    /// Returns the change that a gate judges: the best end of the interval if the gate is sure.
+    fn least_pct(self, is_sure: bool) -> f64 {
+        self.interval_pct.filter(|_| is_sure).map_or(self.estimate_pct, |[near, _]| near)
     }
 
     /// Returns the change of the ratio without adjustment.
@@ -896,8 +878,8 @@ impl Worsening {
     }
 
     fn of_ratio(comparison: &Comparison, ratio: f64, ends: Option<[f64; 2]>) -> Self {
-        let pct = |ratio: f64| 100.0 * (ratio - 1.0);
-        Self::signed(comparison, pct(ratio), ends.map(|ends| ends.map(pct)))
+        let ends = ends.map(|ends| ends.map(|end| 100.0 * (end - 1.0)));
+        Self::signed(comparison, 100.0 * (ratio - 1.0), ends)
     }
 
     fn signed(comparison: &Comparison, more_pct: f64, ends: Option<[f64; 2]>) -> Self {

@@ -24,13 +24,11 @@ const LOAD: &str = "load.";
 pub(crate) fn hosts(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> Vec<DemandedHosts> {
     let Some(demand) = &plan.demand else { return Vec::new() };
     let carried = if plan.find.is_some() { found(safe_loads) } else { swept(demand, trials) };
-    carried
-        .into_iter()
-        .map(|carried| {
-            let planned = plan.possible().iter().find(|planned| carried.is_of(planned));
-            carried.against(demand, planned)
-        })
-        .collect()
+    let hosts = carried.into_iter().map(|carried| {
+        let planned = plan.possible().iter().find(|planned| carried.is_of(planned));
+        carried.against(demand, planned)
+    });
+    hosts.collect()
 }
 
 /// Load that all hosts of a variant carried together.
@@ -43,12 +41,11 @@ struct Carried {
 
 /// Returns the point of each curve with the highest load carried; the first of equals.
 fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
-    let value = |trial: &Trial| demand.metric.path().and_then(|path| mean(&metrics::metric(trial, path)));
     let groups: Vec<TrialGroup<'_>> = repeats(counting(trials));
-    let intervals = intervals(&groups, value);
+    let intervals = intervals(&groups, |trial| value(demand, trial));
     let mut best: Vec<Carried> = Vec::new();
     for (group, interval) in groups.iter().zip(intervals) {
-        let values: Vec<f64> = group.trials.iter().filter_map(|trial| value(trial)).collect();
+        let values: Vec<f64> = group.trials.iter().filter_map(|trial| value(demand, trial)).collect();
         let carried = Carried {
             variant: group.variant.map(ToOwned::to_owned),
             at: group.point.clone(),
@@ -62,6 +59,10 @@ fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
         }
     }
     best
+}
+
+fn value(demand: &Demand, trial: &Trial) -> Option<f64> {
+    mean(&metrics::metric(trial, demand.metric.path()?))
 }
 
 /// Returns the lowest safe load of each variant.
@@ -91,19 +92,9 @@ impl Carried {
     /// Compares the capacity with the demand. `planned` is one of the trials that carried the load.
     fn against(self, demand: &Demand, planned: Option<&PlannedTrial>) -> DemandedHosts {
         let measured_hosts = planned.map_or(1, members);
-        let per_host = |all: f64| all / f64::from(measured_hosts);
-        let needed = |per_host: Option<f64>| {
-            let hosts = (demand.at_least / per_host.filter(|carried| *carried > 0.0)?).ceil();
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "above 0, and cut off where it is beyond u64"
-            )]
-            Some(hosts as u64)
-        };
-        let [low, high] = self.ci95.map(|end| end.map(per_host));
-        let value = self.value.map(per_host);
-        let hosts = needed(value);
+        let [value, low, high] =
+            [self.value, self.ci95[0], self.ci95[1]].map(|all| Some(all? / f64::from(measured_hosts)));
+        let hosts = needed(demand, value);
         let price = planned.and_then(price_of_a_host);
         DemandedHosts {
             variant: self.variant.unwrap_or_default(),
@@ -115,11 +106,22 @@ impl Carried {
             per_host_ci95: [low, high],
             hosts,
             // The less each host carries, the more hosts are needed.
-            hosts_ci95: [needed(high), needed(low)],
+            hosts_ci95: [needed(demand, high), needed(demand, low)],
             price: hosts.zip(price.as_ref()).map(|(hosts, (amount, _))| hosts as f64 * amount),
             currency: price.map(|(_, currency)| currency),
         }
     }
+}
+
+/// Returns the hosts that meet the demand, if each carries this much.
+fn needed(demand: &Demand, per_host: Option<f64>) -> Option<u64> {
+    let hosts = (demand.at_least / per_host.filter(|carried| *carried > 0.0)?).ceil();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "above 0, and cut off where it is beyond u64"
+    )]
+    Some(hosts as u64)
 }
 
 /// Returns the number of the lab's hosts that carry the load; 1 without a lab.
@@ -142,7 +144,7 @@ fn price_of_a_host(planned: &PlannedTrial) -> Option<(f64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::{Host, Lab, MetricExpression};
+    use experiment::plan::{Host, Lab};
     use experiment::profile::{Price, Profile};
     use record::results::{Throughput, Verdict};
     use serde_json::json;
@@ -155,36 +157,22 @@ mod tests {
             price: price.map(|amount| Price { amount, currency: "EUR".to_owned() }),
             ..Profile::default()
         };
-        let host =
-            |number: u32| Host { name: format!("n{number}"), profile: Some("small".to_owned()), ..Host::default() };
-        let lab = Lab {
-            hosts: (1..=hosts).map(host).collect(),
-            profiles: vec![profile],
-            balancers: vec!["n1".to_owned()],
-            ..Lab::default()
-        };
-        let trial = |variant: &str, agents: u32| PlannedTrial {
+        let hosts = (1..=hosts).map(|number| Host {
+            name: format!("n{number}"),
+            profile: Some("small".to_owned()),
+            ..Host::default()
+        });
+        let lab =
+            Lab { hosts: hosts.collect(), profiles: vec![profile], balancers: vec!["n1".to_owned()], ..Lab::default() };
+        let cases = [("sata", 1), ("sata", 8), ("fast", 1), ("fast", 8)];
+        let trials = cases.map(|(variant, agents)| PlannedTrial {
             variant: Some(variant.to_owned()),
             point: at(agents),
             lab: lab.clone(),
             ..PlannedTrial::default()
-        };
-        Plan {
-            trials: ["sata", "fast"].into_iter().flat_map(|name| [trial(name, 1), trial(name, 8)]).collect(),
-            demand: Some(Demand { metric: "throughput.operations_per_s".parse_metric(), at_least: 10_000.0 }),
-            ..Plan::default()
-        }
-    }
-
-    /// Parses a metric as users write it.
-    trait ParseMetric {
-        fn parse_metric(&self) -> MetricExpression;
-    }
-
-    impl ParseMetric for str {
-        fn parse_metric(&self) -> MetricExpression {
-            serde_json::from_value(json!(self)).unwrap()
-        }
+        });
+        let metric = serde_json::from_value(json!("throughput.operations_per_s")).unwrap();
+        Plan { trials: trials.to_vec(), demand: Some(Demand { metric, at_least: 10_000.0 }), ..Plan::default() }
     }
 
     fn at(agents: u32) -> BTreeMap<String, Value> {
@@ -229,15 +217,15 @@ mod tests {
 
     #[test]
     fn a_search_uses_its_lowest_safe_load() {
-        let line = |surviving: &str, value: f64, low: Option<f64>| SafeLoad {
+        let lines = [("nothing lost", 3_000.0, Some(2_900.0)), ("one member down", 2_500.0, None)];
+        let lines = lines.map(|(surviving, value, low)| SafeLoad {
             variant: Some("sata".to_owned()),
             value: Some(value),
             ci95: [low, Some(value * 1.1)],
             surviving: surviving.to_owned(),
             ..SafeLoad::default()
-        };
+        });
         let searched = Plan { find: Some(experiment::plan::Find::default()), ..plan(2, None) };
-        let lines = [line("nothing lost", 3_000.0, Some(2_900.0)), line("one member down", 2_500.0, None)];
         let found = hosts(&searched, &[], &lines);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].per_host, found[0].hosts, found[0].hosts_ci95), (Some(2_500.0), Some(4), [Some(4), None]));

@@ -19,10 +19,8 @@ pub fn words(plan: &Plan) -> String {
 }
 
 fn heading(plan: &Plan, trials: &[&Trial]) -> String {
-    let mut variants: Vec<&str> = trials.iter().filter_map(|trial| trial.variant.as_deref()).collect();
-    variants.dedup();
+    let mut variants = text::distinct(trials.iter().filter_map(|trial| trial.variant.as_deref()));
     variants.sort_unstable();
-    variants.dedup();
     match (trials, variants.as_slice()) {
         _ if trials.len() == plan.possible().len() => "hosts".to_owned(),
         (_, variants) if of_variants(plan, variants) == trials.len() => format!("hosts of {}", variants.join(", ")),
@@ -68,15 +66,14 @@ fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
             None => groups.push((vec![row[0].clone()], row)),
         }
     }
-    let in_one = |(names, mut row): (Vec<String>, [String; 4])| {
+    for (names, row) in &mut groups {
         match names.as_slice() {
             [] | [_] => {}
             [first, last] => row[0] = format!("{first}, {last}"),
             [first, .., last] => row[0] = format!("{first} … {last} ({} hosts)", names.len()),
         }
-        row
-    };
-    groups.into_iter().map(in_one).collect()
+    }
+    groups.into_iter().map(|(_, row)| row).collect()
 }
 
 /// Returns the host's name, roles, profile and resources.
@@ -103,18 +100,13 @@ fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {
     parts.extend(link.loss_pct.map(|loss_pct| format!("{} % lost", plain(loss_pct))));
     let disk = &envelope.disk;
     parts.extend(disk.size_bytes.map(|size| format!("disk of {}", show_bytes(size))));
-    if let (Some(read), Some(write)) = (disk.read_iops, disk.write_iops) {
-        parts.push(format!("disk {} reads/s, {} writes/s", plain(read), plain(write)));
-    } else {
-        parts.extend(disk.read_iops.map(|read| format!("disk {} reads/s", plain(read))));
-        parts.extend(disk.write_iops.map(|write| format!("disk {} writes/s", plain(write))));
+    let iops = [(disk.read_iops, "reads/s"), (disk.write_iops, "writes/s")];
+    let iops = iops.iter().filter_map(|(iops, what)| Some(format!("{} {what}", plain((*iops)?)))).collect::<Vec<_>>();
+    if !iops.is_empty() {
+        parts.push(format!("disk {}", iops.join(", ")));
     }
-    if let (Some(read), Some(write)) = (disk.read_bytes_per_s, disk.write_bytes_per_s) {
-        parts.push(format!("{} read, {} written", show_bytes_per_s(read), show_bytes_per_s(write)));
-    } else {
-        parts.extend(disk.read_bytes_per_s.map(|read| format!("{} read", show_bytes_per_s(read))));
-        parts.extend(disk.write_bytes_per_s.map(|write| format!("{} written", show_bytes_per_s(write))));
-    }
+    parts.extend(disk.read_bytes_per_s.map(|read| format!("{} read", show_bytes_per_s(read))));
+    parts.extend(disk.write_bytes_per_s.map(|write| format!("{} written", show_bytes_per_s(write))));
     if lab.networks.len() > 1 && !host.networks.is_empty() {
         let routes = if host.routes { ", routes" } else { "" };
         parts.push(format!("on {}{routes}", host.networks.join(" and ")));
@@ -186,8 +178,8 @@ mod tests {
 
     #[test]
     fn hosts_that_differ_in_their_names_only_share_a_line() {
-        let row = |name: &str, gets: &str| [name.to_owned(), String::new(), String::new(), gets.to_owned()];
-        let rows = [row("a", "x"), row("b", "x"), row("c", "y"), row("d", "x"), row("e", "x"), row("f", "x")];
+        let rows = [("a", "x"), ("b", "x"), ("c", "y"), ("d", "x"), ("e", "x"), ("f", "x")];
+        let rows = rows.map(|(name, gets)| [name, "", "", gets].map(str::to_owned));
         let names: Vec<String> = grouped(rows.into_iter()).into_iter().map(|[name, ..]| name).collect();
         assert_eq!(names, ["a, b", "c", "d … f (3 hosts)"]);
     }

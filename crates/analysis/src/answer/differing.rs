@@ -4,7 +4,7 @@
 use record::results::Comparison;
 use text::{Tone, code, distinct, listed, numbers, of_json};
 
-use crate::groups::short;
+use crate::trial_groups::short;
 
 /// Smallest ratio that is given as a multiple.
 const MULTIPLE: f64 = 2.0;

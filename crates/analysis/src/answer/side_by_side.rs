@@ -5,8 +5,8 @@ use record::results::{OutageDistribution, Results};
 use text::{capital, code, listed, numbers};
 
 use super::{counts, has_outages};
-use crate::trial_groups::{FigureOf, Group, MedianRange, label, repeated};
 use crate::stats::quantiles::largest;
+use crate::trial_groups::{FigureOf, Group, MedianRange, label, repeated};
 
 /// Most names in a sentence.
 const NAMED: usize = 6;

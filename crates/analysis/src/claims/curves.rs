@@ -20,21 +20,27 @@ use crate::stats::{knee, level};
 /// all resampled curves.
 type CurveReading = Box<dyn Fn(&[LoadMean]) -> Option<f64>>;
 
-/// Returns the curves of a variant, or those of trials without variants.
-fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
-    curves.retain(|of| of.variant == variant.unwrap_or_default());
-    curves
+/// Returns the value of a function at each curve of a variant, or at those of trials without
+/// variants.
+fn of_each(
+    variant: Option<&str>,
+    curves: Vec<VariantCurve>,
+    part: impl Fn(&LoadCurve) -> Option<FunctionPart>,
+) -> FunctionValue {
+    let own = curves.iter().filter(|of| of.variant == variant.unwrap_or_default());
+    FunctionValue::of(own.filter_map(|of| part(&of.curve)))
 }
 
 /// Pairs the curves of two variants by their points.
 fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(LoadCurve, LoadCurve)> {
-    let (a, others): (Vec<_>, Vec<_>) =
-        curves.into_iter().filter(|of| of.variant == a || of.variant == b).partition(|of| of.variant == a);
-    let couple = |of: VariantCurve| {
-        let other = others.iter().find(|other| other.point == of.point)?;
-        Some((of.curve, other.curve.clone()))
-    };
-    a.into_iter().filter_map(couple).collect()
+    let (of_b, others): (Vec<_>, Vec<_>) = curves.into_iter().partition(|of| of.variant == b);
+    let mut couples = Vec::new();
+    for of_a in others.into_iter().filter(|of| of.variant == a) {
+        if let Some(of_b) = of_b.iter().find(|of_b| of_b.point == of_a.point) {
+            couples.push((of_a.curve, of_b.curve.clone()));
+        }
+    }
+    couples
 }
 
 fn reach(curve: &LoadCurve) -> Option<[f64; 2]> {
@@ -43,39 +49,36 @@ fn reach(curve: &LoadCurve) -> Option<[f64; 2]> {
 
 /// Returns the loads at which the curves bend.
 pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
-    let part = |of: VariantCurve| {
-        let reach = reach(&of.curve)?;
-        let rises = |_| format!("throughput still rises at {}", reach[1]);
-        Some(FunctionPart::of_load(&knee(&of.curve)?, reach, &[&of.curve], rises))
-    };
-    FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
+    of_each(variant, curves(trials, over), |curve| {
+        let reach = reach(curve)?;
+        let beyond = |_| format!("throughput still rises at {}", reach[1]);
+        Some(FunctionPart::of_load(&knee(curve)?, reach, &[curve], beyond))
+    })
 }
 
 /// Returns the lowest load from which throughput stays near the peak.
 pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
-    let part = |of: VariantCurve| {
-        let reach = reach(&of.curve)?;
-        let unlevel = |_| {
-            let share = 100.0 * (1.0 - level::LEVEL);
-            format!("only the highest load, {}, has {share:.0} % of the peak", reach[1])
-        };
-        Some(FunctionPart::of_load(&level::level_from(&of.curve)?, reach, &[&of.curve], unlevel))
-    };
-    FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
+    let share = 100.0 * (1.0 - level::LEVEL);
+    of_each(variant, curves(trials, over), |curve| {
+        let reach = reach(curve)?;
+        let beyond = |_| format!("only the highest load, {}, has {share:.0} % of the peak", reach[1]);
+        Some(FunctionPart::of_load(&level::level_from(curve)?, reach, &[curve], beyond))
+    })
 }
 
 /// Returns the load from which `a` stays ahead of `b`.
 pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
-    let part = |(of, other): (LoadCurve, LoadCurve)| {
-        let ([from, to], [other_from, other_to]) = (reach(&of)?, reach(&other)?);
+    let mut parts = Vec::new();
+    for (of, other) in couples([a, b], curves(trials, over)) {
+        let (Some([from, to]), Some([other_from, other_to])) = (reach(&of), reach(&other)) else { continue };
         let [lowest, highest] = [from.max(other_from), to.min(other_to)];
-        let beyond = |value: f64| match value > 0.0 {
+        let Some(found) = overtakes(&of, &other) else { continue };
+        parts.push(FunctionPart::of_load(&found, [lowest, highest], &[&of, &other], |value| match value > 0.0 {
             true => format!("{a} is not ahead at {highest}"),
             false => format!("{a} is ahead from {lowest} on"),
-        };
-        Some(FunctionPart::of_load(&overtakes(&of, &other)?, [lowest, highest], &[&of, &other], beyond))
-    };
-    FunctionValue::of(couples([a, b], curves(trials, over)).into_iter().filter_map(part))
+        }));
+    }
+    FunctionValue::of(parts)
 }
 
 /// Returns the best of all points of a variant, for any swept paths.
@@ -108,14 +111,13 @@ fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
 /// Returns the highest load at which each unit of it still gets four fifths of the throughput at
 /// the lightest load.
 pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
-    let part = |of: VariantCurve| {
-        let reach = reach(&of.curve)?;
-        let value = flat_until(&of.curve.means())?;
-        let found = Estimate { value, ci95: interval(&[&of.curve], |drawn| flat_until(&drawn[0])) };
-        let flat = |_| format!("still as much for each at {}", reach[1]);
-        Some(FunctionPart::of_load(&found, reach, &[&of.curve], flat))
-    };
-    FunctionValue::of(of_variant(variant, cycles(trials, over)).into_iter().filter_map(part))
+    of_each(variant, cycles(trials, over), |curve| {
+        let reach = reach(curve)?;
+        let value = flat_until(&curve.means())?;
+        let found = Estimate { value, ci95: interval(&[curve], |drawn| flat_until(&drawn[0])) };
+        let beyond = |_| format!("still as much for each at {}", reach[1]);
+        Some(FunctionPart::of_load(&found, reach, &[curve], beyond))
+    })
 }
 
 /// Returns curves of full cycles, as an agent counts them, or of operations if cycles were not
@@ -131,44 +133,47 @@ fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
 
 /// Returns the knee of `a` over that of `b`.
 pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
-    let reading = |curve: &LoadCurve| -> Option<CurveReading> {
-        knee(curve)?;
-        // As for a single knee, the bend is decided once.
-        let bend = knee::KneeSplit::of(&curve.means(), curve.spread());
-        Some(Box::new(move |means| bend.as_ref().map_or(Some(f64::INFINITY), |bend| bend.knee(means))))
-    };
-    let beyond = |name: &str, highest: f64| format!("throughput of {name} still rises at {highest}");
-    ratios(names, curves(trials, over), reading, beyond)
+    ratios(names, curves(trials, over), knee_reading, |name, highest| {
+        format!("throughput of {name} still rises at {highest}")
+    })
+}
+
+/// As for a single knee, the bend is decided once.
+fn knee_reading(curve: &LoadCurve) -> Option<CurveReading> {
+    knee(curve)?;
+    let bend = knee::KneeSplit::of(&curve.means(), curve.spread());
+    Some(Box::new(move |means| bend.as_ref().map_or(Some(f64::INFINITY), |bend| bend.knee(means))))
 }
 
 /// Returns the load up to which the units of `a` get as much as at the lightest load, over the same
 /// load of `b`.
 pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
-    let reading = |_: &LoadCurve| -> Option<CurveReading> { Some(Box::new(flat_until)) };
-    let beyond = |name: &str, highest: f64| format!("{name} still has as much for each at {highest}");
-    ratios(names, cycles(trials, over), reading, beyond)
+    ratios(
+        names,
+        cycles(trials, over),
+        |_| Some(Box::new(flat_until)),
+        |name, highest| format!("{name} still has as much for each at {highest}"),
+    )
 }
 
 /// Returns the ratio of a load of `a` to that of `b`. Each may lie beyond its sweep.
 fn ratios(
     names: [&str; 2],
     curves: Vec<VariantCurve>,
-    reading: impl Fn(&LoadCurve) -> Option<CurveReading>,
-    beyond: impl Fn(&str, f64) -> String,
+    reading: fn(&LoadCurve) -> Option<CurveReading>,
+    beyond: fn(&str, f64) -> String,
 ) -> FunctionValue {
-    let part = |(a, b): (LoadCurve, LoadCurve)| {
+    let parts = couples(names, curves).into_iter().filter_map(|(a, b)| {
         let readings = [reading(&a)?, reading(&b)?];
         let highest = [reach(&a)?[1], reach(&b)?[1]];
-        let loads = |means: &[Vec<LoadMean>]| Some([readings[0](&means[0])?, readings[1](&means[1])?]);
-        let found = loads(&[a.means(), b.means()])?;
+        let found = loads(&readings, &[a.means(), b.means()])?;
         let [low, high] = bounds(found, highest);
         // The low end of the lower bound, and the high end of the upper bound.
-        let ends = intervals(&[&a, &b], |means| loads(means).map(|found| bounds(found, highest)));
+        let ends = intervals(&[&a, &b], |means| loads(&readings, means).map(|found| bounds(found, highest)));
         let ci95 = ends.map(|[least, most]| [least[0], most[1]]);
-        let open = (0..2).find(|&side| found[side].is_infinite());
         let known = low == high;
         let mut part = FunctionPart::of_curves(low, ci95.filter(|_| known), &[&a, &b]);
-        match open {
+        match (0..2).find(|&side| found[side].is_infinite()) {
             Some(side) => part.note = beyond(names[side], highest[side]),
             None if ci95.is_some_and(|[_, high]| high.is_infinite()) => {
                 part.note = format!("perhaps {}", beyond(names[0], highest[0]));
@@ -176,8 +181,12 @@ fn ratios(
             None => {}
         }
         Some(FunctionPart { value: part.value.filter(|_| known), span: ci95.unwrap_or([low, high]), ..part })
-    };
-    FunctionValue::of(couples(names, curves).into_iter().filter_map(part))
+    });
+    FunctionValue::of(parts)
+}
+
+fn loads(readings: &[CurveReading; 2], means: &[Vec<LoadMean>]) -> Option<[f64; 2]> {
+    Some([readings[0](&means[0])?, readings[1](&means[1])?])
 }
 
 /// Returns the bounds of the ratio of two loads. An infinite load lies beyond the highest of its
@@ -196,17 +205,15 @@ pub(super) fn retained(
     load: f64,
     trials: &[&Trial],
 ) -> FunctionValue {
-    let least = |trial: &Trial| metric(trial, path).into_iter().min_by(f64::total_cmp);
-    let part = |curve: VariantCurve| {
-        let curve = curve.curve;
+    let curves = curves_of(trials, of, |trial| metric(trial, path).into_iter().min_by(f64::total_cmp));
+    of_each(variant, curves, |curve| {
         let means = curve.means();
         let best = knee::peak(&means)?;
         let place = means.iter().position(|mean| mean.load == load)?;
         let share = |means: &[LoadMean]| over(means.get(place)?.rate, means.get(best)?.rate);
-        let ci95 = interval(&[&curve], |drawn| share(&drawn[0]));
-        Some(FunctionPart::of_curves(share(&means)?, ci95, &[&curve]))
-    };
-    FunctionValue::of(of_variant(variant, curves_of(trials, of, least)).into_iter().filter_map(part))
+        let ci95 = interval(&[curve], |drawn| share(&drawn[0]));
+        Some(FunctionPart::of_curves(share(&means)?, ci95, &[curve]))
+    })
 }
 
 fn over(a: f64, b: f64) -> Option<f64> {
@@ -227,13 +234,12 @@ pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &
         return FunctionValue::default();
     }
     let parameter = parameter(of);
-    let part = |of: VariantCurve| {
-        let curve = of.curve;
+    let own = curves(trials, over).into_iter().filter(|of| of.variant == variant.unwrap_or_default());
+    of_laws(own.map(|VariantCurve { curve, .. }| {
         let found = parameter(&usl::tested(&curve)?.law);
-        let value = |means: &[Vec<LoadMean>]| usl::fitted(&means[0]).map(|law| parameter(&law));
-        Ok(FunctionPart::of_curves(found, interval(&[&curve], value), &[&curve]))
-    };
-    of_laws(of_variant(variant, curves(trials, over)).into_iter().map(part))
+        let ci95 = interval(&[&curve], |means| usl::fitted(&means[0]).map(|law| parameter(&law)));
+        Ok(FunctionPart::of_curves(found, ci95, &[&curve]))
+    }))
 }
 
 /// Returns a parameter of the law of `a` minus that of `b`.
@@ -242,15 +248,13 @@ pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials:
         return FunctionValue::default();
     }
     let parameter = parameter(of);
-    let part = |(a, b): (LoadCurve, LoadCurve)| {
+    of_laws(couples(names, curves(trials, over)).into_iter().map(|(a, b)| {
         let found = parameter(&usl::tested(&a)?.law) - parameter(&usl::tested(&b)?.law);
-        let value = |means: &[Vec<LoadMean>]| {
-            let (a, b) = (usl::fitted(&means[0])?, usl::fitted(&means[1])?);
-            Some(parameter(&a) - parameter(&b))
-        };
-        Ok(FunctionPart::of_curves(found, interval(&[&a, &b], value), &[&a, &b]))
-    };
-    of_laws(couples(names, curves(trials, over)).into_iter().map(part))
+        let ci95 = interval(&[&a, &b], |means| {
+            Some(parameter(&usl::fitted(&means[0])?) - parameter(&usl::fitted(&means[1])?))
+        });
+        Ok(FunctionPart::of_curves(found, ci95, &[&a, &b]))
+    }))
 }
 
 /// Combines parts that each have a law. If one has none, the result is only the reason.

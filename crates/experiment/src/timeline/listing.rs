@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use text::numbers::{self, count as thousands};
-use text::of_json;
+use text::numbers::{self, count as thousands, plural};
+use text::{distinct, of_json};
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Failover, Find, Fleet, FleetEngine, Host, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
-    Plan, Port, Rate, RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
+    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan,
+    Port, Rate, RateStage, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup, percentile, samples_for,
 };
-use crate::plan::{percentile, samples_for};
+use crate::problem::join_words;
 use crate::quantity::show_bits_per_s;
 use crate::tier::{Tier, only_storage};
 
@@ -27,8 +27,9 @@ pub(super) fn trials(plan: &Plan) -> String {
     let mut text = count(plan);
     text.push('\n');
     if let Some(first) = plan.possible().first() {
-        let shared = shared(&plan.possible().iter().collect::<Vec<_>>());
-        text.push_str(&wrapped("target", &format!("{}{}", target_name(first, plan), brackets(&shared))));
+        let shared = common(plan.possible().iter().map(parameters));
+        let brackets = if shared.is_empty() { String::new() } else { format!(" ({})", shared.join(", ")) };
+        text.push_str(&wrapped("target", &format!("{}{brackets}", target_name(first, plan))));
     }
     for variant in &plan.variants {
         text.push_str(&wrapped("variant", &format!("{variant}: {}", own(plan, variant))));
@@ -59,12 +60,7 @@ pub(super) fn trials(plan: &Plan) -> String {
 fn searched(find: &Find) -> String {
     let limits: Vec<String> = find.limits.iter().map(limit).collect();
     let mut text = wrapped("find", &format!("highest {} while {}", find.highest, limits.join(", ")));
-    let mut firsts: Vec<String> = Vec::new();
-    for first in find.templates.iter().map(|template| figure(find.first(template))) {
-        if !firsts.contains(&first) {
-            firsts.push(first);
-        }
-    }
+    let firsts = distinct(find.templates.iter().map(|template| figure(find.first(template))));
     let bound = find.up_to.map_or_else(String::new, |up_to| format!(", up to {}", figure(up_to)));
     let precision = format!(", until the 95 % interval is within {} %", find.precision_pct);
     text.push_str(&wrapped("", &format!("from {} {}{bound}{precision}", firsts.join(" or "), find.unit())));
@@ -97,20 +93,18 @@ fn too_short(find: &Find) -> Vec<String> {
         return Vec::new();
     }
     let cut_s = if let Warmup::Seconds(warmup_s) = load.warmup { warmup_s } else { load.ramp_s };
-    let made = find.first(template) * template.lab.speed * (load.time_s - cut_s);
-    let needed = |limit: &Requirement| {
-        let quantile = limit.metric.path()?.0.last()?;
-        let needed = samples_for(percentile(quantile)?);
-        (made < needed as f64).then(|| {
-            let made = figure(made.floor());
-            format!(
-                "{} takes {} operations, and a trial of the first rate makes {made} at most: make `time` longer",
-                limit.metric,
-                thousands(needed)
-            )
-        })
-    };
-    find.limits.iter().filter_map(needed).collect()
+    let made = (find.first(template) * template.lab.speed * (load.time_s - cut_s)).floor();
+    let quantiles = find.limits.iter().filter_map(|limit| {
+        let needed = samples_for(percentile(limit.metric.path()?.0.last()?)?);
+        Some((&limit.metric, needed)).filter(|_| made < needed as f64)
+    });
+    let notes = quantiles.map(|(metric, needed)| {
+        let (needed, made) = (thousands(needed), figure(made));
+        format!(
+            "{metric} takes {needed} operations, and a trial of the first rate makes {made} at most: make `time` longer"
+        )
+    });
+    notes.collect()
 }
 
 /// Formats a number: `12,300`, `0.5`.
@@ -121,27 +115,26 @@ fn figure(value: f64) -> String {
 
 fn count(plan: &Plan) -> String {
     let repeats = repeats(plan);
-    let trials = if plan.trials.len() == 1 { "1 trial".to_owned() } else { format!("{} trials", plan.trials.len()) };
+    let mut what = plural(plan.trials.len(), "trial");
     let mut factors = Vec::new();
     for path in &plan.swept {
         factors.push(format!("{} of {path}", values(plan, path).len()));
     }
-    match plan.variants.len() {
-        0 => {}
-        1 => factors.push("1 variant".to_owned()),
-        several => factors.push(format!("{several} variants")),
+    if !plan.variants.is_empty() {
+        factors.push(plural(plan.variants.len(), "variant"));
     }
     match (repeats.iter().min(), repeats.iter().max()) {
         (Some(least), Some(most)) if least < most => factors.push(format!("{least} to {most} repeats")),
         (_, Some(most)) if *most > 1 => factors.push(format!("{most} repeats")),
         _ => {}
     }
-    let trials = plan.find.as_ref().map_or(trials, |find| {
-        let of = (find.surviving.len() > 1).then(|| format!("{} conditions", find.surviving.len()));
-        factors.extend(of);
-        if find.templates.len() == 1 { "1 search".to_owned() } else { format!("{} searches", find.templates.len()) }
-    });
-    if factors.is_empty() { trials } else { format!("{trials}: {}", factors.join(" × ")) }
+    if let Some(find) = &plan.find {
+        if find.surviving.len() > 1 {
+            factors.push(format!("{} conditions", find.surviving.len()));
+        }
+        what = if find.templates.len() == 1 { "1 search".into() } else { format!("{} searches", find.templates.len()) };
+    }
+    if factors.is_empty() { what } else { format!("{what}: {}", factors.join(" × ")) }
 }
 
 /// Number of repeats of each variant at each point.
@@ -157,16 +150,9 @@ fn repeats(plan: &Plan) -> Vec<u32> {
 
 /// Values of a swept path, in the order of the file.
 fn values(plan: &Plan, path: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
     let mut trials: Vec<&Trial> = plan.possible().iter().collect();
     trials.sort_by_key(|trial| trial.place);
-    for value in trials.into_iter().filter_map(|trial| trial.point.get(path)) {
-        let value = of_json(value);
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
+    distinct(trials.into_iter().filter_map(|trial| trial.point.get(path)).map(of_json))
 }
 
 /// Returns the name of the common target, or a text saying that it depends on the variant.
@@ -185,11 +171,11 @@ fn name(trial: &Trial) -> &str {
 
 /// Returns the target's parameters, as `name = value`.
 fn parameters(trial: &Trial) -> Vec<String> {
-    let pair = |(name, value): (&String, &String)| {
-        if value.is_empty() { format!("{name} = \"\"") } else { format!("{name} = {value}") }
-    };
     match &trial.target.kind {
-        TargetKind::Folder { with, .. } => with.iter().map(pair).collect(),
+        TargetKind::Folder { with, .. } => {
+            let shown = with.iter().map(|(name, value)| (name, if value.is_empty() { "\"\"" } else { value.as_str() }));
+            shown.map(|(name, value)| format!("{name} = {value}")).collect()
+        }
         TargetKind::Started { command, .. } => {
             std::iter::once(format!("start = {command:?}")).chain(other_urls(trial)).collect()
         }
@@ -201,11 +187,6 @@ fn parameters(trial: &Trial) -> Vec<String> {
 fn other_urls(trial: &Trial) -> Option<String> {
     let others = trial.target.urls.get(1..).filter(|others| !others.is_empty())?;
     Some(format!("and {}", others.join(", ")))
-}
-
-/// Returns the parameters that are the same in all of these trials.
-fn shared(trials: &[&Trial]) -> Vec<String> {
-    common(trials.iter().map(|trial| parameters(trial)))
 }
 
 /// Returns the items that all of the lists contain.
@@ -220,12 +201,6 @@ fn common(mut lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
 /// Returns the facts that a variant's trials share, without those that all trials share: target,
 /// parameters, lab, clients.
 fn own(plan: &Plan, variant: &str) -> String {
-    let facts = |trial: &Trial| {
-        let mut facts = vec![name(trial).to_owned()];
-        facts.extend(parameters(trial));
-        facts.extend(trait_parts(trial).into_iter().filter(|part| !part.is_empty()));
-        facts
-    };
     let everywhere = common(plan.possible().iter().map(facts));
     let of_it = plan.possible().iter().filter(|trial| trial.variant.as_deref() == Some(variant));
     let mut own = common(of_it.map(facts));
@@ -233,23 +208,25 @@ fn own(plan: &Plan, variant: &str) -> String {
     if own.is_empty() { "as the file says".to_owned() } else { own.join(", ") }
 }
 
-fn brackets(words: &[String]) -> String {
-    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+fn facts(trial: &Trial) -> Vec<String> {
+    let mut facts = vec![name(trial).to_owned()];
+    facts.extend(parameters(trial));
+    facts.extend(traits_of(trial).into_iter().flat_map(|(_, parts)| parts).filter(|part| !part.is_empty()));
+    facts
 }
 
 /// Describes the requirements, and gives the number of claims.
 fn asked(plan: &Plan) -> String {
-    let counted = |count: usize, one: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        _ => Some(format!("{count} {one}s")),
-    };
-    let gates: Vec<String> = plan.requirements.iter().map(limit).collect();
-    let claims =
-        counted(plan.claims.len(), "claim").map(|claims| wrapped("claims", &format!("{claims} of the source")));
-    let at = if plan.find.is_some() { " (at the safe load)" } else { "" };
-    let gates = if gates.is_empty() { String::new() } else { wrapped("gates", &format!("{}{at}", gates.join(", "))) };
-    gates + &claims.unwrap_or_default()
+    let mut text = String::new();
+    if !plan.requirements.is_empty() {
+        let gates: Vec<String> = plan.requirements.iter().map(limit).collect();
+        let at = if plan.find.is_some() { " (at the safe load)" } else { "" };
+        text.push_str(&wrapped("gates", &format!("{}{at}", gates.join(", "))));
+    }
+    if !plan.claims.is_empty() {
+        text.push_str(&wrapped("claims", &format!("{} of the source", plural(plan.claims.len(), "claim"))));
+    }
+    text
 }
 
 fn limit(requirement: &Requirement) -> String {
@@ -321,7 +298,7 @@ pub(super) fn runs(ids: &[&str]) -> String {
         runs.push(if first == last { first.to_owned() } else { format!("{first}–{last}") });
         start = index + 1;
     }
-    crate::problem::join_words(&runs, "and")
+    join_words(&runs, "and")
 }
 
 /// A line: its head, and parts that may differ between trials.
@@ -344,19 +321,9 @@ pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
     lines
 }
 
-/// Returns every part of a trial's traits. Their number is the same for every trial.
-fn trait_parts(trial: &Trial) -> Vec<String> {
-    traits_of(trial).into_iter().flat_map(|(_, parts)| parts).collect()
-}
-
 /// Joins distinct values: all of a few, else the first and the last.
 fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let mut distinct: Vec<&str> = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
+    let mut distinct = distinct(values);
     // Only some of the trials have a value here.
     if let Some(place) = distinct.iter().position(|value| value.is_empty()).filter(|_| distinct.len() > 1) {
         distinct.remove(place);
@@ -369,14 +336,11 @@ fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn traits_of(trial: &Trial) -> Vec<ListingLine> {
-    let before: Vec<String> = trial
-        .prepare
-        .iter()
-        .map(|prepare| match prepare.count {
-            1 => prepare.step.name.clone(),
-            count => format!("{} × {}", thousands(count), prepare.step.name),
-        })
-        .collect();
+    let before = trial.prepare.iter().map(|prepare| match prepare.count {
+        1 => prepare.step.name.clone(),
+        count => format!("{} × {}", thousands(count), prepare.step.name),
+    });
+    let before: Vec<String> = before.collect();
     let load = trial.load.as_ref();
     let mut traits = vec![
         ("lab", vec![lab(&trial.lab.with_generators_only(false))]),
@@ -397,10 +361,7 @@ fn traits_of(trial: &Trial) -> Vec<ListingLine> {
 
 /// Describes the generators and their place.
 fn generators(fleet: &Fleet) -> String {
-    let count = match fleet.generators {
-        1 => "by 1 generator".to_owned(),
-        count => format!("by {count} generators"),
-    };
+    let count = format!("by {}", plural(fleet.generators as usize, "generator"));
     let profile = fleet.profile.as_ref().map_or_else(String::new, |profile| format!(" ({profile})"));
     match fleet.by {
         FleetEngine::Local => count,
@@ -415,7 +376,7 @@ fn generators(fleet: &Fleet) -> String {
             let place = partition.map_or_else(String::new, |partition| format!(" in the partition {partition}"));
             format!("{count}, jobs of Slurm{place}")
         }
-        FleetEngine::Ssh => format!("{count} over ssh, on {}", crate::problem::join_words(&fleet.hosts, "and")),
+        FleetEngine::Ssh => format!("{count} over ssh, on {}", join_words(&fleet.hosts, "and")),
         FleetEngine::Virtual => format!("{count} on hosts of their own{profile}"),
     }
 }
@@ -429,27 +390,25 @@ fn lab(lab: &Lab) -> String {
         None if lab.hosts.iter().all(|host| host.is_real()) => " over ssh".to_owned(),
         None => String::new(),
     };
-    let roles = roles(lab);
     match lab.hosts.len() {
         0 => String::new(),
-        1 => format!("1 host{roles}{profiles}{real}"),
-        count => format!("{count} hosts{roles}{profiles}{real}"),
+        count => format!("{}{}{profiles}{real}", plural(count, "host"), roles(lab)),
     }
 }
 
 /// Describes the tiers of storage of the target's folders.
 fn trial_tiers(trial: &Trial) -> Vec<String> {
-    let limit =
-        |name: &str, figure: Option<f64>| figure.map(|figure| format!("{} {name}/s", thousands(figure.round() as u64)));
-    let tier = |tier: &Tier| {
-        let limits = [limit("reads", tier.limits.read_iops), limit("writes", tier.limits.write_iops)];
-        let limits: Vec<String> = limits.into_iter().flatten().collect();
-        let path = tier.path.clone();
-        let more: Vec<String> = path.into_iter().chain((!limits.is_empty()).then(|| limits.join(" and "))).collect();
-        let brackets = if more.is_empty() { String::new() } else { format!(" ({})", more.join(" and ")) };
-        format!("{} on {}{brackets}", crate::problem::join_words(&tier.folders, "and"), tier.name)
-    };
     vec![trial.lab.tiers.iter().map(tier).collect::<Vec<_>>().join(", ")]
+}
+
+fn tier(tier: &Tier) -> String {
+    let limits = [(tier.limits.read_iops, "reads"), (tier.limits.write_iops, "writes")];
+    let limits = limits
+        .iter()
+        .filter_map(|(limit, what)| Some(format!("{} {what}/s", thousands(limit.as_ref()?.round() as u64))));
+    let more: Vec<String> = tier.path.iter().cloned().chain(limits).collect();
+    let brackets = if more.is_empty() { String::new() } else { format!(" ({})", more.join(" and ")) };
+    format!("{} on {}{brackets}", join_words(&tier.folders, "and"), tier.name)
 }
 
 /// Describes the limits of a port, at the lab's speed.
@@ -462,21 +421,18 @@ fn port(port: &Port) -> String {
 
 /// Lists the roles of hosts, if the hosts differ: `: proxy, 3 × member`.
 fn roles(lab: &Lab) -> String {
-    let mut counted: Vec<(String, usize)> = Vec::new();
-    let role = |host: &Host| if host.roles.is_empty() { "with all roles".to_owned() } else { host.roles.join(" + ") };
-    for role in lab.hosts.iter().map(role) {
-        match counted.iter_mut().find(|(known, _)| *known == role) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((role, 1)),
-        }
-    }
     if lab.hosts.iter().all(|host| host.roles.is_empty()) {
         return String::new();
     }
-    let counted: Vec<String> = (counted.into_iter())
-        .map(|(role, count)| if count == 1 { role } else { format!("{count} × {role}") })
-        .collect();
-    format!(": {}", counted.join(", "))
+    let roles: Vec<String> = lab.hosts.iter().map(|host| host.roles.join(" + ")).collect();
+    let counted = distinct(&roles).into_iter().map(|role| {
+        let name = if role.is_empty() { "with all roles" } else { role };
+        match roles.iter().filter(|other| *other == role).count() {
+            1 => name.to_owned(),
+            count => format!("{count} × {name}"),
+        }
+    });
+    format!(": {}", counted.collect::<Vec<_>>().join(", "))
 }
 
 /// Describes how `lab.speed` changes the times below.
@@ -494,32 +450,32 @@ fn dilation(lab: &Lab) -> String {
 fn clients(load: &Load) -> Vec<String> {
     let mut words = match load.groups.len() {
         0 => pace(load),
-        1 => vec![agents(load), "in 1 group".to_owned()],
-        groups => vec![agents(load), format!("in {groups} groups")],
+        groups => vec![agents(load), format!("in {}", plural(groups, "group"))],
     };
-    let Reconnects { delay_s, spread_pct, failover } = load.reconnects;
-    if delay_s > 0.0 {
-        let spread = if spread_pct > 0.0 { format!(" ± {spread_pct} %") } else { String::new() };
-        words.push(format!("reconnecting {}{spread} after a cut", show(delay_s)));
+    let reconnects = &load.reconnects;
+    if reconnects.delay_s > 0.0 {
+        let spread = spread(reconnects.spread_pct);
+        words.push(format!("reconnecting {}{spread} after a cut", show(reconnects.delay_s)));
     }
-    if failover == Failover::Next {
+    if reconnects.failover == Failover::Next {
         words.push("to the next member when theirs is gone".to_owned());
     }
     words
 }
 
 fn agents(load: &Load) -> String {
-    if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) }
+    plural(load.agents as usize, "agent")
+}
+
+fn spread(pct: f64) -> String {
+    if pct > 0.0 { format!(" ± {pct} %") } else { String::new() }
 }
 
 /// Describes the agents, and when their operations start.
 fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
         Some(rate) => open_loop(rate),
-        None if load.think_s > 0.0 && load.think_spread_pct > 0.0 => {
-            format!("thinking {} ± {} %", show(load.think_s), load.think_spread_pct)
-        }
-        None if load.think_s > 0.0 => format!("thinking {}", show(load.think_s)),
+        None if load.think_s > 0.0 => format!("thinking {}{}", show(load.think_s), spread(load.think_spread_pct)),
         None => "no pause".to_owned(),
     };
     let retry = match load.retry {
