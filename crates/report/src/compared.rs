@@ -5,7 +5,7 @@ use record::compared::{Compared, Gated, GatedComparison};
 use record::results::{Comparison, Trust};
 use text::{distinct, hanging, numbers, without_controls};
 
-use crate::junit::{Case, Outcome, Suite};
+use crate::junit::{Case, CaseOutcome, Suite};
 use crate::markdown;
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
@@ -207,10 +207,10 @@ fn suite(compared: &Compared, a: &str, b: &str) -> Suite {
     let judged = compared.comparisons.iter().filter(|judged| judged.comparison.a == a && judged.comparison.b == b);
     let cases = judged.map(|judged| {
         let outcome = match judged.gate {
-            Some(Gated::Fails) => Outcome::Failure("regression"),
-            Some(Gated::CannotTell) => Outcome::Skipped,
-            _ if judged.comparison.p.is_none() => Outcome::Skipped,
-            _ => Outcome::Passed,
+            Some(Gated::Fails) => CaseOutcome::Failure("regression"),
+            Some(Gated::CannotTell) => CaseOutcome::Skipped,
+            _ if judged.comparison.p.is_none() => CaseOutcome::Skipped,
+            _ => CaseOutcome::Passed,
         };
         Case { name: name(judged), class: title.clone(), outcome, text: finding(judged) }
     });

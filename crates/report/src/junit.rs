@@ -13,14 +13,14 @@ pub struct Suite {
 pub struct Case {
     pub name: String,
     pub class: String,
-    pub outcome: Outcome,
+    pub outcome: CaseOutcome,
     /// Finding or reason; may be empty.
     pub text: String,
 }
 
 /// Outcome of a test. Failures and errors have a type.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     Passed,
     Skipped,
     Failure(&'static str),
@@ -38,10 +38,10 @@ impl Suite {
         let [mut failures, mut errors, mut skipped] = [0; 3];
         for case in &self.cases {
             match case.outcome {
-                Outcome::Passed => {}
-                Outcome::Skipped => skipped += 1,
-                Outcome::Failure(_) => failures += 1,
-                Outcome::Error(_) => errors += 1,
+                CaseOutcome::Passed => {}
+                CaseOutcome::Skipped => skipped += 1,
+                CaseOutcome::Failure(_) => failures += 1,
+                CaseOutcome::Error(_) => errors += 1,
             }
         }
         let mut text = format!(
@@ -65,11 +65,11 @@ impl Case {
     fn xml(&self) -> String {
         let text = escaped(&self.text);
         let inside = match self.outcome {
-            Outcome::Passed if text.is_empty() => text,
-            Outcome::Passed => format!("<system-out>{text}</system-out>"),
-            Outcome::Skipped => format!("<skipped message=\"{text}\"/>"),
-            Outcome::Failure(kind) => format!("<failure type=\"{kind}\" message=\"{text}\">{text}</failure>"),
-            Outcome::Error(kind) => format!("<error type=\"{kind}\" message=\"{text}\">{text}</error>"),
+            CaseOutcome::Passed if text.is_empty() => text,
+            CaseOutcome::Passed => format!("<system-out>{text}</system-out>"),
+            CaseOutcome::Skipped => format!("<skipped message=\"{text}\"/>"),
+            CaseOutcome::Failure(kind) => format!("<failure type=\"{kind}\" message=\"{text}\">{text}</failure>"),
+            CaseOutcome::Error(kind) => format!("<error type=\"{kind}\" message=\"{text}\">{text}</error>"),
         };
         let (name, class) = (escaped(&self.name), escaped(&self.class));
         format!("    <testcase name=\"{name}\" classname=\"{class}\" time=\"0\">{inside}</testcase>\n")

@@ -5,7 +5,7 @@ use experiment::plan::Plan;
 use record::results::{Requirement, Results, Trial, Trust};
 
 use crate::ReportInput;
-use crate::junit::{Case, Outcome, Suite};
+use crate::junit::{Case, CaseOutcome, Suite};
 use crate::markdown;
 use crate::tables::{Table, comparison, sweeps, trust_word, verdicts};
 use crate::words::{meaning, usable_figures, verdict};
@@ -74,7 +74,7 @@ fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, res
     Case {
         name: format!("{metric} {asked}{filter}"),
         class: "requirement".to_owned(),
-        outcome: if requirement.holds { Outcome::Passed } else { Outcome::Failure("violated") },
+        outcome: if requirement.holds { CaseOutcome::Passed } else { CaseOutcome::Failure("violated") },
         text: value + &why,
     }
 }
@@ -82,9 +82,9 @@ fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, res
 fn case_of_trial(trial: &Trial) -> Case {
     let why = trial.verdict.reasons.join("; ");
     let (outcome, text) = match trial.verdict.is {
-        Trust::Valid => (Outcome::Passed, String::new()),
-        Trust::Suspect => (Outcome::Skipped, format!("suspect: {why}")),
-        Trust::Void => (Outcome::Error("void"), why),
+        Trust::Valid => (CaseOutcome::Passed, String::new()),
+        Trust::Suspect => (CaseOutcome::Skipped, format!("suspect: {why}")),
+        Trust::Void => (CaseOutcome::Error("void"), why),
     };
     let name = format!("trial {}: {}", trial.id, trust_word(trial.verdict.is));
     Case { name, class: "trial".to_owned(), outcome, text }

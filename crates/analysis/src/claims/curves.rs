@@ -138,7 +138,7 @@ pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
     })
 }
 
-/// As for a single knee, the bend is decided once.
+/// Decides the bend once, as for a single knee.
 fn knee_reading(curve: &LoadCurve) -> Option<CurveReading> {
     knee(curve)?;
     let bend = knee::KneeSplit::of(&curve.means(), curve.spread());
