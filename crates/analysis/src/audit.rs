@@ -390,8 +390,7 @@ mod tests {
     //! Checks on records on disk: a planted lost write and a planted divergence must be found, and
     //! nothing without one.
 
-    use std::path::PathBuf;
-
+    use fixture::TestDir;
     use record::events::Event;
     use record::folder::TrialFolder;
     use record::lines::JsonLinesWriter;
@@ -410,31 +409,13 @@ mod tests {
         assert_eq!(wrong_by_part(&[]), [0]);
     }
 
-    /// A trial folder for one test.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("plimsoll-audit-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     const KEYS: usize = 500;
 
     /// Three members with 500 cases, each created and modified by its agent. `spoil` changes their
     /// final records.
-    fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> Trial {
-        let scratch = Scratch::new(name);
-        let folder = TrialFolder::at(&scratch.0);
+    fn played(spoil: impl FnOnce(&mut Vec<Replica>)) -> Trial {
+        let scratch = TestDir::new();
+        let folder = TrialFolder::at(&scratch);
         let mut history = JsonLinesWriter::create(&folder.history()).unwrap();
         for key in 0..KEYS {
             for version in 1..=2 {
@@ -478,7 +459,7 @@ mod tests {
 
     #[test]
     fn consistent_members_have_no_losses_or_divergence() {
-        let found = played("clean", |_| {}).consistency;
+        let found = played(|_| {}).consistency;
         assert_eq!((found.checked, found.lost_writes, found.diverged_keys), (Some(500), Some(0), Some(0)));
         assert_eq!(
             (found.diverged_differing, found.diverged_missing, found.replicas_settled),
@@ -489,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_planted_lost_write_is_found() {
-        let found = played("lost", |members| {
+        let found = played(|members| {
             // The change of one case is lost everywhere, another case completely.
             for member in members {
                 table_of(member).get_mut("case-7").unwrap().value = "{\"party\": \"p7\", \"n\": 1}".to_owned();
@@ -503,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_planted_divergence_is_found() {
-        let found = played("diverged", |members| {
+        let found = played(|members| {
             table_of(&mut members[1]).get_mut("case-7").unwrap().version = Some("1".to_owned());
             table_of(&mut members[2]).remove("case-11");
             table_of(&mut members[2]).insert("case-left-over".to_owned(), ReplicaValue::default());
@@ -521,13 +502,13 @@ mod tests {
 
     #[test]
     fn a_failed_audit_of_a_member_is_reported() {
-        let trial = played("silent", |members| members[1].holds = Err("hook `audit` failed: exit 7".to_owned()));
+        let trial = played(|members| members[1].holds = Err("hook `audit` failed: exit 7".to_owned()));
         assert_eq!(trial.consistency.diverged_keys, Some(0));
         assert_eq!(trial.consistency.replicas[1].failed.as_deref(), Some("hook `audit` failed: exit 7"));
         assert!(trial.verdict.is >= Trust::Suspect);
         let named = |reason: &String| reason == "the member n3 could not be audited: hook `audit` failed: exit 7";
         assert!(trial.verdict.reasons.iter().any(named), "{:?}", trial.verdict.reasons);
-        let alone = played("alone", |members| members.truncate(1));
+        let alone = played(|members| members.truncate(1));
         assert_eq!(alone.consistency.diverged_keys, None, "nobody to differ from");
     }
 

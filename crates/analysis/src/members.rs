@@ -57,9 +57,8 @@ mod tests {
 
     /// A trial of 30 s with faults at 10 s and 20 s, and these outcomes for each member in each
     /// millisecond.
-    fn analyzed(name: &str, members: &[(&str, Ended)]) -> Trial {
-        let path = std::env::temp_dir().join(format!("plimsoll-members-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+    fn analyzed(members: &[(&str, Ended)]) -> Trial {
+        let path = fixture::TestDir::new();
         let folder = TrialFolder::at(&path);
         let row = |number: u32, (ok, failed): (u32, u32)| OutcomeSlot {
             at_s: f64::from(number) / 1e3,
@@ -93,9 +92,7 @@ mod tests {
         events.flush().unwrap();
         let mut planned = synthetic::trial(synthetic::load(10, 30.0));
         planned.faults = vec![synthetic::fault("oops", 10.0)];
-        let trial = crate::trial(&planned, &folder).unwrap();
-        std::fs::remove_dir_all(&path).unwrap();
-        trial
+        crate::trial(&planned, &folder).unwrap()
     }
 
     #[test]
@@ -105,7 +102,7 @@ mod tests {
             10_100..=14_999 => (0, 0),
             _ => (1, 0),
         };
-        let trial = analyzed("one", &[("n10", |_| (1, 0)), ("n2", down), ("n1", |_| (1, 0))]);
+        let trial = analyzed(&[("n10", |_| (1, 0)), ("n2", down), ("n1", |_| (1, 0))]);
         let [first, second] = trial.faults.as_slice() else { panic!("{:?}", trial.faults) };
         assert_eq!(first.outage.as_ref().unwrap().total_s, Some(0.0), "the others go on");
         let felt: Vec<_> = first
@@ -127,7 +124,7 @@ mod tests {
     #[test]
     fn a_members_outage_hidden_in_the_sum_is_found() {
         let stalls = |number: u32| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) };
-        let trial = analyzed("hidden", &[("n1", |_| (1, 0)), ("n2", stalls)]);
+        let trial = analyzed(&[("n1", |_| (1, 0)), ("n2", stalls)]);
         let of_all: Vec<_> = trial.disturbances.iter().map(|one| one.kind).collect();
         assert_eq!(of_all, [DisturbanceKind::Slow], "half of the calls went on");
         let of_member =

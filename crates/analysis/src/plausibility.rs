@@ -257,6 +257,8 @@ fn count(name: &str, count: u64) -> Plausible {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
     use crate::synthetic;
 
@@ -274,35 +276,18 @@ mod tests {
 
     const SLOTS: &str = "at_s,slot_s,ok,failed,timeout,wrong\n";
 
-    /// A trial folder for one test.
-    struct Scratch(TrialFolder);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("plimsoll-sound-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Self(TrialFolder::at(&path))
-        }
-
-        /// Returns the analysis's error for a trial of 20 s with this one record.
-        fn read(&self, path: &Path, text: &str) -> Result<(), String> {
-            std::fs::write(path, text).unwrap();
-            let said = crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), &self.0).map(drop);
-            std::fs::remove_file(path).unwrap();
-            said.map_err(|error| error.to_string())
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(self.0.path());
-        }
+    /// Returns the analysis's error for a trial of 20 s with this one record.
+    fn read(folder: &TrialFolder, path: &Path, text: &str) -> Result<(), String> {
+        std::fs::write(path, text).unwrap();
+        let said = crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), folder).map(drop);
+        std::fs::remove_file(path).unwrap();
+        said.map_err(|error| error.to_string())
     }
 
     #[test]
     fn impossible_times_are_rejected() {
-        let scratch = Scratch::new("times");
-        let folder = &scratch.0;
+        let scratch = TestDir::new();
+        let folder = &TrialFolder::at(&scratch);
         for (time, can_be) in TIMES {
             let tables = [
                 (folder.attempts(), format!("at_s,operation,result,count\n1,get,ok,3\n{time},get,ok,3\n")),
@@ -313,14 +298,14 @@ mod tests {
                 (folder.programs(), format!("at_s,host,process,program\n1,n1,a,b\n{time},n1,a,b\n")),
             ];
             for (path, text) in tables {
-                let said = scratch.read(&path, &text);
+                let said = read(folder, &path, &text);
                 assert_eq!(said.is_ok(), can_be, "{text}: {said:?}");
                 let name = path.file_name().unwrap().to_str().unwrap().to_owned();
                 let reason = format!("{name}: row 2: `at_s` is ");
                 assert!(said.as_ref().err().is_none_or(|said| said.contains(&reason)), "{said:?}");
             }
             // No operation ends before the load begins.
-            let said = scratch.read(&folder.outcomes(), &format!("{SLOTS}1,0.001,5,0,0,0\n{time},0.001,5,0,0,0\n"));
+            let said = read(folder, &folder.outcomes(), &format!("{SLOTS}1,0.001,5,0,0,0\n{time},0.001,5,0,0,0\n"));
             assert_eq!(said.is_ok(), can_be && !time.starts_with('-'), "{time}: {said:?}");
         }
         // JSON has no infinity, and `1e999` is not a valid number.
@@ -331,7 +316,7 @@ mod tests {
                 r#""event":"phase","phase":"draining""#,
                 r#""event":"ended","how":"done","reason":null"#,
             ] {
-                let said = scratch.read(&folder.events(), &format!("{{\"at_s\":{time},{event}}}\n"));
+                let said = read(folder, &folder.events(), &format!("{{\"at_s\":{time},{event}}}\n"));
                 assert_eq!(said.is_ok(), can_be, "{time} {event}: {said:?}");
             }
         }
@@ -339,7 +324,8 @@ mod tests {
 
     #[test]
     fn impossible_slot_lengths_are_rejected() {
-        let scratch = Scratch::new("slots");
+        let scratch = TestDir::new();
+        let folder = &TrialFolder::at(&scratch);
         for (slots, can_be) in [
             ("0.001 0.001", true),
             ("0.001 0.002", false),
@@ -349,21 +335,22 @@ mod tests {
             ("1e9 1e9", false),
         ] {
             let (one, other) = slots.split_once(' ').unwrap();
-            let said = scratch.read(&scratch.0.outcomes(), &format!("{SLOTS}1,{one},5,0,0,0\n2,{other},5,0,0,0\n"));
+            let said = read(folder, &folder.outcomes(), &format!("{SLOTS}1,{one},5,0,0,0\n2,{other},5,0,0,0\n"));
             assert_eq!(said.is_ok(), can_be, "{slots}: {said:?}");
         }
     }
 
     #[test]
     fn overflowing_counts_are_rejected() {
-        let scratch = Scratch::new("counts");
+        let scratch = TestDir::new();
+        let folder = &TrialFolder::at(&scratch);
         let most = u64::MAX;
         let text = format!("at_s,operation,result,count\n1,get,ok,{most}\n2,get,ok,{most}\n");
-        assert!(scratch.read(&scratch.0.attempts(), &text).unwrap_err().contains("row 1: `count` is "));
+        assert!(read(folder, &folder.attempts(), &text).unwrap_err().contains("row 1: `count` is "));
         let text = format!("at_s,interval_s,thread,operations\n1,1,0,{most}\n2,1,0,{most}\n");
-        assert!(scratch.read(&scratch.0.generator(), &text).unwrap_err().contains("`operations` is "));
+        assert!(read(folder, &folder.generator(), &text).unwrap_err().contains("`operations` is "));
         let text = "at_s,host,name,value\n1,n1,up,inf\n2,n1,up,1\n";
-        assert!(scratch.read(&scratch.0.metrics(), text).unwrap_err().contains("row 1: `value` is inf"));
+        assert!(read(folder, &folder.metrics(), text).unwrap_err().contains("row 1: `value` is inf"));
     }
 
     #[test]

@@ -203,6 +203,7 @@ pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>
 mod tests {
     use std::path::PathBuf;
 
+    use fixture::TestDir;
     use record::checked_file::{read_json, write_json};
     use record::events::{Event, SweepStop};
     use record::lines::JsonLinesWriter;
@@ -212,14 +213,15 @@ mod tests {
     use crate::synthetic;
 
     /// A run folder for one test.
-    struct Scratch(RunFolder);
+    struct TestRun {
+        folder: RunFolder,
+        _removed: TestDir,
+    }
 
-    impl Scratch {
-        fn new(name: &str, trials: u32) -> Self {
-            let path = std::env::temp_dir().join(format!("plimsoll-analysis-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir_all(&path).unwrap();
-            let folder = RunFolder::at(&path);
+    impl TestRun {
+        fn new(trials: u32) -> Self {
+            let scratch = TestDir::new();
+            let folder = RunFolder::at(&scratch);
             let trial =
                 |number: u32| plan::Trial { id: format!("{number:03}"), ..synthetic::trial(synthetic::load(10, 20.0)) };
             let plan = Plan {
@@ -236,11 +238,11 @@ mod tests {
                 demand: None,
             };
             write_json(&folder.plan(), &plan).unwrap();
-            Self(folder)
+            Self { folder, _removed: scratch }
         }
 
         fn play(&self, id: &str, how: Option<Ending>) {
-            let trial = self.0.create_trial(id).unwrap();
+            let trial = self.folder.create_trial(id).unwrap();
             let mut events = JsonLinesWriter::create(&trial.events()).unwrap();
             events.write(&Event { at_s: 0.0, what: What::Clock { unix_s: 1.0 } }).unwrap();
             if let Some(how) = how {
@@ -249,23 +251,17 @@ mod tests {
         }
 
         fn end(&self, how: Ending, reason: Option<&str>) {
-            self.0.write_ending(&RunEnding { how, reason: reason.map(str::to_owned), stops: Vec::new() }).unwrap();
+            self.folder.write_ending(&RunEnding { how, reason: reason.map(str::to_owned), stops: Vec::new() }).unwrap();
         }
 
         fn partial(&self) -> Option<String> {
-            analyze(&self.0).unwrap().partial
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(self.0.path());
+            analyze(&self.folder).unwrap().partial
         }
     }
 
     #[test]
     fn a_run_is_partial_until_all_trials_are_complete() {
-        let run = Scratch::new("partial", 2);
+        let run = TestRun::new(2);
         assert_eq!(
             run.partial().unwrap(),
             "the run still goes on, or was killed: 0 of 2 trials are complete, 2 have no records"
@@ -276,10 +272,10 @@ mod tests {
         assert_eq!(run.partial().unwrap(), "the run was interrupted (SIGTERM): 1 of 2 trials are complete");
         run.end(Ending::Done, None);
         assert_eq!(run.partial().unwrap(), "the run ended: 1 of 2 trials are complete");
-        run.0.discard_trial("002").unwrap();
+        run.folder.discard_trial("002").unwrap();
         run.play("002", Some(Ending::Done));
         assert_eq!(run.partial(), None);
-        let results = analyze(&run.0).unwrap();
+        let results = analyze(&run.folder).unwrap();
         assert_eq!((results.format, results.planned_trials, results.trials.len()), (1, 2, 2));
         assert!(results.answer.ends_with("Nothing was measured: no operation ended."), "{}", results.answer);
     }
@@ -314,16 +310,16 @@ mod tests {
 
     #[test]
     fn trials_skipped_by_a_stopped_sweep_are_not_missing() {
-        let run = Scratch::new("stopped", 3);
+        let run = TestRun::new(3);
         run.play("001", Some(Ending::Done));
         let stop = SweepStop { trial: "001".into(), not_played: vec!["002".into()], ..SweepStop::default() };
-        let end = |stops| run.0.write_ending(&RunEnding { how: Ending::Done, reason: None, stops }).unwrap();
+        let end = |stops| run.folder.write_ending(&RunEnding { how: Ending::Done, reason: None, stops }).unwrap();
         end(vec![stop.clone()]);
-        let results = analyze(&run.0).unwrap();
+        let results = analyze(&run.folder).unwrap();
         assert_eq!(results.partial.unwrap(), "the run ended: 1 of 2 trials are complete, 1 have no records");
         assert!(results.verdict.reasons.concat().contains("(and 1 more)"), "002 is not missed: {:?}", results.verdict);
         end(vec![SweepStop { not_played: vec!["002".into(), "003".into()], ..stop.clone() }]);
-        let results = analyze(&run.0).unwrap();
+        let results = analyze(&run.folder).unwrap();
         assert_eq!((results.partial, results.planned_trials), (None, 3));
         assert!(!results.verdict.reasons.concat().contains("more)"), "{:?}", results.verdict);
         assert_eq!(results.sweep_stops[0].trial, "001");
@@ -331,21 +327,21 @@ mod tests {
 
     #[test]
     fn unreadable_and_newer_runs_are_refused() {
-        let run = Scratch::new("later", 1);
-        std::fs::write(run.0.plan(), "{\"format\":99,\"new\":[]}").unwrap();
-        let message = analyze(&run.0).unwrap_err().to_string();
+        let run = TestRun::new(1);
+        std::fs::write(run.folder.plan(), "{\"format\":99,\"new\":[]}").unwrap();
+        let message = analyze(&run.folder).unwrap_err().to_string();
         assert!(message.contains("later version of Plimsoll (format 99"), "{message}");
-        std::fs::write(run.0.plan(), "{\"format\":1,\"title\":3}").unwrap();
-        assert!(analyze(&run.0).unwrap_err().to_string().contains("plan.json: "));
-        std::fs::remove_file(run.0.plan()).unwrap();
-        assert!(analyze(&run.0).unwrap_err().to_string().contains("is not a run folder"));
+        std::fs::write(run.folder.plan(), "{\"format\":1,\"title\":3}").unwrap();
+        assert!(analyze(&run.folder).unwrap_err().to_string().contains("plan.json: "));
+        std::fs::remove_file(run.folder.plan()).unwrap();
+        assert!(analyze(&run.folder).unwrap_err().to_string().contains("is not a run folder"));
     }
 
     #[test]
     fn a_trial_without_any_file_has_results_without_figures() {
-        let run = Scratch::new("bare", 1);
-        run.0.create_trial("001").unwrap();
-        let results = analyze(&run.0).unwrap();
+        let run = TestRun::new(1);
+        run.folder.create_trial("001").unwrap();
+        let results = analyze(&run.folder).unwrap();
         let trial = &results.trials[0];
         assert_eq!((trial.measured_s, trial.throughput.operations_per_s, &trial.latency_us), (None, None, &None));
         assert_eq!((trial.consistency.checked, trial.consistency.wrong), (None, None));
@@ -355,10 +351,10 @@ mod tests {
 
     #[test]
     fn a_broken_line_is_named_in_the_error() {
-        let run = Scratch::new("broken", 1);
-        let trial = run.0.create_trial("001").unwrap();
+        let run = TestRun::new(1);
+        let trial = run.folder.create_trial("001").unwrap();
         std::fs::write(trial.attempts(), "at_s,operation,result,count\n1,save,ok\n2,save,ok,7\n").unwrap();
-        let message = analyze(&run.0).unwrap_err().to_string();
+        let message = analyze(&run.folder).unwrap_err().to_string();
         assert!(message.contains("attempts.csv:2: "), "{message}");
     }
 
@@ -367,7 +363,7 @@ mod tests {
         let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../record/golden/2026-11-20T10-31-05-a-name-server-crashes/trials/001");
         let planned: Plan = read_json(&golden.join("../../plan.json")).unwrap().unwrap();
-        let run = Scratch::new("cut", 1);
+        let run = TestRun::new(1);
         let files = [
             "load.hlog",
             "outcomes.csv",
@@ -379,8 +375,8 @@ mod tests {
         ];
         let mut random = fastrand::Rng::with_seed(11);
         for _ in 0..8 {
-            run.0.discard_trial("001").unwrap();
-            let trial = run.0.create_trial("001").unwrap();
+            run.folder.discard_trial("001").unwrap();
+            let trial = run.folder.create_trial("001").unwrap();
             for file in files {
                 let bytes = std::fs::read(golden.join(file)).unwrap();
                 let cut = if random.bool() { random.usize(..=bytes.len()) } else { bytes.len() };
@@ -395,13 +391,13 @@ mod tests {
 
     #[test]
     fn a_missing_trial_folder_voids_a_finished_run() {
-        let run = Scratch::new("gone", 1);
+        let run = TestRun::new(1);
         run.end(Ending::Interrupted, None);
         let is_lost =
-            || analyze(&run.0).unwrap().verdict.reasons.iter().any(|reason| reason.contains("has no records"));
+            || analyze(&run.folder).unwrap().verdict.reasons.iter().any(|reason| reason.contains("has no records"));
         assert!(!is_lost(), "nobody has played it yet");
         run.end(Ending::Done, None);
         assert!(is_lost());
-        assert_eq!(analyze(&run.0).unwrap().verdict.is, Trust::Void);
+        assert_eq!(analyze(&run.folder).unwrap().verdict.is, Trust::Void);
     }
 }

@@ -64,7 +64,7 @@ mod tests {
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/golden/2026-11-20T10-31-05-a-name-server-crashes"),
         );
         let plan = crate::run::plan_of(&golden).unwrap();
-        let path = std::env::temp_dir().join(format!("plimsoll-analysis-so-far-{}", std::process::id()));
+        let path = fixture::TestDir::new();
         let running = RunFolder::at(&path).create_trial("001").unwrap();
         for file in ["load.hlog", "outcomes.csv", "attempts.csv", "samples.csv", "generator.csv", "events.jsonl"] {
             let text = std::fs::read_to_string(golden.trial("001").path().join(file)).unwrap();
@@ -75,7 +75,6 @@ mod tests {
         let planned = &plan.trials[0];
         let cut = crate::trial(planned, &running).unwrap();
         let (so_far, latency) = trial_so_far(&plan, planned, &running).unwrap();
-        std::fs::remove_dir_all(&path).unwrap();
         assert!(cut.ended.is_none() && cut.verdict.is > Trust::Valid, "{:?}", cut.verdict);
         assert_eq!(so_far.verdict.reasons, Vec::<String>::new());
         assert!(so_far.outcomes.ok > 0 && !latency.seconds.is_empty());

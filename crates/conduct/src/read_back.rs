@@ -448,9 +448,8 @@ fn rest(time: Duration, give_up: &dyn Fn() -> bool) -> bool {
 mod tests {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
-    use std::path::PathBuf;
-    use std::sync::atomic::AtomicU32;
 
+    use fixture::TestDir;
     use record::replicas::ReplicaValue;
 
     use super::*;
@@ -485,14 +484,12 @@ mod tests {
         stream.write_all(&reply).ok()
     }
 
-    struct Scratch(PathBuf);
+    /// A trial folder with a history.
+    struct TestTrial(TestDir);
 
-    impl Scratch {
+    impl TestTrial {
         fn with(history: &[HistoryEntry]) -> Self {
-            static COUNT: AtomicU32 = AtomicU32::new(0);
-            let name = format!("plimsoll-conduct-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir(&path).unwrap();
+            let path = TestDir::new();
             let mut writer = JsonLinesWriter::create(&TrialFolder::at(&path).history()).unwrap();
             history.iter().for_each(|line| writer.write(line).unwrap());
             writer.flush().unwrap();
@@ -506,12 +503,6 @@ mod tests {
                 all.into_iter().filter(|line| line.by == By::Audit).map(|line| (line.key, line.value)).collect();
             found.sort();
             found
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
@@ -546,7 +537,7 @@ mod tests {
         }
     }
 
-    fn read(scratch: &Scratch, setting: &ReadBackSetting<'_>) -> ReadBack {
+    fn read(scratch: &TestTrial, setting: &ReadBackSetting<'_>) -> ReadBack {
         read_back(&TrialFolder::at(&scratch.0), setting).unwrap()
     }
 
@@ -573,7 +564,7 @@ mod tests {
             wrote(Some(2), "moved", 2.0, true),
             wrote(Some(1), "moved", 3.0, false),
         ];
-        let scratch = Scratch::with(&history);
+        let scratch = TestTrial::with(&history);
         assert_eq!(read(&scratch, &setting(&by("vsns"), &services)), of(6, 0, 0));
         let expected = [
             found("first", Some("first")),
@@ -589,7 +580,7 @@ mod tests {
     #[test]
     fn failover_searches_all_services_for_a_key() {
         let services = [holding(&[]), holding(&["moved"])];
-        let scratch = Scratch::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
         let calls = by("vsns");
         let setting = ReadBackSetting { failover: Failover::Next, ..setting(&calls, &services) };
         assert_eq!(read(&scratch, &setting), of(2, 0, 0));
@@ -601,7 +592,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         // The silent service is asked once, and given up without an answer.
         let services = [silent, holding(&["copied"])];
-        let scratch = Scratch::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);
         let folder = TrialFolder::at(&scratch.0);
         let calls = by("vsns");
         let setting = setting(&calls, &services);
@@ -619,7 +610,7 @@ mod tests {
 
     #[test]
     fn a_stop_request_leaves_the_rest_unread() {
-        let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "first", 1.0, true)]);
         let (calls, services) = (by("vsns"), [holding(&["first"])]);
         let setting = ReadBackSetting { give_up: &|| true, ..setting(&calls, &services) };
         assert_eq!(read(&scratch, &setting), of(0, 1, 0));
@@ -627,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_protocol_without_reads_counts_member_contents() {
-        let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "first", 1.0, true)]);
         let read = |members_told| read(&scratch, &ReadBackSetting { members_told, ..setting(&by("none"), &[]) });
         assert_eq!((read(true), read(false)), (of(1, 0, 0), of(0, 0, 0)));
         assert_eq!(scratch.found(), []);
@@ -666,14 +657,14 @@ mod tests {
         };
         thread::Builder::new().spawn(serve).unwrap();
         let history: Vec<_> = (0..IN_FLIGHT).map(|key| wrote(Some(1), &format!("k{key}"), 1.0, true)).collect();
-        let scratch = Scratch::with(&history);
+        let scratch = TestTrial::with(&history);
         assert_eq!(read(&scratch, &setting(&by("redis"), &[address])), of(IN_FLIGHT as u64, 0, 0));
         assert_eq!(scratch.found().len(), IN_FLIGHT);
     }
 
     #[test]
     fn keys_beyond_the_time_limit_are_skipped() {
-        let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         let (calls, services) = (by("redis"), [redis()]);
         let setting = ReadBackSetting { within: Duration::ZERO, ..setting(&calls, &services) };
         assert_eq!(read(&scratch, &setting), of(0, 0, 2));
@@ -681,7 +672,7 @@ mod tests {
 
     #[test]
     fn protocols_without_spaces_read_by_key_alone() {
-        let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
+        let scratch = TestTrial::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         assert_eq!(read(&scratch, &setting(&by("redis"), &[redis()])), of(2, 0, 0));
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
     }

@@ -275,7 +275,7 @@ mod tests {
         tree.write(QUEUE, "128\n");
         let swap = "proc/sys/vm/swappiness";
         let other = line.replace(QUEUE, swap).replace("\"128\"", "\"60\"").replace("\"4096\"", "\"1\"");
-        registry.write("doctor.undo", &format!("{line}\n{other}\n{}", &line[..line.len() / 2]));
+        registry.write("doctor.undo", format!("{line}\n{other}\n{}", &line[..line.len() / 2]));
         tree.write(swap, "1\n");
         assert_eq!(undo(&remedies), [(swap.to_owned(), Undone::Done), (QUEUE.to_owned(), Undone::Already)]);
         assert_eq!((says(&tree, swap), says(&tree, QUEUE)), ("60".to_owned(), "128".to_owned()));
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(says(&other, QUEUE), "4096");
         let line = says(&registry, "doctor.undo");
         let boot = procfs::boot();
-        registry.write("doctor.undo", &line.replace(&boot, "another-boot"));
+        registry.write("doctor.undo", line.replace(&boot, "another-boot"));
         assert!(undo(&FixSession::in_folder(&other, &registry)).is_empty());
         assert_eq!(says(&other, QUEUE), "4096");
     }

@@ -76,7 +76,7 @@ fn machine(name: &str) -> fixture::TestDir {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.txt"));
     for file in std::fs::read_to_string(recorded).unwrap().split("\n== ").skip(1) {
         let (path, content) = file.split_once('\n').unwrap_or((file, ""));
-        folder.write(path, &format!("{content}\n"));
+        folder.write(path, format!("{content}\n"));
     }
     folder
 }

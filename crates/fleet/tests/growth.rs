@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use experiment::plan::{Load, Rate, Step, Warmup};
+use fixture::TestDir;
 use fleet::generator::{monotonic_ns, serve};
 use fleet::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream};
@@ -183,13 +184,12 @@ fn the_generators() {
 /// Process that plays the generators. It ends with the test.
 struct Generators {
     child: Child,
-    folder: PathBuf,
+    folder: TestDir,
 }
 
 impl Generators {
     fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("plimsoll-growth-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = TestDir::new();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "the_generators"]).env(SOCKET, folder.join("socket"));
         Self { child: command.stdout(std::process::Stdio::null()).spawn().unwrap(), folder }
@@ -209,7 +209,6 @@ impl Drop for Generators {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

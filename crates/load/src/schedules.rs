@@ -117,6 +117,7 @@ mod tests {
 
     use experiment::plan::RateStage;
     use fastrand::Rng;
+    use fixture::TestDir;
 
     use super::constant::Constant;
     use super::poisson::Poisson;
@@ -153,12 +154,8 @@ mod tests {
     }
 
     /// Returns a recorded schedule from the text of a file.
-    pub fn recorded(name: &str, text: &str, agents: u32, end_ns: u64) -> Result<Replay, Error> {
-        let path = std::env::temp_dir().join(format!("plimsoll-{}-{name}.csv", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        let read = Replay::read(&path, 1.0, agents, end_ns);
-        std::fs::remove_file(&path).unwrap();
-        read
+    pub fn recorded(text: &str, agents: u32, end_ns: u64) -> Result<Replay, Error> {
+        Replay::read(&TestDir::new().write("recorded.csv", text), 1.0, agents, end_ns)
     }
 
     /// Returns a schedule of each kind, for four seconds.
@@ -174,11 +171,10 @@ mod tests {
         let mut times: Vec<u64> = (0..random.usize(1..900)).map(|_| random.u64(0..450)).collect();
         times.sort_unstable();
         let rows: String = times.iter().map(|at| format!("{}.{:02}\n", at / 100, at % 100)).collect();
-        let name = format!("kinds-{agents}-{}", random.u64(..));
         vec![
             Box::new(Constant::new(agents, rate, ramp_ns, 4 * S)),
             Box::new(Poisson::new(agents, rate, ramp_ns, 4 * S, random.u64(..))),
-            Box::new(recorded(&name, &format!("at_s\n{rows}"), agents, 4 * S).unwrap()),
+            Box::new(recorded(&format!("at_s\n{rows}"), agents, 4 * S).unwrap()),
             Box::new(Stages::new(agents, &stages, 4 * S)),
         ]
     }

@@ -132,16 +132,18 @@ fn folder_of(path: &Path) -> &Path {
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+    use fixture::TestDir;
+
     use super::*;
 
-    /// A folder `shared` of this mode, with a file `victim` beside it. Removed with the test.
-    struct Shared(PathBuf);
+    /// A folder `shared` of this mode, with a file `victim` beside it.
+    struct Shared(TestDir);
 
     impl Shared {
-        fn new(name: &str, mode: u32) -> Self {
-            let above = std::env::temp_dir().join(format!("plimsoll-named-{name}-{}", std::process::id()));
-            fs::create_dir_all(above.join("shared")).unwrap();
-            fs::write(above.join("victim"), "precious").unwrap();
+        fn new(mode: u32) -> Self {
+            let above = TestDir::new();
+            above.write("victim", "precious");
+            fs::create_dir(above.join("shared")).unwrap();
             fs::set_permissions(above.join("shared"), fs::Permissions::from_mode(mode)).unwrap();
             Self(above)
         }
@@ -155,15 +157,9 @@ mod tests {
         }
     }
 
-    impl Drop for Shared {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn folders_that_others_can_write_to_are_refused() {
-        let shared = Shared::new("open", 0o777);
+        let shared = Shared::new(0o777);
         let Err(failure) = write(&shared.path("page.html"), b"page") else { panic!("it was written") };
         assert!(failure.code() == 2 && failure.to_string().contains("chmod go-w"), "{failure}");
         assert!(make_folder(&shared.path("runs/deep")).is_err() && !shared.path("runs").exists());
@@ -171,7 +167,7 @@ mod tests {
 
     #[test]
     fn links_are_replaced_in_sticky_folders_and_followed_in_own_folders() {
-        let shared = Shared::new("sticky", 0o1777);
+        let shared = Shared::new(0o1777);
         symlink(shared.0.join("victim"), shared.path("page.html")).unwrap();
         write(&shared.path("page.html"), b"page").unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(
@@ -179,7 +175,7 @@ mod tests {
             ("precious".into(), "page".into())
         );
         make_folder(&shared.path("runs/deep")).unwrap_or_else(|failure| panic!("{failure}"));
-        let own = Shared::new("own", 0o755);
+        let own = Shared::new(0o755);
         symlink(own.0.join("victim"), own.path("page.html")).unwrap();
         write(&own.path("page.html"), b"page").unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(own.victim(), "page");

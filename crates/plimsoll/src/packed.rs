@@ -216,24 +216,9 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-
-    /// Temporary folder that is removed with the test.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = env::temp_dir().join(format!("plimsoll-packed-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn every_target_and_experiment_of_the_checkout_is_packed() {
@@ -258,8 +243,8 @@ mod tests {
 
     #[test]
     fn packed_files_are_written_once_and_unchanged() {
-        let scratch = Scratch::new("written");
-        let home = scratch.0.join("data/plimsoll");
+        let scratch = TestDir::new();
+        let home = scratch.join("data/plimsoll");
         let to = Home { path: home.clone(), is_private: false };
         let place = write_into(&to).unwrap_or_else(|failure| panic!("{failure}"));
         for file in FILES {
@@ -278,8 +263,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_others_can_write_to_is_refused() {
-        let scratch = Scratch::new("shared");
-        let home = scratch.0.join("shared");
+        let scratch = TestDir::new();
+        let home = scratch.join("shared");
         fs::create_dir(&home).unwrap();
         fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
         let Err(failure) = write_into(&Home { path: home.clone(), is_private: false }) else {
@@ -291,18 +276,17 @@ mod tests {
 
     #[test]
     fn a_private_temporary_folder_replaces_an_unwritable_home() {
-        let scratch = Scratch::new("homeless");
+        let scratch = TestDir::new();
         // Even root cannot create an entry below a file.
-        let file = scratch.0.join("file");
+        let file = scratch.join("file");
         fs::write(&file, "").unwrap();
-        let (closed, session) = (file.join("share"), scratch.0.join("session"));
-        let temporary =
-            Home { path: scratch.0.join(format!("plimsoll-data-{}", geteuid().as_raw())), is_private: true };
-        let home = |data: &Path| home_of_user(Some(data.to_path_buf()), Some(session.clone()), &scratch.0);
+        let (closed, session) = (file.join("share"), scratch.join("session"));
+        let temporary = Home { path: scratch.join(format!("plimsoll-data-{}", geteuid().as_raw())), is_private: true };
+        let home = |data: &Path| home_of_user(Some(data.to_path_buf()), Some(session.clone()), &scratch);
         assert_eq!(home(&closed), Some(temporary.clone()), "there is no folder of the session");
         fs::create_dir(&session).unwrap();
         assert_eq!(home(&closed), Some(Home { path: session.join("plimsoll-data"), is_private: true }));
-        assert_eq!(home(&scratch.0), Some(Home { path: scratch.0.join("plimsoll"), is_private: false }));
+        assert_eq!(home(&scratch), Some(Home { path: scratch.join("plimsoll"), is_private: false }));
         let place = write_into(&temporary).unwrap_or_else(|failure| panic!("{failure}"));
         assert!(place.join("targets/echo/target.toml").exists());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -354,23 +354,24 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::Command;
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::folder::{RunFolder, TrialFolder};
     use crate::lines;
     use crate::rows::{self, Sample};
-    use crate::tests::Scratch;
 
     #[test]
     fn records_that_are_not_regular_files_are_refused() {
-        let scratch = Scratch::new("no-regular-file");
-        let fifo = scratch.path("fifo");
+        let scratch = TestDir::new();
+        let fifo = scratch.join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        let _socket = UnixListener::bind(scratch.path("socket")).unwrap();
-        fs::create_dir(scratch.path("folder")).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", scratch.path("device")).unwrap();
+        let _socket = UnixListener::bind(scratch.join("socket")).unwrap();
+        fs::create_dir(scratch.join("folder")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", scratch.join("device")).unwrap();
         for (name, what) in [("fifo", "a FIFO"), ("socket", "a socket"), ("folder", "a folder"), ("device", "a device")]
         {
-            let path = scratch.path(name);
+            let path = scratch.join(name);
             let said = [
                 read_json::<Value>(&path).unwrap_err().to_string(),
                 read_text(&path).unwrap_err().to_string(),
@@ -388,8 +389,8 @@ mod tests {
 
     #[test]
     fn a_later_format_is_refused_with_its_version() {
-        let scratch = Scratch::new("later-format");
-        let folder = RunFolder::at(scratch.path("").as_path());
+        let scratch = TestDir::new();
+        let folder = RunFolder::at(scratch.join("").as_path());
         fs::write(folder.environment(), r#"{"plimsoll": "9.8.7"}"#).unwrap();
         fs::write(folder.analysis(), r#"{"format": 99, "new": []}"#).unwrap();
         fs::write(folder.ending(), r#"{"format": 2, "how": "done", "reason": null}"#).unwrap();
@@ -402,15 +403,15 @@ mod tests {
         let said = folder.read_environment().unwrap_err().to_string();
         assert!(said.contains("(format 3; this one"), "{said}");
 
-        let trial = TrialFolder::at(&scratch.path(""));
+        let trial = TrialFolder::at(&scratch.join(""));
         fs::write(trial.events(), "{\"at_s\":0.0,\"event\":\"clock\",\"unix_s\":1.0,\"format\":7}\n").unwrap();
         assert!(matches!(lines::read_events(&trial.events()), Err(ReadError::Later { format: 7, .. })));
     }
 
     #[test]
     fn known_and_missing_formats_are_read() {
-        let scratch = Scratch::new("known-format");
-        let path = scratch.path("file.json");
+        let scratch = TestDir::new();
+        let path = scratch.join("file.json");
         for (text, is_read) in [
             ("{}", true),
             (r#"{"format": null}"#, true),
@@ -437,8 +438,8 @@ mod tests {
     }
 
     fn reading(content: &[u8]) -> Result<Records<String>, ReadError> {
-        let scratch = Scratch::new("whole-lines");
-        let path = scratch.path("words");
+        let scratch = TestDir::new();
+        let path = scratch.join("words");
         fs::write(&path, content).unwrap();
         read_lines(&path, word)
     }
@@ -472,15 +473,15 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_empty_and_a_folder_is_an_error() {
-        let scratch = Scratch::new("whole-lines");
-        assert_eq!(read_lines(&scratch.path("none"), word).unwrap(), Records::default());
-        assert!(matches!(read_lines(&scratch.path(""), word), Err(ReadError::NotRegular { .. })));
+        let scratch = TestDir::new();
+        assert_eq!(read_lines(&scratch.join("none"), word).unwrap(), Records::default());
+        assert!(matches!(read_lines(&scratch.join(""), word), Err(ReadError::NotRegular { .. })));
     }
 
     #[test]
     fn appending_removes_a_torn_tail() {
-        let scratch = Scratch::new("whole-lines");
-        let path = scratch.path("words");
+        let scratch = TestDir::new();
+        let path = scratch.join("words");
         fs::write(&path, "one\ntw").unwrap();
         let mut file = LineFile::append(&path).unwrap();
         file.write(b"three\n").unwrap();

@@ -334,10 +334,11 @@ mod tests {
 
     use std::time::{Duration, UNIX_EPOCH};
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::checked_file::write_whole;
     use crate::events::Ending;
-    use crate::tests::Scratch;
 
     #[test]
     fn titles_become_folder_names() {
@@ -357,9 +358,9 @@ mod tests {
 
     #[test]
     fn runs_in_the_same_second_get_different_folders() {
-        let scratch = Scratch::new("folder");
+        let scratch = TestDir::new();
         let now = UNIX_EPOCH + Duration::from_secs(1_795_170_665);
-        let parent = scratch.path("runs/deep");
+        let parent = scratch.join("runs/deep");
         let names: Vec<_> = (0..3)
             .map(|_| RunFolder::create(&parent, "A crash", now).unwrap())
             .map(|folder| folder.path().file_name().unwrap().to_str().unwrap().to_owned())
@@ -371,8 +372,8 @@ mod tests {
 
     #[test]
     fn trials_are_listed_sorted_and_never_overwritten() {
-        let scratch = Scratch::new("folder");
-        let folder = RunFolder::at(&scratch.path("run"));
+        let scratch = TestDir::new();
+        let folder = RunFolder::at(&scratch.join("run"));
         assert!(folder.trial_ids().unwrap().is_empty());
         for id in ["002", "010", "001"] {
             assert!(folder.create_trial(id).unwrap_or_else(|error| panic!("{id}: {error}")).logs().is_dir());
@@ -387,19 +388,19 @@ mod tests {
 
     #[test]
     fn replacing_a_file_leaves_no_temporary_file() {
-        let scratch = Scratch::new("folder");
-        let path = scratch.path("report.html");
+        let scratch = TestDir::new();
+        let path = scratch.join("report.html");
         write_whole(&path, b"one").unwrap();
         write_whole(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
-        assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 1);
-        assert!(write_whole(&scratch.path("none/report.html"), b"").is_err());
+        assert_eq!(fs::read_dir(scratch.join("")).unwrap().count(), 1);
+        assert!(write_whole(&scratch.join("none/report.html"), b"").is_err());
     }
 
     #[test]
     fn typed_files_are_read_as_written_and_may_be_missing() {
-        let scratch = Scratch::new("folder");
-        let folder = RunFolder::at(&scratch.path(""));
+        let scratch = TestDir::new();
+        let folder = RunFolder::at(&scratch.join(""));
         assert_eq!(folder.read_ending().unwrap(), None);
         assert_eq!(folder.read_environment().unwrap(), None);
         assert_eq!(folder.read_results().unwrap(), None);
@@ -420,9 +421,9 @@ mod tests {
 
     #[test]
     fn trial_ids_cannot_leave_the_run_folder() {
-        let scratch = Scratch::new("outside");
-        let folder = RunFolder::create(&scratch.path("runs"), "run", UNIX_EPOCH).unwrap();
-        let victim = scratch.path("victim");
+        let scratch = TestDir::new();
+        let folder = RunFolder::create(&scratch.join("runs"), "run", UNIX_EPOCH).unwrap();
+        let victim = scratch.join("victim");
         fs::create_dir(&victim).unwrap();
         for id in ["../../../victim", "../../victim", victim.to_str().unwrap(), "..", ".", "", "a/b", "001\0"] {
             assert_eq!(folder.discard_trial(id).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{id}");

@@ -539,8 +539,9 @@ mod tests {
     use flate2::write::ZlibEncoder;
     use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
+    use fixture::TestDir;
+
     use super::*;
-    use crate::tests::Scratch;
 
     fn histogram(values: &[u64]) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
@@ -550,8 +551,8 @@ mod tests {
         histogram
     }
 
-    fn written(scratch: &Scratch) -> std::path::PathBuf {
-        let path = scratch.path("load.hlog");
+    fn written(scratch: &TestDir) -> std::path::PathBuf {
+        let path = scratch.join("load.hlog");
         let mut writer = HlogWriter::create(&path, 1_795_170_665.25).unwrap();
         writer.write("save/ok/latency", 0.0, 1.0, &histogram(&[1_000, 2_000_000, 2_000_000])).unwrap();
         writer.write("save/ok/service", 0.0, 1.0, &histogram(&[900])).unwrap();
@@ -562,7 +563,7 @@ mod tests {
 
     #[test]
     fn logs_are_read_back_with_exact_counts() {
-        let scratch = Scratch::new("hlog");
+        let scratch = TestDir::new();
         let log = read(&written(&scratch)).unwrap();
         assert_eq!(log.start_unix_s, Some(1_795_170_665.25));
         assert!(!log.torn);
@@ -580,7 +581,7 @@ mod tests {
 
     #[test]
     fn the_text_matches_the_standard_log_writer() {
-        let scratch = Scratch::new("hlog");
+        let scratch = TestDir::new();
         let text = std::fs::read_to_string(written(&scratch)).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
@@ -600,7 +601,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_off_at_any_byte_is_readable_up_to_there() {
-        let scratch = Scratch::new("hlog");
+        let scratch = TestDir::new();
         let path = written(&scratch);
         let (whole, all) = (std::fs::read(&path).unwrap(), read(&path).unwrap());
         for cut in 0..=whole.len() {
@@ -615,7 +616,7 @@ mod tests {
 
     #[test]
     fn a_broken_line_in_the_middle_is_an_error() {
-        let scratch = Scratch::new("hlog");
+        let scratch = TestDir::new();
         let path = written(&scratch);
         let text = std::fs::read_to_string(&path).unwrap();
         for broken in ["Tag=save/ok/service,0.000,1.000,0.001,HISTFA", "nonsense"] {
@@ -629,8 +630,8 @@ mod tests {
 
     #[test]
     fn invalid_tags_and_start_times_are_refused() {
-        let scratch = Scratch::new("hlog");
-        let mut writer = HlogWriter::create(&scratch.path("load.hlog"), 0.0).unwrap();
+        let scratch = TestDir::new();
+        let mut writer = HlogWriter::create(&scratch.join("load.hlog"), 0.0).unwrap();
         let empty = histogram(&[]);
         for (tag, start_s) in
             [("a,b", 0.0), ("", 0.0), ("a b", 0.0), ("a", -1.0), ("a", f64::NAN), ("a", f64::INFINITY)]
@@ -755,13 +756,13 @@ mod tests {
         let mut far = plain(&[1, 4]);
         far[24..32].copy_from_slice(&(1_u64 << 62).to_be_bytes());
         assert!(read_payload(&payload(&far)).is_err(), "a century");
-        let scratch = Scratch::new("bomb");
+        let scratch = TestDir::new();
         let line = BASE64.encode(payload(&plain(&[1, 4])));
         let log = |tags: u64| {
             let lines =
                 (0..tags).map(|tag| format!("Tag=op{tag}/ok/latency,0.000,1.000,1.0,{line}\n")).collect::<String>();
-            std::fs::write(scratch.path("load.hlog"), header(0.0) + &lines).unwrap();
-            visit(&scratch.path("load.hlog"), |_| {})
+            std::fs::write(scratch.join("load.hlog"), header(0.0) + &lines).unwrap();
+            visit(&scratch.join("load.hlog"), |_| {})
         };
         assert!(log(1000).is_ok());
         let most = MOST_OF_ALL_TAGS / 8 / BucketLayout::of(1, 3_600_000_000_000, 3).unwrap().length;

@@ -86,9 +86,10 @@ pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
 mod tests {
     use std::fs;
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::events::{By, Ending, HistoryEntry, Outcome, Phase};
-    use crate::tests::Scratch;
 
     fn events() -> Vec<Event> {
         let what = [
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn events_are_read_back() {
-        let scratch = Scratch::new("lines");
-        let path = scratch.path("events.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("events.jsonl");
         let mut writer = JsonLinesWriter::create(&path).unwrap();
         for event in events() {
             writer.write(&event).unwrap();
@@ -130,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_file_cut_off_at_any_byte_is_readable_up_to_there() {
-        let scratch = Scratch::new("lines");
-        let path = scratch.path("events.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("events.jsonl");
         let mut writer = JsonLinesWriter::create(&path).unwrap();
         for event in events() {
             writer.write(&event).unwrap();
@@ -149,8 +150,8 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_fields_of_later_versions_are_skipped() {
-        let scratch = Scratch::new("lines");
-        let path = scratch.path("events.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("events.jsonl");
         let content = "{\"at_s\":0,\"event\":\"clock\",\"unix_s\":1.5,\"zone\":\"UTC\"}\n\
                    {\"at_s\":1,\"event\":\"eclipse\",\"of\":{\"the\":\"sun\"}}\n\
                    {\"at_s\":2,\"event\":\"notice\",\"text\":\"on\"}\n";
@@ -162,8 +163,8 @@ mod tests {
 
     #[test]
     fn a_known_kind_without_its_fields_is_an_error() {
-        let scratch = Scratch::new("lines");
-        let path = scratch.path("events.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("events.jsonl");
         let content = "{\"at_s\":0,\"event\":\"clock\"}\n{\"at_s\":2,\"event\":\"notice\",\"text\":\"on\"}\n";
         fs::write(&path, content).unwrap();
         let message = read::<Event>(&path).unwrap_err().to_string();
@@ -172,8 +173,8 @@ mod tests {
 
     #[test]
     fn the_format_of_a_torn_first_line_is_ignored() {
-        let scratch = Scratch::new("cut-off-format");
-        let path = scratch.path("events.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("events.jsonl");
         fs::write(&path, r#"{"format":"f"}"#).unwrap();
         let read = read_events(&path).unwrap();
         assert!(read.items.is_empty() && read.torn);
@@ -183,8 +184,8 @@ mod tests {
 
     #[test]
     fn history_distinguishes_unknown_from_not_applied() {
-        let scratch = Scratch::new("lines");
-        let path = scratch.path("history.jsonl");
+        let scratch = TestDir::new();
+        let path = scratch.join("history.jsonl");
         let line = |applied, outcome| HistoryEntry {
             at_s: 1.0,
             by: By::Load,

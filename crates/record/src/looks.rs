@@ -74,8 +74,9 @@ impl LooksTaken {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::tests::Scratch;
 
     #[test]
     fn a_repeated_look_keeps_its_error_probability() {
@@ -90,10 +91,10 @@ mod tests {
         assert_eq!(taken.add(look(20), rest(1.0)), (3, 0.0));
         let other = LookTaken { metrics: vec!["failed_pct".into()], ..look(10) };
         assert_eq!(taken.add(other, rest(1.0)), (4, 0.0), "another question to the same runs is another look");
-        let scratch = Scratch::new("looks");
-        let folder = scratch.path("");
+        let scratch = TestDir::new();
+        let folder = scratch.join("");
         taken.write(&folder).unwrap();
         assert_eq!(LooksTaken::read(&folder).unwrap(), taken);
-        assert_eq!(LooksTaken::read(&scratch.path("none")).unwrap(), LooksTaken::default());
+        assert_eq!(LooksTaken::read(&scratch.join("none")).unwrap(), LooksTaken::default());
     }
 }

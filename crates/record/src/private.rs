@@ -179,36 +179,37 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::checked_file::write_whole;
-    use crate::tests::Scratch;
 
-    fn shared(name: &str) -> Scratch {
-        let scratch = Scratch::new(name);
-        fs::set_permissions(scratch.path(""), Permissions::from_mode(0o777)).unwrap();
-        fs::write(scratch.path("victim"), "precious").unwrap();
+    fn shared() -> TestDir {
+        let scratch = TestDir::new();
+        fs::set_permissions(&*scratch, Permissions::from_mode(0o777)).unwrap();
+        scratch.write("victim", "precious");
         scratch
     }
 
     #[test]
     fn links_in_place_of_records_are_not_followed() {
-        let scratch = shared("planted");
-        let (victim, planted) = (scratch.path("victim"), scratch.path("events.jsonl"));
+        let scratch = shared();
+        let (victim, planted) = (scratch.join("victim"), scratch.join("events.jsonl"));
         symlink(&victim, &planted).unwrap();
         assert!(create(&planted).is_err() && append(&planted).is_err());
-        fs::hard_link(&victim, scratch.path("other-name")).unwrap();
-        assert!(create(&scratch.path("other-name")).is_err() && append(&scratch.path("other-name")).is_err());
+        fs::hard_link(&victim, scratch.join("other-name")).unwrap();
+        assert!(create(&scratch.join("other-name")).is_err() && append(&scratch.join("other-name")).is_err());
         assert_eq!(create_folder(&planted).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-        assert_eq!(create(&scratch.path("new")).unwrap().metadata().unwrap().mode() & 0o777, FILE);
+        assert_eq!(create(&scratch.join("new")).unwrap().metadata().unwrap().mode() & 0o777, FILE);
     }
 
     #[test]
     fn a_link_in_place_of_a_whole_file_is_replaced() {
-        let scratch = shared("whole");
-        let (victim, page) = (scratch.path("victim"), scratch.path("report.html"));
+        let scratch = shared();
+        let (victim, page) = (scratch.join("victim"), scratch.join("report.html"));
         symlink(&victim, &page).unwrap();
-        symlink(&victim, scratch.path(&format!(".report.html.{}", std::process::id()))).unwrap();
+        symlink(&victim, scratch.join(format!(".report.html.{}", std::process::id()))).unwrap();
         write_whole(&page, b"page").unwrap();
         assert!(!page.symlink_metadata().unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&page).unwrap(), "page");
@@ -217,8 +218,8 @@ mod tests {
 
     #[test]
     fn an_unfinished_file_leaves_nothing_behind() {
-        let scratch = Scratch::new("unfinished");
-        NewFile::shown(&scratch.path("page")).unwrap().write_all(b"half").unwrap();
-        assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 0);
+        let scratch = TestDir::new();
+        NewFile::shown(&scratch.join("page")).unwrap().write_all(b"half").unwrap();
+        assert_eq!(fs::read_dir(&*scratch).unwrap().count(), 0);
     }
 }

@@ -110,8 +110,9 @@ pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::tests::Scratch;
 
     fn held(value: &str, version: Option<&str>) -> ReplicaValue {
         ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) }
@@ -131,8 +132,8 @@ mod tests {
 
     #[test]
     fn replicas_are_read_back() {
-        let folder = Scratch::new("replicas");
-        let path = folder.path("replicas.jsonl");
+        let folder = TestDir::new();
+        let path = folder.join("replicas.jsonl");
         write(&path, &replicas()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let expected = r#"{"member":"n1","records":2}
@@ -143,13 +144,13 @@ mod tests {
 "#;
         assert_eq!(text, expected);
         assert_eq!(read(&path).unwrap(), Records { items: replicas(), torn: false });
-        assert_eq!(read(&folder.path("none")).unwrap(), Records::default());
+        assert_eq!(read(&folder.join("none")).unwrap(), Records::default());
     }
 
     #[test]
     fn a_truncated_file_never_shows_fewer_records() {
-        let folder = Scratch::new("replicas");
-        let path = folder.path("replicas.jsonl");
+        let folder = TestDir::new();
+        let path = folder.join("replicas.jsonl");
         write(&path, &replicas()).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for length in 0..whole.len() {
@@ -165,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_broken_line_in_the_middle_is_an_error() {
-        let folder = Scratch::new("replicas");
-        let path = folder.path("replicas.jsonl");
+        let folder = TestDir::new();
+        let path = folder.join("replicas.jsonl");
         std::fs::write(
             &path,
             "{\"member\":\"n1\",\"records\":1}\n{\"member\":\"n1\"}\n{\"member\":\"n2\",\"records\":0}\n",

@@ -130,9 +130,10 @@ fn reason(error: &csv::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
     use crate::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
-    use crate::tests::Scratch;
 
     fn samples() -> Vec<Sample> {
         let host = Sample {
@@ -152,8 +153,8 @@ mod tests {
         vec![host, process]
     }
 
-    fn written<T: Serialize + Default>(scratch: &Scratch, rows: &[T]) -> std::path::PathBuf {
-        let path = scratch.path("rows.csv");
+    fn written<T: Serialize + Default>(scratch: &TestDir, rows: &[T]) -> std::path::PathBuf {
+        let path = scratch.join("rows.csv");
         let mut writer = CsvWriter::create(&path).unwrap();
         for row in rows {
             writer.write(row).unwrap();
@@ -164,14 +165,14 @@ mod tests {
 
     #[test]
     fn missing_values_stay_distinct_from_zero() {
-        let scratch = Scratch::new("table");
+        let scratch = TestDir::new();
         let path = written(&scratch, &samples());
         assert_eq!(read::<Sample>(&path).unwrap(), Records { items: samples(), torn: false });
     }
 
     #[test]
     fn a_file_without_rows_has_its_header() {
-        let scratch = Scratch::new("table");
+        let scratch = TestDir::new();
         let path = written::<OutcomeSlot>(&scratch, &[]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "at_s,slot_s,ok,failed,timeout,wrong\n");
         assert_eq!(read::<OutcomeSlot>(&path).unwrap(), Records::default());
@@ -179,8 +180,8 @@ mod tests {
 
     #[test]
     fn columns_missing_in_older_files_are_read_as_empty() {
-        let scratch = Scratch::new("table");
-        let path = scratch.path("samples.csv");
+        let scratch = TestDir::new();
+        let path = scratch.join("samples.csv");
         // A header from before `cpu_throttled_pct` and `oom_kills`, which are between these
         // columns.
         let older = "at_s,host,process,cpu_user_pct,cpu_system_pct,cpu_iowait_pct,cpu_steal_pct,cpu_strangers_pct,\
@@ -215,8 +216,8 @@ mod tests {
 
     #[test]
     fn appending_writes_one_header() {
-        let scratch = Scratch::new("table");
-        let path = scratch.path("rows.csv");
+        let scratch = TestDir::new();
+        let path = scratch.join("rows.csv");
         let row = Attempts { at_s: 1.0, operation: "save".into(), result: "connection closed, reset".into(), count: 3 };
         for _ in 0..2 {
             CsvWriter::append(&path).unwrap().write(&row).unwrap();
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_off_at_any_byte_is_readable_up_to_there() {
-        let scratch = Scratch::new("table");
+        let scratch = TestDir::new();
         let rows: Vec<_> = (1..=4)
             .map(|thread| GeneratorSecond {
                 at_s: f64::from(thread),
@@ -248,8 +249,8 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_and_unknown_columns_ignored() {
-        let scratch = Scratch::new("table");
-        let path = scratch.path("rows.csv");
+        let scratch = TestDir::new();
+        let path = scratch.join("rows.csv");
         std::fs::write(&path, "moon,host,at_s\nfull,n1,2.5\nnew,n2,3\n").unwrap();
         let hosts: Vec<_> = read::<Sample>(&path).unwrap().items.into_iter().map(|row| (row.host, row.at_s)).collect();
         assert_eq!(hosts, [("n1".to_owned(), 2.5), ("n2".to_owned(), 3.0)]);
@@ -257,8 +258,8 @@ mod tests {
 
     #[test]
     fn a_broken_row_is_torn_at_the_end_and_an_error_elsewhere() {
-        let scratch = Scratch::new("table");
-        let path = scratch.path("rows.csv");
+        let scratch = TestDir::new();
+        let path = scratch.join("rows.csv");
         std::fs::write(&path, "at_s,operation,result,count\n1,save,ok,5\n2,save,ok,many\n").unwrap();
         let records = read::<Attempts>(&path).unwrap();
         assert_eq!((records.items.len(), records.torn), (1, true));

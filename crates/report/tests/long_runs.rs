@@ -72,15 +72,13 @@ fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
 
 #[test]
 fn a_trial_of_hours_is_held_in_a_few_megabytes() {
-    let out = std::env::temp_dir().join(format!("plimsoll-long-run-{}", std::process::id()));
-    std::fs::create_dir_all(&out).unwrap();
+    let out = fixture::TestDir::new();
     let seconds = SECONDS;
     let (folder, plan) = record(&out, seconds);
     let region = Region::new(ALLOCATOR);
     let run = analysis::analyze_to_draw(&folder).unwrap();
     let input = report::read(&folder, &run, &plan).unwrap();
     let change = region.change();
-    std::fs::remove_dir_all(&out).unwrap();
     let series = &input.trials[0];
     assert_eq!(series.latency.len(), seconds as usize);
     // Two rows for each of at most 2,000 stretches, and one stretch that is still open.

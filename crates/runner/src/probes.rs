@@ -147,8 +147,8 @@ mod tests {
     fn counters_that_are_set_back_are_unknown() {
         let (before, after) = (TestDir::new(), TestDir::new());
         let disk = |sectors: u32| format!("   8       0 sda 5 0 {sectors} 0 5 0 {sectors} 0 0 0 0\n");
-        before.write("diskstats", &disk(100));
-        after.write("diskstats", &disk(40));
+        before.write("diskstats", disk(100));
+        after.write("diskstats", disk(40));
         assert_eq!(second_of(&before, &after).disk_read_bytes, None);
     }
 
@@ -209,8 +209,8 @@ mod tests {
                 "Inter-|\n face |\n    lo:{bytes} 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n  eth0: 7 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n"
             )
         };
-        before.write("net/dev", &dev(10));
-        after.write("net/dev", &dev(15));
+        before.write("net/dev", dev(10));
+        after.write("net/dev", dev(15));
         let host = second_of(&before, &after);
         assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(5), Some(10)));
     }
@@ -295,7 +295,7 @@ mod tests {
             let disk = format!(" 7 3 loop3 1 0 {sectors} 0 3 0 4 0\n 254 0 vda 1 0 9 0 3 0 9 0\n");
             machine.write("diskstats", &disk);
             let row = |name: &str| format!("{name}: {sectors} 1 0 0 0 0 0 0 {sectors} 1 0 0 0 0 0 0\n");
-            machine.write("net/dev", &format!("Inter-|\n face |\n    {}  {}", row("lo"), row("eth0")));
+            machine.write("net/dev", format!("Inter-|\n face |\n    {}  {}", row("lo"), row("eth0")));
         };
         let moments: [(Usage, &dyn Fn()); 2] = [(Usage::default(), &|| write(10)), (Usage::default(), &|| write(14))];
         let host = host_of(&machine, Some("loop3"), moments);

@@ -730,8 +730,8 @@ mod tests {
             machine.0.write("stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
             for (pid, stat) in processes {
                 machine.0.write(&format!("{pid}/stat"), stat);
-                machine.0.write(&format!("{pid}/task/{pid}/stat"), &stat.replace(" S ", " D "));
-                machine.0.write(&format!("{pid}/task/{pid}/schedstat"), &format!("5 {}000000 3\n", pid));
+                machine.0.write(&format!("{pid}/task/{pid}/stat"), stat.replace(" S ", " D "));
+                machine.0.write(&format!("{pid}/task/{pid}/schedstat"), format!("5 {}000000 3\n", pid));
             }
             machine
         }

@@ -465,13 +465,13 @@ mod tests {
     fn closing_the_socket_kills_the_program_and_its_children() {
         let mut agent = Agent::of("");
         // The shell waits for its child; both must end.
-        let note = std::env::temp_dir().join(format!("plimsoll-program-worker-{}", std::process::id()));
+        let folder = fixture::TestDir::new();
+        let note = folder.join("pids");
         let script = format!("sleep 600 & echo $! $$ > {0}.part; mv {0}.part {0}; wait", note.display());
         agent.order(&["sh", "-c", &script], None);
         let mut pids = String::new();
         fixture::until("it starts", || std::fs::read_to_string(&note).map(|text| pids = text).is_ok());
         agent.hang_up();
-        std::fs::remove_file(&note).unwrap();
         pids.split_whitespace().for_each(wait_until_gone);
     }
 

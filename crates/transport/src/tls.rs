@@ -458,15 +458,15 @@ mod tests {
 
     #[test]
     fn invalid_certificate_files_and_names_are_refused() {
-        let file = std::env::temp_dir().join(format!("plimsoll-tls-{}.pem", std::process::id()));
+        let folder = fixture::TestDir::new();
+        let file = folder.join("ca.pem");
         let tls = plan::Tls { ca: Some(file.display().to_string()), ..plan::Tls::default() };
         let trust = TlsTrust { tls, files: InputFiles::default() };
         for text in ["", "nothing\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             std::fs::write(&file, text).unwrap();
             let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
-            assert!(error.contains("plimsoll-tls-"), "{error}");
+            assert!(error.contains("ca.pem"), "{error}");
         }
-        std::fs::remove_file(&file).unwrap();
         let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ..plan::Tls::default() };
         let error = TlsPeers::of(&TlsTrust { tls, files: InputFiles::default() }, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");

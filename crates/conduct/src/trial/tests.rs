@@ -3,6 +3,7 @@
 
 use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
 use experiment::secrets::Secrets;
+use fixture::TestDir;
 use lab::StorageFigures;
 use record::events::{HostFigures, Phase};
 use record::folder::RunFolder;
@@ -45,8 +46,8 @@ fn plan(trials: Vec<Trial>) -> Plan {
 }
 
 /// Returns a temporary folder for the test, and a run folder inside.
-fn run_folder(test: &str) -> (PathBuf, RunFolder) {
-    let runs = std::env::temp_dir().join(format!("plimsoll-conduct-{test}-{}", std::process::id()));
+fn run_folder(test: &str) -> (TestDir, RunFolder) {
+    let runs = TestDir::new();
     let folder = RunFolder::create(&runs, test, record::clock::calendar()).unwrap();
     (runs, folder)
 }
@@ -70,7 +71,7 @@ fn storage_is_measured_once_per_lab() {
         trial("003", &["n1"], true),
         trial("004", &["n1", "n2", "n3"], false),
     ]);
-    let (runs, folder) = run_folder("storage");
+    let (_runs, folder) = run_folder("storage");
     let secrets = Secrets::default();
     let run = run(&plan, &folder, &secrets);
     let of = |number: usize| storage_figures(&run, &plan.trials[number]);
@@ -88,7 +89,6 @@ fn storage_is_measured_once_per_lab() {
     let StorageFigures::Known(known) = of(2) else { panic!("{:?}", of(2)) };
     assert_eq!(known["n1"].storage_read_per_s, Some(100.0), "as it came up first, on the same hosts");
     assert_eq!(of(3), StorageFigures::NotAsked);
-    std::fs::remove_dir_all(&runs).unwrap();
 }
 
 #[test]
@@ -124,12 +124,11 @@ fn a_panic_ends_a_run_with_a_recorded_error() {
     let mut trial = trial("001", &[], false);
     trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
     let plan = plan(vec![trial]);
-    let (runs, folder) = run_folder("panic");
+    let (_runs, folder) = run_folder("panic");
     let secrets = Secrets::default();
     let run = run(&plan, &folder, &secrets);
     let played = crate::play(&run, &mut Clumsy, &Interrupts::new());
     let ending = folder.read_ending().unwrap();
-    std::fs::remove_dir_all(&runs).unwrap();
     assert!(matches!(&played, Err(Error::Panicked(text)) if text == "dropped the pencil"), "{played:?}");
     let ending = ending.expect("how it ended is recorded");
     assert_eq!(ending.how, Ending::Failed);

@@ -150,7 +150,7 @@ fn abandoned(folder: &TestDir, change: impl Fn(&mut RunOwner), more: &[RegistryL
     change(&mut owner);
     let run = RegistryLine::Run { id: "test-1".to_owned(), owner, folder: folder.join("run") };
     let lines = std::iter::once(&run).chain(more).map(|line| serde_json::to_string(line).unwrap() + "\n");
-    folder.write("test-1.jsonl", &lines.collect::<String>())
+    folder.write("test-1.jsonl", lines.collect::<String>())
 }
 
 #[test]

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use experiment::plan::{Load, Step};
+use fixture::TestDir;
 use record::events::{By, Outcome};
 use record::folder::TrialFolder;
 use record::hlog::Time;
@@ -18,27 +18,6 @@ use crate::recorder::Recorder;
 
 const SLOT_S: f64 = 0.01;
 const SERVICES: u32 = 2;
-
-/// A trial folder that is removed after the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-wire-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
 
 fn operations() -> Arc<[String]> {
     let step = |name: &str| Step { name: name.to_owned(), ..Step::default() };
@@ -117,8 +96,8 @@ impl RawSums {
     }
 
     /// Checks that the recorded data equal these sums.
-    fn are_recorded_in(&self, scratch: &Scratch) {
-        let folder = TrialFolder::at(&scratch.0);
+    fn are_recorded_in(&self, scratch: &TestDir) {
+        let folder = TrialFolder::at(scratch);
         let mut recorded: BTreeMap<String, hdrhistogram::Histogram<u64>> = BTreeMap::new();
         for interval in hlog::read(&folder.load_hlog()).unwrap().intervals {
             match recorded.get_mut(&interval.tag) {
@@ -171,12 +150,12 @@ fn carried(interval: &ThreadInterval) -> ThreadInterval {
 
 /// Lets each of several generators with two threads count operations over three seconds. The merged
 /// result must equal that of one generator with all threads, and the sums of the raw values.
-fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u64) {
+fn merged_equals_all_raw_values(generators: u32, operations_each: u64) {
     const SECONDS: u64 = 3;
-    let (fleet, alone) = (Scratch::new(&format!("{name}-fleet")), Scratch::new(&format!("{name}-alone")));
+    let (fleet, alone) = (TestDir::new(), TestDir::new());
     let clock = Clock::new(Instant::now(), 1_000_000.0);
-    let recorder = |scratch: &Scratch| {
-        let folder = TrialFolder::at(&scratch.0);
+    let recorder = |scratch: &TestDir| {
+        let folder = TrialFolder::at(scratch);
         let mut recorder = Recorder::create(&folder, clock, SECONDS as f64).unwrap();
         recorder.record_members(&folder, &["n1".to_owned(), "n2".to_owned()], SECONDS as f64).unwrap();
         recorder
@@ -203,13 +182,13 @@ fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u6
     of_fleet.finish().unwrap();
     of_one.finish().unwrap();
     for file in ["load.hlog", "outcomes.csv", "attempts.csv"] {
-        let (of_fleet, of_one) = (fleet.read(file), alone.read(file));
+        let [of_fleet, of_one] = [&fleet, &alone].map(|folder| std::fs::read_to_string(folder.join(file)).unwrap());
         assert!(of_one.lines().count() > 5, "{file} has something in it");
         assert!(of_fleet == of_one, "{file} differs");
     }
     for member in ["n1", "n2"] {
         let outcomes =
-            |scratch: &Scratch| std::fs::read_to_string(TrialFolder::at(&scratch.0).member(member).outcomes()).unwrap();
+            |scratch: &TestDir| std::fs::read_to_string(TrialFolder::at(scratch).member(member).outcomes()).unwrap();
         assert!(outcomes(&fleet) == outcomes(&alone), "{member} differs");
     }
     raw_sums.are_recorded_in(&fleet);
@@ -218,19 +197,19 @@ fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u6
 #[test]
 fn a_fleet_records_exactly_what_one_generator_would() {
     for generators in [1, 2, 3, 7] {
-        merged_equals_all_raw_values(&format!("some-{generators}"), generators, 6_000);
+        merged_equals_all_raw_values(generators, 6_000);
     }
 }
 
 #[test]
 fn a_million_operations_of_four_generators_are_merged_bit_for_bit() {
-    merged_equals_all_raw_values("million", 4, 250_002);
+    merged_equals_all_raw_values(4, 250_002);
 }
 
 #[test]
 #[ignore = "a minute: four generators of two and a half million operations each"]
 fn ten_million_operations_of_four_generators_are_merged_bit_for_bit() {
-    merged_equals_all_raw_values("millions", 4, 2_500_002);
+    merged_equals_all_raw_values(4, 2_500_002);
 }
 
 #[test]

@@ -6,33 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fixture::TestDir;
 use record::events::{By, Outcome};
 use record::hlog::Time;
 use record::rows::OutcomeSlot;
 
 use super::*;
 use crate::interval::AttemptCount;
-
-/// A trial folder that is removed after the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-recorder-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn folder(&self) -> TrialFolder {
-        TrialFolder::at(&self.0)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
 
 fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &[u64]) -> ThreadInterval {
     let names: Arc<[String]> = vec!["save".to_owned()].into();
@@ -73,8 +53,8 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
 
 #[test]
 fn threads_are_merged_by_second() {
-    let scratch = Scratch::new("merge");
-    let folder = scratch.folder();
+    let scratch = TestDir::new();
+    let folder = TrialFolder::at(&scratch);
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
     recorder.take(interval(clock, 0, 0.0, 1.0, &[1000, 2000])).unwrap();
@@ -103,9 +83,9 @@ fn threads_are_merged_by_second() {
 
 #[test]
 fn a_lost_load_is_recorded_until_its_last_complete_second() {
-    let played = |name: &str, whole: bool| {
-        let scratch = Scratch::new(name);
-        let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+    let played = |whole: bool| {
+        let scratch = TestDir::new();
+        let (folder, clock) = (TrialFolder::at(&scratch), Clock::new(Instant::now(), 0.0));
         let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
         if whole {
             recorder.keep_whole_seconds_only();
@@ -119,16 +99,16 @@ fn a_lost_load_is_recorded_until_its_last_complete_second() {
         let logged = hlog::read(&folder.load_hlog()).unwrap().intervals.len();
         (logged, generator.len(), slots.iter().map(|slot| slot.ok).sum::<u32>())
     };
-    assert_eq!(played("lost", true), (1, 2, 2));
-    assert_eq!(played("ended", false), (2, 3, 3));
+    assert_eq!(played(true), (1, 2, 2));
+    assert_eq!(played(false), (2, 3, 3));
 }
 
 #[test]
 fn outcomes_are_recorded_per_member() {
     let count = |ok, failed| SlotCounts { ok, failed, ..SlotCounts::default() };
     let played = |members: &[&str]| {
-        let scratch = Scratch::new(&format!("members-{}", members.len()));
-        let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+        let scratch = TestDir::new();
+        let (folder, clock) = (TrialFolder::at(&scratch), Clock::new(Instant::now(), 0.0));
         let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
         let names: Vec<String> = members.iter().map(|name| (*name).to_owned()).collect();
         recorder.record_members(&folder, &names, 10.0).unwrap();
@@ -154,8 +134,8 @@ fn outcomes_are_recorded_per_member() {
 
 #[test]
 fn agent_cycles_are_written_after_every_thread_ends() {
-    let scratch = Scratch::new("agents");
-    let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+    let scratch = TestDir::new();
+    let (folder, clock) = (TrialFolder::at(&scratch), Clock::new(Instant::now(), 0.0));
     let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
         agent,
         cycles: last_cycle_s.iter().len() as u64,
@@ -190,8 +170,8 @@ fn a_dropped_histogram_set_is_returned_empty() {
 
 #[test]
 fn history_times_are_converted_to_the_recorder_clock() {
-    let scratch = Scratch::new("clock");
-    let folder = scratch.folder();
+    let scratch = TestDir::new();
+    let folder = TrialFolder::at(&scratch);
     let origin = Instant::now();
     let before = Clock::new(origin, 0.0);
     let clock = Clock::new(origin + Duration::from_secs(10), 10.0);
@@ -219,10 +199,10 @@ fn history_times_are_converted_to_the_recorder_clock() {
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
     for name in ["load.hlog", "outcomes.csv", "attempts.csv", "generator.csv", "history.jsonl"] {
-        let scratch = Scratch::new(&format!("full-{name}"));
-        std::os::unix::fs::symlink(Path::new("/dev/full"), scratch.0.join(name)).unwrap();
+        let scratch = TestDir::new();
+        std::os::unix::fs::symlink(Path::new("/dev/full"), scratch.join(name)).unwrap();
         let clock = Clock::new(Instant::now(), 0.0);
-        let written = Recorder::create(&scratch.folder(), clock, 10.0).and_then(|mut recorder| {
+        let written = Recorder::create(&TrialFolder::at(&scratch), clock, 10.0).and_then(|mut recorder| {
             let line = HistoryEntry {
                 at_s: 0.0,
                 by: By::Load,
@@ -254,7 +234,7 @@ fn a_missing_folder_is_an_error() {
 /// All history entries of a long load would fill the disk, and the check of them the memory.
 #[test]
 fn sampled_keys_are_recorded_with_all_their_operations() {
-    let scratch = Scratch::new("keys");
+    let scratch = TestDir::new();
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let line = |key: u32, effect: &str| HistoryEntry {
         at_s: 1.0,
@@ -268,14 +248,14 @@ fn sampled_keys_are_recorded_with_all_their_operations() {
         applied: Some(true),
     };
     let recorded = |keys: SampledKeys| {
-        let mut recorder = Recorder::create(&scratch.folder(), clock, 10.0).unwrap();
+        let mut recorder = Recorder::create(&TrialFolder::at(&scratch), clock, 10.0).unwrap();
         recorder.audit_only(keys);
         recorder.history(&(0..8_000).map(|key| line(key, "write")).collect::<Vec<_>>()).unwrap();
         let mut interval = interval(clock, 0, 0.0, 1.0, &[1000]);
         interval.history = (0..8_000).map(|key| line(key, "remove")).collect();
         recorder.take(interval).unwrap();
         recorder.finish().unwrap();
-        let lines = lines::read::<HistoryEntry>(&scratch.folder().history()).unwrap().items;
+        let lines = lines::read::<HistoryEntry>(&TrialFolder::at(&scratch).history()).unwrap().items;
         let of = |effect: &str| {
             let lines = lines.iter().filter(|line| line.effect == effect);
             lines.map(|line| line.key.clone()).collect::<Vec<_>>()
@@ -292,6 +272,8 @@ fn sampled_keys_are_recorded_with_all_their_operations() {
 
 mod outcomes {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use fixture::TestDir;
+
     use super::super::*;
 
     /// Records a load with five operations per millisecond, except in the slots that `of` changes.
@@ -302,10 +284,7 @@ mod outcomes {
         of: impl Fn(u64) -> SlotCounts,
         at: impl Fn(u64) -> Option<f64>,
     ) -> [Vec<OutcomeSlot>; 2] {
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("plimsoll-outcomes-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = TestDir::new();
         let (wide, fine) = (folder.join("outcomes.csv"), folder.join("outcomes-fine.csv"));
         let mut writer = OutcomeWriter::create(&wide, fine.clone(), load_s as f64).unwrap();
         for second in 0..seconds {
@@ -321,9 +300,7 @@ mod outcomes {
             assert!(held <= HELD_S as usize + 2, "{held} seconds are held at {second} s");
         }
         writer.complete(u64::MAX, 0.001).unwrap();
-        let read = [&wide, &fine].map(|path| rows::read::<OutcomeSlot>(path).unwrap().items);
-        std::fs::remove_dir_all(&folder).unwrap();
-        read
+        [&wide, &fine].map(|path| rows::read::<OutcomeSlot>(path).unwrap().items)
     }
 
     const CALM: SlotCounts = SlotCounts { ok: 5, failed: 0, timeout: 0, wrong: 0 };

@@ -125,31 +125,31 @@ impl Schedule for Replay {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::super::tests::{S, all_starts, recorded, starts};
     use super::*;
 
     #[test]
     fn agents_take_the_starts_in_turn() {
         let text = "user,at_s\na,0\nb,0.25\n# no comment,0.5\nd, 0.5 \ne,1\nf,7\n";
-        let replay = recorded("turns", text, 2, 5 * S).unwrap();
+        let replay = recorded(text, 2, 5 * S).unwrap();
         assert_eq!(starts(&replay, 0), [0, S / 2, S]);
         assert_eq!(starts(&replay, 1), [S / 4, S / 2]);
         assert!(replay.notice().unwrap().starts_with("1 of the 6 starts in "), "{:?}", replay.notice());
-        assert_eq!(recorded("whole", text, 2, 8 * S).unwrap().notice(), None);
+        assert_eq!(recorded(text, 2, 8 * S).unwrap().notice(), None);
     }
 
     #[test]
     fn simultaneous_starts_are_all_kept() {
-        let replay = recorded("at-once", "at_s\n0\n0\n0\n0\n0\n0.000000001\n", 2, S).unwrap();
+        let replay = recorded("at_s\n0\n0\n0\n0\n0\n0.000000001\n", 2, S).unwrap();
         assert_eq!(all_starts(&replay, 2), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn a_stretch_factor_lengthens_the_schedule() {
-        let path = std::env::temp_dir().join(format!("plimsoll-{}-stretched.csv", std::process::id()));
-        std::fs::write(&path, "at_s\n0.5\n1.5\n").unwrap();
-        let read = Replay::read(&path, 10.0, 1, 60 * S);
-        std::fs::remove_file(&path).unwrap();
+        let folder = TestDir::new();
+        let read = Replay::read(&folder.write("stretched.csv", "at_s\n0.5\n1.5\n"), 10.0, 1, 60 * S);
         assert_eq!(starts(&read.unwrap(), 0), [5 * S, 15 * S]);
     }
 
@@ -167,10 +167,10 @@ mod tests {
             ("at_s,at_s\n0,1\n", "line 1 names the column `at_s` twice"),
             ("at_s,user\n0,a\n1,\"b\n2,c\n", "line 3: a quote is opened and never closed"),
         ];
-        for (number, (text, expected)) in table.iter().enumerate() {
-            let error = recorded(&format!("refused-{number}"), text, 1, S).unwrap_err().to_string();
+        for (text, expected) in table {
+            let error = recorded(text, 1, S).unwrap_err().to_string();
             assert!(error.contains(expected), "`{error}` should contain `{expected}`");
-            assert!(error.starts_with("the schedule ") && error.contains("refused-"), "{error}");
+            assert!(error.starts_with("the schedule ") && error.contains("recorded.csv"), "{error}");
         }
         let missing = Replay::read(Path::new("no-such-file.csv"), 1.0, 1, S).unwrap_err().to_string();
         assert!(missing.contains("no-such-file.csv") && missing.contains("No such file"), "{missing}");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use experiment::plan::{Feed, Load, Step, StepOrder};
+use fixture::TestDir;
 use load::Error;
 
 use crate::server::{Reply, Server};
@@ -26,25 +27,10 @@ fn collector() -> (Server, Arc<Mutex<BTreeMap<String, u32>>>) {
     (server, lines)
 }
 
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-{}-{name}", std::process::id()));
-        fs::write(&path, content).unwrap();
-        Self(path)
-    }
-
-    fn stream(&self) -> Feed {
-        let file = self.0.to_str().unwrap().to_owned();
-        Feed { name: "docs".into(), file, stream: true, ends: true, ..Feed::default() }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// Returns a feed that streams this file.
+fn stream(file: &Path) -> Feed {
+    let file = file.to_str().unwrap().to_owned();
+    Feed { name: "docs".into(), file, stream: true, ends: true, ..Feed::default() }
 }
 
 fn posted(server: &Server, feed: Feed, load: Load) -> Result<LoadRun, Error> {
@@ -60,9 +46,10 @@ fn documents(count: u32) -> String {
 
 #[test]
 fn each_record_is_sent_once_before_the_load_ends() {
-    let file = File::new("docs.json.zst", &zstd::encode_all(documents(5_000).as_bytes(), 1).unwrap());
+    let folder = TestDir::new();
+    let file = folder.write("docs.json.zst", zstd::encode_all(documents(5_000).as_bytes(), 1).unwrap());
     let (server, lines) = collector();
-    let feed = Feed { batch: 7, before: Some("{\"index\":{}}".into()), ..file.stream() };
+    let feed = Feed { batch: 7, before: Some("{\"index\":{}}".into()), ..stream(&file) };
     let post = step("post", &["path=/_bulk", "body={feed.docs.lines}"]);
     // Other steps of the mix take no records.
     let mixed =
@@ -74,17 +61,18 @@ fn each_record_is_sent_once_before_the_load_ends() {
     assert!(documents(5_000).lines().all(|line| lines[line] == 1));
     let rows = || run.intervals.iter().map(|interval| &interval.generator);
     assert_eq!(rows().filter_map(|row| row.feed_records).sum::<u64>(), 5_000);
-    let length = fs::metadata(&file.0).unwrap().len();
+    let length = fs::metadata(&file).unwrap().len();
     assert_eq!(rows().filter_map(|row| row.feed_bytes).sum::<u64>(), length, "bytes are the file's, packed as it is");
     assert!(rows().all(|row| row.feed_wait_s.is_some() && row.feed_bytes.is_some() == (row.thread == 0)));
 }
 
 #[test]
 fn a_truncated_file_ends_the_load_with_an_error() {
-    let file = File::new("cut.json", format!("{}{{\"id\": 9", documents(300)).as_bytes());
+    let folder = TestDir::new();
+    let file = folder.write("cut.json", format!("{}{{\"id\": 9", documents(300)).as_bytes());
     let (server, lines) = collector();
     let posts = load(2, 1.0, vec![step("post", &["path=/", "body={feed.docs.line}"])]);
-    let error = posted(&server, file.stream(), posts).err().unwrap();
+    let error = posted(&server, stream(&file), posts).err().unwrap();
     assert!(matches!(&error, Error::Values(wire::error::Error::Feed { .. })));
     assert!(error.to_string().ends_with("it ends in mid-line: line 301 is no whole JSON"), "{error}");
     assert!(lines.lock().unwrap().values().all(|count| *count == 1), "what was sound may have been sent");
@@ -93,13 +81,14 @@ fn a_truncated_file_ends_the_load_with_an_error() {
 #[test]
 fn values_of_a_record_hold_for_the_whole_cycle() {
     let rows: String = (0..400).map(|row| format!("k{row},v{row}\n")).collect();
-    let file = File::new("rows.csv", format!("key,value\n{rows}").as_bytes());
+    let folder = TestDir::new();
+    let file = folder.write("rows.csv", format!("key,value\n{rows}").as_bytes());
     let (server, lines) = collector();
     let steps = vec![
         step("post", &["path=/", "body=1 {feed.docs.key}"]),
         step("post", &["path=/", "body=2 {feed.docs.key} {feed.docs.value}"]),
     ];
-    posted(&server, file.stream(), load(5, 1.0, steps)).unwrap();
+    posted(&server, stream(&file), load(5, 1.0, steps)).unwrap();
     let lines = lines.lock().unwrap();
     assert_eq!(lines.len(), 800);
     assert!((0..400).all(|row| lines[&format!("1 k{row}")] == 1 && lines[&format!("2 k{row} v{row}")] == 1));

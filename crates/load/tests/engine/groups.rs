@@ -160,7 +160,7 @@ fn a_feed_is_read_only_by_groups_that_use_it() {
     });
     let folder = fixture::TestDir::new();
     let rows: String = (0..1000).map(|row| format!("{row}\n")).collect();
-    let corpus = folder.write("corpus.csv", &format!("id\n{rows}"));
+    let corpus = folder.write("corpus.csv", format!("id\n{rows}"));
     let producers =
         Load { count: Some(1000), ..group("producers", 2, vec![step("save", &["key={feed.corpus.id}", "value=v"])]) };
     let consumers = group("consumers", 2, vec![step("ping", &[])]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use experiment::plan::{MemberProgram, Step};
+use fixture::TestDir;
 use load::LoadOrder;
 use load::client::{self, CallError};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
@@ -58,27 +59,27 @@ fn each_kind_of_exit_has_its_own_result() {
 
 #[test]
 fn a_program_that_takes_too_long_is_killed() {
-    let note = std::env::temp_dir().join(format!("plimsoll-late-{}", std::process::id()));
+    let folder = TestDir::new();
+    let note = folder.join("pids");
     let mut orders = programs(0.2, 2.0, vec![run(&format!("sh -c 'echo $$ >> {}; sleep 600'", note.display()))]);
     orders.load.drain_s = 30.0;
     let run = play(orders);
     assert!(run.summary.timeout > 0 && run.summary.ok == 0);
     let pids = std::fs::read_to_string(&note).unwrap();
-    std::fs::remove_file(&note).unwrap();
     assert!(!pids.is_empty());
     wait_until_gone(&pids);
 }
 
 #[test]
 fn no_program_outlives_the_load() {
-    let note = std::env::temp_dir().join(format!("plimsoll-open-{}", std::process::id()));
+    let folder = TestDir::new();
+    let note = folder.join("pids");
     let mut orders = programs(0.3, 60.0, vec![run(&format!("sh -c 'echo $$ >> {}; sleep 600'", note.display()))]);
     orders.load.drain_s = 3.0;
     let run = play(orders);
     assert_eq!(run.summary.unfinished, 2);
     assert_eq!(run.times_ns(Outcome::Ok, record::hlog::Time::Latency), [0; 0]);
     let pids = std::fs::read_to_string(&note).unwrap();
-    std::fs::remove_file(&note).unwrap();
     assert_eq!(pids.lines().count(), 2, "{pids}");
     wait_until_gone(&pids);
 }

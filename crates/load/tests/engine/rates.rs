@@ -2,6 +2,7 @@
 //! their intended start.
 
 use experiment::plan::{Load, Rate, RateStage};
+use fixture::TestDir;
 
 use crate::server::{Reply, Server};
 use crate::setting::{LoadRun, load, orders, play, step};
@@ -69,11 +70,9 @@ fn the_same_seed_gives_the_same_random_load() {
 #[test]
 fn a_replay_reports_starts_after_the_load() {
     let server = good();
-    let name = format!("plimsoll-{}-recorded.csv", std::process::id());
-    let path = std::env::temp_dir().join(&name);
-    std::fs::write(&path, "at_s\n0\n0.1\n0.1\n0.1\n0.95\n1.0\n1.5\n7\n").unwrap();
-    let run = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay: name, stretch: 1.0 })));
-    std::fs::remove_file(&path).unwrap();
+    let folder = TestDir::new();
+    let replay = folder.write("recorded.csv", "at_s\n0\n0.1\n0.1\n0.1\n0.95\n1.0\n1.5\n7\n").display().to_string();
+    let run = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay, stretch: 1.0 })));
     assert_eq!(due(&run), [5, 2]);
     assert_eq!(run.summary.ok, 7);
     let told: Vec<&str> = run.notices().into_iter().filter(|notice| notice.contains("not played")).collect();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::Retry;
+use fixture::TestDir;
 use load::recorder::Recorder;
 use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
@@ -38,8 +39,7 @@ fn eventful() -> LoadRun {
 #[test]
 fn every_count_arrives_in_the_files() {
     let run = eventful();
-    let path = std::env::temp_dir().join(format!("plimsoll-records-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
+    let path = TestDir::new();
     let folder = TrialFolder::at(&path);
     let clock: Clock = run.intervals[0].clock;
     let summary = run.summary;
@@ -54,7 +54,6 @@ fn every_count_arrives_in_the_files() {
     let generator: Vec<GeneratorSecond> = rows::read(&folder.generator()).unwrap().items;
     let agents: Vec<AgentCycles> = rows::read(&folder.agents()).unwrap().items;
     let history: Vec<HistoryEntry> = record::lines::read(&folder.history()).unwrap().items;
-    std::fs::remove_dir_all(&path).unwrap();
 
     let mut counts: BTreeMap<(Outcome, Time), u64> = BTreeMap::new();
     for interval in &log.intervals {

@@ -1,30 +1,12 @@
 //! Scripts under the engine: values and checks of each operation, and a script that fails during a
 //! load.
 
-use std::path::PathBuf;
-
 use experiment::plan::{Expected, Load, Step, TextCondition};
+use fixture::TestDir;
 use load::{Error, LoadOrder};
 
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, play, step, try_play};
-
-/// A script in a temporary file.
-struct Script(PathBuf);
-
-impl Script {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}.lua", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// Returns a server that echoes the last path segment.
 fn echo() -> Server {
@@ -35,8 +17,8 @@ fn echo() -> Server {
     })
 }
 
-fn of(server: &Server, script: &Script, steps: Vec<Step>) -> LoadOrder {
-    let script = Some(script.0.to_string_lossy().into_owned());
+fn of(server: &Server, folder: &TestDir, script: &str, steps: Vec<Step>) -> LoadOrder {
+    let script = Some(folder.write("script.lua", script).display().to_string());
     LoadOrder {
         protocol: "http".into(),
         ..orders(&server.service(), Load { script, threads: Some(2), ..load(4, 0.2, steps) })
@@ -56,36 +38,36 @@ function twice(t) return t.kept.sent .. t.kept.sent end
 
 #[test]
 fn values_and_checks() {
-    let (server, script) = (echo(), Script::new("values", TEXT));
+    let (server, folder) = (echo(), TestDir::new());
     let mut look = step("get", &["path=/{lua.order}"]);
     look.expect.insert("body".into(), judged_by("is_order"));
     look.keep = pairs(&["sent=answer.body"]);
     let mut again = step("get", &["path=/{lua.twice}"]);
     again.expect = pairs(&["body={sent}{sent}"]);
-    let run = play(of(&server, &script, vec![look.clone(), again]));
+    let run = play(of(&server, &folder, TEXT, vec![look.clone(), again]));
     assert!(run.summary.cycles > 4 && (run.summary.wrong, run.summary.failed) == (0, 0), "{:?}", run.summary);
     look.expect.insert("body".into(), judged_by("is_other"));
-    let run = play(of(&server, &script, vec![look]));
+    let run = play(of(&server, &folder, TEXT, vec![look]));
     assert!(run.summary.wrong > 4 && run.summary.ok == 0, "{:?}", run.summary);
 }
 
 #[test]
 fn a_value_is_the_same_when_it_is_kept_or_compared() {
-    let (server, script) = (echo(), Script::new("again", TEXT));
+    let (server, folder) = (echo(), TestDir::new());
     let mut look = step("get", &["path=/{lua.order}"]);
     look.keep = pairs(&["asked=request.path"]);
     look.expect = pairs(&["body=x"]);
     let mut check = step("get", &["path={asked}"]);
     check.expect.insert("body".into(), judged_by("is_order"));
-    let run = play(of(&server, &script, vec![look, check]));
+    let run = play(of(&server, &folder, TEXT, vec![look, check]));
     assert!(run.summary.ok > 2 && run.summary.ok.abs_diff(run.summary.wrong) <= 4, "{:?}", run.summary);
 }
 
 #[test]
 fn a_script_that_fails_ends_the_load() {
-    let (server, script) =
-        (echo(), Script::new("fails", "function f(t) if t.seq > 20 then error('enough') end return t.seq end"));
-    let mut orders = of(&server, &script, vec![step("get", &["path=/{lua.f}"])]);
+    let (server, folder) = (echo(), TestDir::new());
+    let script = "function f(t) if t.seq > 20 then error('enough') end return t.seq end";
+    let mut orders = of(&server, &folder, script, vec![step("get", &["path=/{lua.f}"])]);
     orders.load.time_s = 600.0;
     let error = try_play(orders).err().unwrap();
     assert!(
@@ -96,14 +78,13 @@ fn a_script_that_fails_ends_the_load() {
 
 #[test]
 fn invalid_scripts_are_refused_before_the_load() {
-    let server = echo();
+    let (server, folder) = (echo(), TestDir::new());
     let refused = |text: &str, path: &str| {
-        let script = Script::new("wrong", text);
-        load::check(&of(&server, &script, vec![step("get", &[path])])).unwrap_err().to_string()
+        load::check(&of(&server, &folder, text, vec![step("get", &[path])])).unwrap_err().to_string()
     };
     assert!(refused("function f(", "path=/").contains(".lua:1:"));
     assert!(refused("function f() end", "path=/{lua.g}").contains("no function `g`; it has f"));
-    let mut without = of(&server, &Script::new("none", ""), vec![step("get", &["path=/{lua.g}"])]);
+    let mut without = of(&server, &folder, "", vec![step("get", &["path=/{lua.g}"])]);
     without.load.script = None;
     assert!(load::check(&without).unwrap_err().to_string().contains("there is no script"));
 }

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use experiment::plan::Tls;
+use fixture::TestDir;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -23,24 +23,22 @@ pub type Stream = StreamOwned<ServerConnection, TcpStream>;
 /// A certificate authority, with its own certificate in a file.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    file: PathBuf,
+    folder: TestDir,
 }
 
 impl Authority {
     pub fn new() -> Self {
-        static MADE: AtomicUsize = AtomicUsize::new(0);
-        let number = MADE.fetch_add(1, Ordering::SeqCst);
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
-        let file = std::env::temp_dir().join(format!("plimsoll-ca-{}-{number}.pem", std::process::id()));
-        std::fs::write(&file, params.self_signed(&key).unwrap().pem()).unwrap();
-        Self { issuer: Issuer::new(params, key), file }
+        let folder = TestDir::new();
+        folder.write("ca.pem", params.self_signed(&key).unwrap().pem());
+        Self { issuer: Issuer::new(params, key), folder }
     }
 
     /// Returns TLS settings that trust this authority.
     pub fn trusted(&self) -> Tls {
-        Tls { ca: Some(self.file.display().to_string()), ..Tls::default() }
+        Tls { ca: Some(self.folder.join("ca.pem").display().to_string()), ..Tls::default() }
     }
 
     /// Returns a server configuration with a certificate for these names.
@@ -58,7 +56,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         let authority = Self::new();
-        std::fs::write(&authority.file, certificate.pem()).unwrap();
+        authority.folder.write("ca.pem", certificate.pem());
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(rustls::DEFAULT_VERSIONS)
             .unwrap()
@@ -76,7 +74,7 @@ impl Authority {
         versions: &[&'static SupportedProtocolVersion],
     ) -> ServerConfig {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(&clients.file).unwrap()).unwrap();
+        roots.add(CertificateDer::from_pem_file(clients.folder.join("ca.pem")).unwrap()).unwrap();
         let provider = Arc::new(ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -114,12 +112,6 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
             .unwrap()
-    }
-}
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.file).unwrap();
     }
 }
 

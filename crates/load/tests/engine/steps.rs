@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use experiment::plan::{Feed, Step, StepOrder};
+use fixture::TestDir;
 
 use crate::server::{Reply, Server, text};
 use crate::setting::{load, orders, pairs, play, step};
@@ -123,9 +124,9 @@ fn a_step_may_expect_what_it_sent() {
 
 #[test]
 fn feeds_in_order_and_at_random() {
-    let path = std::env::temp_dir().join(format!("plimsoll-steps-{}.csv", std::process::id()));
+    let folder = TestDir::new();
     let rows: String = (0..1000).map(|row| format!("r{row}\n")).collect();
-    std::fs::write(&path, format!("name\n{rows}")).unwrap();
+    let path = folder.write("names.csv", format!("name\n{rows}"));
     let feed = |name: &str, random| Feed {
         name: name.into(),
         file: path.to_string_lossy().into_owned(),
@@ -138,7 +139,6 @@ fn feeds_in_order_and_at_random() {
     load.threads = Some(2);
     load.feeds = vec![feed("next", false), feed("any", true)];
     let played = play(orders(&server.service(), load));
-    std::fs::remove_file(&path).unwrap();
     assert!(played.summary.cycles > 10);
     let keys = keys.lock().unwrap();
     let of =

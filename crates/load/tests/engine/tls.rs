@@ -7,6 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use experiment::plan::{AuditAs, AuditEffect, Connections, Load, Step, Tls};
+use fixture::TestDir;
 use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
@@ -306,12 +307,8 @@ fn a_missing_ca_file_is_an_error() {
 #[test]
 fn the_client_certificate_is_sent_on_request() {
     let (authority, clients) = (Authority::new(), Authority::new());
-    let folder = std::env::temp_dir().join(format!("plimsoll-client-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = |name: &str, text: &str| {
-        std::fs::write(folder.join(name), text).unwrap();
-        Some(folder.join(name).display().to_string())
-    };
+    let folder = TestDir::new();
+    let file = |name: &str, text: &str| Some(folder.write(name, text).display().to_string());
     let (cert, key) = clients.identity();
     let apart = Tls { cert: file("cert.pem", &cert), key: file("key.pem", &key), ..authority.trusted() };
     let both = Tls { cert: file("both.pem", &format!("{key}{cert}")), ..authority.trusted() };
@@ -352,7 +349,6 @@ fn the_client_certificate_is_sent_on_request() {
         let refused = refused.unwrap_or_else(|| panic!("played: {words}")).to_string();
         assert!(refused.contains(words), "{refused}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

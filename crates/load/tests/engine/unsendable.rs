@@ -1,10 +1,10 @@
 //! External values that the protocol cannot represent: the operation fails before it is sent, and
 //! no other bytes reach the target.
 
-use std::fs;
 use std::sync::{Arc, Mutex};
 
 use experiment::plan::{Feed, Step};
+use fixture::TestDir;
 use load::LoadOrder;
 
 use crate::server::{Reply, Server};
@@ -103,25 +103,33 @@ fn unsent_operations_had_no_effect() {
 }
 
 /// Returns a feed of one record, in column `text`.
-fn feed_of(name: &str, text: &str) -> (Feed, std::path::PathBuf) {
-    let path = std::env::temp_dir().join(format!("plimsoll-{}-unsendable-{name}.csv", std::process::id()));
-    fs::write(&path, format!("text\n\"{text}\"\n")).unwrap();
-    (Feed { name: "f".into(), file: path.to_str().unwrap().to_owned(), ..Feed::default() }, path)
+fn feed_of(folder: &TestDir, text: &str) -> Feed {
+    let file = folder
+        .write(
+            "texts.csv",
+            format!(
+                "text
+\"{text}\"
+"
+            ),
+        )
+        .display()
+        .to_string();
+    Feed { name: "f".into(), file, ..Feed::default() }
 }
 
 /// Returns the number of requests that a server of lines received, and the results.
-fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
+fn lines_with(text: &str, with: &[&str]) -> (usize, Vec<String>) {
     let seen = Seen::default();
     let noted = Arc::clone(&seen);
     let server = Server::lines("", move |request| {
         noted.lock().unwrap().push(request.body.clone());
         Reply::Bytes(b"ok\n".to_vec())
     });
-    let (feed, path) = feed_of(name, text);
+    let folder = TestDir::new();
     let mut load = load(1, 0.05, vec![step("send", with)]);
-    load.feeds = vec![feed];
+    load.feeds = vec![feed_of(&folder, text)];
     let run = play(LoadOrder { protocol: "lines".into(), ..orders(&server.service(), load) });
-    fs::remove_file(path).unwrap();
     let count = seen.lock().unwrap().len();
     (count, run.results().into_iter().map(str::to_owned).collect())
 }
@@ -130,22 +138,22 @@ fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
 fn external_values_cannot_add_lines() {
     for text in ["a\nFLUSH", "a\r\nFLUSH", "a\rFLUSH"] {
         for with in [&["line=get {feed.f.text}"][..], &["line=set k\r\n{feed.f.text}", "end=\r\n"]] {
-            let (sent, results) = lines_with("line", text, with);
+            let (sent, results) = lines_with(text, with);
             assert_eq!((sent, results), (0, vec!["not sent: a byte that a line cannot hold".to_owned()]), "{text:?}");
         }
     }
-    let (sent, results) = lines_with("plain", "a b", &["line=get {feed.f.text}"]);
+    let (sent, results) = lines_with("a b", &["line=get {feed.f.text}"]);
     assert!(sent > 0 && results == ["ok"], "{results:?}");
 }
 
 #[test]
 fn a_value_that_is_too_long_for_its_length_field_is_not_cut() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
-    let (feed, path) = feed_of("long", &"k".repeat(70_000));
+    let folder = TestDir::new();
+    let feed = feed_of(&folder, &"k".repeat(70_000));
     let mut load = load(1, 0.05, vec![step("remove", &["key={feed.f.text}"])]);
     load.feeds = vec![feed];
     let run = play(orders(&server.service(), load));
-    fs::remove_file(path).unwrap();
     assert_eq!(run.summary.ok, 0);
     assert!(run.attempts("not sent: a value that is longer than its length field can say") > 0, "{:?}", run.results());
 }

@@ -9,8 +9,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use fixture::TestDir;
 
 use crate::sandbox::{Played, root};
 
@@ -23,16 +24,12 @@ const MEMORY_KB: u64 = 512 << 10;
 /// Runs a command in a mount namespace with a private /run.
 const PRIVATELY: &str = "mount -t tmpfs none /run && exec \"$@\"";
 
-static NEXT: AtomicU32 = AtomicU32::new(1);
-
 /// Root's folder with a temporary folder in it that all users may write.
-struct Ground(PathBuf);
+struct Ground(TestDir);
 
 impl Ground {
     fn new() -> Self {
-        let name = format!("plimsoll-attacks-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let ground = Self(std::env::temp_dir().join(name));
-        fs::create_dir(&ground.0).unwrap();
+        let ground = Self(TestDir::new());
         fs::create_dir(ground.shared()).unwrap();
         fs::set_permissions(ground.shared(), fs::Permissions::from_mode(0o1777)).unwrap();
         ground
@@ -108,12 +105,6 @@ impl Ground {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -154,7 +154,7 @@ fn a_client_is_a_peer_only_if_it_listens_and_runs_the_same_program() {
     assert_eq!(machine.belonging_to(&[10]), [10, 20]);
     for (pid, script) in [(50, "app.py"), (51, "app.py"), (52, "locust")] {
         machine.process(pid, 1, "python3.11");
-        machine.proc.write(&format!("{pid}/cmdline"), &format!("python3\0-u\0{script}\0--port\0{pid}\0"));
+        machine.proc.write(&format!("{pid}/cmdline"), format!("python3\0-u\0{script}\0--port\0{pid}\0"));
         machine.listens(pid, &format!("127.0.0.1:80{pid}"));
     }
     machine.connects(51, "127.0.0.1:8050", 50);

@@ -95,7 +95,7 @@ impl Machine {
         let _ = fs::remove_file(self.proc.join(format!("{pid}/fd/0")));
         let stat = format!("{pid} ({name}) S {parent} {pid} 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0\n");
         self.all.insert(pid, Stat::parse(&stat).unwrap());
-        self.proc.write(&format!("{pid}/cgroup"), &format!("4:memory:/\n1:name=systemd:{group}\n0::{group}\n"));
+        self.proc.write(&format!("{pid}/cgroup"), format!("4:memory:/\n1:name=systemd:{group}\n0::{group}\n"));
         fs::create_dir_all(self.proc.join(format!("{pid}/fd"))).unwrap();
         symlink("/dev/null", self.proc.join(format!("{pid}/fd/0"))).unwrap();
     }
@@ -304,7 +304,7 @@ fn a_published_port_leads_into_the_container() {
     machine.holds(51, 71);
     let arguments = ["/usr/bin/docker-proxy", "-proto", "tcp", "-host-ip", "0.0.0.0", "-host-port", "8080"];
     let more = ["-container-ip", "172.17.0.2", "-container-port", "80", ""];
-    machine.proc.write("50/cmdline", &[&arguments[..], &more].concat().join("\0"));
+    machine.proc.write("50/cmdline", [&arguments[..], &more].concat().join("\0"));
     assert!(machine.why_not("127.0.0.1:8080").contains("whose processes this user may not look into"));
     // Each container has its own namespace with a port 80.
     for (pid, namespace, ip, inode) in [(10, 2, "172.17.0.2", 81), (12, 2, "172.17.0.2", 0), (20, 3, "172.17.0.3", 82)]
@@ -312,7 +312,7 @@ fn a_published_port_leads_into_the_container() {
         fs::create_dir_all(machine.proc.join(format!("{pid}/ns"))).unwrap();
         symlink(format!("net:[{namespace}]"), machine.proc.join(format!("{pid}/ns/net"))).unwrap();
         machine.listens(&format!("{pid}/net"), &[("0.0.0.0:80", if inode > 0 { inode } else { 81 })]);
-        machine.proc.write(&format!("{pid}/net/fib_trie"), &format!("     |-- {ip}\n        /32 host LOCAL\n"));
+        machine.proc.write(&format!("{pid}/net/fib_trie"), format!("     |-- {ip}\n        /32 host LOCAL\n"));
     }
     machine.holds(10, 81);
     machine.holds(11, 81);

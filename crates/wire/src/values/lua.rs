@@ -357,16 +357,10 @@ mod tests {
 
     /// Reads a script from a temporary file.
     fn read(text: &str, slots: &[&str]) -> Result<Arc<Program>, String> {
-        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir();
-        let file = format!("plimsoll-{}-{number}.lua", std::process::id());
-        std::fs::write(folder.join(&file), text).unwrap();
+        let folder = fixture::TestDir::new();
+        folder.write("x.lua", text);
         let slots: Vec<String> = slots.iter().map(|slot| (*slot).to_owned()).collect();
-        let read = Program::read(&file, &InputFiles::below(&folder), &slots)
-            .map_err(|error| error.to_string().replace(&file, "x.lua"));
-        std::fs::remove_file(folder.join(&file)).unwrap();
-        read
+        Program::read("x.lua", &InputFiles::below(&*folder), &slots).map_err(|error| error.to_string())
     }
 
     fn template(program: &Arc<Program>, text: &str) -> CompiledTemplate {

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn counts_are_summed_and_names_and_labels_are_valid() {
-        let path = std::env::temp_dir().join(format!("plimsoll-openmetrics-{}", std::process::id()));
+        let path = fixture::TestDir::new();
         let folder = RunFolder::at(&path);
         std::fs::create_dir_all(path.join("trials")).unwrap();
         let records = folder.create_trial("001").unwrap();
@@ -186,7 +186,6 @@ mod tests {
             own,
         ];
         families.add(&exported, &seconds).unwrap_or_else(|failure| panic!("{failure}"));
-        let _ = std::fs::remove_dir_all(&path);
         let of = "run=\"r\",trial=\"001\",verdict=\"valid\",repeat=\"2\"";
         let said = "result=\"say \\\"no\\\"\"";
         let text = families.text();
