@@ -124,6 +124,18 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Returns the link in a lab of this speed. Its rate and its delay scale, its loss does not.
+    #[must_use]
+    pub fn at_speed(&self, speed: f64) -> Self {
+        Self {
+            rate_bits_per_s: self.rate_bits_per_s.map(|rate| rate * speed),
+            delay_s: self.delay_s.map(|delay_s| delay_s / speed),
+            loss_pct: self.loss_pct,
+        }
+    }
+}
+
 impl Disk {
     /// Returns a disk of the same size whose limits are multiplied by `factor`.
     #[must_use]

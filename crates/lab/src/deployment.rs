@@ -420,7 +420,7 @@ impl Deployment {
         for slot in &mut self.processes.slots {
             slot.start.log = logs.join(slot.start.log.file_name().unwrap_or_default());
             let turned = slot.start.log_watcher.turn_over(&slot.start.log);
-            turned.map_err(Error::system(format!("write the log {}", slot.start.log.display())))?;
+            turned.map_err(Error::on("write the log", &slot.start.log))?;
         }
         self.processes.report_all_up();
         for notice in &self.client_placement.notices {

@@ -1,7 +1,7 @@
 //! Errors of the lab, as sentences for the user, each with a remedy if there is one.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runner::ports::{PortError, PortHolder};
 
@@ -289,6 +289,11 @@ impl Error {
             Self::Distrusted(found) => Self::NoPrivateFolder(found),
             other => other,
         }
+    }
+
+    /// Adds, for `map_err`, the action on a file that failed, such as `read`.
+    pub(crate) fn on(doing: &str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |error| Self::System { doing: format!("{doing} {}", path.display()), error }
     }
 
     /// Adds, for `map_err`, the action that failed.

@@ -67,20 +67,9 @@ impl Hook {
         line: &mut dyn FnMut(OutputStream, &str),
     ) -> Result<ExitStatus, Error> {
         let mut child = self.start()?;
-        let (lines_in, lines) = sync_channel(64);
-        let streams = (child.stdout.take(), child.stderr.take());
-        let read = || -> io::Result<()> {
-            if let Some(output) = streams.0 {
-                read_lines(output, (OutputStream::Output, self.answer_bytes), lines_in.clone())?;
-            }
-            if let Some(errors) = streams.1 {
-                read_lines(errors, (OutputStream::Error, ANSWER_BYTES), lines_in)?;
-            }
-            Ok(())
-        };
         let until = Instant::now() + self.within;
-        let ended = match read() {
-            Ok(()) => self.follow(&mut child, &lines, (until, must_stop), line),
+        let ended = match self.read(&mut child) {
+            Ok(lines) => self.follow(&mut child, &lines, (until, must_stop), line),
             Err(error) => Err(self.failed(error.to_string())),
         };
         if ended.is_err() {
@@ -177,6 +166,18 @@ impl Hook {
         started.map_err(|error| self.failed(format!("cannot start {}: {error}", self.path.display())))
     }
 
+    /// Starts to read both output streams.
+    fn read(&self, child: &mut Child) -> io::Result<Receiver<(OutputStream, String)>> {
+        let (sink, lines) = sync_channel(64);
+        if let Some(output) = child.stdout.take() {
+            read_lines(output, (OutputStream::Output, self.answer_bytes), sink.clone())?;
+        }
+        if let Some(errors) = child.stderr.take() {
+            read_lines(errors, (OutputStream::Error, ANSWER_BYTES), sink)?;
+        }
+        Ok(lines)
+    }
+
     fn follow(
         &self,
         child: &mut Child,
@@ -201,8 +202,8 @@ impl Hook {
                 return Err(Error::Interrupted);
             }
             if Instant::now() >= until {
-                let late = || self.failed(format!("not done within {} s", self.within.as_secs()));
-                return ended.map(|(status, _)| status).ok_or_else(late);
+                let status = ended.map(|(status, _)| status);
+                return status.ok_or_else(|| self.failed(format!("not done within {} s", self.within.as_secs())));
             }
         }
     }
@@ -225,7 +226,7 @@ fn read_lines(
     (stream, line_bytes): (OutputStream, usize),
     sink: SyncSender<(OutputStream, String)>,
 ) -> io::Result<()> {
-    let read = move || {
+    let reading = std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
         let mut reader = BufReader::new(from);
         let mut bytes = Vec::new();
         while reader.by_ref().take(line_bytes as u64).read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
@@ -235,8 +236,8 @@ fn read_lines(
                 return;
             }
         }
-    };
-    std::thread::Builder::new().name("hook".to_owned()).spawn(read).map(drop)
+    });
+    reading.map(drop)
 }
 
 /// Returns the path of a target's hook, if the target has it.

@@ -83,36 +83,35 @@ impl NeededLimit {
 /// inherits them.
 #[must_use]
 pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) -> Vec<UnmetNeed> {
-    let sysctl = |(name, needed): (&String, &u64)| {
-        let is: Option<u64> = root.number(&format!("proc/sys/{}", name.replace('.', "/")));
-        (is? < *needed).then(|| UnmetNeed {
-            what: format!("{name} is {}, and `{target}` needs {needed} at least", is.unwrap_or_default()),
-            sysctl: Some((name.clone(), *needed)),
-            remedy: format!("sysctl -w {name}={needed}"),
-        })
-    };
-    let text = root.text("proc/self/limits");
-    let of_limit = |limit_of: &NeededLimit| {
-        let (needed, text) = (limit_of.needed?, text.as_ref()?);
+    let mut unmet = Vec::new();
+    for (name, needed) in &needs.sysctl {
+        let value: Option<u64> = root.number(&format!("proc/sys/{}", name.replace('.', "/")));
+        if let Some(value) = value.filter(|value| value < needed) {
+            unmet.push(UnmetNeed {
+                what: format!("{name} is {value}, and `{target}` needs {needed} at least"),
+                sysctl: Some((name.clone(), *needed)),
+                remedy: format!("sysctl -w {name}={needed}"),
+            });
+        }
+    }
+    let Some(text) = root.text("proc/self/limits").filter(|_| !may_raise) else { return unmet };
+    for own in limits(needs) {
         // A process starts with the soft limit and may raise it up to the hard limit.
-        let hard = limit(text, limit_of.line).1.unwrap_or(u64::MAX);
-        (hard < needed && !may_raise).then(|| UnmetNeed {
-            what: format!(
-                "the limit {} is {}, and `{target}` needs {}",
-                limit_of.name,
-                limit_of.show(hard),
-                limit_of.show(needed)
-            ),
+        let hard = limit(&text, own.line).1.unwrap_or(u64::MAX);
+        let Some(needed) = own.needed.filter(|needed| hard < *needed) else { continue };
+        let (is, needs) = (own.show(hard), own.show(needed));
+        unmet.push(UnmetNeed {
+            what: format!("the limit {} is {is}, and `{target}` needs {needs}", own.name),
             sysctl: None,
             remedy: format!(
                 "run it as root; or ulimit {0} {1} after `* hard {2} {1}` in /etc/security/limits.conf",
-                limit_of.option,
-                limit_of.for_ulimit(needed),
-                limit_of.name
+                own.option,
+                own.for_ulimit(needed),
+                own.name
             ),
-        })
-    };
-    needs.sysctl.iter().filter_map(sysctl).chain(limits(needs).iter().filter_map(of_limit)).collect()
+        });
+    }
+    unmet
 }
 
 /// Raises this program's limits to the target's needs where permitted, then checks all needs.
@@ -125,9 +124,9 @@ pub fn ensure(target: &str, needs: &Needs) -> Result<Vec<UnmetNeed>, Error> {
         let Some(needed) = limit.needed else { continue };
         let now = getrlimit(limit.resource);
         let wanted = (needed != u64::MAX).then_some(needed);
-        let is_enough = |bound: Option<u64>| bound.is_none_or(|bound| bound >= needed);
-        if !is_enough(now.current) {
-            let maximum = if is_enough(now.maximum) { now.maximum } else { wanted };
+        if now.current.is_some_and(|current| current < needed) {
+            let is_above = now.maximum.is_none_or(|maximum| maximum >= needed);
+            let maximum = if is_above { now.maximum } else { wanted };
             // The check below reports limits that could not be raised.
             let _ = setrlimit(limit.resource, Rlimit { current: wanted, maximum });
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use experiment::plan;
-use experiment::profile::{Disk, Link, Profile};
+use experiment::profile::{Link, Profile};
 use experiment::quantity::show_bytes;
 use experiment::tier::TierMedium;
 use linux::cgroup::{Controller, Hierarchies};
@@ -104,12 +104,12 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
         fits(&lab.with_generators_only(true), room, generator_cpus.len())?;
     }
     let cpus = if generator_cpus.is_empty() { Vec::new() } else { hosts_cpus };
-    let envelope = |host: &plan::Host| match (host.is_real(), host.is_generator) {
+    let envelopes = lab.hosts.iter().map(|host| match (host.is_real(), host.is_generator) {
         (true, _) => Envelope::default(),
         (false, true) => Envelope { cpus: generator_cpus.clone(), ..envelope(lab, host, room) },
         (false, false) => Envelope { cpus: cpus.clone(), ..envelope(lab, host, room) },
-    };
-    Ok(Placement { envelopes: lab.hosts.iter().map(envelope).collect(), generator_cpus })
+    });
+    Ok(Placement { envelopes: envelopes.collect(), generator_cpus })
 }
 
 /// Divides the CPUs: first those of the hosts, then those of the clients alone.
@@ -131,8 +131,8 @@ fn cpus_of(count: usize) -> String {
 
 /// Returns the speed of a profile's cores at `lab.speed` = 1, or `None` if it is the machine's.
 fn core_speed(profile: &Profile, room: &MachineCapacity) -> Option<f64> {
-    let by_score = || Some(profile.score? / room.score?);
-    profile.core_speed.or_else(by_score).or_else(|| profile.cores.map(|_| 1.0))
+    let by_score = profile.score.zip(room.score).map(|(own, machine)| own / machine);
+    profile.core_speed.or(by_score).or(profile.cores.map(|_| 1.0))
 }
 
 fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envelope {
@@ -141,26 +141,14 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
     let speed = lab.speed;
     // A whole machine can be slowed down, but not sped up.
     let share = core_speed(profile, room).map(|share| share * speed).or_else(|| (speed < 1.0).then_some(speed));
-    let scaled = |value: Option<f64>| value.map(|value| value * speed);
     let link = networks(lab, host).fold(profile.link.clone(), |link, network| tighter(&link, &network.link));
-    let disk = &profile.disk;
     Envelope {
         cores: profile.cores,
         core_speed: share,
         cpus: Vec::new(),
         memory_bytes: profile.memory_bytes,
-        link: Link {
-            rate_bits_per_s: scaled(link.rate_bits_per_s),
-            delay_s: link.delay_s.map(|delay_s| delay_s / speed),
-            loss_pct: link.loss_pct,
-        },
-        disk: Disk {
-            size_bytes: disk.size_bytes,
-            read_iops: scaled(disk.read_iops),
-            write_iops: scaled(disk.write_iops),
-            read_bytes_per_s: scaled(disk.read_bytes_per_s),
-            write_bytes_per_s: scaled(disk.write_bytes_per_s),
-        },
+        link: link.at_speed(speed),
+        disk: profile.disk.times(speed),
         tiers: on_host(lab, Some(host))
             .filter(|(tier, _)| tier.medium == TierMedium::Volume)
             .map(|(tier, _)| (tier.name.clone(), tier.limits_at(speed)))
@@ -170,22 +158,19 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
 
 /// Returns the networks that a host is on.
 fn networks<'a>(lab: &'a plan::Lab, host: &'a plan::Host) -> impl Iterator<Item = &'a plan::Network> {
-    let is_on = |(index, network): &(usize, &plan::Network)| {
-        if host.networks.is_empty() { *index == 0 } else { host.networks.contains(&network.name) }
-    };
-    lab.networks.iter().enumerate().filter(is_on).map(|(_, network)| network)
+    let networks = lab.networks.iter().enumerate().filter(|(index, network)| match host.networks.as_slice() {
+        [] => *index == 0,
+        names => names.contains(&network.name),
+    });
+    networks.map(|(_, network)| network)
 }
 
 /// Combines the limits of two links.
 fn tighter(a: &Link, b: &Link) -> Link {
-    let either = |a: Option<f64>, b: Option<f64>, both: fn(f64, f64) -> f64| match (a, b) {
-        (Some(a), Some(b)) => Some(both(a, b)),
-        (one, other) => one.or(other),
-    };
     Link {
-        rate_bits_per_s: either(a.rate_bits_per_s, b.rate_bits_per_s, f64::min),
-        delay_s: either(a.delay_s, b.delay_s, f64::max),
-        loss_pct: either(a.loss_pct, b.loss_pct, f64::max),
+        rate_bits_per_s: a.rate_bits_per_s.into_iter().chain(b.rate_bits_per_s).reduce(f64::min),
+        delay_s: a.delay_s.into_iter().chain(b.delay_s).reduce(f64::max),
+        loss_pct: a.loss_pct.into_iter().chain(b.loss_pct).reduce(f64::max),
     }
 }
 
@@ -216,15 +201,15 @@ fn claims<'a>(lab: &'a plan::Lab, room: &MachineCapacity, cpus: usize) -> Vec<Pr
     for profile in lab.hosts.iter().filter(|host| !host.is_real()).filter_map(|host| host.profile.as_deref()) {
         *hosts.entry(profile).or_default() += 1;
     }
-    let claim = |profile: &'a Profile| {
+    let claims = lab.profiles.iter().filter_map(|profile| {
         Some(ProfileDemand {
             profile,
             hosts: *hosts.get(profile.name.as_str())?,
             cores: profile.cores.map_or(cpus as f64, f64::from),
             core_speed: core_speed(profile, room)?,
         })
-    };
-    lab.profiles.iter().filter_map(claim).collect()
+    });
+    claims.collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred CPUs")]
@@ -299,9 +284,9 @@ fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
 fn too_hungry(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     let demand = lab.members.as_ref()?;
     let each = demand.memory_bytes?;
-    let has_limit = |host: &plan::Host| lab.profile_of(host).is_some_and(|profile| profile.memory_bytes.is_some());
-    let unlimited =
-        lab.hosts.iter().filter(|host| demand.hosts.contains(&host.name) && !has_limit(host)).count() as u64;
+    let hosts = lab.hosts.iter().filter(|host| demand.hosts.contains(&host.name));
+    let unlimited = hosts.filter(|host| lab.profile_of(host).is_none_or(|profile| profile.memory_bytes.is_none()));
+    let unlimited = unlimited.count() as u64;
     let asked = each.saturating_mul(unlimited);
     (asked > room.memory_bytes).then(|| {
         format!(
@@ -399,15 +384,14 @@ impl ClientPlacement {
     fn enter(&self) -> Result<(), Error> {
         if let Some(network) = &self.network {
             move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
-                .map_err(|errno| Error::System { doing: "enter the lab's network".to_owned(), error: errno.into() })?;
+                .map_err(|errno| Error::system("enter the lab's network")(errno.into()))?;
         }
         if !self.cpus.is_empty() {
             let mut set = CpuSet::new();
             for cpu in &self.cpus {
                 set.set(*cpu as usize);
             }
-            sched_setaffinity(None, &set)
-                .map_err(|errno| Error::System { doing: "take the clients' CPUs".to_owned(), error: errno.into() })?;
+            sched_setaffinity(None, &set).map_err(|errno| Error::system("take the clients' CPUs")(errno.into()))?;
         }
         Ok(())
     }
@@ -416,6 +400,7 @@ impl ClientPlacement {
 #[cfg(test)]
 mod tests {
     use experiment::plan::{Host, Lab, MemberDemand, Network};
+    use experiment::profile::Disk;
 
     use super::*;
 

@@ -121,12 +121,11 @@ impl PlatformGenerators {
         registry: &Registry,
         stop: &AtomicBool,
     ) -> Result<(Self, Vec<RemoteGeneratorStream>), Error> {
-        let stop = || stop.load(Ordering::SeqCst);
+        let stop: &(dyn Fn() -> bool + Sync) = &|| stop.load(Ordering::SeqCst);
         let (ledger, run) = (registry.ledger(), registry.id());
         let scratch = ledger.scratch()?;
         let (program, unpack) = packed(plimsoll, &scratch, true).unwrap_or_else(|| (plimsoll.to_path_buf(), "cat"));
-        let reading = || format!("read {}", program.display());
-        let delivery = Delivery::of(&program, unpack).map_err(Error::system(reading()))?;
+        let delivery = Delivery::of(&program, unpack).map_err(Error::on("read", &program))?;
         let of = match fleet.by {
             FleetEngine::Slurm => PlatformUse::Slurm,
             _ => PlatformUse::Kubernetes { of: kubernetes::settled(&fleet.kubernetes) },
@@ -141,7 +140,7 @@ impl PlatformGenerators {
             script: &script,
             longest: load + wait + BESIDE_THE_LOAD,
             scratch: &scratch,
-            stop: &stop,
+            stop,
         };
         let (connections, within) = match fleet.by {
             FleetEngine::Slurm => (slurm::connections(fleet, &request), wait),
@@ -149,7 +148,7 @@ impl PlatformGenerators {
         };
         let until = Instant::now() + within;
         let raised = in_parallel(connections, |connection| {
-            PlatformGenerator::reach(connection, &delivery, until, &stop)
+            PlatformGenerator::reach(connection, &delivery, until, stop)
                 .map_err(|(name, failed)| asked.explain(&name, failed, within))
         });
         let (all, streams) = all_or_none(raised)?.into_iter().unzip();
@@ -182,8 +181,8 @@ impl PlatformGenerator {
         until: Instant,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, RemoteGeneratorStream), (String, NotDelivered)> {
-        let failed = |error| (connection.name.clone(), error);
-        let (errors, held) = KeptOutput::pipe().map_err(|error| failed(NotDelivered::System(error)))?;
+        let pipe = KeptOutput::pipe();
+        let (errors, held) = pipe.map_err(|error| (connection.name.clone(), NotDelivered::System(error)))?;
         let program = connection.command.get_program().to_string_lossy().into_owned();
         connection.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
         let carrier = linux::spawn(connection.command).map_err(|error| match error.kind() {
@@ -195,9 +194,10 @@ impl PlatformGenerator {
         let mut generator = Self { name: connection.name, place: connection.place, carrier, errors };
         let sent = delivery.send(&mut generator.carrier, &generator.errors, until, stop);
         let orders = sent.map_err(|error| (generator.name.clone(), error))?;
-        let messages = generator.carrier.stdout.take();
-        let nothing = || NotDelivered::System(io::Error::other("it was started without pipes"));
-        let messages = messages.ok_or_else(|| (generator.name.clone(), nothing()))?;
+        let Some(messages) = generator.carrier.stdout.take() else {
+            let error = io::Error::other("it was started without pipes");
+            return Err((generator.name.clone(), NotDelivered::System(error)));
+        };
         let stream = RemoteGeneratorStream { name: generator.name.clone(), orders, messages };
         Ok((generator, stream))
     }
@@ -212,23 +212,21 @@ impl Drop for PlatformGenerator {
 impl AskedPlaces {
     /// Explains why a generator could not be reached, with the platform's own reason if it has one.
     fn explain(&self, name: &str, failed: NotDelivered, within: Duration) -> Error {
-        let refused = |reason: String| Error::Platform { reason: format!("generator {name}: {reason}") };
-        match failed {
-            NotDelivered::Stopped => Error::Interrupted,
-            NotDelivered::System(error) => refused(error.to_string()),
-            NotDelivered::Ended(said) => refused(format!("it ended before it was there: {said}")),
+        let reason = match failed {
+            NotDelivered::Stopped => return Error::Interrupted,
+            NotDelivered::System(error) => error.to_string(),
+            NotDelivered::Ended(said) => format!("it ended before it was there: {said}"),
             NotDelivered::Waited => {
                 let why = match &self.of {
                     PlatformUse::Slurm => slurm::why_waiting(&self.run),
                     PlatformUse::Kubernetes { .. } => None,
                 };
                 let why = why.map_or_else(String::new, |why| format!(": {why}"));
-                refused(format!(
-                    "it was not there after {} s{why}; `[fleet] wait` is how long it may take",
-                    within.as_secs_f64()
-                ))
+                let waited_s = within.as_secs_f64();
+                format!("it was not there after {waited_s} s{why}; `[fleet] wait` is how long it may take")
             }
-        }
+        };
+        Error::Platform { reason: format!("generator {name}: {reason}") }
     }
 }
 

@@ -36,11 +36,10 @@ impl ProcessLog {
         let sink = LogSink::open(path, log_watcher)?;
         let lines = sink.lines();
         let (until_done, done) = channel::<()>();
-        let read = move || {
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || {
             read(pipe, sink);
             drop(until_done);
-        };
-        std::thread::Builder::new().name("log".to_owned()).spawn(read)?;
+        })?;
         Ok(Self { lines, done })
     }
 
@@ -287,9 +286,9 @@ impl LogWatcher {
     /// Creates a watcher for these texts. If a line contains several, the first counts; alarming
     /// texts come first.
     pub fn of(log: &LogTexts) -> Self {
-        let text = |text: &String, alarming| LogText { text: text.clone(), alarming };
-        let alarming = log.alarming.iter().map(|one| text(one, true));
-        let texts: Vec<LogText> = alarming.chain(log.notable.iter().map(|one| text(one, false))).collect();
+        let alarming = log.alarming.iter().map(|text| (text, true));
+        let texts = alarming.chain(log.notable.iter().map(|text| (text, false)));
+        let texts: Vec<_> = texts.map(|(text, alarming)| LogText { text: text.clone(), alarming }).collect();
         let counts = texts.iter().map(|_| (0, None)).collect();
         Self(Arc::new(SharedLog {
             texts,

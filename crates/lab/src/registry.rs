@@ -146,11 +146,12 @@ impl RegistryWriter {
 
     fn note(&self, line: &RegistryLine) -> Result<(), Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let writing = || format!("write {}", self.folder.path(&self.name).display());
-        written.bytes += append_lines(&written.file, line).map_err(Error::system(writing()))?;
+        let path = self.folder.path(&self.name);
+        let writing = Error::on("write", &path);
+        written.bytes += append_lines(&written.file, line).map_err(writing)?;
         written.lines.push(line.clone());
         if written.bytes > written.at_most {
-            self.rewrite(&mut written).map_err(Error::system(writing()))?;
+            self.rewrite(&mut written).map_err(writing)?;
         }
         Ok(())
     }
@@ -452,17 +453,16 @@ fn make_scratch(scratch: &Path) -> Result<(), Error> {
         return Err(Error::NoTemporaryFolder { path: parent.to_path_buf() });
     }
     trusted::shared_folder(parent)?;
-    let make = || DirBuilder::new().mode(0o700).create(scratch);
-    make().map_err(Error::system(format!("make {}", scratch.display())))
+    DirBuilder::new().mode(0o700).create(scratch).map_err(Error::on("make", scratch))
 }
 
 /// Removes a private folder with its content, even if a target revoked its own permissions. Does
 /// not remove a folder of another user.
 fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
-    let refused = || format!("remove {}", scratch.display());
+    let refused = Error::on("remove", scratch);
     let found = match scratch.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        found => found.map_err(Error::system(refused()))?,
+        found => found.map_err(refused)?,
     };
     // After a run, any user can take its folder's name in a folder that is writable for all.
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
@@ -475,7 +475,7 @@ fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
         }
         done => done,
     };
-    removed.map_err(Error::system(refused())).map(|()| true)
+    removed.map_err(refused).map(|()| true)
 }
 
 fn open_up(folder: &Path) {
@@ -494,15 +494,10 @@ fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Re
         match folder.create(&name) {
             Ok(file) => return Ok((id, name, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(Error::System { doing: format!("write {}", folder.path(&name).display()), error });
-            }
+            Err(error) => return Err(Error::on("write", &folder.path(&name))(error)),
         }
     }
-    Err(Error::System {
-        doing: format!("find a name in {}", folder.path("").display()),
-        error: io::ErrorKind::AlreadyExists.into(),
-    })
+    Err(Error::on("find a name in", &folder.path(""))(io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Appends a line in one write. Returns its length.
@@ -630,7 +625,7 @@ impl KernelResource {
                 Ok(false) => {}
                 Ok(true) => removed.push(format!("loop device {}", device.display())),
                 Err(error) => {
-                    failed.get_or_insert(Error::system(format!("detach {}", device.display()))(error));
+                    failed.get_or_insert(Error::on("detach", device)(error));
                 }
             }
         }

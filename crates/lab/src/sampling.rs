@@ -83,15 +83,14 @@ impl Probes {
         mut read: impl FnMut() -> bool + Send + 'static,
     ) -> Result<(), Error> {
         let (stop, stopped) = channel();
-        let each_second = move || {
+        let reader = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             // At second 0, or now if that is past.
             let mut due_s = clock.at_s().max(0.0);
             while sleep_until(clock, due_s, &stopped) && read() {
                 // Missed seconds are not repeated: the next row covers them.
                 due_s = (clock.at_s() + LEEWAY_S).floor() + 1.0;
             }
-        };
-        let reader = std::thread::Builder::new().name(name.to_owned()).spawn(each_second);
+        });
         self.readers.push((stop, reader.map_err(Error::system("start the probes"))?));
         Ok(())
     }

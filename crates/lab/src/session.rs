@@ -174,8 +174,7 @@ impl RunnerSession {
 
     /// Starts a process. Its output goes to `start.log`.
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
-        let feed = ProcessFeed::open(&start.log, &start.log_watcher)
-            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let feed = ProcessFeed::open(&start.log, &start.log_watcher).map_err(Error::on("write the log", &start.log))?;
         let order = Order::Start(program(start)?);
         let about = OrderSubject::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;

@@ -76,11 +76,10 @@ impl KeptOutput {
         let ends = Arc::<Mutex<OutputEnds>>::default();
         let (until_done, done) = channel();
         let shared = Arc::clone(&ends);
-        let read = move || {
+        std::thread::Builder::new().name("program-output".to_owned()).spawn(move || {
             read(reader, &shared);
             drop::<std::sync::mpsc::Sender<()>>(until_done);
-        };
-        std::thread::Builder::new().name("program-output".to_owned()).spawn(read)?;
+        })?;
         Ok((Self { ends, done }, writer))
     }
 
@@ -133,15 +132,13 @@ impl OutputEnds {
 
     fn text(&self) -> String {
         let (front, back) = self.end.as_slices();
-        let text = |bytes: &[u8]| plain_text::lines(&String::from_utf8_lossy(bytes));
-        let end = [front, back].concat();
-        match self.left_out {
-            0 => text(&[&self.beginning, end.as_slice()].concat()),
-            bytes => {
-                let note = format!("… {} more, not kept", plain_text::amount(bytes));
-                format!("{}\n{note}\n{}", text(&self.beginning), text(&end))
-            }
+        let mut output = self.beginning.clone();
+        if self.left_out > 0 {
+            let note = format!("\n… {} more, not kept\n", plain_text::amount(self.left_out));
+            output.extend(note.into_bytes());
         }
+        output.extend([front, back].concat());
+        plain_text::lines(&String::from_utf8_lossy(&output))
     }
 }
 

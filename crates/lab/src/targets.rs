@@ -109,9 +109,8 @@ fn built_in() -> TargetFolder {
 /// Returns the names of a folder's targets. Skips names such as `_template`.
 fn names_in(shelf: &Path) -> Vec<String> {
     let entries = fs::read_dir(shelf).into_iter().flatten().flatten();
-    let is_target = |path: PathBuf| path.join(FILE).symlink_metadata().is_ok();
-    let names =
-        entries.filter(|entry| is_target(entry.path())).filter_map(|entry| entry.file_name().into_string().ok());
+    let targets = entries.filter(|entry| entry.path().join(FILE).symlink_metadata().is_ok());
+    let names = targets.filter_map(|entry| entry.file_name().into_string().ok());
     // Names are printed, also those that another user chose, so they must not contain control
     // characters.
     names.filter(|name| !name.starts_with(['_', '.']) && !name.chars().any(char::is_control)).collect()
@@ -230,12 +229,12 @@ pub fn apply(
 pub fn versions(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let Ok(Some(hook)) = hook(folder, manifest, ("versions", None), with) else { return BTreeMap::new() };
     let Ok(serde_json::Value::Object(said)) = hook.ask() else { return BTreeMap::new() };
-    let text = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => Some(text),
-        serde_json::Value::Number(number) => Some(number.to_string()),
+    let versions = said.into_iter().filter_map(|(part, version)| match version {
+        serde_json::Value::String(text) => Some((part, text)),
+        serde_json::Value::Number(number) => Some((part, number.to_string())),
         _ => None,
-    };
-    said.into_iter().filter_map(|(part, version)| Some((part, text(version)?))).collect()
+    });
+    versions.collect()
 }
 
 fn run_check(hook: &Hook) -> Result<Vec<String>, Error> {
@@ -283,21 +282,24 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());
     }
-    let failed = |why: &str| Error::Packages { packages: packages.to_vec(), why: why.to_owned() };
+    let why = install_by_apt(packages)?;
+    why.map_or(Ok(()), |why| Err(Error::Packages { packages: packages.to_vec(), why }))
+}
+
+/// Returns the reason why the packages could not be installed, or `None` if they are.
+fn install_by_apt(packages: &[String]) -> Result<Option<String>, Error> {
     if !Path::new(APT).exists() {
-        return Err(failed("this system has no apt-get; they go by Debian's names here"));
+        return Ok(Some("this system has no apt-get; they go by Debian's names here".to_owned()));
     }
     if !geteuid().is_root() {
-        return Err(failed("that needs root"));
+        return Ok(Some("that needs root".to_owned()));
     }
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "debian-packages.sh"]).args(packages).stdin(Stdio::null());
     // The script gets the terminal's Ctrl-C, as this program does.
     let output = command.output().map_err(Error::system("start bash"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim())),
-    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Ok((!output.status.success()).then(|| errors.trim().to_owned()))
 }
 
 // Placeholders of `target.toml`: `{data}`, `{port.http}`, `{PARAMETER}`.

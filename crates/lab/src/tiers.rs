@@ -37,8 +37,8 @@ pub fn users(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<BTreeMa
         return Ok(BTreeMap::new());
     };
     let parameters = targets::parameters(manifest, with)?;
-    let user = |process: &Process| Some((process.role.clone(), user_of(process, &parameters)?));
-    Ok(manifest.processes.iter().filter_map(user).collect())
+    let processes = manifest.processes.iter();
+    Ok(processes.filter_map(|process| Some((process.role.clone(), user_of(process, &parameters)?))).collect())
 }
 
 /// Splits `role.folder` into role and folder.
@@ -52,11 +52,11 @@ pub fn on_host<'a>(
     lab: &'a plan::Lab,
     host: Option<&'a plan::Host>,
 ) -> impl Iterator<Item = (&'a Tier, Vec<(&'a str, &'a str, &'a str)>)> + 'a {
-    let here = move |tier: &'a Tier| {
+    let tiers = lab.tiers.iter().map(move |tier| {
         let folders = tier.folders.iter().map(|folder| (parts(folder).0, parts(folder).1, folder.as_str()));
         (tier, folders.filter(|(of, ..)| host.is_none_or(|host| host.runs(of))).collect::<Vec<_>>())
-    };
-    lab.tiers.iter().map(here).filter(|(_, folders)| !folders.is_empty())
+    });
+    tiers.filter(|(_, folders)| !folders.is_empty())
 }
 
 /// Returns a tier's mount for a virtual host. The caller adds the device, if there is one.
@@ -110,25 +110,21 @@ pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
 
 /// Checks that the mounted file system bypasses the page cache.
 fn is_direct(path: &str, dax: bool, mount: Option<&MountPoint>) -> Result<(), Error> {
-    let needs = |needs: String, instead: &str| {
-        let what = "the tier `pmem`".to_owned();
-        Err(Error::Needs { what, needs, instead: instead.to_owned() })
+    let (needs, instead) = match mount {
+        _ if !Path::new(path).is_dir() => {
+            (format!("a folder {path}, and there is none"), "say in [lab.tier.pmem] where it is mounted")
+        }
+        Some(mount) if dax && !mount.options.split(',').any(|option| matches!(option, "dax" | "dax=always")) => {
+            let (device, kind) = (&mount.device, &mount.file_system);
+            (
+                format!("a file system that is mounted with dax, and {path} is on {device} ({kind}) without"),
+                "mount -o dax (ext4 with blocks of 4096 bytes, or xfs); `plimsoll doctor` says what this machine has; \
+                 with dax = false in [lab.tier.pmem] any file system is taken, and a page cache may be in between",
+            )
+        }
+        _ => return Ok(()),
     };
-    if !Path::new(path).is_dir() {
-        return needs(format!("a folder {path}, and there is none"), "say in [lab.tier.pmem] where it is mounted");
-    }
-    let Some(mount) = mount.filter(|_| dax) else { return Ok(()) };
-    if mount.options.split(',').any(|option| matches!(option, "dax" | "dax=always")) {
-        return Ok(());
-    }
-    needs(
-        format!(
-            "a file system that is mounted with dax, and {path} is on {} ({}) without",
-            mount.device, mount.file_system
-        ),
-        "mount -o dax (ext4 with blocks of 4096 bytes, or xfs); `plimsoll doctor` says what this machine has; with \
-         dax = false in [lab.tier.pmem] any file system is taken, and a page cache may be in between",
-    )
+    Err(Error::Needs { what: "the tier `pmem`".to_owned(), needs, instead: instead.to_owned() })
 }
 
 #[cfg(test)]

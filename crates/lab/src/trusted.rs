@@ -49,16 +49,16 @@ pub fn make_shared_folder(path: &Path) -> Result<(), Error> {
     let there = path.ancestors().find(|folder| folder.exists());
     shared_folder(there.unwrap_or(Path::new(".")))?;
     let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
-    made.map_err(Error::system(format!("make {}", path.display())))?;
+    made.map_err(Error::on("make", path))?;
     shared_folder(path).map(drop)
 }
 
 fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
-    let found = path.canonicalize().map_err(Error::system(format!("find {}", path.display())))?;
+    let found = path.canonicalize().map_err(Error::on("find", path))?;
     let mut above: Vec<&Path> = found.ancestors().collect();
     above.reverse();
     for step in above {
-        let metadata = step.symlink_metadata().map_err(Error::system(format!("look at {}", step.display())))?;
+        let metadata = step.symlink_metadata().map_err(Error::on("look at", step))?;
         let is_shared = metadata.is_dir() && (may_be_shared || step != found);
         judge(step, &metadata, is_shared)?;
     }
@@ -87,8 +87,8 @@ fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), Untrusted
 /// Whether the caller is the only member of the group. Many systems give each user a private group
 /// and a umask of 002.
 fn is_own_group(gid: u32, uid: u32) -> bool {
-    let text = |path: &str| procfs::text(Path::new(path)).unwrap_or_default();
-    is_private_group(gid, uid, &text("/etc/passwd"), &text("/etc/group"))
+    let [passwd, group] = ["/etc/passwd", "/etc/group"].map(|path| procfs::text(Path::new(path)).unwrap_or_default());
+    is_private_group(gid, uid, &passwd, &group)
 }
 
 /// Like [`is_own_group`], from the text of both files. A group that is missing there may have
@@ -112,7 +112,7 @@ fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
 pub fn read(path: &Path, at_most: u64) -> Result<String, Error> {
     let found = resolved(path, false)?;
     let file = open(&found)?;
-    let metadata = file.metadata().map_err(Error::system(format!("look at {}", found.display())))?;
+    let metadata = file.metadata().map_err(Error::on("look at", &found))?;
     judge(&found, &metadata, false)?;
     text(&file, &found, at_most)
 }
@@ -127,18 +127,18 @@ pub fn read_regular(path: &Path, at_most: u64) -> Result<String, Error> {
 fn open(path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
-    opened.map(File::from).map_err(|error| Error::system(format!("read {}", path.display()))(error.into()))
+    opened.map(File::from).map_err(|error| Error::on("read", path)(error.into()))
 }
 
 /// Returns the text of a regular file, up to a size limit.
 pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
-    let reading = || format!("read {}", path.display());
-    let found = file.metadata().map_err(Error::system(reading()))?;
+    let reading = Error::on("read", path);
+    let found = file.metadata().map_err(reading)?;
     if !found.is_file() {
         return Err(UntrustedPath::of(path, &found, TrustProblem::Kind(kind(&found))).into());
     }
     let mut bytes = Vec::new();
-    file.take(at_most + 1).read_to_end(&mut bytes).map_err(Error::system(reading()))?;
+    file.take(at_most + 1).read_to_end(&mut bytes).map_err(reading)?;
     if bytes.len() as u64 > at_most {
         return Err(UntrustedPath::of(path, &found, TrustProblem::Long(at_most)).into());
     }
@@ -189,11 +189,11 @@ pub fn tree(path: &Path) -> Result<(), Error> {
         if !seen.insert(path.clone()) {
             continue;
         }
-        let looking = || format!("look at {}", path.display());
+        let looking = Error::on("look at", &path);
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        for entry in entries.map_err(Error::system(looking()))? {
+        for entry in entries.map_err(looking)? {
             let path = entry.path();
-            let found = path.symlink_metadata().map_err(Error::system(looking()))?;
+            let found = path.symlink_metadata().map_err(looking)?;
             if found.is_symlink() {
                 open.extend(led_to(&path, &found)?);
                 continue;
@@ -217,7 +217,7 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
         // Editors leave dangling links next to files. They are accepted if no other user can make
         // their target.
         Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-            let to = fs::read_link(link).map_err(Error::system(format!("look at {}", link.display())))?;
+            let to = fs::read_link(link).map_err(Error::on("look at", link))?;
             let parent = link.parent().map(|folder| folder.join(to)).and_then(|to| to.parent().map(Path::to_path_buf));
             let is_safe = parent.is_some_and(|parent| folder(&parent).is_ok());
             if is_safe { Ok(None) } else { Err(UntrustedPath::of(link, found, TrustProblem::Dangling).into()) }
@@ -249,13 +249,13 @@ impl PrivateFolder {
         let is_there = path.symlink_metadata().is_ok();
         let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_there) else { return Ok(None) };
         let resolved = shared_folder(parent)?.join(name);
-        let opening = || format!("open {}", path.display());
+        let opening = Error::on("open", path);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = match openat(CWD, &resolved, flags, Mode::empty()) {
             Ok(open) => File::from(open),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                let found = resolved.symlink_metadata().map_err(Error::system(opening()))?;
+                let found = resolved.symlink_metadata().map_err(opening)?;
                 return Err(no_such(path, &found).into());
             }
             Err(error) => {
@@ -263,10 +263,10 @@ impl PrivateFolder {
                 if let Ok(found) = resolved.symlink_metadata() {
                     own(path, &found)?;
                 }
-                return Err(Error::system(opening())(error.into()));
+                return Err(opening(error.into()));
             }
         };
-        own(path, &open.metadata().map_err(Error::system(opening()))?)?;
+        own(path, &open.metadata().map_err(opening)?)?;
         Ok(Some(Self { path: path.to_path_buf(), open }))
     }
 
@@ -278,17 +278,16 @@ impl PrivateFolder {
         if let Some(parent) = path.parent() {
             shared_folder(parent)?;
         }
-        let making = || format!("make {}", path.display());
+        let making = Error::on("make", path);
         match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::system(making())(error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(making(error)),
             _ => {}
         }
-        let gone = || Error::system(making())(io::ErrorKind::NotFound.into());
-        let folder = Self::find(path)?.ok_or_else(gone)?;
-        let found = folder.open.metadata().map_err(Error::system(making()))?;
+        let folder = Self::find(path)?.ok_or_else(|| making(io::ErrorKind::NotFound.into()))?;
+        let found = folder.open.metadata().map_err(making)?;
         if found.mode() & 0o077 != 0 {
             let private = fs::Permissions::from_mode(0o700);
-            folder.open.set_permissions(private).map_err(Error::system(format!("close {}", path.display())))?;
+            folder.open.set_permissions(private).map_err(Error::on("close", path))?;
         }
         Ok(folder)
     }
@@ -325,14 +324,15 @@ impl PrivateFolder {
     /// # Errors
     /// Like [`Self::read`], or if it cannot be written.
     pub fn append(&self, name: &str, text: &str) -> Result<(), Error> {
-        let writing = || format!("write {}", self.path(name).display());
+        let path = self.path(name);
+        let writing = Error::on("write", &path);
         let mut file = match self.create(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.open(name, OFlags::WRONLY | OFlags::APPEND)?
             }
-            created => created.map_err(Error::system(writing()))?,
+            created => created.map_err(writing)?,
         };
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(Error::system(writing()))
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(writing)
     }
 
     /// Reads a file.
@@ -348,19 +348,19 @@ impl PrivateFolder {
     /// Opens an existing file that belongs to the caller alone. Never blocks.
     fn open(&self, name: &str, how: OFlags) -> Result<File, Error> {
         let path = self.path(name);
-        let opening = || format!("open {}", path.display());
+        let opening = Error::on("open", &path);
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match openat(&self.open, name, flags, Mode::empty()) {
             Ok(file) => {
                 let file = File::from(file);
-                own(&path, &file.metadata().map_err(Error::system(opening()))?)?;
+                own(&path, &file.metadata().map_err(opening)?)?;
                 Ok(file)
             }
             Err(Errno::LOOP) => {
-                let found = path.symlink_metadata().map_err(Error::system(opening()))?;
+                let found = path.symlink_metadata().map_err(opening)?;
                 Err(no_such(&path, &found).into())
             }
-            Err(error) => Err(Error::system(opening())(error.into())),
+            Err(error) => Err(opening(error.into())),
         }
     }
 

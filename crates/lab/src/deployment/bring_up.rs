@@ -154,12 +154,13 @@ fn watched(build: &DeploymentSpec<'_>, hosts: &Hosts, client_placement: &ClientP
 fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, String>> {
     let is_started = matches!(target.kind, TargetKind::Started { .. });
     // The listener on a local socket is not looked up. The command is assumed to have started it.
-    let is_known = |url: &String| is_lab || (is_started && socket_url::socket_of(url).is_some());
-    let address = |url: String| match target.tls.proxy {
+    let mut urls = target.urls();
+    urls.retain(|url| !is_lab && (!is_started || socket_url::socket_of(url).is_none()));
+    let addresses = urls.iter().map(|url| match target.tls.proxy {
         Some(_) if !is_started => Err("it is reached through a proxy".to_owned()),
-        _ => readiness::address(&url),
-    };
-    target.urls().into_iter().filter(|url| !is_known(url)).map(address).collect()
+        _ => readiness::address(url),
+    });
+    addresses.collect()
 }
 
 /// Returns the clients' CPUs if only clients use them, otherwise none. Hosts of generators use them
@@ -393,8 +394,9 @@ impl BringUp<'_> {
                     may_detach: slot.may_detach,
                 };
                 let Some(process) = slot.process.as_deref_mut() else { return Ok(()) };
-                let must_stop = || self.stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
-                let ready = readiness::wait(&waiting, process, self.caller, &must_stop);
+                let ready = readiness::wait(&waiting, process, self.caller, &|| {
+                    self.stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst)
+                });
                 failed.fetch_or(matches!(ready, Err(Error::DiedAtStart { .. })), Ordering::SeqCst);
                 ready
             })
@@ -462,12 +464,12 @@ fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> 
     let values = start.environment.iter().map(|(_, value)| value);
     let words = start.arguments.iter().chain(values).filter_map(|word| word.to_str());
     let mut paths = words.flat_map(|word| word.split([' ', ',', ':', '=', '"', '\'']));
-    let is_hidden = |path: &&str| {
+    let hidden = paths.find(|path| {
         ["/tmp/", "/run/", "/dev/shm/"].iter().any(|folder| path.starts_with(folder))
             && start.folder.as_ref().is_none_or(|own| !Path::new(path).starts_with(own))
             && exists(Path::new(path))
-    };
-    paths.find(is_hidden).map(ToOwned::to_owned)
+    });
+    hidden.map(ToOwned::to_owned)
 }
 
 /// Returns the program that checks whether a process is ready, if there is one.

@@ -106,9 +106,8 @@ impl HostTask {
 
 /// Returns the last line of standard output, or else of standard error.
 fn said(output: &str, errors: &str) -> String {
-    let last = |text: &str| text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned());
-    let line = last(output).or_else(|| last(errors)).unwrap_or_default();
-    plain_text::line(&line)
+    let mut last = [output, errors].into_iter().flat_map(|text| text.lines().rev());
+    plain_text::line(last.find(|line| !line.trim().is_empty()).unwrap_or_default().trim())
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl LabFacts {
     pub fn slow_ports(&self, hosts: &[DiscoveredHost]) -> Vec<(InjectionKey, HostInjections)> {
         let mut slow = Vec::new();
         for port in &self.lab.ports {
-            let link = at_speed(&port.link, self.speed());
+            let link = Link { loss_pct: None, ..port.link.at_speed(self.speed()) };
             let control = Injection::Port { ports: self.ports_named(&port.name), link };
             let mut controls = Vec::new();
             for host in hosts {
@@ -66,12 +66,4 @@ impl LabFacts {
 /// Returns the factor by which time limits grow in a lab of this speed.
 pub fn slowdown(speed: f64) -> f64 {
     if speed > 0.0 && speed < 1.0 { 1.0 / speed } else { 1.0 }
-}
-
-fn at_speed(link: &Link, speed: f64) -> Link {
-    Link {
-        rate_bits_per_s: link.rate_bits_per_s.map(|rate| rate * speed),
-        delay_s: link.delay_s.map(|delay_s| delay_s / speed),
-        loss_pct: None,
-    }
 }

@@ -294,18 +294,21 @@ fn unmeasured(error: Error) -> HostFigures {
     HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() }
 }
 
-/// Measures the storage of a host: its data folder, then each tier that its processes use, in turn.
-fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
-    let unless_stopped = |measure: &dyn Fn() -> Result<HostFigures, Error>| match stop.load(Ordering::SeqCst) {
+fn unless_stopped(stop: &AtomicBool, measure: impl Fn() -> Result<HostFigures, Error>) -> HostFigures {
+    match stop.load(Ordering::SeqCst) {
         true => unmeasured(Error::Interrupted),
         false => measure().unwrap_or_else(unmeasured),
-    };
-    let data = unless_stopped(&|| host.measure_storage(MEASURE));
+    }
+}
+
+/// Measures the storage of a host: its data folder, then each tier that its processes use, in turn.
+fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
+    let data = unless_stopped(stop, || host.measure_storage(MEASURE));
     let mut tiers = requested_tiers(lab, index);
     for (name, figures) in &mut tiers {
         let Some(tier) = lab.tiers.iter().find(|tier| tier.name == *name) else { continue };
         let is_data = tier.medium == TierMedium::Disk && host.kind() != HostKind::ThisMachine;
-        let measured = if is_data { data.clone() } else { unless_stopped(&|| host.measure_tier(tier, MEASURE)) };
+        let measured = if is_data { data.clone() } else { unless_stopped(stop, || host.measure_tier(tier, MEASURE)) };
         figures.read_per_s = measured.storage_read_per_s;
         figures.write_per_s = measured.storage_write_per_s;
         figures.sync_us = measured.storage_sync_us;

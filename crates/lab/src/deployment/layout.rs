@@ -1,7 +1,7 @@
 //! Layout of a target on its hosts: works out a slot with a command line for every process, from
 //! the manifest, the trial's parameters and the facts about the hosts. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -108,9 +108,10 @@ fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process
     let mut ranks: Vec<Vec<&manifest::Process>> = Vec::new();
     let mut waiting: Vec<&manifest::Process> = processes.iter().collect();
     while !waiting.is_empty() {
-        let has_started = |role: &String| ranks.iter().flatten().any(|before| before.role == *role);
-        let (next, others): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|process| process.after.as_ref().is_none_or(has_started));
+        let started: BTreeSet<&str> = ranks.iter().flatten().map(|process| process.role.as_str()).collect();
+        let (next, others): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|process| process.after.as_ref().is_none_or(|role| started.contains(role.as_str())));
         if next.is_empty() {
             let roles: Vec<&str> = others.iter().map(|process| process.role.as_str()).collect();
             return Err(Error::Manifest(format!("`after` of {} leads nowhere or in a circle", roles.join(", "))));
@@ -137,21 +138,22 @@ impl LayoutInput<'_> {
                 }
             }
         }
-        let members = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.members()));
-        let told = |(index, host): (usize, &DiscoveredHost)| HookHost {
-            host: index,
-            folder: host.target.clone(),
-            environment: OnHost { basis: self, host, index }.hook_environment(),
-            values: OnHost { basis: self, host, index }.member_values(),
-        };
-        let hook_hosts = members.clone().map(told);
-        let endpoints = members.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
-        Ok(DeploymentLayout {
-            hook_hosts: hook_hosts.collect(),
-            command_hosts: self.hosts.iter().enumerate().map(told).collect(),
-            endpoints: endpoints.collect::<Result<_, _>>()?,
-            slots,
-        })
+        let mut layout = DeploymentLayout { slots, ..DeploymentLayout::default() };
+        for (index, host) in self.hosts.iter().enumerate() {
+            let here = OnHost { basis: self, host, index };
+            let hook_host = HookHost {
+                host: index,
+                folder: host.target.clone(),
+                environment: here.hook_environment(),
+                values: here.member_values(),
+            };
+            if host.runs(self.members()) {
+                layout.hook_hosts.push(hook_host.clone());
+                layout.endpoints.extend(here.endpoint()?);
+            }
+            layout.command_hosts.push(hook_host);
+        }
+        Ok(layout)
     }
 
     /// Returns the role whose hosts are the members.
@@ -176,8 +178,8 @@ impl LayoutInput<'_> {
 
     /// Returns the address of a member: its own, or else that of the first service.
     fn address_of_member(&self, host: &DiscoveredHost) -> String {
-        let first = || self.that_run(self.service.role).next().map(|host| self.address(host));
-        self.address_of(self.members(), host).or_else(first).unwrap_or_default()
+        let own = self.address_of(self.members(), host);
+        own.or_else(|| Some(self.address(self.that_run(self.service.role).next()?))).unwrap_or_default()
     }
 
     /// Returns the hosts that run a role, in order.
@@ -268,7 +270,7 @@ impl OnHost<'_> {
         let (basis, host, role) = (self.basis, self.host, process.role.as_str());
         let mut values = basis.parameters.clone();
         let mut set = |name: &str, value: String| drop(values.insert(name.to_owned(), value));
-        let peers = || basis.that_run(role).filter(|other| other.name != host.name);
+        let peers = basis.that_run(role).filter(|other| other.name != host.name);
         set("target", host.target.display().to_string());
         set("plimsoll", host.plimsoll.display().to_string());
         set("host", host.address.clone());
@@ -277,7 +279,7 @@ impl OnHost<'_> {
         set("index", place.unwrap_or_default().to_string());
         set("hosts", joined(basis.that_run(role), address_of));
         set("names", joined(basis.that_run(role), name_of));
-        set("peers", joined(peers(), address_of));
+        set("peers", joined(peers, address_of));
         set("first", basis.that_run(role).next().map(|first| first.address.clone()).unwrap_or_default());
         if let Some(cores) = host.cores {
             set("cores", cores.to_string());
@@ -410,10 +412,10 @@ impl OnHost<'_> {
 
     /// Returns the member's private folder, or else the first private folder of any process.
     fn data_folder(&self) -> Option<PathBuf> {
-        let with_data = || self.basis.manifest.processes.iter().filter(|process| process.data);
-        let member = with_data().find(|process| process.role == self.basis.members());
-        let folder = |process: &manifest::Process| self.host.folders.get(&process.role).cloned();
-        member.and_then(folder).or_else(|| with_data().find_map(folder))
+        let mut with_data: Vec<_> = self.basis.manifest.processes.iter().filter(|process| process.data).collect();
+        // The sort is stable.
+        with_data.sort_by_key(|process| process.role != self.basis.members());
+        with_data.into_iter().find_map(|process| self.host.folders.get(&process.role).cloned())
     }
 }
 

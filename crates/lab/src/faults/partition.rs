@@ -134,14 +134,15 @@ impl PartitionSides {
 
 /// Returns every pair of a receiver and a sender that are cut off, or the reason why there is none.
 fn deaf(shape: PartitionShape, group: &PartitionSides) -> Result<Vec<(usize, usize)>, String> {
-    let pairs = (0..group.count).flat_map(|listener| (0..group.count).map(move |speaker| (listener, speaker)));
-    let apart = |listener: usize, speaker: usize| match shape {
+    let mut deaf: Vec<_> =
+        (0..group.count).flat_map(|listener| (0..group.count).map(move |speaker| (listener, speaker))).collect();
+    deaf.retain(|&(listener, speaker)| match shape {
+        _ if listener == speaker => false,
         PartitionShape::Halves => group.has(listener) != group.has(speaker),
         PartitionShape::One => group.has(listener) || group.has(speaker),
         PartitionShape::OneWay => group.has(speaker) && !group.has(listener),
         PartitionShape::Ring => !are_neighbours(listener, speaker, group.count),
-    };
-    let deaf: Vec<_> = pairs.filter(|(listener, speaker)| listener != speaker && apart(*listener, *speaker)).collect();
+    });
     if !deaf.is_empty() {
         return Ok(deaf);
     }

@@ -39,14 +39,9 @@ fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<
 
 /// Parses `rate` and `delay`. At least one is required.
 pub(super) fn slowness(arguments: &mut Arguments<'_>, with: &BTreeMap<String, Value>, speed: f64) -> Link {
-    let rate = arguments.bits_per_s("rate");
-    let delay = arguments.seconds("delay");
+    let (rate_bits_per_s, delay_s) = (arguments.bits_per_s("rate"), arguments.seconds("delay"));
     if !with.contains_key("rate") && !with.contains_key("delay") {
         arguments.refuse(None, "nothing says how slow", "give `rate` or `delay`");
     }
-    Link {
-        rate_bits_per_s: rate.map(|rate| rate * speed),
-        delay_s: delay.map(|delay_s| delay_s / speed),
-        loss_pct: None,
-    }
+    Link { rate_bits_per_s, delay_s, loss_pct: None }.at_speed(speed)
 }

@@ -92,12 +92,11 @@ impl Delivery {
     fn send_aside(&self, mut input: ChildStdin) -> io::Result<Receiver<io::Result<ChildStdin>>> {
         let mut file = File::open(&self.packed)?;
         let (done, sent) = channel();
-        let send = move || {
+        std::thread::Builder::new().name("send-program".to_owned()).spawn(move || {
             let copied = io::copy(&mut file, &mut input).and_then(|_| input.flush());
             // An error means that no one waits for the result.
             let _ = done.send(copied.map(|()| input));
-        };
-        std::thread::Builder::new().name("send-program".to_owned()).spawn(send)?;
+        })?;
         Ok(sent)
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Generato
     let name = format!("plimsoll-{}-{}", request.run, request.number);
     let file = request.scratch.join(format!("{name}.json"));
     let text = job(&name, fleet, request).to_string();
-    std::fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
+    std::fs::write(&file, text).map_err(Error::on("write", &file))?;
     let created = kubectl.play(&["create", "--filename", &file.to_string_lossy()], request.stop)?;
     if !created.is_ok() {
         return Err(kubectl.refused(&created.errors));
@@ -178,9 +178,9 @@ impl Kubectl {
     /// Creates a client for this context and namespace. The defaults of `kubectl` apply without
     /// them.
     pub fn new(context: Option<&str>, namespace: Option<&str>, rights: &'static str) -> Self {
-        let word = |name: &str, value: Option<&str>| value.map(|value| format!("--{name}={value}"));
-        let words = [word("context", context), word("namespace", namespace)];
-        Self { words: words.into_iter().flatten().collect(), rights }
+        let context = context.map(|context| format!("--context={context}"));
+        let namespace = namespace.map(|namespace| format!("--namespace={namespace}"));
+        Self { words: context.into_iter().chain(namespace).collect(), rights }
     }
 
     /// Returns kubectl's message as an error, with the required permissions if they are missing.
@@ -234,16 +234,14 @@ impl Kubectl {
         stop: &dyn Fn() -> bool,
     ) -> Result<(Option<Vec<PodPlace>>, Option<String>), Error> {
         let pods = self.selected(&format!("{JOB_LABEL}={job}"), stop)?;
-        let states = pods.iter().map(Pod::state).collect::<Vec<_>>();
-        let final_one =
-            states.iter().find_map(|state| if let PodState::Failed(why) = state { Some(why) } else { None });
-        if let Some(why) = final_one {
-            return Err(Error::Platform { reason: why.clone() });
+        let (mut running, mut waits_for) = (BTreeMap::new(), None);
+        for pod in pods {
+            match pod.state() {
+                PodState::Runs(index, place) => drop(running.insert(index, place)),
+                PodState::Waits(why) => drop(waits_for.get_or_insert(why)),
+                PodState::Failed(reason) => return Err(Error::Platform { reason }),
+            }
         }
-        let waits_for =
-            states.iter().find_map(|state| if let PodState::Waits(why) = state { Some(why.clone()) } else { None });
-        let runs = |state| if let PodState::Runs(index, place) = state { Some((index, place)) } else { None };
-        let running: BTreeMap<u32, PodPlace> = states.into_iter().filter_map(runs).collect();
         let is_whole = running.len() == wanted as usize;
         Ok((is_whole.then(|| running.into_values().collect()), waits_for.flatten()))
     }
@@ -401,8 +399,9 @@ impl Pod {
 
     /// Whether the pod serves: it is ready, and its deletion was not requested.
     pub fn is_ready(&self) -> bool {
-        let ready = |one: &PodCondition| one.r#type == "Ready" && one.status == "True";
-        self.metadata.deleted.is_none() && self.status.conditions.iter().any(ready)
+        let mut conditions = self.status.conditions.iter();
+        let is_ready = conditions.any(|condition| condition.r#type == "Ready" && condition.status == "True");
+        is_ready && self.metadata.deleted.is_none()
     }
 
     /// Whether a container that was added to the pod runs. Fails if it never will.

@@ -14,12 +14,14 @@ const TO_ANSWER: Duration = Duration::from_secs(30);
 
 /// Returns the connection to each generator. Its place is requested only when the command starts.
 pub fn connections(fleet: &Fleet, request: &Request<'_>) -> Vec<GeneratorConnection> {
-    let connection = |number| {
+    let mut connections = Vec::new();
+    for number in 1..=fleet.generators {
         let mut command = Command::new("srun");
         command.args(words(fleet, request));
-        GeneratorConnection { name: fleet.name(number), place: "a job of Slurm".to_owned(), command }
-    };
-    (1..=fleet.generators).map(connection).collect()
+        let place = "a job of Slurm".to_owned();
+        connections.push(GeneratorConnection { name: fleet.name(number), place, command });
+    }
+    connections
 }
 
 fn words(fleet: &Fleet, request: &Request<'_>) -> Vec<String> {
@@ -57,14 +59,17 @@ pub fn why_waiting(run: &str) -> Option<String> {
 /// # Errors
 /// Text, if Slurm was not reached.
 pub fn remove(run: &str) -> Result<Vec<String>, String> {
-    let why = |reason: &str| format!("jobs named {} were not looked for: {reason}", name(run));
-    let there = jobs(run, "%i").map_err(|reason| why(&reason))?;
+    cancel(run).map_err(|reason| format!("jobs named {} were not looked for: {reason}", name(run)))
+}
+
+fn cancel(run: &str) -> Result<Vec<String>, String> {
+    let there = jobs(run, "%i")?;
     if there.is_empty() {
         return Ok(Vec::new());
     }
-    let outcome = play("scancel", &[format!("--name={}", name(run))]).map_err(|reason| why(&reason))?;
+    let outcome = play("scancel", &[format!("--name={}", name(run))])?;
     if !outcome.is_ok() {
-        return Err(why(last_line(&outcome.errors)));
+        return Err(last_line(&outcome.errors).to_owned());
     }
     Ok(there.into_iter().map(|number| format!("Slurm's job {number}")).collect())
 }

@@ -139,7 +139,7 @@ fn remove(
     // Another process may clean up at the same time.
     let is_there = folder.has(name);
     let _ = folder.remove(&rewritten(name));
-    folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display())))?;
+    folder.remove(name).map_err(Error::on("remove", &folder.path(name)))?;
     if is_there {
         cleaned.removed.push(format!("run {} ({})", record.id, record.folder.display()));
     }
