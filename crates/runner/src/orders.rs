@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Environment variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
 /// Environment variable with the host's name. Every process of a host also has the run's mark.
-pub const HOST_MARK: &str = "PLIMSOLL_HOST";
+/// `PLIMSOLL_HOST` is another variable: hooks get the host's address in it.
+pub const HOST_MARK: &str = "PLIMSOLL_RUN_HOST";
 /// Version of the protocol: the program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Maximum length of an order. Messages from the runner have their own limits, in `messages`.

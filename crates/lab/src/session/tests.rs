@@ -89,7 +89,7 @@ const READY: &str =
 #[test]
 fn a_process_gets_its_environment_and_the_marks_and_its_log() {
     let host = host();
-    let mut process = host.start("server", "echo $MINE; echo $PLIMSOLL_RUN.$PLIMSOLL_HOST >&2; cat; pwd; exit 3");
+    let mut process = host.start("server", "echo $MINE; echo $PLIMSOLL_RUN.$PLIMSOLL_RUN_HOST >&2; cat; pwd; exit 3");
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(3)));
     let run = host.folder.file_name().unwrap().to_str().unwrap();
     let here = host.folder.canonicalize().unwrap().display().to_string();

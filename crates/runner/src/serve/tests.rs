@@ -130,6 +130,18 @@ fn split_characters_are_kept_together() {
     assert_eq!(whole_characters(b"\xbf\xbf\xbf\xbf"), 4);
 }
 
+/// Regression test: the runner replaced the address by the host's name.
+#[test]
+fn a_hook_gets_its_hosts_address() {
+    let mut talk = Talk::begin(|_| {});
+    talk.hear();
+    let environment = [("PLIMSOLL_HOST".to_owned(), "10.83.0.2".to_owned())].into();
+    let program = ProgramSpec { environment, ..sh("echo $PLIMSOLL_HOST $PLIMSOLL_RUN_HOST") };
+    talk.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
+    let RunnerMessage::Done { answer: OrderReply::Ran { output, .. }, .. } = talk.hear() else { panic!("not run") };
+    assert_eq!(output, "10.83.0.2 n1\n");
+}
+
 #[test]
 fn an_unknown_order_is_refused() {
     let mut runner = ServedRunner::begin(|_| {});
