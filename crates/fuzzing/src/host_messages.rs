@@ -36,7 +36,7 @@ fn believe(said: &RunnerMessage) {
 
 fn answered(answer: &OrderReply) {
     match answer {
-        OrderReply::Started { pid } => assert!((1..=4_194_304).contains(pid)),
+        OrderReply::Started(group) => assert!((1..=4_194_304).contains(&group.pid)),
         OrderReply::Ran { how, .. } => assert!((-255..=255).contains(how)),
         OrderReply::Ports { ports } => assert!(ports.len() <= 1024 && !ports.contains(&0)),
         OrderReply::Folder { path } => {

@@ -51,7 +51,7 @@ const RESET_PATIENCE: Duration = Duration::from_secs(60);
 /// Folder in which a virtual host keeps the content of the target's private folders.
 const PRIVATE_FOLDERS: &str = ".private";
 
-pub(crate) type Hosts = Vec<Box<dyn Host>>;
+pub(crate) type Hosts = Vec<Host>;
 
 /// Failure to start a target.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl Deployment {
     #[must_use]
     pub fn inspect(&self) -> Option<Value> {
         let (hook, host) = self.hooks.for_first_up(&self.processes, "inspect", ASK_PATIENCE)?;
-        Some(hook.ask_for(host).unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
+        Some(hook.ask_on(host).unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
     }
 
     /// Whether the target can list its members' records.
@@ -309,8 +309,11 @@ impl Deployment {
         let mut tasks = Vec::new();
         for (host, program) in faults::commands(fault, number, self)? {
             let index = self.processes.hosts.index(&host)?;
-            let session = self.processes.hosts.all[index].session().ok_or(Error::NotAHost)?;
-            tasks.push(HostTask::inside(host, session, program, within));
+            let on = &self.processes.hosts.all[index];
+            if on.is_here() {
+                return Err(Error::NotAHost);
+            }
+            tasks.push(HostTask::inside(host, on.session(), program, within));
         }
         Ok(tasks)
     }
@@ -428,7 +431,7 @@ impl Deployment {
         }
         let reset = self.hooks.for_first_up(&self.processes, RESET, RESET_PATIENCE);
         if let Some((hook, host)) = &reset {
-            interruptible(&sessions(&self.processes.hosts.all), stop, || hook.ask_for(*host))?;
+            interruptible(&sessions(&self.processes.hosts.all), stop, || hook.ask_on(host))?;
         }
         let was_reset = reset.is_some();
         let start = BringUp { run: self.registry.id(), client_placement: &self.client_placement, caller, stop };

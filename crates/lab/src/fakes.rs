@@ -7,33 +7,36 @@ use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
 use experiment::plan;
 use experiment::tier::Tier;
 use fixture::{TestDir, ourselves};
+use linux::ProcessGroup;
 use record::events::{HostFigures, What};
-use runner::{Injection, ProgramSpec};
+use runner::{NumberedOrder, Order, OrderRefusal, OrderReply, RunnerMessage, Setup, VERSION};
 use rustix::process::Signal;
 
 use crate::deployment::Hosts;
-use crate::host::{Host, HostKind};
-use crate::host_process::{ProcessExit, ProgramOutput, Start};
-use crate::hosts;
+use crate::host::{Host, HostBackend, HostFacts, HostKind};
 use crate::placement::ClientPlacement;
 use crate::registry::Registry;
-use crate::session::RunnerSession;
+use crate::session::{RUNNER_GONE, RunnerSession};
 use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp, StorageFigures};
 
-/// Starts a runner on a thread of this process.
-pub fn runner_thread(input: PipeReader, output: PipeWriter) -> JoinHandle<u8> {
-    let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
-    std::thread::Builder::new().spawn(move || runner::serve(false, input, output)).unwrap()
+/// Returns the setup of a runner on this machine, for `n1` in a run of its own.
+pub fn setup_in(folder: &TestDir) -> Setup {
+    Setup {
+        version: VERSION.to_owned(),
+        host: "n1".to_owned(),
+        run: folder.file_name().unwrap().to_str().unwrap().to_owned(),
+        folder: folder.join("host"),
+        ..Setup::default()
+    }
 }
 
 /// Returns a process that runs the small server below. It is ready when it answers `ping`.
@@ -255,10 +258,8 @@ fn serve() {
     }
 }
 
-// Hosts for tests of a deployment. A fake host is either this machine at its own loopback address,
-// or a recorder that only notes each operation. Tests can make it fail.
-
-static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
+// Hosts for tests of a deployment. The runner of a fake host notes orders, and refuses some if the
+// test wants that. It passes the others on to a real runner, or invents the replies.
 
 /// Operations on all hosts of a deployment, in order, one line each: `n1 inject it#1 …`.
 #[derive(Clone, Default)]
@@ -278,8 +279,7 @@ impl Notes {
 /// Failures that a test causes on a host without the deployment's knowledge.
 #[derive(Debug, Clone, Default)]
 pub struct HostFailures {
-    /// The host does not answer.
-    pub is_lost: Arc<AtomicBool>,
+    session: Arc<Mutex<Option<Arc<RunnerSession>>>>,
     /// Number of ports that the host still refuses.
     pub refuses_ports: Arc<AtomicUsize>,
     /// The host refuses operations whose note contains this word.
@@ -288,230 +288,277 @@ pub struct HostFailures {
     pub is_real: bool,
 }
 
-/// The implementation of a fake host.
-enum FakeBackend {
-    /// This machine: processes are real.
-    Machine(Box<dyn Host>),
-    /// A listener only, so that processes pass their readiness check.
-    Paper(TcpListener),
+impl HostFailures {
+    /// Loses the connection to the host.
+    pub fn lose(&self) {
+        self.session.lock().unwrap().take().unwrap().give_up(RUNNER_GONE);
+    }
 }
 
+/// A host with a fake runner.
 pub struct FakeHost {
-    name: String,
     pub kind: HostKind,
     address: String,
+    pub runner: FakeRunner,
+    /// Setup of the real runner.
+    setup: Setup,
+    serving: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone)]
+pub struct FakeRunner {
+    name: String,
     figures: HostFigures,
     /// `None` if the storage cannot be measured.
     pub storage: Option<HostFigures>,
     notes: Notes,
     failures: HostFailures,
-    behind: FakeBackend,
+    /// Port of a listener, so that invented processes pass their readiness check. `None`: a real
+    /// runner starts real processes.
+    listener: Option<Arc<TcpListener>>,
+    /// Invented processes that run: the order that started each, and its name.
+    processes: BTreeMap<u64, String>,
 }
 
 impl FakeHost {
-    /// Creates a host: `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
+    /// Creates a host with real processes: `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
     pub fn new(number: usize, registry: &Registry, failures: HostFailures) -> Self {
-        let name = format!("n{number}");
         let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
-        Self {
-            kind: if failures.is_real { HostKind::Remote } else { HostKind::Virtual },
-            address: format!("127.0.0.{number}"),
-            figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
-            storage: (number == 1).then_some(measured),
-            notes: Notes::default(),
-            behind: FakeBackend::Machine(hosts::named(&name, registry)),
-            name,
-            failures,
-        }
+        let mut host = Self::on_paper(number, format!("127.0.0.{number}"), None, &Notes::default(), failures);
+        host.runner.figures = HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() };
+        host.runner.storage = (number == 1).then_some(measured);
+        host.setup.run = registry.id().to_owned();
+        host.setup.folder = registry.scratch().unwrap().join(&host.runner.name);
+        host
     }
 
-    fn on_paper(number: u8, listener: TcpListener, notes: &Notes, failures: HostFailures) -> Self {
-        Self {
-            name: format!("n{number}"),
-            kind: HostKind::Virtual,
-            address: listener.local_addr().unwrap().ip().to_string(),
+    fn on_paper(
+        number: usize,
+        address: String,
+        listener: Option<TcpListener>,
+        notes: &Notes,
+        failures: HostFailures,
+    ) -> Self {
+        let name = format!("n{number}");
+        let kind = if failures.is_real { HostKind::Remote } else { HostKind::Virtual };
+        let setup = Setup { version: VERSION.to_owned(), host: name.clone(), is_here: true, ..Setup::default() };
+        let runner = FakeRunner {
+            name,
             figures: HostFigures::default(),
             storage: Some(HostFigures::default()),
             notes: notes.clone(),
             failures,
-            behind: FakeBackend::Paper(listener),
+            listener: listener.map(Arc::new),
+            processes: BTreeMap::new(),
+        };
+        Self { kind, address, runner, setup, serving: None }
+    }
+
+    pub fn up(self) -> Host {
+        Host::raise(&self.runner.name.clone(), self).unwrap()
+    }
+}
+
+impl HostBackend for FakeHost {
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            kind: self.kind,
+            addresses: vec![self.address.clone()],
+            plimsoll: PathBuf::from("/run/plimsoll/plimsoll"),
+            figures: HostFigures::default(),
         }
     }
 
-    fn note(&self, text: String) -> Result<(), Error> {
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
+        if self.serving.is_some() {
+            self.runner.note("boot".to_owned()).map_err(Error::Fault)?;
+            self.close();
+        }
+        let (orders, to) = std::io::pipe().unwrap();
+        let (from, replies) = std::io::pipe().unwrap();
+        let runner = self.runner.clone();
+        self.serving = Some(Builder::new().spawn(move || runner.serve(orders, replies)).unwrap());
+        let session =
+            RunnerSession::open(Box::new(to), Box::new(from), &self.setup, Duration::from_secs(30), &Arc::default())?;
+        *self.runner.failures.session.lock().unwrap() = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        self.runner.note("crash".to_owned()).map_err(Error::Fault)
+    }
+
+    fn close(&mut self) {
+        self.serving.take().unwrap().join().unwrap();
+        // Stays if anything is left in it.
+        let _ = fs::remove_dir(&self.setup.folder);
+    }
+
+    fn bring(&self, _session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
+        Ok(target.to_owned())
+    }
+
+    fn tier_folder(&self, _tier: &Tier, name: &str) -> Result<Option<PathBuf>, Error> {
+        Ok(Some(PathBuf::from(name)))
+    }
+}
+
+impl FakeRunner {
+    fn note(&self, text: String) -> Result<(), String> {
         if self.failures.refuses.lock().unwrap().is_some_and(|word| format!("{} {text}", self.name).contains(word)) {
-            return Err(Error::Fault("it cannot".to_owned()));
+            return Err("it cannot".to_owned());
         }
         self.notes.add(&self.name, text);
         Ok(())
     }
-}
 
-impl Host for FakeHost {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn kind(&self) -> HostKind {
-        self.kind
-    }
-
-    fn figures(&self) -> HostFigures {
-        self.figures.clone()
-    }
-
-    fn address(&self) -> &str {
-        &self.address
-    }
-
-    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
-        match &self.behind {
-            FakeBackend::Machine(machine) => machine.free_ports(count),
-            FakeBackend::Paper(listener) => Ok(vec![listener.local_addr().unwrap().port(); count]),
-        }
-    }
-
-    fn check_port(&self, port: u16) -> Result<(), Error> {
-        let left = &self.failures.refuses_ports;
-        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
-            return Err(Error::PortTaken { port, holder: None });
-        }
-        Ok(())
-    }
-
-    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
-        match &self.behind {
-            FakeBackend::Machine(machine) => machine.folder(name),
-            FakeBackend::Paper(_) => Ok(PathBuf::from(name)),
-        }
-    }
-
-    fn tier_folder(&self, _tier: &Tier, name: &str) -> Result<PathBuf, Error> {
-        self.folder(name)
-    }
-
-    fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
-        self.note(format!("give {} to {user}", folder.file_name().unwrap().display()))
-    }
-
-    fn remove_folder(&self, name: &str) {
-        if let FakeBackend::Machine(machine) = &self.behind {
-            machine.remove_folder(name);
-        }
-    }
-
-    fn start(&self, start: &Start) -> Result<Box<dyn crate::host_process::HostProcess>, Error> {
-        self.note(format!("start {}", start.role))?;
-        if let FakeBackend::Machine(machine) = &self.behind {
-            return machine.start(start);
-        }
-        let pid = PIDS.fetch_add(1, Ordering::Relaxed);
-        let (name, notes) = (format!("{} {}", self.name, start.role), self.notes.clone());
-        Ok(Box::new(FakeProcess { pid, name, notes, ended: None }))
-    }
-
-    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
-        Ok(target.to_owned())
-    }
-
-    fn plimsoll(&self) -> PathBuf {
-        PathBuf::from("/run/plimsoll/plimsoll")
-    }
-
-    fn run(&self, program: &ProgramSpec, _input: &str, within: Duration) -> Result<ProgramOutput, Error> {
-        let last = program.command.last().unwrap();
-        self.note(format!("run `{last}` within {} s", within.as_secs_f64()))?;
-        if let FakeBackend::Paper(_) = &self.behind {
-            let ended = ProcessExit::Exit(i32::from(last.contains("fail")));
-            return Ok(ProgramOutput { ended, output: String::new(), errors: "first\nit is broken\n\n".to_owned() });
-        }
-        let mut command = Command::new(&program.command[0]);
-        command.args(&program.command[1..]).envs(&program.environment);
-        if let Some(folder) = &program.folder {
-            command.current_dir(folder);
-        }
-        let ran = command.output().map_err(Error::system("run a program"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let ended = ProcessExit::Exit(ran.status.code().unwrap_or(-1));
-        Ok(ProgramOutput { ended, output: text(&ran.stdout), errors: text(&ran.stderr) })
-    }
-
-    fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
-        let failed = || Error::Host { host: self.name.clone(), reason: "no room".to_owned() };
-        self.storage.clone().ok_or_else(failed)
-    }
-
-    fn measure_tier(&self, _tier: &Tier, within: Duration) -> Result<HostFigures, Error> {
-        self.measure_storage(within)
-    }
-
-    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
-        self.note(format!("inject {key} {}", serde_json::to_string(control).unwrap()))
-    }
-
-    fn heal(&self, key: &str) -> Result<(), Error> {
-        self.note(format!("heal {key}"))
-    }
-
-    fn crash(&mut self) -> Result<(), Error> {
-        self.note("crash".to_owned())?;
-        self.failures.is_lost.store(true, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn boot(&mut self) -> Result<(), Error> {
-        self.note("boot".to_owned())?;
-        self.failures.is_lost.store(false, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn is_up(&self) -> bool {
-        !self.failures.is_lost.load(Ordering::SeqCst)
-    }
-
-    fn session(&self) -> Option<Arc<RunnerSession>> {
-        None
-    }
-}
-
-/// A process that ends on SIGTERM or SIGKILL.
-struct FakeProcess {
-    pid: u32,
-    name: String,
-    notes: Notes,
-    ended: Option<ProcessExit>,
-}
-
-impl crate::host_process::HostProcess for FakeProcess {
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-    fn ended(&mut self) -> Option<ProcessExit> {
-        self.ended
-    }
-    fn wait(&mut self, _within: Duration) -> Option<ProcessExit> {
-        self.ended
-    }
-    fn signal(&mut self, signal: Signal) {
-        self.notes.add(&self.name, format!("signal {}", signal.as_raw()));
-        if [Signal::TERM, Signal::KILL].contains(&signal) {
-            self.ended = Some(ProcessExit::Signal(signal.as_raw()));
-        }
-    }
-    fn signal_group(&mut self, signal: Signal) {
-        if self.ended.is_none() {
-            self.notes.add(&self.name, format!("group signal {}", signal.as_raw()));
-            if signal == Signal::KILL {
-                self.ended = Some(ProcessExit::Signal(signal.as_raw()));
+    /// Serves one session.
+    fn serve(mut self, orders: PipeReader, replies: PipeWriter) {
+        let replies = Arc::new(Mutex::new(replies));
+        let mut orders = BufReader::new(orders).lines().map(Result::unwrap);
+        let mut behind = self.listener.is_none().then(|| RealRunner::behind(&replies));
+        match &mut behind {
+            Some(real) => real.order(&orders.next().unwrap()),
+            None => {
+                orders.next();
+                let (version, folder) = (VERSION.to_owned(), PathBuf::new());
+                say(&replies, &RunnerMessage::Ready { version, pid: 1, folder, notices: Vec::new() });
             }
         }
+        for line in orders {
+            let NumberedOrder { number, order } = serde_json::from_str(&line).unwrap();
+            let replied = self.reply(&order).or_else(|| match &mut behind {
+                Some(real) => {
+                    real.order(&line);
+                    None
+                }
+                None => Some(self.invent(number, order, &replies)),
+            });
+            match replied {
+                Some(Ok(answer)) => say(&replies, &RunnerMessage::Done { number, answer }),
+                Some(Err(why)) => say(&replies, &RunnerMessage::Refused { number, why }),
+                None => {}
+            }
+        }
+        if let Some(real) = behind {
+            real.end();
+        }
     }
-    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
-        self.notes.add(&self.name, format!("{program} signal {}", signal.as_raw()));
-        if program == "missing" { Err(Error::Fault("no `missing` runs".to_owned())) } else { Ok(vec![self.pid + 1]) }
+
+    /// Notes an order. Returns the reply to an order that is not passed on.
+    fn reply(&self, order: &Order) -> Option<Result<OrderReply, OrderRefusal>> {
+        let noted = match order {
+            Order::Start(program) => self.note(format!("start {}", program.role)),
+            Order::Run { program, within_s, .. } => {
+                self.note(format!("run `{}` within {within_s} s", program.command.last().unwrap()))
+            }
+            Order::Own { path, user } => self.note(format!("give {} to {user}", path.file_name().unwrap().display())),
+            Order::Inject { key, control } => {
+                self.note(format!("inject {key} {}", serde_json::to_string(control).unwrap()))
+            }
+            Order::Heal { key } => self.note(format!("heal {key}")),
+            _ => Ok(()),
+        };
+        if let Err(reason) = noted {
+            return Some(Err(OrderRefusal::Cannot { reason }));
+        }
+        let figures = |figures: &HostFigures| OrderReply::Figures { figures: Box::new(figures.clone()) };
+        match order {
+            Order::Own { .. } | Order::Inject { .. } | Order::Heal { .. } => Some(Ok(OrderReply::Nothing)),
+            Order::CheckPort { port } => {
+                let left = &self.failures.refuses_ports;
+                let refused = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                Some(refused.map_or(Ok(OrderReply::Nothing), |_| Err(OrderRefusal::PortTaken { port: *port })))
+            }
+            Order::Figures => Some(Ok(figures(&self.figures))),
+            Order::MeasureStorage { .. } => {
+                let failed = || OrderRefusal::Cannot { reason: "no room".to_owned() };
+                Some(self.storage.as_ref().map(figures).ok_or_else(failed))
+            }
+            _ => None,
+        }
     }
-    fn last_lines(&mut self) -> Vec<String> {
-        Vec::new()
+
+    /// Invents the reply of a runner. A process ends on SIGTERM or SIGKILL.
+    fn invent(&mut self, number: u64, order: Order, replies: &Mutex<PipeWriter>) -> Result<OrderReply, OrderRefusal> {
+        Ok(match order {
+            Order::Ports { count } => {
+                let port = self.listener.as_ref().unwrap().local_addr().unwrap().port();
+                OrderReply::Ports { ports: vec![port; count] }
+            }
+            Order::Folder { name } => OrderReply::Folder { path: Path::new("/").join(name) },
+            Order::Start(program) => {
+                self.processes.insert(number, format!("{} {}", self.name, program.role));
+                OrderReply::Started(ProcessGroup {
+                    pid: PIDS.fetch_add(2, Ordering::Relaxed),
+                    ..ProcessGroup::default()
+                })
+            }
+            Order::Run { program, .. } => OrderReply::Ran {
+                how: i32::from(program.command.last().unwrap().contains("fail")),
+                output: String::new(),
+                errors: "first\nit is broken\n\n".to_owned(),
+            },
+            Order::Signal { process, signal, group } => {
+                if let Some(name) = self.processes.get(&process) {
+                    self.notes.add(name, format!("{}signal {signal}", if group { "group " } else { "" }));
+                    if signal == Signal::KILL.as_raw() || (signal == Signal::TERM.as_raw() && !group) {
+                        self.processes.remove(&process);
+                        say(replies, &RunnerMessage::Ended { process, how: -signal });
+                    }
+                }
+                OrderReply::Nothing
+            }
+            Order::SignalProgram { process, program, signal } => {
+                self.notes.add(&self.processes[&process], format!("{program} signal {signal}"));
+                if program == "missing" {
+                    return Err(OrderRefusal::Cannot { reason: "no `missing` runs".to_owned() });
+                }
+                OrderReply::Processes { pids: vec![1] }
+            }
+            Order::Sample => OrderReply::Samples { rows: Vec::new(), programs: Vec::new() },
+            _ => OrderReply::Nothing,
+        })
+    }
+}
+
+static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
+
+fn say(replies: &Mutex<PipeWriter>, said: &RunnerMessage) {
+    // An error means that the session is lost.
+    let _ = writeln!(replies.lock().unwrap(), "{}", serde_json::to_string(said).unwrap());
+}
+
+/// A real runner behind a fake one.
+struct RealRunner {
+    orders: PipeWriter,
+    serving: JoinHandle<u8>,
+}
+
+impl RealRunner {
+    fn behind(replies: &Arc<Mutex<PipeWriter>>) -> Self {
+        let (input, orders) = std::io::pipe().unwrap();
+        let (said, output) = std::io::pipe().unwrap();
+        let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
+        let serving = Builder::new().spawn(move || runner::serve(false, input, output)).unwrap();
+        let replies = Arc::clone(replies);
+        let pass_on = move || {
+            for line in BufReader::new(said).lines().map(Result::unwrap) {
+                let _ = writeln!(replies.lock().unwrap(), "{line}");
+            }
+        };
+        Builder::new().spawn(pass_on).unwrap();
+        Self { orders, serving }
+    }
+
+    fn order(&mut self, line: &str) {
+        writeln!(self.orders, "{line}").unwrap();
+    }
+
+    /// Ends the runner with its processes.
+    fn end(self) {
+        drop(self.orders);
+        self.serving.join().unwrap();
     }
 }
 
@@ -537,9 +584,7 @@ impl<'a> FakeLab<'a> {
 
     pub fn hosts(&self) -> Hosts {
         let failures = self.failures.iter().cloned().enumerate();
-        failures
-            .map(|(index, failures)| Box::new(FakeHost::new(index + 1, &self.bench.registry, failures)) as _)
-            .collect()
+        failures.map(|(index, failures)| FakeHost::new(index + 1, &self.bench.registry, failures).up()).collect()
     }
 
     pub fn up(&self, manifest: &Manifest) -> Result<Deployment, NotUp> {
@@ -627,9 +672,10 @@ impl FakeDeployment {
         let (notes, refuses) = (Notes::default(), Arc::<Mutex<_>>::default());
         let hosts = (1..=count).zip(listeners(count)).map(|(number, listener)| {
             let failures = HostFailures { refuses: Arc::clone(&refuses), ..HostFailures::default() };
-            let mut host = FakeHost::on_paper(number, listener, &notes, failures);
+            let address = listener.local_addr().unwrap().ip().to_string();
+            let mut host = FakeHost::on_paper(number.into(), address, Some(listener), &notes, failures);
             adjust(&mut host);
-            Box::new(host) as Box<dyn Host>
+            host.up()
         });
         let mut trial = folder_trial();
         trial.lab = lab;

@@ -126,24 +126,21 @@ impl Hook {
     }
 
     /// Runs the hook on another host, on which its paths must exist.
-    pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
+    pub(crate) fn run_on(&self, host: &Host) -> Result<ProgramOutput, Error> {
         host.run(&self.program(), "", self.within)
     }
 
-    /// Runs the hook on another host. Returns the JSON object that it prints.
-    pub(crate) fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
+    /// Runs the hook on a host. Returns the JSON object that it prints.
+    pub(crate) fn ask_on(&self, host: &Host) -> Result<serde_json::Value, Error> {
+        if host.is_here() {
+            return self.ask();
+        }
         let ran = self.run_on(host)?;
         if ran.ended != ProcessExit::Exit(0) {
             let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");
             return Err(self.failed(format!("{} on {}: {last}", ran.ended, host.name())));
         }
         self.parsed(&ran.output)
-    }
-
-    /// Runs the hook for a member: on its host if the host has a runner, otherwise on this machine.
-    /// Returns the JSON object that it prints.
-    pub(crate) fn ask_for(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
-        if host.session().is_some() { self.ask_on(host) } else { self.ask() }
     }
 
     fn parsed(&self, answer: &str) -> Result<serde_json::Value, Error> {
@@ -261,7 +258,7 @@ mod tests {
     use fixture::{TestDir, is_alive, until};
 
     use super::*;
-    use crate::fakes::{Bench, FakeHost, HostFailures};
+    use crate::fakes::{Bench, FakeHost};
 
     fn hook(folder: &TestDir, script: &str) -> Hook {
         Hook {
@@ -333,7 +330,7 @@ mod tests {
     #[test]
     fn a_hook_works_the_same_on_another_host() {
         let bench = Bench::new();
-        let host = FakeHost::new(2, &bench.registry, HostFailures::default());
+        let host = FakeHost::new(2, &bench.registry, Default::default()).up();
         let folder = TestDir::new();
         let answering = r#"printf '{"at": "%s", "n": "%s", "in": "%s"}' "$PLIMSOLL_HOST" "$1" "$PWD""#;
         let answer = hook(&folder, answering).ask_on(&host).unwrap();

@@ -1,5 +1,5 @@
-//! Hosts, on which target processes run. A host starts processes and provides addresses, ports and
-//! private folders. Each kind of host does so in its own way.
+//! Hosts, on which target processes run. Each has a runner, which does the work inside the host.
+//! The host's backend does the work from outside, in the way of its kind.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,17 @@ use record::events::HostFigures;
 use runner::{Injection, Order, ProgramSpec};
 
 use crate::Error;
-use crate::host_process::{HostProcess, ProgramOutput, Start};
-use crate::session::RunnerSession;
+use crate::host_process::{ProgramOutput, Start};
+use crate::session::{HostProcess, RunnerSession};
+
+/// Time limit for a host to undo everything at its end.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The kind of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostKind {
-    /// This machine itself. It is not limited and gets no faults. The probes read it without a
+    /// This machine itself. It is not limited and gets no faults. The probes read it without its
     /// runner. It needs no root.
     ThisMachine,
     /// A part of this machine with a profile's limits. All virtual hosts share the machine's disk.
@@ -39,125 +43,22 @@ impl HostKind {
     }
 }
 
-pub(crate) trait Host: Send {
-    /// Returns the host's name in records.
-    fn name(&self) -> &str;
-
-    fn kind(&self) -> HostKind;
-
-    /// Returns the host's properties and limits.
-    fn figures(&self) -> HostFigures;
-
-    /// The address that its members listen on.
-    fn address(&self) -> &str;
-
-    /// Returns every address under which other hosts of the lab may see it: one for each of its
-    /// networks.
-    fn addresses(&self) -> Vec<String> {
-        vec![self.address().to_owned()]
-    }
-
-    /// Returns `count` different ports on which no process listens.
-    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error>;
-
-    /// Checks that a process can listen on this port.
-    fn check_port(&self, port: u16) -> Result<(), Error>;
-
-    /// Makes an empty private folder with this name.
-    fn folder(&self, name: &str) -> Result<PathBuf, Error>;
-
-    /// Makes an empty private folder with this name on a tier of storage.
-    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error>;
-
-    /// Gives a folder of the host to a user.
-    fn give(&self, folder: &Path, user: &str) -> Result<(), Error>;
-
-    /// Removes a folder that [`Host::folder`] made.
-    fn remove_folder(&self, name: &str);
-
-    /// Starts a process. It and its children carry the run's mark and are registered.
-    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error>;
-
-    /// Makes the target's folder available. Returns its path on this host.
-    fn bring(&self, target: &Path) -> Result<PathBuf, Error>;
-
-    /// Returns the path of this program on the host.
-    fn plimsoll(&self) -> PathBuf;
-
-    /// Runs a program to its end.
-    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error>;
-
-    /// Measures the storage that [`Host::folder`] uses. Fills in only `storage_…`.
-    fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
-
-    /// Measures the storage of a tier. Fills in only `storage_…`.
-    fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error>;
-
-    /// Injects a fault under a key.
-    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error>;
-
-    /// Heals the fault under a key. Does nothing if there is none.
-    fn heal(&self, key: &str) -> Result<(), Error>;
-
-    /// Ends the host at once, like a power failure.
-    fn crash(&mut self) -> Result<(), Error>;
-
-    /// Starts the host again after a crash: same name, address, folders and data, but no processes.
-    fn boot(&mut self) -> Result<(), Error>;
-
-    /// Whether the host is up, as far as is known.
-    fn is_up(&self) -> bool;
-
-    /// Returns the host's runner for the probes, or `None` if it has none.
-    fn session(&self) -> Option<Arc<RunnerSession>>;
-
-    /// Opens a Unix socket on which this program listens. Also returns its path inside the host.
-    fn listen(&self, _name: &str) -> Result<(UnixListener, PathBuf), Error> {
-        Err(no_socket(self.name()))
-    }
+/// Facts about a host that is up.
+#[derive(Debug, Clone)]
+pub(crate) struct HostFacts {
+    pub kind: HostKind,
+    /// Addresses under which other hosts of the lab see it, one for each of its networks. Its
+    /// members listen on the first.
+    pub addresses: Vec<String>,
+    /// Path of this program on the host.
+    pub plimsoll: PathBuf,
+    /// Figures that are known outside the host, except its address.
+    pub figures: HostFigures,
 }
 
-fn no_socket(host: &str) -> Error {
-    let reason = "this program shares no folder with it, so no generator can be placed on it".to_owned();
-    Error::Host { host: host.to_owned(), reason }
-}
-
-// A host with a runner. The runner does the work inside the host; the host's backend does the work
-// from outside.
-
-/// Time limit for a host to undo everything at its end.
-const END_PATIENCE: Duration = Duration::from_secs(15);
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The machine below a runner: a virtual host, or a real machine behind ssh.
+/// The machine below a runner: this machine, a virtual host, a pod, or a real machine behind ssh.
 pub(crate) trait HostBackend: Send {
-    /// Returns the kind of the host.
-    fn kind(&self) -> HostKind;
-
-    /// Returns the address that its members listen on.
-    fn address(&self) -> &str;
-
-    /// Returns all addresses of the host.
-    fn addresses(&self) -> Vec<String> {
-        vec![self.address().to_owned()]
-    }
-
-    /// Returns the path of this program on the host.
-    fn plimsoll(&self) -> PathBuf;
-
-    /// Makes the target's folder available. Returns its path on the host.
-    fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
-
-    /// Returns the path of a storage tier on the host, unless the tier is its disk.
-    fn tier(&self, _name: &str) -> Option<PathBuf> {
-        None
-    }
-
-    /// Opens a Unix socket on which this program listens, and its path on the host. `None` if the
-    /// host cannot have one.
-    fn listen(&self, _name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
-        None
-    }
+    fn facts(&self) -> HostFacts;
 
     /// Starts the host and its runner.
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error>;
@@ -165,34 +66,225 @@ pub(crate) trait HostBackend: Send {
     /// Ends the host at once, like a power failure.
     fn crash(&mut self) -> Result<(), Error>;
 
-    /// Returns the figures that are known outside the host.
-    fn figures(&self) -> HostFigures;
-
     /// Removes the host's leftovers after its session was closed.
     fn close(&mut self);
-}
 
-/// A host with a runner.
-pub(crate) struct ManagedHost {
-    name: String,
-    session: Arc<RunnerSession>,
-    machine: Box<dyn HostBackend>,
-    figures: HostFigures,
-}
+    /// Makes the target's folder available. Returns its path on the host.
+    fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
 
-impl ManagedHost {
-    /// Starts the machine. If that fails, removes all of it.
-    pub fn raise(name: &str, mut machine: Box<dyn HostBackend>) -> Result<Self, Error> {
-        let session = machine.boot().inspect_err(|_| machine.close())?;
-        // Figures that the runner cannot report stay unknown. A lost runner is noticed soon.
-        let inside = session.figures().unwrap_or_default();
-        let figures = both(machine.figures(), inside);
-        Ok(Self { name: name.to_owned(), session, machine, figures })
+    // What [`Host`] does. This machine differs in most of it.
+
+    /// Returns `None` if the host shares no folder with this machine.
+    fn listen(&self, _name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
+        None
     }
 
-    /// Measures the machine for a profile.
-    pub fn measure(&self) -> Result<String, Error> {
-        self.session.measure_machine()
+    fn start_process(&self, session: &Arc<RunnerSession>, start: &Start) -> Result<HostProcess, Error> {
+        session.start(start)
+    }
+
+    fn folder(&self, session: &RunnerSession, name: &str) -> Result<PathBuf, Error> {
+        session.make_folder(name)
+    }
+
+    /// Returns `None` if the host does not have the tier.
+    fn tier_folder(&self, _tier: &Tier, _name: &str) -> Result<Option<PathBuf>, Error> {
+        Ok(None)
+    }
+
+    fn remove_folder(&self, session: &RunnerSession, name: &str) {
+        // A folder that cannot be removed now is removed with the host.
+        let _ = session.remove_folder(name);
+    }
+
+    fn give(&self, session: &RunnerSession, folder: &Path, user: &str) -> Result<(), Error> {
+        session.own(folder, user)
+    }
+
+    fn free_ports(&self, session: &RunnerSession, count: usize) -> Result<Vec<u16>, Error> {
+        session.ports(count)
+    }
+
+    fn check_port(&self, session: &RunnerSession, port: u16) -> Result<(), Error> {
+        session.ask(Order::CheckPort { port }, PATIENCE).map(drop)
+    }
+
+    fn measure_storage(
+        &self,
+        session: &RunnerSession,
+        tier: Option<&Tier>,
+        within: Duration,
+    ) -> Result<HostFigures, Error> {
+        let tier = tier.filter(|tier| tier.medium != TierMedium::Disk);
+        session.measure_storage(tier.map(|tier| tier.name.as_str()), within)
+    }
+}
+
+/// A host of the lab.
+pub(crate) struct Host {
+    name: String,
+    facts: HostFacts,
+    figures: HostFigures,
+    session: Arc<RunnerSession>,
+    backend: Box<dyn HostBackend>,
+}
+
+impl Host {
+    /// Starts the machine. If that fails, removes all of it.
+    pub fn raise(name: &str, mut backend: impl HostBackend + 'static) -> Result<Self, Error> {
+        let session = backend.boot().inspect_err(|_| backend.close())?;
+        let facts = backend.facts();
+        let outside = HostFigures { address: facts.addresses.first().cloned(), ..facts.figures.clone() };
+        let figures = if facts.kind == HostKind::ThisMachine {
+            outside
+        } else {
+            // Figures that the runner cannot report stay unknown. A lost runner is noticed soon.
+            both(outside, session.figures().unwrap_or_default())
+        };
+        Ok(Self { name: name.to_owned(), facts, figures, session, backend: Box::new(backend) })
+    }
+
+    /// Returns the host's name in records.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn kind(&self) -> HostKind {
+        self.facts.kind
+    }
+
+    /// Whether the host is this machine itself.
+    pub fn is_here(&self) -> bool {
+        self.facts.kind == HostKind::ThisMachine
+    }
+
+    /// Returns the host's properties and limits.
+    pub fn figures(&self) -> HostFigures {
+        self.figures.clone()
+    }
+
+    /// The address that its members listen on.
+    pub fn address(&self) -> &str {
+        self.facts.addresses.first().map_or("", String::as_str)
+    }
+
+    /// Returns every address under which other hosts of the lab may see it: one for each of its
+    /// networks.
+    pub fn addresses(&self) -> &[String] {
+        &self.facts.addresses
+    }
+
+    /// Returns the path of this program on the host.
+    pub fn plimsoll(&self) -> &Path {
+        &self.facts.plimsoll
+    }
+
+    /// Returns `count` different ports on which no process listens.
+    pub fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        self.backend.free_ports(&self.session, count)
+    }
+
+    /// Checks that a process can listen on this port.
+    pub fn check_port(&self, port: u16) -> Result<(), Error> {
+        self.backend.check_port(&self.session, port)
+    }
+
+    /// Makes an empty private folder with this name.
+    pub fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        self.backend.folder(&self.session, name)
+    }
+
+    /// Makes an empty private folder with this name on a tier of storage.
+    pub fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
+        if tier.medium == TierMedium::Disk {
+            return self.folder(name);
+        }
+        let none = || Error::Host { host: self.name.clone(), reason: format!("it has no tier `{}`", tier.name) };
+        self.backend.tier_folder(tier, name)?.ok_or_else(none)
+    }
+
+    /// Gives a folder of the host to a user.
+    pub fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
+        self.backend.give(&self.session, folder, user)
+    }
+
+    /// Removes a folder that [`Host::folder`] made.
+    pub fn remove_folder(&self, name: &str) {
+        self.backend.remove_folder(&self.session, name);
+    }
+
+    /// Starts a process. It and its children carry the run's mark.
+    pub fn start(&self, start: &Start) -> Result<HostProcess, Error> {
+        self.backend.start_process(&self.session, start)
+    }
+
+    /// Makes the target's folder available. Returns its path on this host.
+    pub fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        self.backend.bring(&self.session, target)
+    }
+
+    /// Runs a program to its end.
+    pub fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
+        self.session.run(program, input, within)
+    }
+
+    /// Measures the storage that [`Host::folder`] uses, or a tier. Fills in only `storage_…`.
+    pub fn measure_storage(&self, tier: Option<&Tier>, within: Duration) -> Result<HostFigures, Error> {
+        self.backend.measure_storage(&self.session, tier, within)
+    }
+
+    /// Injects a fault under a key.
+    pub fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        if self.is_here() { Err(Error::NotAHost) } else { self.session.inject(key, control) }
+    }
+
+    /// Heals the fault under a key. Does nothing if there is none.
+    pub fn heal(&self, key: &str) -> Result<(), Error> {
+        self.session.heal(key)
+    }
+
+    /// Ends the host at once, like a power failure.
+    pub fn crash(&mut self) -> Result<(), Error> {
+        self.session.expect_end("its power was cut");
+        self.backend.crash()?;
+        // At once, not only when the pipe has been read to its end.
+        self.session.give_up("its power was cut");
+        Ok(())
+    }
+
+    /// Starts the host again after a crash: same name, address, folders and data, but no processes.
+    pub fn boot(&mut self) -> Result<(), Error> {
+        self.session.give_up("it was started again");
+        self.session = self.backend.boot()?;
+        self.facts = self.backend.facts();
+        Ok(())
+    }
+
+    /// Whether the host is up, as far as is known.
+    pub fn is_up(&self) -> bool {
+        self.session.is_open()
+    }
+
+    /// Returns the host's runner.
+    pub fn session(&self) -> Arc<RunnerSession> {
+        Arc::clone(&self.session)
+    }
+
+    /// Opens a Unix socket on which this program listens. Also returns its path inside the host.
+    pub fn listen(&self, name: &str) -> Result<(UnixListener, PathBuf), Error> {
+        self.backend.listen(name).unwrap_or_else(|| {
+            let reason = "this program shares no folder with it, so no generator can be placed on it".to_owned();
+            Err(Error::Host { host: self.name.clone(), reason })
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if self.session.is_open() {
+            self.session.close(END_PATIENCE);
+        }
+        self.backend.close();
     }
 }
 
@@ -214,135 +306,16 @@ fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
     }
 }
 
-impl Host for ManagedHost {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn kind(&self) -> HostKind {
-        self.machine.kind()
-    }
-
-    fn figures(&self) -> HostFigures {
-        self.figures.clone()
-    }
-
-    fn address(&self) -> &str {
-        self.machine.address()
-    }
-
-    fn addresses(&self) -> Vec<String> {
-        self.machine.addresses()
-    }
-
-    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
-        self.session.ports(count)
-    }
-
-    fn check_port(&self, port: u16) -> Result<(), Error> {
-        self.session.ask(Order::CheckPort { port }, PATIENCE).map(drop)
-    }
-
-    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
-        self.session.make_folder(name)
-    }
-
-    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
-        if tier.medium == TierMedium::Disk {
-            return self.session.make_folder(name);
-        }
-        let none = || Error::Host { host: self.name.clone(), reason: format!("it has no tier `{}`", tier.name) };
-        self.machine.tier(&tier.name).map(|at| at.join(name)).ok_or_else(none)
-    }
-
-    fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
-        self.session.own(folder, user)
-    }
-
-    fn remove_folder(&self, name: &str) {
-        // A folder that cannot be removed now is removed with the host.
-        let _ = self.session.remove_folder(name);
-    }
-
-    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
-        self.session.start(start)
-    }
-
-    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
-        self.machine.bring(&self.session, target)
-    }
-
-    fn plimsoll(&self) -> PathBuf {
-        self.machine.plimsoll()
-    }
-
-    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
-        self.session.run(program, input, within)
-    }
-
-    fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error> {
-        self.session.measure_storage(None, within)
-    }
-
-    fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error> {
-        let name = (tier.medium != TierMedium::Disk).then_some(tier.name.as_str());
-        self.session.measure_storage(name, within)
-    }
-
-    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
-        self.session.inject(key, control)
-    }
-
-    fn heal(&self, key: &str) -> Result<(), Error> {
-        self.session.heal(key)
-    }
-
-    fn crash(&mut self) -> Result<(), Error> {
-        self.session.expect_end("its power was cut");
-        self.machine.crash()?;
-        // At once, not only when the pipe has been read to its end.
-        self.session.give_up("its power was cut");
-        Ok(())
-    }
-
-    fn boot(&mut self) -> Result<(), Error> {
-        self.session.give_up("it was started again");
-        self.session = self.machine.boot()?;
-        Ok(())
-    }
-
-    fn is_up(&self) -> bool {
-        self.session.is_open()
-    }
-
-    fn session(&self) -> Option<Arc<RunnerSession>> {
-        Some(Arc::clone(&self.session))
-    }
-
-    fn listen(&self, name: &str) -> Result<(UnixListener, PathBuf), Error> {
-        self.machine.listen(name).unwrap_or_else(|| Err(no_socket(&self.name)))
-    }
-}
-
-impl Drop for ManagedHost {
-    fn drop(&mut self) {
-        if self.session.is_open() {
-            self.session.close(END_PATIENCE);
-        }
-        self.machine.close();
-    }
-}
-
 // Work on several hosts in parallel, so that sixteen hosts do not wait for each other.
 
 /// Does `work` on every host in parallel. Returns the results in the hosts' order. One host needs
 /// no thread.
 pub(crate) fn on_each_host<T: Send>(
-    hosts: &mut [Box<dyn Host>],
-    work: impl Fn(usize, &mut dyn Host) -> Result<T, Error> + Sync,
+    hosts: &mut [Host],
+    work: impl Fn(usize, &mut Host) -> Result<T, Error> + Sync,
 ) -> Vec<Result<T, Error>> {
     let items = hosts.iter_mut().enumerate().collect();
-    in_parallel(items, |(index, host)| work(index, host.as_mut()))
+    in_parallel(items, |(index, host)| work(index, host))
 }
 
 /// Does `work` on every item in parallel. Returns the results in the items' order.
@@ -395,10 +368,10 @@ mod tests {
     use std::thread::JoinHandle;
 
     use fixture::{TestDir, is_alive, until};
-    use runner::{Setup, VERSION};
+    use runner::Setup;
 
     use super::*;
-    use crate::fakes::runner_thread;
+    use crate::fakes::setup_in;
     use crate::host_process::ProcessExit;
 
     const LONG: Duration = Duration::from_secs(30);
@@ -410,21 +383,16 @@ mod tests {
         setup: Setup,
         serving: Option<JoinHandle<u8>>,
         story: Story,
-        /// The input of the runner. A crash closes it.
-        power: Option<std::io::PipeWriter>,
     }
 
     impl HostBackend for Thread {
-        fn kind(&self) -> HostKind {
-            HostKind::Virtual
-        }
-
-        fn address(&self) -> &str {
-            "127.0.0.1"
-        }
-
-        fn plimsoll(&self) -> PathBuf {
-            PathBuf::from("plimsoll")
+        fn facts(&self) -> HostFacts {
+            HostFacts {
+                kind: HostKind::Virtual,
+                addresses: vec!["127.0.0.1".to_owned()],
+                plimsoll: PathBuf::from("plimsoll"),
+                figures: HostFigures { cores: Some(77), ..HostFigures::default() },
+            }
         }
 
         fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
@@ -440,41 +408,26 @@ mod tests {
             if let Some(serving) = self.serving.take() {
                 assert_eq!(serving.join().unwrap(), 0);
             }
-            let (input, to) = std::io::pipe().unwrap();
-            let (from, output) = std::io::pipe().unwrap();
-            self.power = Some(to.try_clone().unwrap());
-            self.serving = Some(runner_thread(input, output));
-            RunnerSession::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
+            let (session, serving) = RunnerSession::on_thread(&self.setup, &Default::default())?;
+            self.serving = Some(serving);
+            Ok(session)
         }
 
         fn crash(&mut self) -> Result<(), Error> {
             self.story.lock().unwrap().push("crash");
-            self.power = None;
             Ok(())
-        }
-
-        fn figures(&self) -> HostFigures {
-            HostFigures { address: Some("127.0.0.1".to_owned()), cores: Some(77), ..HostFigures::default() }
         }
 
         fn close(&mut self) {
             self.story.lock().unwrap().push("close");
-            self.power = None;
             assert_eq!(self.serving.take().unwrap().join().unwrap(), 0);
         }
     }
 
-    fn raise() -> (Result<ManagedHost, Error>, TestDir, Story) {
+    fn raise() -> (Host, TestDir, Story) {
         let (folder, story) = (TestDir::new(), Story::default());
-        let setup = Setup {
-            version: VERSION.to_owned(),
-            host: "n1".to_owned(),
-            run: folder.file_name().unwrap().to_str().unwrap().to_owned(),
-            folder: folder.join("host"),
-            ..Setup::default()
-        };
-        let machine = Thread { setup, serving: None, story: Arc::clone(&story), power: None };
-        (ManagedHost::raise("n1", Box::new(machine)), folder, story)
+        let machine = Thread { setup: setup_in(&folder), serving: None, story: Arc::clone(&story) };
+        (Host::raise("n1", machine).unwrap(), folder, story)
     }
 
     fn sleeper(folder: &TestDir) -> Start {
@@ -482,19 +435,14 @@ mod tests {
             role: "server".to_owned(),
             program: "sleep".into(),
             arguments: vec!["60".into()],
-            environment: Vec::new(),
-            folder: None,
-            user: None,
             log: folder.join("log"),
-            log_watcher: Default::default(),
-            programs: Vec::new(),
+            ..Start::default()
         }
     }
 
     #[test]
     fn operations_on_a_host_run_inside_it() {
         let (host, folder, story) = raise();
-        let host = host.unwrap();
         assert_eq!((host.name(), host.kind(), host.is_up()), ("n1", HostKind::Virtual, true));
         let figures = host.figures();
         assert_eq!(figures.cores, Some(77), "what is known from outside counts");
@@ -517,7 +465,6 @@ mod tests {
     #[test]
     fn output_is_kept_up_to_the_requested_size() {
         let (host, _folder, _story) = raise();
-        let host = host.unwrap();
         // JSON escapes each quote to two characters. With the audit's limit, the line exceeds 64
         // MiB.
         let quotes = 40_000_000;
@@ -534,11 +481,10 @@ mod tests {
 
     #[test]
     fn a_crashed_host_boots_again_with_its_data() {
-        let (host, folder, story) = raise();
-        let mut host = host.unwrap();
+        let (mut host, folder, story) = raise();
         let data = host.folder("data").unwrap();
         std::fs::write(data.join("x"), "kept").unwrap();
-        let mut process = host.start(&sleeper(&folder)).unwrap();
+        let process = host.start(&sleeper(&folder)).unwrap();
         host.crash().unwrap();
         assert!(!host.is_up());
         assert_eq!(process.ended(), Some(ProcessExit::Signal(9)));
@@ -546,7 +492,7 @@ mod tests {
         host.boot().unwrap();
         assert!(host.is_up());
         assert_eq!(std::fs::read_to_string(data.join("x")).unwrap(), "kept");
-        let mut again = host.start(&sleeper(&folder)).unwrap();
+        let again = host.start(&sleeper(&folder)).unwrap();
         assert_eq!(again.ended(), None);
         drop((process, again));
         drop(host);
@@ -558,14 +504,8 @@ mod tests {
         let story = Story::default();
         struct Dead(Story);
         impl HostBackend for Dead {
-            fn kind(&self) -> HostKind {
-                HostKind::Virtual
-            }
-            fn address(&self) -> &str {
-                ""
-            }
-            fn plimsoll(&self) -> PathBuf {
-                PathBuf::new()
+            fn facts(&self) -> HostFacts {
+                unreachable!()
             }
             fn bring(&self, _: &RunnerSession, _: &Path) -> Result<PathBuf, Error> {
                 Err(Error::NotAHost)
@@ -576,14 +516,11 @@ mod tests {
             fn crash(&mut self) -> Result<(), Error> {
                 Ok(())
             }
-            fn figures(&self) -> HostFigures {
-                HostFigures::default()
-            }
             fn close(&mut self) {
                 self.0.lock().unwrap().push("close");
             }
         }
-        let error = ManagedHost::raise("n1", Box::new(Dead(Arc::clone(&story)))).err().unwrap();
+        let error = Host::raise("n1", Dead(Arc::clone(&story))).err().unwrap();
         assert_eq!(error.to_string(), "host n1: no power");
         assert_eq!(*story.lock().unwrap(), ["close"]);
     }

@@ -1,16 +1,12 @@
-//! A process on a host: its specification, its operations, and its exit status.
+//! A process on a host: its specification, its output and its exit status.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use rustix::process::Signal;
-
-use crate::Error;
 use crate::process_log::LogWatcher;
 
 /// A process to start on a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     pub role: String,
     pub program: OsString,
@@ -60,29 +56,4 @@ impl std::fmt::Display for ProcessExit {
             Self::Signal(number) => write!(f, "signal {number}"),
         }
     }
-}
-
-/// A process that a host started.
-pub(crate) trait HostProcess: Send {
-    /// Returns the process id on this machine.
-    fn pid(&self) -> u32;
-
-    /// Returns the exit status, or `None` while the process runs.
-    fn ended(&mut self) -> Option<ProcessExit>;
-
-    /// Waits for the end of the process.
-    fn wait(&mut self, within: Duration) -> Option<ProcessExit>;
-
-    /// Sends a signal. Does nothing if the process has ended.
-    fn signal(&mut self, signal: Signal);
-
-    /// Sends a signal to the process group, even if the process itself has ended.
-    fn signal_group(&mut self, signal: Signal);
-
-    /// Sends a signal to every process of a program in its tree. Returns their process ids.
-    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error>;
-
-    /// Returns the last lines of output, oldest first. After the process ends, includes all its
-    /// output.
-    fn last_lines(&mut self) -> Vec<String>;
 }

@@ -23,13 +23,10 @@ use crate::registry::{Leftover, Registry, RegistryWriter};
 
 /// Makes or reaches the hosts of a trial. Also returns where its clients run. A lab without hosts
 /// gets this machine, as `n1`. Makes no host once `stop` is set.
-pub(crate) fn of(
-    build: &DeploymentSpec<'_>,
-    stop: &AtomicBool,
-) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
+pub(crate) fn of(build: &DeploymentSpec<'_>, stop: &AtomicBool) -> Result<(Vec<Host>, ClientPlacement), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
-        return Ok((vec![this_machine(ledger)], ClientPlacement::default()));
+        return Ok((vec![this_machine(build)?], ClientPlacement::default()));
     }
     if let Some(settings) = &lab.pods {
         return Ok((pods::reach_all(build, settings, stop)?, ClientPlacement::default()));
@@ -42,8 +39,8 @@ pub(crate) fn of(
 }
 
 /// Returns this machine as a host. It is neither limited nor isolated.
-pub(crate) fn this_machine(ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
-    local::make("n1", ledger)
+pub(crate) fn this_machine(build: &DeploymentSpec<'_>) -> Result<Host, Error> {
+    local::make("n1", build.registry.ledger(), &build.at_once)
 }
 
 /// Measures the machine at `destination` over ssh and returns a profile in TOML. Copies this
@@ -104,11 +101,7 @@ fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
 }
 
 /// Reaches all hosts in parallel. If one cannot be reached, drops all others.
-fn reach_all(
-    build: &DeploymentSpec<'_>,
-    ledger: &Arc<RegistryWriter>,
-    stop: &AtomicBool,
-) -> Result<Vec<Box<dyn Host>>, Error> {
+fn reach_all(build: &DeploymentSpec<'_>, ledger: &Arc<RegistryWriter>, stop: &AtomicBool) -> Result<Vec<Host>, Error> {
     let hosts = build.trial.lab.hosts.iter().collect();
     all_or_none(in_parallel(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
@@ -122,12 +115,6 @@ pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<Stri
 
 /// Returns this machine as the host `n1`.
 #[cfg(test)]
-pub(crate) fn local(registry: &Registry) -> Box<dyn Host> {
-    local::make("n1", registry.ledger())
-}
-
-/// Returns this machine as a host under another name.
-#[cfg(test)]
-pub(crate) fn named(name: &str, registry: &Registry) -> Box<dyn Host> {
-    local::make(name, registry.ledger())
+pub(crate) fn local(registry: &Registry) -> Host {
+    local::make("n1", registry.ledger(), &Arc::default()).unwrap()
 }

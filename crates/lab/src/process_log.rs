@@ -3,11 +3,10 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, PipeReader, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use experiment::manifest::LogTexts;
 use runner::plain_text;
@@ -21,57 +20,6 @@ const LAST_LINES: usize = 20;
 const LINE_BYTES: usize = 500;
 /// Limit for a line that is searched for the texts of `[log]`.
 const HEARD_BYTES: usize = 16 << 10;
-
-/// A log that is written from a pipe.
-pub struct ProcessLog {
-    lines: Tail,
-    /// Disconnected once the reader is done.
-    done: Receiver<()>,
-}
-
-impl ProcessLog {
-    /// Starts a thread that appends the pipe's data to the file until every writer has closed the
-    /// pipe. `log_watcher` sees each line.
-    pub fn begin(pipe: PipeReader, path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
-        let sink = LogSink::open(path, log_watcher)?;
-        let lines = sink.lines();
-        let (until_done, done) = channel::<()>();
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || {
-            read(pipe, sink);
-            drop(until_done);
-        })?;
-        Ok(Self { lines, done })
-    }
-
-    /// Returns the last lines, oldest first. With `to_end`, waits a moment: more output of a
-    /// process that just ended may be unread.
-    pub fn last_lines(&self, to_end: bool) -> Vec<String> {
-        if to_end {
-            let _ = self.done.recv_timeout(Duration::from_millis(200));
-        }
-        self.lines.last()
-    }
-}
-
-impl Drop for ProcessLog {
-    fn drop(&mut self) {
-        // Waits so that the file is complete, but not long: a process outside the lab may hold the
-        // pipe open forever.
-        let _ = self.done.recv_timeout(Duration::from_secs(1));
-    }
-}
-
-fn read(mut pipe: PipeReader, mut sink: LogSink) {
-    let mut buffer = [0; 16 << 10];
-    loop {
-        match pipe.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => sink.take(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-}
 
 /// Receiver of a process's output. Dropping it completes the file.
 pub struct LogSink {
@@ -411,6 +359,25 @@ mod tests {
         log_watcher.hear(b"cannot any more");
         assert!(log_watcher.take().is_empty());
         assert_eq!((log_watcher.take_left_out()[0].left_out, log_watcher.take_left_out().len()), (1, 0));
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_beginning_and_its_end() {
+        let folder = fixture::TestDir::new();
+        let path = folder.join("log");
+        let mut sink = LogSink::open(&path, &LogWatcher::default()).unwrap();
+        let line = format!("{}\n", "x".repeat(1023));
+        sink.take(b"the beginning\n");
+        for _ in 0..20 << 10 {
+            sink.take(line.as_bytes());
+        }
+        sink.take(b"the end");
+        assert_eq!(sink.lines().last().last().unwrap(), "the end");
+        drop(sink);
+        let kept = fs::read_to_string(&path).unwrap();
+        assert!(kept.starts_with("the beginning\n") && kept.ends_with("\nthe end"));
+        let left_out = (20 << 20) + 14 + 7 - (16 << 20) - (256 << 10);
+        assert!(kept.contains(&format!("\n[{left_out} bytes left out]\n")));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use transport::tls::TlsTrust;
 use wire::protocols::http::Http;
 
 use crate::hooks::Hook;
-use crate::host_process::{HostProcess, ProcessExit};
+use crate::host_process::ProcessExit;
+use crate::session::HostProcess;
 use crate::{Caller, Error, HostTask};
 
 /// Interval between attempts.
@@ -67,7 +68,7 @@ pub struct ReadinessWait<'a> {
 /// Repeats the check every 20 ms (a program every 250 ms) until the process is ready.
 pub fn wait(
     waiting: &ReadinessWait<'_>,
-    process: &mut dyn HostProcess,
+    process: &HostProcess,
     caller: &dyn Caller,
     must_stop: &dyn Fn() -> bool,
 ) -> Result<(), Error> {

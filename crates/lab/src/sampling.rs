@@ -449,15 +449,14 @@ impl ProbeSources {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::mpsc::sync_channel;
 
     use fixture::{TestDir, until};
+    use runner::Setup;
     use runner::process_tree::ProcessForest;
-    use runner::{Setup, VERSION};
 
     use super::*;
-    use crate::fakes::{Bench, manifest, runner_thread};
+    use crate::fakes::{Bench, manifest, setup_in};
 
     /// Samples a lab until two seconds have rows of each of these hosts.
     fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
@@ -488,17 +487,8 @@ mod tests {
     fn hosts_are_sampled_through_their_current_runner() {
         let folder = TestDir::new();
         let runner = |name: &str| {
-            let (input, to) = io::pipe().unwrap();
-            let (from, output) = io::pipe().unwrap();
-            let serving = runner_thread(input, output);
-            let version = VERSION.to_owned();
-            let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
-            let setup = Setup { version, run, host: name.to_owned(), folder: folder.join(name), ..Setup::default() };
-            (
-                RunnerSession::open(Box::new(to), Box::new(from), &setup, Duration::from_secs(30), &Default::default())
-                    .unwrap(),
-                serving,
-            )
+            let setup = Setup { host: name.to_owned(), folder: folder.join(name), ..setup_in(&folder) };
+            RunnerSession::on_thread(&setup, &Default::default()).unwrap()
         };
         let (session, serving) = runner("n2");
         let sources = ProbeSources::of([HostKind::Remote; 2], "none");

@@ -4,13 +4,17 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use linux::ProcessGroup;
 use record::events::HostFigures;
 use record::rows::{ProgramSample, Sample};
 use runner::plain_text;
@@ -20,7 +24,7 @@ use runner::{
 use rustix::process::Signal;
 
 use crate::Error;
-use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
+use crate::host_process::{ProcessExit, ProgramOutput, Start};
 use crate::process_log::{LogSink, LogWatcher, Tail};
 
 /// Reason for a lost session if no other is known.
@@ -62,6 +66,8 @@ struct PendingRequests {
 #[derive(Debug)]
 struct Shared {
     host: String,
+    /// Whether the host is this machine.
+    is_here: bool,
     state: Mutex<SessionState>,
 }
 
@@ -139,7 +145,7 @@ impl RunnerSession {
         at_once: &Arc<AtomicBool>,
     ) -> Result<Arc<Self>, Error> {
         let failed = |reason: String| Error::Host { host: setup.host.clone(), reason };
-        let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
+        let shared = Arc::new(Shared { host: setup.host.clone(), is_here: setup.is_here, state: Mutex::default() });
         let lines = write_on(input)?;
         let first = begin_hearing(output, Arc::clone(&shared))?;
         // If the runner is already gone, the reading thread notices.
@@ -156,6 +162,16 @@ impl RunnerSession {
         Ok(Arc::new(Self { shared, out, notices, at_once }))
     }
 
+    /// Starts a runner on a thread of this process and opens a session with it.
+    pub fn on_thread(setup: &Setup, at_once: &Arc<AtomicBool>) -> Result<(Arc<Self>, JoinHandle<u8>), Error> {
+        let (input, to) = io::pipe().map_err(Error::system("make a pipe"))?;
+        let (from, output) = io::pipe().map_err(Error::system("make a pipe"))?;
+        let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
+        let serving = Builder::new().name("runner".to_owned()).spawn(move || runner::serve(false, input, output));
+        let serving = serving.map_err(Error::system("start a thread"))?;
+        Ok((Self::open(Box::new(to), Box::new(from), setup, PATIENCE, at_once)?, serving))
+    }
+
     /// Sends an order and waits for its reply.
     ///
     /// # Errors
@@ -169,27 +185,28 @@ impl RunnerSession {
         if matches!(&answer, Err(Error::HostLost { .. })) && !is_sample {
             self.give_up(&no_answer(within));
         }
-        answer?.map_err(|why| about.error(&self.shared.host, why))
+        answer?.map_err(|why| about.error(&self.shared, why))
     }
 
     /// Starts a process. Its output goes to `start.log`.
-    pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
+    pub fn start(self: &Arc<Self>, start: &Start) -> Result<HostProcess, Error> {
         let feed = ProcessFeed::open(&start.log, &start.log_watcher).map_err(Error::on("write the log", &start.log))?;
         let order = Order::Start(program(start)?);
         let about = OrderSubject::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
         // From here on, dropping `process` ends it, whatever goes wrong.
-        let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
+        let mut process = HostProcess { session: Arc::clone(self), number, group: ProcessGroup::default(), feed };
         let answer = self.answer(number, &answer, START_PATIENCE);
         match answer.inspect_err(|_| self.give_up(&no_answer(START_PATIENCE)))? {
-            Ok(OrderReply::Started { pid }) => {
-                process.pid = pid;
-                Ok(Box::new(process))
+            Ok(OrderReply::Started(group)) => {
+                process.group = group;
+                Ok(process)
             }
             Ok(other) => Err(self.unexpected(&other)),
             Err(why) => {
-                process.never_was();
-                Err(about.error(&self.shared.host, why))
+                // It was not started.
+                process.feed.lose();
+                Err(about.error(&self.shared, why))
             }
         }
     }
@@ -367,13 +384,13 @@ fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> 
             }
         }
     };
-    let thread = std::thread::Builder::new().name("orders".to_owned()).spawn(write);
+    let thread = Builder::new().name("orders".to_owned()).spawn(write);
     thread.map_err(Error::system("start a thread"))?;
     Ok(lines_in)
 }
 
 /// Subject of an order. It decides how a refusal is worded.
-pub(crate) enum OrderSubject {
+enum OrderSubject {
     /// A program with this role.
     Role(String),
     Fault,
@@ -393,8 +410,8 @@ impl OrderSubject {
     }
 
     /// Converts the refusal into an error.
-    pub fn error(self, host: &str, why: OrderRefusal) -> Error {
-        let host = host.to_owned();
+    fn error(self, from: &Shared, why: OrderRefusal) -> Error {
+        let host = from.host.clone();
         match (why, self) {
             (OrderRefusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
             (OrderRefusal::NoProgram { program }, _) => {
@@ -406,7 +423,8 @@ impl OrderSubject {
             (OrderRefusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
             (OrderRefusal::Cannot { reason }, _) => Error::Host { host, reason },
             (OrderRefusal::System { doing, error }, _) => {
-                Error::System { doing: format!("{doing} on {host}"), error: io::Error::other(error) }
+                let doing = if from.is_here { doing } else { format!("{doing} on {host}") };
+                Error::System { doing, error: io::Error::other(error) }
             }
         }
     }
@@ -442,7 +460,7 @@ fn begin_hearing(
         drop(lines);
         shared.lose(&reason);
     };
-    let thread = std::thread::Builder::new().name("session".to_owned()).spawn(hear);
+    let thread = Builder::new().name("session".to_owned()).spawn(hear);
     thread.map_err(Error::system("start a thread"))?;
     Ok(first)
 }
@@ -527,10 +545,10 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
                 taken => Ok(taken.is_some()),
             }
         }
-        RunnerMessage::Wrote { process, text } => {
+        RunnerMessage::Wrote { process, text, bytes } => {
             let feed = shared.state().feeds.get(&process).cloned();
             if let Some(feed) = feed {
-                feed.take(text.as_bytes());
+                feed.take(&[text.into_bytes(), bytes].concat());
             }
             // Processes that outlive their parent may write for any length of time.
             Ok(true)
@@ -583,7 +601,7 @@ impl RunnerSession {
                 Ok(came) => break came,
             }
         };
-        match came.map_err(|why| about.error(&self.shared.host, why))? {
+        match came.map_err(|why| about.error(&self.shared, why))? {
             OrderReply::Ran { how, output, errors } => {
                 Ok(Some(ProgramOutput { ended: ProcessExit::from_code(how), output, errors }))
             }
@@ -677,7 +695,7 @@ impl RunnerSession {
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Output and end of a process, as reported by its runner.
-pub struct ProcessFeed {
+struct ProcessFeed {
     state: Mutex<ProcessState>,
     changed: Condvar,
     lines: Tail,
@@ -728,23 +746,24 @@ impl ProcessFeed {
     }
 }
 
-/// A process in a host.
-pub struct RemoteProcess {
+/// A process in a host. Dropping it kills its group.
+pub(crate) struct HostProcess {
     session: Arc<RunnerSession>,
     number: u64,
-    /// Process id inside the host.
-    pub pid: u32,
+    /// The group that it leads, in the host's numbering.
+    group: ProcessGroup,
     feed: Arc<ProcessFeed>,
 }
 
-impl RemoteProcess {
-    pub fn new(session: Arc<RunnerSession>, number: u64, feed: Arc<ProcessFeed>) -> Self {
-        Self { session, number, pid: 0, feed }
+impl HostProcess {
+    /// Returns the process id inside the host.
+    pub fn pid(&self) -> u32 {
+        self.group.pid
     }
 
-    /// Records that the process was not started.
-    pub fn never_was(&self) {
-        self.feed.lose();
+    /// Returns the process group that it leads, in the host's numbering.
+    pub fn group(&self) -> &ProcessGroup {
+        &self.group
     }
 
     fn ask_signal(&self, signal: Signal, group: bool) {
@@ -752,18 +771,14 @@ impl RemoteProcess {
         // An error means that the host is gone, and the process with it.
         let _ = self.session.ask(order, PATIENCE);
     }
-}
 
-impl HostProcess for RemoteProcess {
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn ended(&mut self) -> Option<ProcessExit> {
+    /// Returns the exit status, or `None` while the process runs.
+    pub fn ended(&self) -> Option<ProcessExit> {
         self.feed.state().ended
     }
 
-    fn wait(&mut self, within: Duration) -> Option<ProcessExit> {
+    /// Waits for the end of the process.
+    pub fn wait(&self, within: Duration) -> Option<ProcessExit> {
         let until = Instant::now() + within;
         let mut state = self.feed.state();
         while state.ended.is_none() {
@@ -782,17 +797,20 @@ impl HostProcess for RemoteProcess {
         state.ended
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends a signal. Does nothing if the process has ended.
+    pub fn signal(&self, signal: Signal) {
         if self.ended().is_none() {
             self.ask_signal(signal, false);
         }
     }
 
-    fn signal_group(&mut self, signal: Signal) {
+    /// Sends a signal to the process group, even if the process itself has ended.
+    pub fn signal_group(&self, signal: Signal) {
         self.ask_signal(signal, true);
     }
 
-    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
+    /// Sends a signal to every process of a program in its tree. Returns their process ids.
+    pub fn signal_program(&self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
         let order = Order::SignalProgram { process: self.number, program: program.to_owned(), signal: signal.as_raw() };
         match self.session.ask(order, PATIENCE)? {
             OrderReply::Processes { pids } => Ok(pids),
@@ -800,13 +818,15 @@ impl HostProcess for RemoteProcess {
         }
     }
 
-    fn last_lines(&mut self) -> Vec<String> {
+    /// Returns the last lines of output, oldest first. After the process ends, includes all its
+    /// output.
+    pub fn last_lines(&self) -> Vec<String> {
         // The runner sends all output before it reports the end.
         self.feed.lines.last()
     }
 }
 
-impl Drop for RemoteProcess {
+impl Drop for HostProcess {
     fn drop(&mut self) {
         if self.ended().is_none() {
             self.signal_group(Signal::KILL);
@@ -818,7 +838,7 @@ impl Drop for RemoteProcess {
 }
 
 /// Converts a start into the form that runners take.
-pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
+fn program(start: &Start) -> Result<ProgramSpec, Error> {
     let mut command = vec![text(&start.program)?];
     for argument in &start.arguments {
         command.push(text(argument)?);

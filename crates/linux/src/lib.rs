@@ -218,7 +218,7 @@ pub struct RunTag {
 }
 
 /// Process group led by a process that this program started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessGroup {
     /// Id of the leader and of the group.
     pub pid: u32,

@@ -155,6 +155,9 @@ impl Groups {
             return Err("its control groups have no name: the run or the host has none".to_owned());
         }
         let envelope = setup.envelope.clone();
+        if setup.is_here {
+            return Ok((Self { made: Err("this machine is not limited".to_owned()), envelope }, Vec::new()));
+        }
         let refused = |error: CgroupError| error.to_string();
         let top = Cgroup::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);

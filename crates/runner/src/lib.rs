@@ -32,5 +32,5 @@ pub use orders::{
     Bind, Envelope, FOLDER_PREFIX, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order,
     ProgramSpec, Setup, TierFolder, TierMount, VERSION, VolumeSpec, Wiring, folder_name,
 };
-pub use program_run::{KEPT_BYTES, ProgramEnd, run_here};
+pub use program_run::KEPT_BYTES;
 pub use serve::{serve, serve_standard_streams};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
+use linux::ProcessGroup;
 use record::events::HostFigures;
 use record::rows::{ProgramSample, Sample};
 use serde::{Deserialize, Serialize};
@@ -79,8 +80,10 @@ pub enum RunnerMessage {
     Wrote {
         /// Number of the order that started the process.
         process: u64,
-        /// Output. Bytes that are not UTF-8 are replaced.
         text: String,
+        /// Output after the text that is not UTF-8.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        bytes: Vec<u8>,
     },
     /// Part of the output of a program that an order runs to its end. More parts or the reply
     /// follow.
@@ -107,11 +110,8 @@ pub enum RunnerMessage {
 pub enum OrderReply {
     /// The order returns no data.
     Nothing,
-    /// Reply to `Start`.
-    Started {
-        /// Process id inside the host.
-        pid: u32,
-    },
+    /// Reply to `Start`: the process leads this group, in the host's numbering.
+    Started(ProcessGroup),
     /// Reply to `Run`.
     Ran {
         /// Exit code, or the negated signal number.
@@ -242,7 +242,9 @@ impl RunnerMessage {
 impl OrderReply {
     fn checked(self) -> Result<Self, String> {
         Ok(match self {
-            Self::Started { pid } if pid == 0 || pid > LAST_PID => return Err(format!("{pid} is no pid")),
+            Self::Started(ProcessGroup { pid, .. }) if pid == 0 || pid > LAST_PID => {
+                return Err(format!("{pid} is no pid"));
+            }
             Self::Ran { how, output, errors } => Self::Ran { how: end(how)?, output, errors },
             Self::Ports { ports } => {
                 if ports.len() > PORTS || ports.contains(&0) {
@@ -264,7 +266,7 @@ impl OrderReply {
             Self::Figures { figures } => Self::Figures { figures: Box::new(believable_figures(*figures)) },
             Self::Text { text } if text.len() > TEXT_BYTES => return Err("its text is too long".to_owned()),
             Self::Text { text } => Self::Text { text: plain_text::lines(&text) },
-            Self::Nothing | Self::Started { .. } | Self::Processes { .. } => self,
+            Self::Nothing | Self::Started(_) | Self::Processes { .. } => self,
         })
     }
 }
@@ -435,9 +437,9 @@ mod tests {
     #[test]
     fn impossible_numbers_and_paths_are_refused() {
         for lie in [
-            r#"{"said":"done","number":1,"answer":{"is":"started","pid":0}}"#,
-            r#"{"said":"done","number":1,"answer":{"is":"started","pid":4194305}}"#,
-            r#"{"said":"done","number":1,"answer":{"is":"started","pid":-1}}"#,
+            r#"{"said":"done","number":1,"answer":{"is":"started","pid":0,"started_ticks":1}}"#,
+            r#"{"said":"done","number":1,"answer":{"is":"started","pid":4194305,"started_ticks":1}}"#,
+            r#"{"said":"done","number":1,"answer":{"is":"started","pid":-1,"started_ticks":1}}"#,
             r#"{"said":"done","number":1,"answer":{"is":"ports","ports":[0]}}"#,
             r#"{"said":"done","number":1,"answer":{"is":"ran","how":-2147483648,"output":"","errors":""}}"#,
             r#"{"said":"ended","process":1,"how":-2147483648}"#,

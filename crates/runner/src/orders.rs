@@ -44,6 +44,10 @@ pub struct Setup {
     /// then can the network be cut and healed again.
     #[serde(default)]
     pub is_reached_aside: bool,
+    /// Whether the host is the machine of Plimsoll itself. Its runner then makes neither folders
+    /// nor control groups of its own.
+    #[serde(default)]
+    pub is_here: bool,
     /// Host that the runner makes itself. `None`: the machine as it is.
     pub isolation: Option<Isolation>,
     /// Limits of the host.

@@ -29,16 +29,8 @@ pub struct ProgramEnd {
     pub errors: String,
 }
 
-/// Runs a program on this machine as a child of this process. Its background processes continue.
-///
-/// # Errors
-///
-/// The program cannot be started. A failed exit is not an error.
-pub fn run_here(program: &ProgramSpec, input: String, within: Duration) -> Result<ProgramEnd, OrderRefusal> {
-    run(program, input, within, &[], |child, pipes| Ok(Arc::new(ProcessEntry::of(program, "", child, pipes))))
-}
-
-/// Runs a program. `enter` registers it, so that the caller can end it.
+/// Runs a program. `enter` registers it, so that the caller can end it. Its background processes
+/// continue.
 pub(crate) fn run(
     program: &ProgramSpec,
     input: String,

@@ -422,10 +422,9 @@ impl Processes {
         command.stdin(Stdio::null()).stdout(copy).stderr(output);
         let child = linux::spawn_as(command, groups, user.as_ref()).map_err(|error| not_started(program, &error))?;
         let entry = self.enter(number, program, &program.role, child, pipes)?;
-        let pid = entry.pid;
-        self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
+        self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started(entry.group.clone()) });
         let (writer, followed) = (Arc::clone(&self.writer), Arc::clone(&entry));
-        let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer, cut: Vec::new() }.run();
+        let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer }.run();
         if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
             // The start has been reported, so the end must follow.
             entry.kill();
@@ -663,8 +662,6 @@ struct ProcessFollower<'a> {
     entry: &'a ProcessEntry,
     pipe: PipeReader,
     writer: &'a MessageWriter,
-    /// Beginning of a character whose remaining bytes have not been read.
-    cut: Vec<u8>,
 }
 
 impl ProcessFollower<'_> {
@@ -684,7 +681,6 @@ impl ProcessFollower<'_> {
                 is_open = self.pass_on(CHUNK_BYTES);
             }
         }
-        self.say_cut();
     }
 
     /// Checks whether the process has ended. If so, reports the output so far, then the end. Does
@@ -697,7 +693,6 @@ impl ProcessFollower<'_> {
             *is_open = self.pass_on(piece);
             left -= piece;
         }
-        self.say_cut();
         self.writer.say(&RunnerMessage::Ended { process: self.number, how });
         true
     }
@@ -715,32 +710,11 @@ impl ProcessFollower<'_> {
         }
     }
 
-    fn say(&mut self, bytes: &[u8]) {
-        self.cut.extend_from_slice(bytes);
-        let whole = whole_characters(&self.cut);
-        let rest = self.cut.split_off(whole);
-        let text = String::from_utf8_lossy(&self.cut).into_owned();
-        self.cut = rest;
-        if !text.is_empty() {
-            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
-        }
+    fn say(&self, bytes: &[u8]) {
+        let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let rest = bytes[text.len()..].to_vec();
+        self.writer.say(&RunnerMessage::Wrote { process: self.number, text: text.to_owned(), bytes: rest });
     }
-
-    fn say_cut(&mut self) {
-        if !self.cut.is_empty() {
-            let text = String::from_utf8_lossy(&self.cut).into_owned();
-            self.cut.clear();
-            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
-        }
-    }
-}
-
-/// Returns the length without an incomplete character at the end.
-fn whole_characters(bytes: &[u8]) -> usize {
-    let longest = bytes.len().saturating_sub(3);
-    let begins = (longest..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 == 0xC0);
-    let is_cut = |at: &usize| std::str::from_utf8(&bytes[*at..]).is_err_and(|error| error.error_len().is_none());
-    begins.filter(is_cut).unwrap_or(bytes.len())
 }
 
 // Private folders of the host.
@@ -755,6 +729,9 @@ impl HostDirs {
     /// Uses the folder that the setup names, or makes a temporary one. An existing folder holds the
     /// data of the same host, which was cut off and is made again.
     pub fn make(setup: &Setup) -> Result<Self, String> {
+        if setup.is_here {
+            return Ok(Self { folder: setup.folder.clone(), is_temporary: false });
+        }
         if !setup.folder.as_os_str().is_empty() {
             let folder = setup.folder.clone();
             fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;

@@ -63,8 +63,8 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
         // this machine if the lab has no real host.
         TargetKind::Running { .. } if !build.trial.lab.hosts.iter().any(plan::Host::is_real) => {
             let commands = build.trial.all_faults().iter().any(|fault| fault.kind == crate::faults::COMMAND.info.name);
-            let here = commands.then(|| hosts::this_machine(build.registry.ledger()));
-            Ok((here.into_iter().collect(), ClientPlacement::default()))
+            let here = commands.then(|| hosts::this_machine(build)).transpose();
+            here.map(|here| (here.into_iter().collect(), ClientPlacement::default()))
         }
         _ => hosts::of(build, stop),
     });
@@ -137,7 +137,7 @@ pub fn up_on(
 /// Returns the hosts and CPUs that the probes read, and the host name under which they read this
 /// machine.
 fn watched(build: &DeploymentSpec<'_>, hosts: &Hosts, client_placement: &ClientPlacement) -> WatchedProcesses {
-    let local = hosts.iter().find(|host| host.kind() == HostKind::ThisMachine);
+    let local = hosts.iter().find(|host| host.is_here());
     WatchedProcesses {
         host: local.map(|host| host.name()).unwrap_or_default().into(),
         sources: ProbeSources::of(hosts.iter().map(|host| host.kind()), build.registry.id()),
@@ -169,8 +169,9 @@ fn clients_alone<'a>(lab: &plan::Lab, cpus: &'a [u32]) -> &'a [u32] {
     if lab.hosts.iter().any(|host| host.is_generator) { &[] } else { cpus }
 }
 
+/// Returns the sessions that an interrupt gives up. Work on this machine is quick and may go on.
 pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
-    hosts.iter().filter_map(|host| host.session()).collect()
+    hosts.iter().filter(|host| !host.is_here()).map(Host::session).collect()
 }
 
 /// Does slow work on hosts. Once `stop` is set, gives up the sessions, so that no reply is awaited.
@@ -379,7 +380,7 @@ impl BringUp<'_> {
         let hosts = &processes.hosts.all;
         let mut waits = Vec::new();
         for slot in &mut processes.slots[rank.clone()] {
-            let (host, role) = (hosts[slot.host].as_ref(), &slot.start.role);
+            let (host, role) = (&hosts[slot.host], &slot.start.role);
             let name = if hosts.len() > 1 { format!("{role} on {}", host.name()) } else { role.clone() };
             waits.push((name, readiness_program(slot, host, self.run), slot));
         }
@@ -393,7 +394,7 @@ impl BringUp<'_> {
                     within_s: slot.ready_within_s,
                     may_detach: slot.may_detach,
                 };
-                let Some(process) = slot.process.as_deref_mut() else { return Ok(()) };
+                let Some(process) = &slot.process else { return Ok(()) };
                 let ready = readiness::wait(&waiting, process, self.caller, &|| {
                     self.stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst)
                 });
@@ -407,7 +408,7 @@ impl BringUp<'_> {
                 Ok(()) => {}
                 // Waits that were stopped because of another failure are not the cause.
                 Err(Error::Interrupted) => was_stopped = true,
-                Err(error) => failures.push(cause(error, slot, hosts[slot.host].as_ref())),
+                Err(error) => failures.push(cause(error, slot, &hosts[slot.host])),
             }
         }
         match failures.len() {
@@ -445,7 +446,7 @@ fn fast_disk(tier: Option<&str>) -> Injection {
 }
 
 /// Returns the cause of a failed start. If the host is down, the target did not fail.
-fn cause(error: Error, slot: &ProcessSlot, host: &dyn Host) -> Error {
+fn cause(error: Error, slot: &ProcessSlot, host: &Host) -> Error {
     if !host.is_up() && error.is_targets() {
         let reason = "it was lost while the target was being started".to_owned();
         return Error::HostLost { host: host.name().to_owned(), reason };
@@ -473,7 +474,7 @@ fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> 
 }
 
 /// Returns the program that checks whether a process is ready, if there is one.
-fn readiness_program(slot: &ProcessSlot, host: &dyn Host, run: &str) -> Option<HostTask> {
+fn readiness_program(slot: &ProcessSlot, host: &Host, run: &str) -> Option<HostTask> {
     let ReadinessCheck::Run(hook) = &slot.check else { return None };
     let mut hook = Hook::clone(hook);
     hook.environment.insert(MARK.to_owned(), run.into());
@@ -484,13 +485,11 @@ fn readiness_program(slot: &ProcessSlot, host: &dyn Host, run: &str) -> Option<H
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use fixture::TestDir;
-    use runner::{ProgramSpec, Setup, VERSION};
+    use runner::ProgramSpec;
 
     use super::*;
-    use crate::fakes::runner_thread;
+    use crate::fakes::setup_in;
 
     #[test]
     fn shared_client_cpus_are_not_checked_for_strangers() {
@@ -509,10 +508,7 @@ mod tests {
             arguments: vec![run.into()],
             environment: vec![("ETCD_HOME".into(), home.into())],
             folder: Some("/tmp/own".into()),
-            user: None,
-            log: PathBuf::new(),
-            log_watcher: LogWatcher::default(),
-            programs: Vec::new(),
+            ..Start::default()
         };
         let hidden = |run: &str, home: &str| hidden_path(&start(run, home), &|path| path != Path::new("/tmp/made"));
         assert_eq!(hidden("--data=/tmp/own/x", "/tmp/e35").as_deref(), Some("/tmp/e35"));
@@ -523,19 +519,8 @@ mod tests {
     #[test]
     fn a_stop_request_aborts_a_long_operation_on_a_host() {
         let folder = TestDir::new();
-        let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        let setup = Setup {
-            version: VERSION.to_owned(),
-            host: "n1".to_owned(),
-            run,
-            folder: folder.join("n1"),
-            ..Setup::default()
-        };
-        let (input, to) = std::io::pipe().unwrap();
-        let (from, output) = std::io::pipe().unwrap();
-        let serving = runner_thread(input, output);
+        let (session, serving) = RunnerSession::on_thread(&setup_in(&folder), &Default::default()).unwrap();
         let long = Duration::from_secs(600);
-        let session = RunnerSession::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
         let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };
         let sessions = [session];
         let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));

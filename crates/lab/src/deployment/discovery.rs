@@ -59,7 +59,7 @@ pub fn discover(
     build: &DeploymentSpec<'_>,
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
-    hosts: &mut [Box<dyn Host>],
+    hosts: &mut [Host],
 ) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
     on_each_host(hosts, |index, host| {
@@ -78,7 +78,7 @@ pub fn discover(
             address: host.address().to_owned(),
             roles,
             target,
-            plimsoll: host.plimsoll(),
+            plimsoll: host.plimsoll().to_owned(),
             folders: BTreeMap::new(),
             cores,
             memory_mb,
@@ -95,7 +95,7 @@ pub fn discover(
                 let folder = owned(host, host.tier_folder(tier, &name)?, user.as_deref())?;
                 discovered.folders.insert(name, folder);
             }
-            if let (HostKind::ThisMachine, Some(user)) = (host.kind(), &user) {
+            if let (true, Some(user)) = (host.is_here(), &user) {
                 reaches(&process.role, user, &discovered.target)?;
             }
         }
@@ -106,7 +106,7 @@ pub fn discover(
 }
 
 /// Gives a folder to the user whose process uses it. Returns the folder.
-fn owned(host: &dyn Host, folder: PathBuf, user: Option<&str>) -> Result<PathBuf, Error> {
+fn owned(host: &Host, folder: PathBuf, user: Option<&str>) -> Result<PathBuf, Error> {
     user.map_or(Ok(()), |user| host.give(&folder, user)).map(|()| folder)
 }
 
@@ -123,7 +123,7 @@ fn reaches(role: &str, user: &str, target: &Path) -> Result<(), Error> {
     })
 }
 
-fn check_role(manifest: &Manifest, role: &str, host: &dyn Host) -> Result<(), Error> {
+fn check_role(manifest: &Manifest, role: &str, host: &Host) -> Result<(), Error> {
     let known: Vec<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
     if known.contains(&role) {
         return Ok(());
@@ -137,7 +137,7 @@ fn check_installed(
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
     target: &Path,
-    host: &dyn Host,
+    host: &Host,
 ) -> Result<(), Error> {
     let Some(hook) = targets::installing(target, manifest, ("install", Some("check")), parameters)? else {
         return Ok(());
@@ -179,7 +179,7 @@ pub fn choose_ports(
     parameters: &BTreeMap<String, String>,
     service: Service<'_>,
     discovered: &[DiscoveredHost],
-    hosts: &[Box<dyn Host>],
+    hosts: &[Host],
 ) -> Result<PortNumbers, Error> {
     let mut names: Vec<(String, String)> = Vec::new();
     for process in &manifest.processes {
@@ -202,7 +202,7 @@ pub fn choose_ports(
             }
         }
         let mut others = others.iter().zip(discovered.iter().skip(1));
-        match others.try_for_each(|(host, discovered)| check_ports(&ports, host.as_ref(), discovered)) {
+        match others.try_for_each(|(host, discovered)| check_ports(&ports, host, discovered)) {
             Ok(()) => return Ok(ports),
             Err(Error::PortTaken { port, .. }) if Some(port) != fixed && tries < TRIES => tries += 1,
             Err(error) => return Err(error),
@@ -211,7 +211,7 @@ pub fn choose_ports(
 }
 
 /// Checks that the ports of all processes on a host are free there.
-fn check_ports(ports: &PortNumbers, host: &dyn Host, discovered: &DiscoveredHost) -> Result<(), Error> {
+fn check_ports(ports: &PortNumbers, host: &Host, discovered: &DiscoveredHost) -> Result<(), Error> {
     let mut here = ports.iter().filter(|((role, _), _)| discovered.runs(role));
     here.try_for_each(|(_, number)| host.check_port(*number))
 }

@@ -107,7 +107,7 @@ impl FaultLedger {
         let items = hosts.all.iter_mut().enumerate().filter(|(index, _)| healed.contains(index));
         // A host that is down has lost all its injections.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
-        let done = in_parallel(items, |host: &mut Box<dyn Host>| host.heal(&key.to_string()));
+        let done = in_parallel(items, |host: &mut Host| host.heal(&key.to_string()));
         if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
             hosts.query_all();
         }
@@ -393,7 +393,7 @@ mod tests {
         let mut all = Vec::new();
         until("it is noticed", || {
             all.extend(seen(&mut stage.deployment));
-            all.iter().any(|line| line.contains("could not be started again: it cannot"))
+            all.iter().any(|line| line.contains("could not be started again: host n1: it cannot"))
         });
         assert!(seen(&mut stage.deployment).is_empty());
     }
@@ -444,7 +444,7 @@ mod tests {
         let mut stage = FakeDeployment::of(1);
         stage.refuse(Some("start server"));
         let built = stage.deployment.rebuild(&plan::Lab::default(), &AlwaysOk, &AtomicBool::new(false));
-        assert_eq!(built.err().unwrap().to_string(), "it cannot");
+        assert_eq!(built.err().unwrap().to_string(), "host n1: it cannot");
         stage.refuse(None);
         let built = stage.deployment.rebuild(&plan::Lab::default(), &AlwaysOk, &AtomicBool::new(true));
         assert!(matches!(built, Err(Error::Interrupted)), "{built:?}");

@@ -17,7 +17,7 @@ use super::layout::HookHost;
 use super::process_slots::ProcessSlots;
 use crate::Error;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
-use crate::host::{Host, HostKind, in_parallel};
+use crate::host::{Host, in_parallel};
 use crate::member_programs::MemberPrograms;
 
 /// Time limit of a hook that queries a running target.
@@ -81,11 +81,11 @@ impl HookRunner {
         processes: &'a ProcessSlots,
         name: &str,
         within: Duration,
-    ) -> Option<(Hook, &'a dyn Host)> {
+    ) -> Option<(Hook, &'a Host)> {
         let mut members = self.members.iter();
         let member = members.find(|member| processes.hosts.is_up(member.host)).or_else(|| self.members.first())?;
         let hook = self.hook_at(processes, member, name, self.scaled(within))?;
-        Some((hook, processes.hosts.all.get(member.host)?.as_ref()))
+        Some((hook, processes.hosts.all.get(member.host)?))
     }
 
     /// Returns the hook for one member, with exactly this time limit.
@@ -130,7 +130,7 @@ impl HookRunner {
             values: member.values.clone(),
             folder: member.folder.clone(),
             environment,
-            is_here: hosts.all[host].kind() == HostKind::ThisMachine,
+            is_here: hosts.all[host].is_here(),
             sources: hosts.watched.sources.clone(),
         })
     }
@@ -189,7 +189,7 @@ impl HookRunner {
     ) -> Option<HostTask> {
         let mut hook = self.hook_at(processes, member, hook, within)?;
         hook.environment.extend(environment.clone());
-        Some(HostTask::of_hook(processes.hosts.all.get(member.host)?.as_ref(), hook))
+        Some(HostTask::of_hook(processes.hosts.all.get(member.host)?, hook))
     }
 
     /// Returns the task that finds the leader.
@@ -225,7 +225,7 @@ impl HookRunner {
         let hosts = processes.hosts.all.iter_mut().enumerate();
         let hosts = hosts.filter(|(index, _)| self.members.iter().any(|member| member.host == *index));
         let items = hosts.map(|(_, host)| host).zip(&hooks).collect();
-        let answers = in_parallel(items, |(host, hook): (&mut Box<dyn Host>, _)| Ok(ask(hook, host.as_ref())));
+        let answers = in_parallel(items, |(host, hook): (&mut Host, _)| Ok(ask(hook, host)));
         let mut members = Vec::new();
         for ((place, hook), answer) in self.members.iter().zip(&hooks).zip(answers) {
             let member = processes.hosts.name(place.host).to_owned();
@@ -249,8 +249,8 @@ impl HookRunner {
     }
 }
 
-fn ask(hook: &Result<Hook, String>, host: &dyn Host) -> Result<ReplicaContents, String> {
-    let answer = hook.as_ref().map_err(Clone::clone)?.ask_for(host);
+fn ask(hook: &Result<Hook, String>, host: &Host) -> Result<ReplicaContents, String> {
+    let answer = hook.as_ref().map_err(Clone::clone)?.ask_on(host);
     table(answer.map_err(|error| error.to_string())?)
 }
 

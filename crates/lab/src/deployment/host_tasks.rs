@@ -62,10 +62,11 @@ impl TaskEnd {
 }
 
 impl HostTask {
-    pub(super) fn of_hook(host: &dyn Host, hook: Hook) -> Self {
-        let program = match host.session() {
-            Some(session) => TaskProgram::Inside(session, hook.program(), hook.within),
-            None => TaskProgram::Here(hook),
+    pub(super) fn of_hook(host: &Host, hook: Hook) -> Self {
+        let program = if host.is_here() {
+            TaskProgram::Here(hook)
+        } else {
+            TaskProgram::Inside(host.session(), hook.program(), hook.within)
         };
         Self { host: host.name().to_owned(), program }
     }
@@ -118,12 +119,12 @@ mod tests {
 
     use super::*;
     use crate::Error;
-    use crate::fakes::{Bench, FakeHost, HostFailures};
+    use crate::fakes::Bench;
 
     #[test]
     fn ends_of_programs_are_distinguished() {
         let (bench, folder) = (Bench::new(), TestDir::new());
-        let host = FakeHost::new(2, &bench.registry, HostFailures::default());
+        let host = crate::hosts::local(&bench.registry);
         let ends = |script: &str, within: u64, stops: bool| {
             let hook = Hook {
                 name: "condition good".to_owned(),

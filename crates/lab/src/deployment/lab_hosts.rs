@@ -79,7 +79,7 @@ impl LabHosts {
 
     /// Whether a host is this machine itself, on which no faults are injected.
     pub fn is_this_machine(&self) -> bool {
-        self.all.iter().any(|host| host.kind() == HostKind::ThisMachine)
+        self.all.iter().any(Host::is_here)
     }
 
     /// Returns the addresses of every host, in order: one for each of its networks.
@@ -103,8 +103,7 @@ impl LabHosts {
     /// its processes is unknown.
     pub fn lost_at_start(&self) -> Option<Error> {
         let lost = self.all.iter().find(|host| !host.is_up())?;
-        let why =
-            lost.session().and_then(|session| session.lost_for()).map_or_else(String::new, |why| format!(": {why}"));
+        let why = lost.session().lost_for().map_or_else(String::new, |why| format!(": {why}"));
         let reason = format!("it went while the target was being started{why}");
         Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
@@ -113,7 +112,7 @@ impl LabHosts {
     /// counts as lost. Otherwise each silent host would use up its own time limit, one after the
     /// other.
     pub fn query_all(&self) {
-        let sessions = self.all.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
+        let sessions = self.all.iter().filter(|host| host.is_up()).map(Host::session).collect();
         drop(in_parallel(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
     }
 
@@ -168,8 +167,8 @@ impl LabHosts {
             ..host.figures()
         };
         let (name, kind, profile) = (host.name().to_owned(), host.kind().name().to_owned(), record.profile.clone());
-        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
-        self.watched.sources.set(&name, host.session());
+        let notices = host.session().notices().to_vec();
+        self.watched.sources.set(&name, Some(host.session()));
         self.report(What::HostUp { host: name.clone(), kind, profile, is });
         for notice in notices {
             self.notice(format!("host {name}: {notice}"));
@@ -193,7 +192,7 @@ impl LabHosts {
             return None;
         }
         let (name, kind) = (host.name().to_owned(), host.kind());
-        let lost_for = host.session().and_then(|session| session.lost_for());
+        let lost_for = host.session().lost_for();
         let expected = expected || lost_for.as_deref() == Some(ENDED_AT_ONCE);
         self.watched.sources.set(&name, None);
         self.report(What::HostDown { host: name.clone(), expected });
@@ -214,7 +213,7 @@ impl LabHosts {
     pub fn release(&mut self, folders: Vec<Vec<String>>) {
         self.records.clear();
         let hosts = std::mem::take(&mut self.all).into_iter().zip(folders).collect();
-        drop(in_parallel(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
+        drop(in_parallel(hosts, |(host, folders): (Host, Vec<String>)| {
             folders.iter().for_each(|name| host.remove_folder(name));
             Ok(())
         }));
@@ -232,7 +231,7 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
 }
 
 /// Returns the record of every host.
-fn records(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
+fn records(build: &DeploymentSpec<'_>, hosts: &mut [Host], stop: &AtomicBool) -> Vec<HostRecord> {
     let lab = &build.trial.lab;
     let storage = match &build.storage {
         StorageFigures::NotAsked => vec![HostFigures::default(); hosts.len()],
@@ -281,10 +280,10 @@ fn medium(tier: &Tier) -> String {
 
 /// Measures the storage of every host. Real hosts are measured in parallel. Virtual hosts share
 /// this machine's disk and would disturb each other, so they are measured in turn.
-fn measure(lab: &plan::Lab, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
+fn measure(lab: &plan::Lab, hosts: &mut [Host], stop: &AtomicBool) -> Vec<HostFigures> {
     if hosts.iter().any(|host| host.kind() != HostKind::Remote) {
         let hosts = hosts.iter_mut().enumerate();
-        return hosts.map(|(index, host)| measure_host(lab, index, host.as_mut(), stop)).collect();
+        return hosts.map(|(index, host)| measure_host(lab, index, host, stop)).collect();
     }
     let measured = on_each_host(hosts, |index, host| Ok(measure_host(lab, index, host, stop)));
     measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
@@ -302,13 +301,14 @@ fn unless_stopped(stop: &AtomicBool, measure: impl Fn() -> Result<HostFigures, E
 }
 
 /// Measures the storage of a host: its data folder, then each tier that its processes use, in turn.
-fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
-    let data = unless_stopped(stop, || host.measure_storage(MEASURE));
+fn measure_host(lab: &plan::Lab, index: usize, host: &Host, stop: &AtomicBool) -> HostFigures {
+    let data = unless_stopped(stop, || host.measure_storage(None, MEASURE));
     let mut tiers = requested_tiers(lab, index);
     for (name, figures) in &mut tiers {
         let Some(tier) = lab.tiers.iter().find(|tier| tier.name == *name) else { continue };
-        let is_data = tier.medium == TierMedium::Disk && host.kind() != HostKind::ThisMachine;
-        let measured = if is_data { data.clone() } else { unless_stopped(stop, || host.measure_tier(tier, MEASURE)) };
+        let is_data = tier.medium == TierMedium::Disk && !host.is_here();
+        let measured =
+            if is_data { data.clone() } else { unless_stopped(stop, || host.measure_storage(Some(tier), MEASURE)) };
         figures.read_per_s = measured.storage_read_per_s;
         figures.write_per_s = measured.storage_write_per_s;
         figures.sync_us = measured.storage_sync_us;

@@ -13,8 +13,9 @@ use rustix::process::Signal;
 use super::lab_hosts::LabHosts;
 use crate::Error;
 use crate::host::{HostKind, on_each_host};
-use crate::host_process::{HostProcess, ProcessExit, Start};
+use crate::host_process::{ProcessExit, Start};
 use crate::readiness::ReadinessCheck;
+use crate::session::HostProcess;
 
 /// Number of last output lines that are recorded if a process ends unexpectedly.
 const LAST_LINES: usize = 10;
@@ -52,9 +53,9 @@ pub(crate) struct ProcessSlot {
     /// Name of its private folder.
     pub folder: Option<String>,
     /// The process, while it runs.
-    pub process: Option<Box<dyn HostProcess>>,
+    pub process: Option<HostProcess>,
     /// The previous process. Parts of its process group may still run.
-    pub last: Option<Box<dyn HostProcess>>,
+    pub last: Option<HostProcess>,
     /// Whether the end of the process is expected.
     pub end_expected: bool,
 }
@@ -82,8 +83,8 @@ impl ProcessSlot {
         }
     }
 
-    fn running(&mut self) -> Result<&mut Box<dyn HostProcess>, Error> {
-        self.process.as_mut().ok_or_else(|| Error::Fault("its process does not run".to_owned()))
+    fn running(&self) -> Result<&HostProcess, Error> {
+        self.process.as_ref().ok_or_else(|| Error::Fault("its process does not run".to_owned()))
     }
 
     fn is_generator(&self) -> bool {
@@ -392,7 +393,7 @@ impl ProcessSlots {
         Ok(())
     }
 
-    fn note_start(&mut self, index: usize, process: Box<dyn HostProcess>) {
+    fn note_start(&mut self, index: usize, process: HostProcess) {
         let slot = &mut self.slots[index];
         let (host, role) = (self.hosts.name(slot.host).to_owned(), slot.start.role.clone());
         let up = What::ProcessUp { host, process: role, pid: process.pid() };
@@ -476,7 +477,7 @@ impl ProcessSlots {
             let lives_on = format!("`{}` did not end, so there is nothing to start again", slot.start.role);
             return if slot.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
         }
-        if let Some(mut last) = slot.last.take() {
+        if let Some(last) = slot.last.take() {
             last.signal_group(Signal::KILL);
         }
         self.start(index)

@@ -427,14 +427,14 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     );
     let expected = [("at", "127.0.0.2"), ("of", "n2,n3,n4")].map(|(key, value)| (key.to_owned(), held(value, None)));
     assert_eq!(two.replica.holds, Ok(expected.into()));
-    assert_eq!(three.replica.holds.unwrap_err(), "hook `audit` failed: exit status: 7: tables are not loaded");
+    assert_eq!(three.replica.holds.unwrap_err(), "hook `audit` failed: exit 7 on n3: tables are not loaded");
     assert_eq!(four.replica.holds.unwrap_err(), "its process `server` does not run");
     let mut asked: Vec<String> =
         fs::read_to_string(bench.folder.join("asked")).unwrap().lines().map(str::to_owned).collect();
     asked.sort();
     assert_eq!(asked, ["n2", "n3"]);
 
-    lab.failures[1].is_lost.store(true, Ordering::SeqCst);
+    lab.failures[1].lose();
     assert_eq!(deployment.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
 }
 
@@ -607,7 +607,7 @@ fn hooks_are_run_where_the_service_is_up() {
     let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), says["all"].as_str()), (Some("n1"), Some("n1,n2")));
     assert_eq!(says["pid"], members[0].pid);
-    lab.failures[0].is_lost.store(true, Ordering::SeqCst);
+    lab.failures[0].lose();
     deployment.poll();
     let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), &says["pid"]), (Some("n2"), &members[1].pid.into()));
@@ -659,13 +659,13 @@ fn a_lost_host_takes_only_its_processes_down() {
     let lab = FakeLab::new(&bench, &["", ""]);
     let mut deployment = lab.up(&manifest(vec![server("server")])).unwrap();
     deployment.poll();
-    lab.failures[1].is_lost.store(true, Ordering::SeqCst);
+    lab.failures[1].lose();
     let told = story(&deployment.poll());
     assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
     assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
     assert_eq!(deployment.members().len(), 1);
     assert!(deployment.poll().is_empty());
-    lab.failures[1].is_lost.store(false, Ordering::SeqCst);
+    deployment.processes.hosts.all[1].boot().unwrap();
     assert_eq!(story(&deployment.poll()), ["+n2"]);
     deployment.stop().unwrap();
     assert_eq!(story(&deployment.poll()), ["-n1.server", "-n1", "-n2"]);

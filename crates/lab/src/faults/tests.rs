@@ -295,7 +295,8 @@ fn slow_disk_is_relative_to_profile_or_measurement() {
     assert!(stage.inject(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
 
     let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| {
-        host.storage = Some(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
+        host.runner.storage =
+            Some(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
     });
     stage.inject(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":50.0"#));

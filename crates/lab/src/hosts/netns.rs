@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use experiment::plan;
 use experiment::profile::Disk;
-use experiment::tier::TierMedium;
+use experiment::tier::{Tier, TierMedium};
 use linux::cgroup::{self, Device};
 use linux::mount::{self, Attached};
 use linux::{ProcessGroup, procfs};
@@ -33,7 +33,7 @@ pub use needs::{LinkSupport, what_links_can_be};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_parallel};
+use crate::host::{Host, HostBackend, HostFacts, HostKind, all_or_none, in_parallel};
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
@@ -50,7 +50,7 @@ pub(super) fn raise(
     placement: &Placement,
     ledger: &Arc<RegistryWriter>,
     stop: &AtomicBool,
-) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
+) -> Result<(Vec<Host>, ClientPlacement), Error> {
     let envelopes = &placement.envelopes;
     let cables = can_make(build.trial, envelopes)?;
     let layout = NetnsLayout::of(build, &cables, ledger)?;
@@ -73,13 +73,13 @@ pub(super) fn raise(
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
         let name = machine.setup.host.clone();
-        ManagedHost::raise(&name, Box::new(machine))
+        Host::raise(&name, machine)
     }))?;
     switch.route_clients()?;
     let notices = needs::notices(build.trial, placement, &layout.scratch);
     let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
     let client_placement = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
-    Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), client_placement))
+    Ok((hosts, client_placement))
 }
 
 /// Checks that the hosts' requirements are met. Returns the plan of their cables.
@@ -182,16 +182,15 @@ impl<'a> NetnsLayout<'a> {
             host: name,
             run: ledger.id().to_owned(),
             folder: PathBuf::from(DATA),
-            is_reached_aside: false,
             isolation: Some(isolation),
             envelope: envelope.clone(),
+            ..Setup::default()
         };
         let wiring = self.wirings.get(index).cloned().unwrap_or_default();
         Ok(VirtualHost {
             index,
             plimsoll: self.plimsoll.clone(),
             setup,
-            address: wiring.interfaces.first().map(|first| first.address.to_string()).unwrap_or_default(),
             wiring,
             target: self.target.clone(),
             folder,
@@ -407,8 +406,6 @@ struct VirtualHost {
     pub plimsoll: PathBuf,
     pub setup: Setup,
     pub wiring: Wiring,
-    /// Main address of the host.
-    pub address: String,
     /// The target's folder on the machine. The host sees it at [`TARGET`].
     pub target: Option<PathBuf>,
     /// The host's private folder on the machine.
@@ -443,20 +440,15 @@ impl VirtualHost {
 }
 
 impl HostBackend for VirtualHost {
-    fn kind(&self) -> HostKind {
-        HostKind::Virtual
-    }
-
-    fn address(&self) -> &str {
-        &self.address
-    }
-
-    fn addresses(&self) -> Vec<String> {
-        self.wiring.interfaces.iter().map(|interface| interface.address.to_string()).collect()
-    }
-
-    fn plimsoll(&self) -> PathBuf {
-        PathBuf::from(PROGRAM)
+    fn facts(&self) -> HostFacts {
+        let cpus = &self.setup.envelope.cpus;
+        let cpus = (!cpus.is_empty()).then(|| ranges(cpus));
+        HostFacts {
+            kind: HostKind::Virtual,
+            addresses: self.wiring.interfaces.iter().map(|interface| interface.address.to_string()).collect(),
+            plimsoll: PathBuf::from(PROGRAM),
+            figures: HostFigures { cpus, ..HostFigures::default() },
+        }
     }
 
     fn bring(&self, _session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
@@ -471,9 +463,10 @@ impl HostBackend for VirtualHost {
         Err(Error::Host { host: self.setup.host.clone(), reason })
     }
 
-    fn tier(&self, name: &str) -> Option<PathBuf> {
+    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<Option<PathBuf>, Error> {
         let mut tiers = self.setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
-        tiers.find(|tier| tier.name == name).map(|tier| tier.at.clone())
+        // The runner has made the folder.
+        Ok(tiers.find(|mount| mount.name == tier.name).map(|mount| mount.at.join(name)))
     }
 
     fn listen(&self, name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
@@ -510,12 +503,6 @@ impl HostBackend for VirtualHost {
             Some(mut shim) => shim.kill(),
             None => Ok(()),
         }
-    }
-
-    fn figures(&self) -> HostFigures {
-        let envelope = &self.setup.envelope;
-        let cpus = (!envelope.cpus.is_empty()).then(|| ranges(&envelope.cpus));
-        HostFigures { address: Some(self.address.clone()), cpus, ..HostFigures::default() }
     }
 
     fn close(&mut self) {

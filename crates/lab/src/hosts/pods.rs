@@ -18,7 +18,7 @@ use serde_json::json;
 use super::ssh::{packed, runner_beside};
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_parallel};
+use crate::host::{Host, HostBackend, HostFacts, HostKind, all_or_none, in_parallel};
 use crate::platforms::delivery::{self, Delivery, NotDelivered};
 use crate::platforms::kubernetes::{Kubectl, Pod};
 use crate::session::RunnerSession;
@@ -67,11 +67,7 @@ struct PodHost {
 ///
 /// # Errors
 /// If there are too few ready pods, or a pod cannot be entered. Drops the others then.
-pub fn reach_all(
-    build: &DeploymentSpec<'_>,
-    settings: &LabPods,
-    stop: &AtomicBool,
-) -> Result<Vec<Box<dyn Host>>, Error> {
+pub fn reach_all(build: &DeploymentSpec<'_>, settings: &LabPods, stop: &AtomicBool) -> Result<Vec<Host>, Error> {
     let stop = || stop.load(Ordering::SeqCst);
     let ledger = build.registry.ledger();
     let runner = runner_beside(&build.plimsoll);
@@ -108,7 +104,7 @@ pub fn reach_all(
             session: None,
         };
         entered.session = Some(entered.enter(&stop)?);
-        Ok(Box::new(ManagedHost::raise(&host.name, Box::new(entered))?) as Box<dyn Host>)
+        Host::raise(&host.name, entered)
     }))
 }
 
@@ -255,16 +251,13 @@ fn not_let_in(reason: &str) -> String {
 }
 
 impl HostBackend for PodHost {
-    fn kind(&self) -> HostKind {
-        HostKind::Remote
-    }
-
-    fn address(&self) -> &str {
-        &self.address
-    }
-
-    fn plimsoll(&self) -> PathBuf {
-        PathBuf::from("plimsoll")
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            kind: HostKind::Remote,
+            addresses: vec![self.address.clone()],
+            plimsoll: PathBuf::from("plimsoll"),
+            figures: HostFigures::default(),
+        }
     }
 
     fn bring(&self, _session: &RunnerSession, _target: &Path) -> Result<PathBuf, Error> {
@@ -292,10 +285,6 @@ impl HostBackend for PodHost {
         } else {
             Err(self.failed(not_let_in(&self.pods.kubectl.refused(&deleted.errors).to_string())))
         }
-    }
-
-    fn figures(&self) -> HostFigures {
-        HostFigures { address: Some(self.address.clone()), ..HostFigures::default() }
     }
 
     fn close(&mut self) {

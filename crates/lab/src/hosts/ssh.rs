@@ -18,7 +18,7 @@ use runner::{Setup, VERSION, folder_name};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostBackend, HostKind, ManagedHost};
+use crate::host::{Host, HostBackend, HostFacts, HostKind};
 use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
 use crate::system_program::{KeptOutput, await_end, never};
@@ -72,7 +72,7 @@ pub(super) fn reach(
     host: &plan::Host,
     ledger: &Arc<RegistryWriter>,
     stop: &AtomicBool,
-) -> Result<Box<dyn Host>, Error> {
+) -> Result<Host, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
     let is_target = build.manifest.is_some_and(Manifest::runs_plimsoll);
     let program = if is_target { build.plimsoll.clone() } else { runner_beside(&build.plimsoll) };
@@ -82,7 +82,7 @@ pub(super) fn reach(
         remote.close();
     }
     remote.session = Some(session?);
-    Ok(Box::new(ManagedHost::raise(&host.name, Box::new(remote))?))
+    Host::raise(&host.name, remote)
 }
 
 /// Returns the path of the separate runner program, which is small, or of Plimsoll itself if the
@@ -96,7 +96,7 @@ pub(super) fn runner_beside(plimsoll: &Path) -> PathBuf {
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryWriter>) -> Result<String, Error> {
     let (program, ends) = (runner_beside(plimsoll), (&AtomicBool::new(false), &Arc::default()));
     let remote = RemoteHost::reach(destination, destination, &program, ledger, ends)?;
-    ManagedHost::raise(destination, Box::new(remote))?.measure()
+    Host::raise(destination, remote)?.session().measure_machine()
 }
 
 impl RemoteHost {
@@ -201,16 +201,13 @@ impl RemoteHost {
 }
 
 impl HostBackend for RemoteHost {
-    fn kind(&self) -> HostKind {
-        HostKind::Remote
-    }
-
-    fn address(&self) -> &str {
-        &self.address
-    }
-
-    fn plimsoll(&self) -> PathBuf {
-        Path::new(&self.guard.facts.folder).join("plimsoll")
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            kind: HostKind::Remote,
+            addresses: vec![self.address.clone()],
+            plimsoll: Path::new(&self.guard.facts.folder).join("plimsoll"),
+            figures: HostFigures::default(),
+        }
     }
 
     fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
@@ -240,10 +237,6 @@ impl HostBackend for RemoteHost {
             needs: format!("a host that Plimsoll has made, and {} is a real machine", self.name),
             instead: "`kill` on all roles comes near; the fault `command` can have the power switched".to_owned(),
         })
-    }
-
-    fn figures(&self) -> HostFigures {
-        HostFigures { address: Some(self.address.clone()), ..HostFigures::default() }
     }
 
     fn close(&mut self) {
@@ -470,21 +463,18 @@ mod tests {
             role: "server".to_owned(),
             program: "sh".into(),
             arguments: vec!["-c".into(), "echo begun; sleep 1000".into()],
-            environment: Vec::new(),
             folder: Some(hosts[0].folder("data").unwrap()),
-            user: None,
             log: bench.folder.join("log"),
-            log_watcher: Default::default(),
-            programs: Vec::new(),
+            ..Start::default()
         };
-        let mut process = hosts[0].start(&start).unwrap();
+        let process = hosts[0].start(&start).unwrap();
         until("it writes", || fs::read_to_string(&start.log).is_ok_and(|log| log == "begun\n"));
-        let session = hosts[0].session().unwrap();
+        let session = hosts[0].session();
         let sampled = session.ask(Order::Sample, Duration::from_secs(5)).unwrap();
         println!("{sampled:?}");
         process.signal_group(Signal::TERM);
         assert_eq!(process.wait(Duration::from_secs(10)), Some(ProcessExit::Signal(15)));
-        let folder = hosts[0].plimsoll();
+        let folder = hosts[0].plimsoll().to_owned();
         let begun = Instant::now();
         drop((process, session, hosts));
         println!("let go within {:?}; {} was there", begun.elapsed(), folder.display());

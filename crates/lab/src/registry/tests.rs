@@ -53,12 +53,8 @@ fn own() {
         role: "server".to_owned(),
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
-        environment: Vec::new(),
-        folder: None,
-        user: None,
         log: folder.join("log"),
-        log_watcher: Default::default(),
-        programs: Vec::new(),
+        ..Default::default()
     };
     let process = hosts[0].start(&start).unwrap();
     fs::write(folder.join("scratch"), scratch.display().to_string()).unwrap();
@@ -113,16 +109,12 @@ fn two_live_runs_do_not_touch_each_other() {
             role: "server".to_owned(),
             program: "sleep".into(),
             arguments: vec!["1000".into()],
-            environment: Vec::new(),
-            folder: None,
-            user: None,
             log: folder.join("log"),
-            log_watcher: Default::default(),
-            programs: Vec::new(),
+            ..Default::default()
         };
-        hosts[0].start(&start).unwrap()
+        (hosts[0].start(&start).unwrap(), hosts)
     };
-    let (mut of_one, mut of_other) = (start(&one), start(&other));
+    let ((of_one, _one_host), (of_other, _other_host)) = (start(&one), start(&other));
     let (scratch, kept) = (one.scratch().unwrap(), other.scratch().unwrap());
     one.end();
     until("it is gone", || of_one.ended().is_some());
@@ -441,14 +433,11 @@ fn pid_reused_during_the_run() {
         role: "server".to_owned(),
         program: "true".into(),
         arguments: Vec::new(),
-        environment: Vec::new(),
-        folder: None,
-        user: None,
         log: folder.join("log"),
-        log_watcher: Default::default(),
-        programs: Vec::new(),
+        ..Default::default()
     };
-    let mut process = crate::hosts::local(&registry).start(&start).unwrap();
+    let host = crate::hosts::local(&registry);
+    let process = host.start(&start).unwrap();
     until("it has ended", || process.ended().is_some());
     let bystander = stranger(process.pid());
     process.signal_group(Signal::KILL);

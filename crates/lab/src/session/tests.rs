@@ -8,10 +8,10 @@ use std::thread::JoinHandle;
 
 use experiment::manifest::LogTexts;
 use fixture::{TestDir, is_alive};
-use runner::{Injection, VERSION};
+use runner::Injection;
 
 use super::*;
-use crate::fakes::runner_thread;
+use crate::fakes::setup_in;
 use crate::host_process::ProcessExit;
 use crate::process_log::LogWatcher;
 
@@ -24,38 +24,22 @@ struct Host {
     serving: Option<JoinHandle<u8>>,
 }
 
-fn setup(folder: &TestDir) -> Setup {
-    Setup {
-        version: VERSION.to_owned(),
-        host: "n1".to_owned(),
-        run: folder.file_name().unwrap().to_str().unwrap().to_owned(),
-        folder: folder.join("host"),
-        ..Setup::default()
-    }
-}
-
 fn host() -> Host {
     let folder = TestDir::new();
-    let (input, to) = io::pipe().unwrap();
-    let (from, output) = io::pipe().unwrap();
-    let serving = runner_thread(input, output);
-    let session =
-        RunnerSession::open(Box::new(to), Box::new(from), &setup(&folder), LONG, &Default::default()).unwrap();
+    let (session, serving) = RunnerSession::on_thread(&setup_in(&folder), &Default::default()).unwrap();
     Host { session, folder, serving: Some(serving) }
 }
 
 impl Host {
-    fn start(&self, role: &str, script: &str) -> Box<dyn HostProcess> {
+    fn start(&self, role: &str, script: &str) -> HostProcess {
         let start = Start {
             role: role.to_owned(),
             program: "sh".into(),
             arguments: vec!["-c".into(), script.into()],
             environment: vec![("MINE".into(), "yes".into())],
             folder: Some(self.folder.to_path_buf()),
-            user: None,
             log: self.log(role),
-            log_watcher: Default::default(),
-            programs: Vec::new(),
+            ..Start::default()
         };
         self.session.start(&start).unwrap()
     }
@@ -79,8 +63,8 @@ fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) ->
             output.write_all(answer.as_bytes()).unwrap();
         }
     };
-    std::thread::Builder::new().spawn(hear).unwrap();
-    RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &Default::default())
+    Builder::new().spawn(hear).unwrap();
+    RunnerSession::open(Box::new(to), Box::new(from), &setup_in(&TestDir::new()), LONG, &Default::default())
 }
 
 const READY: &str =
@@ -89,7 +73,7 @@ const READY: &str =
 #[test]
 fn a_process_gets_its_environment_and_the_marks_and_its_log() {
     let host = host();
-    let mut process = host.start("server", "echo $MINE; echo $PLIMSOLL_RUN.$PLIMSOLL_RUN_HOST >&2; cat; pwd; exit 3");
+    let process = host.start("server", "echo $MINE; echo $PLIMSOLL_RUN.$PLIMSOLL_RUN_HOST >&2; cat; pwd; exit 3");
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(3)));
     let run = host.folder.file_name().unwrap().to_str().unwrap();
     let here = host.folder.canonicalize().unwrap().display().to_string();
@@ -101,9 +85,9 @@ fn a_process_gets_its_environment_and_the_marks_and_its_log() {
 #[test]
 fn exit_codes_and_signals_are_distinguished() {
     let host = host();
-    let mut killed = host.start("a", "kill -SEGV $$");
+    let killed = host.start("a", "kill -SEGV $$");
     assert_eq!(killed.wait(LONG), Some(ProcessExit::Signal(11)));
-    let mut process = host.start("b", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    let process = host.start("b", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert!(is_alive(process.pid()) && process.ended().is_none());
     fixture::until("it is ready", || process.last_lines() == ["ready"]);
     process.signal(Signal::TERM);
@@ -114,7 +98,7 @@ fn exit_codes_and_signals_are_distinguished() {
 #[test]
 fn a_group_is_signalled_after_its_leader_ended() {
     let host = host();
-    let mut process = host.start("server", "sleep 60 & echo $!");
+    let process = host.start("server", "sleep 60 & echo $!");
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(0)));
     let child: u32 = process.last_lines()[0].parse().unwrap();
     assert!(is_alive(child));
@@ -202,7 +186,7 @@ fn orders_are_answered_while_processes_write_much() {
 #[test]
 fn a_closed_session_has_ended_its_processes() {
     let mut host = host();
-    let mut process = host.start("server", "trap '' TERM; while :; do sleep 1; done");
+    let process = host.start("server", "trap '' TERM; while :; do sleep 1; done");
     let pid = process.pid();
     assert!(host.session.close(LONG));
     assert!(!is_alive(pid));
@@ -220,12 +204,8 @@ fn a_closed_input_ends_all_processes() {
         role: "server".to_owned(),
         program: "sleep".into(),
         arguments: vec!["60".into()],
-        environment: Vec::new(),
-        folder: None,
-        user: None,
         log: host.log("server"),
-        log_watcher: Default::default(),
-        programs: Vec::new(),
+        ..Start::default()
     };
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
     // The process forgotten above holds the session, so the runner's input is closed by hand.
@@ -237,14 +217,9 @@ fn a_closed_input_ends_all_processes() {
 fn a_runner_that_refuses_is_quoted() {
     let error = fake(|_, _| Some("{\"said\":\"failed\",\"reason\":\"no namespaces here\"}\n".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "host n1: no namespaces here");
-    let folder = TestDir::new();
-    let (input, to) = io::pipe().unwrap();
-    let (from, output) = io::pipe().unwrap();
-    let serving = runner_thread(input, output);
-    let setup = Setup { version: "0.0.1".to_owned(), ..setup(&folder) };
-    let error = RunnerSession::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
+    let setup = Setup { version: "0.0.1".to_owned(), ..setup_in(&TestDir::new()) };
+    let error = RunnerSession::on_thread(&setup, &Default::default()).unwrap_err();
     assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
-    assert_eq!(serving.join().unwrap(), 1);
 }
 
 #[test]
@@ -269,7 +244,7 @@ fn processes_of_a_dead_runner_are_dead() {
     let session = fake(|number, _| match number {
         0 => Some(READY.to_owned()),
         1 => Some(
-            "{\"said\":\"done\",\"number\":1,\"answer\":{\"is\":\"started\",\"pid\":99}}\n\
+            "{\"said\":\"done\",\"number\":1,\"answer\":{\"is\":\"started\",\"pid\":99,\"started_ticks\":1}}\n\
              {\"said\":\"wrote\",\"process\":1,\"text\":\"last words\"}\n"
                 .to_owned(),
         ),
@@ -282,14 +257,11 @@ fn processes_of_a_dead_runner_are_dead() {
         role: "server".to_owned(),
         program: "x".into(),
         arguments: Vec::new(),
-        environment: Vec::new(),
-        folder: None,
-        user: None,
         log: folder.join("log"),
         log_watcher: log_watcher.clone(),
-        programs: Vec::new(),
+        ..Start::default()
     };
-    let mut process = session.start(&start).unwrap();
+    let process = session.start(&start).unwrap();
     assert_eq!((process.pid(), process.ended()), (99, None));
     assert!(session.ask(Order::Sample, LONG).is_err());
     assert_eq!(process.wait(LONG), Some(ProcessExit::Signal(9)));
@@ -348,7 +320,8 @@ fn an_immediate_end_aborts_waiting_orders() {
     let (from, mut output) = io::pipe().unwrap();
     output.write_all(READY.as_bytes()).unwrap();
     let at_once = Arc::new(AtomicBool::new(false));
-    let session = RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &at_once).unwrap();
+    let session =
+        RunnerSession::open(Box::new(to), Box::new(from), &setup_in(&TestDir::new()), LONG, &at_once).unwrap();
     let asked = std::thread::scope(|scope| {
         let asks = scope.spawn(|| session.ask(Order::Figures, LONG * 60));
         at_once.store(true, Ordering::SeqCst);
@@ -370,9 +343,10 @@ fn floods(text: String) -> Error {
         heard.next();
         while output.write_all(text.as_bytes()).is_ok() {}
     };
-    std::thread::Builder::new().spawn(speak).unwrap();
+    Builder::new().spawn(speak).unwrap();
     let session =
-        RunnerSession::open(Box::new(to), Box::new(from), &setup(&TestDir::new()), LONG, &Default::default()).unwrap();
+        RunnerSession::open(Box::new(to), Box::new(from), &setup_in(&TestDir::new()), LONG, &Default::default())
+            .unwrap();
     session.run(&ProgramSpec { keeps_bytes: Some(1 << 20), ..ProgramSpec::default() }, "", LONG).unwrap_err()
 }
 

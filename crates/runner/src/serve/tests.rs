@@ -49,7 +49,7 @@ impl ServedRunner {
     fn start(&mut self, number: u64, script: &str) -> u32 {
         self.tell(number, Order::Start(sh(script)));
         match self.hear() {
-            RunnerMessage::Done { answer: OrderReply::Started { pid }, .. } => pid,
+            RunnerMessage::Done { answer: OrderReply::Started(group), .. } => group.pid,
             other => panic!("{other:?}"),
         }
     }
@@ -117,28 +117,30 @@ fn output_precedes_the_end_except_a_childs() {
     runner.start(1, &format!("(while [ ! -e {go} ]; do sleep 0.01; done; echo late) & printf 'gr\\303\\274n'; exit 3"));
     assert_eq!(runner.wrote_until_end(), ("grün".to_owned(), 3));
     fs::write(&late, "").unwrap();
-    assert_eq!(runner.hear(), RunnerMessage::Wrote { process: 1, text: "late\n".to_owned() });
+    assert_eq!(runner.hear(), RunnerMessage::Wrote { process: 1, text: "late\n".to_owned(), bytes: Vec::new() });
 }
 
 #[test]
-fn split_characters_are_kept_together() {
-    assert_eq!(whole_characters("grü".as_bytes()), 4);
-    assert_eq!(whole_characters(&"grü".as_bytes()[..3]), 2);
-    assert_eq!(whole_characters(&"a\u{1F6A2}".as_bytes()[..4]), 1);
-    assert_eq!(whole_characters(b"a\xff\xff"), 3, "no character at all");
-    assert_eq!(whole_characters(b""), 0);
-    assert_eq!(whole_characters(b"\xbf\xbf\xbf\xbf"), 4);
+fn output_that_is_not_utf_8_is_unchanged() {
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
+    runner.start(1, "printf 'gr\\374n \\303'; sleep 0.1; printf '\\274'");
+    let mut all = Vec::new();
+    while let RunnerMessage::Wrote { text, bytes, .. } = runner.hear() {
+        all.extend([text.into_bytes(), bytes].concat());
+    }
+    assert_eq!(all, b"gr\xfcn \xc3\xbc");
 }
 
 /// Regression test: the runner replaced the address by the host's name.
 #[test]
 fn a_hook_gets_its_hosts_address() {
-    let mut talk = Talk::begin(|_| {});
-    talk.hear();
+    let mut runner = ServedRunner::begin(|_| {});
+    runner.hear();
     let environment = [("PLIMSOLL_HOST".to_owned(), "10.83.0.2".to_owned())].into();
     let program = ProgramSpec { environment, ..sh("echo $PLIMSOLL_HOST $PLIMSOLL_RUN_HOST") };
-    talk.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
-    let RunnerMessage::Done { answer: OrderReply::Ran { output, .. }, .. } = talk.hear() else { panic!("not run") };
+    runner.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
+    let RunnerMessage::Done { answer: OrderReply::Ran { output, .. }, .. } = runner.hear() else { panic!("not run") };
     assert_eq!(output, "10.83.0.2 n1\n");
 }
 

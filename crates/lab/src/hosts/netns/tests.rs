@@ -58,7 +58,7 @@ fn host(name: &str, networks: &[&str], routes: bool) -> plan::Host {
     plan::Host { name: name.to_owned(), networks, routes, ..plan::Host::default() }
 }
 
-type Hosts = Vec<Box<dyn Host>>;
+type Hosts = Vec<Host>;
 
 /// Makes a lab, runs `work` with it, stops it, and compares the machine with its state before.
 fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &ClientPlacement, &Bench)) {
@@ -88,7 +88,7 @@ fn trial(hosts: Vec<plan::Host>) -> plan::Trial {
     trial
 }
 
-fn run(host: &dyn Host, command: &[&str]) -> String {
+fn run(host: &Host, command: &[&str]) -> String {
     let command = command.iter().map(|part| (*part).to_owned()).collect();
     let program = ProgramSpec { role: String::new(), command, ..ProgramSpec::default() };
     let output = host.run(&program, "", Duration::from_secs(20)).unwrap();
@@ -96,23 +96,19 @@ fn run(host: &dyn Host, command: &[&str]) -> String {
     output.output
 }
 
-fn sh(host: &dyn Host, script: &str) -> String {
+fn sh(host: &Host, script: &str) -> String {
     run(host, &["sh", "-c", script])
 }
 
 /// Starts a server on port 7000 that sends its host's name to every client.
-fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process::HostProcess> {
+fn start_speaker(host: &Host, bench: &Bench) -> crate::session::HostProcess {
     let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
     let start = Start {
         role: "speaker".to_owned(),
         program: "python3".into(),
         arguments: vec!["-c".into(), script.into()],
-        environment: Vec::new(),
-        folder: None,
-        user: None,
         log: bench.folder.join(format!("{}.log", host.name())),
-        log_watcher: Default::default(),
-        programs: Vec::new(),
+        ..Start::default()
     };
     host.start(&start).unwrap()
 }
@@ -124,11 +120,11 @@ const ASK: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.
 fn three_hosts_know_and_reach_each_other() {
     let hosts = ["n1", "n2", "n3"].map(|name| host(name, &[], false)).to_vec();
     with_lab(&trial(hosts), vec![Envelope::default(); 3], |hosts, client_placement, bench| {
-        let mut speakers: Vec<_> = hosts.iter().map(|host| start_speaker(&**host, bench)).collect();
-        assert_eq!(sh(&*hosts[0], "hostname; cat /etc/hostname"), "n1\nn1\n");
+        let mut speakers: Vec<_> = hosts.iter().map(|host| start_speaker(host, bench)).collect();
+        assert_eq!(sh(&hosts[0], "hostname; cat /etc/hostname"), "n1\nn1\n");
         for host in hosts.iter() {
             for name in ["n1", "n2", "n3"] {
-                assert_eq!(run(&**host, &["python3", "-c", ASK, name]).trim(), name);
+                assert_eq!(run(host, &["python3", "-c", ASK, name]).trim(), name);
             }
         }
         let mut answer = String::new();
@@ -139,24 +135,24 @@ fn three_hosts_know_and_reach_each_other() {
         // The host has its own processes, mounts and network, and sees the machine's users and
         // groups.
         assert_eq!(
-            sh(&*hosts[1], "ls /run /tmp /sys/class/net | tr '\n' ' '"),
+            sh(&hosts[1], "ls /run /tmp /sys/class/net | tr '\n' ' '"),
             "/run:\nlock\nplimsoll\n\n/sys/class/net:\neth0\nlo\n\n/tmp:\n".replace('\n', " ")
         );
-        assert!(sh(&*hosts[1], "cat /proc/1/comm; ls /sys/fs/cgroup").starts_with("plimsoll\n"));
-        assert_eq!(sh(&*hosts[1], "cat /etc/resolv.conf; stat -c %a /tmp /dev/shm"), "1777\n1777\n");
-        sh(&*hosts[1], "cmp /proc/loadavg /run/plimsoll/loadavg");
+        assert!(sh(&hosts[1], "cat /proc/1/comm; ls /sys/fs/cgroup").starts_with("plimsoll\n"));
+        assert_eq!(sh(&hosts[1], "cat /etc/resolv.conf; stat -c %a /tmp /dev/shm"), "1777\n1777\n");
+        sh(&hosts[1], "cmp /proc/loadavg /run/plimsoll/loadavg");
         bench.folder.write("program", "hello");
         let target = hosts[2].bring(&bench.folder).unwrap();
-        assert_eq!(run(&*hosts[2], &["cat", &target.join("program").display().to_string()]), "hello");
+        assert_eq!(run(&hosts[2], &["cat", &target.join("program").display().to_string()]), "hello");
         // Power off and on: the name, address and data stay, and the other hosts reach it at once.
-        sh(&*hosts[1], "echo kept > /run/plimsoll/data/file; echo kept > /tmp/file");
+        sh(&hosts[1], "echo kept > /run/plimsoll/data/file; echo kept > /tmp/file");
         hosts[1].crash().unwrap();
         assert!(!hosts[1].is_up());
         assert!(speakers[1].wait(Duration::from_secs(60)).is_some());
         hosts[1].boot().unwrap();
-        assert_eq!(sh(&*hosts[1], "cat /run/plimsoll/data/file; hostname -i"), "kept\n10.83.0.2\n");
-        speakers[1] = start_speaker(&*hosts[1], bench);
-        assert_eq!(run(&*hosts[0], &["python3", "-c", ASK, "n2"]).trim(), "n2");
+        assert_eq!(sh(&hosts[1], "cat /run/plimsoll/data/file; hostname -i"), "kept\n10.83.0.2\n");
+        speakers[1] = start_speaker(&hosts[1], bench);
+        assert_eq!(run(&hosts[0], &["python3", "-c", ASK, "n2"]).trim(), "n2");
     });
 }
 
@@ -176,15 +172,15 @@ fn hosts_behind_a_router_are_reached_through_it() {
     let network = |name: &str| plan::Network { name: name.to_owned(), ..plan::Network::default() };
     trial.lab.networks = vec![network("front"), network("back")];
     with_lab(&trial, vec![Envelope::default(); 2], |hosts, client_placement, bench| {
-        let _speaker = start_speaker(&*hosts[1], bench);
-        assert_eq!(run(&*hosts[0], &["python3", "-c", ASK, "n1"]).trim(), "n1");
+        let _speaker = start_speaker(&hosts[1], bench);
+        assert_eq!(run(&hosts[0], &["python3", "-c", ASK, "n1"]).trim(), "n1");
         let mut answer = String::new();
         client_placement
             .inside(|| TcpStream::connect("10.83.1.2:7000").unwrap().read_to_string(&mut answer).unwrap())
             .unwrap();
         assert_eq!(answer, "n1");
         assert_eq!(
-            sh(&*hosts[1], "python3 -c 'import socket; print(socket.gethostbyname(\"clients\"))'"),
+            sh(&hosts[1], "python3 -c 'import socket; print(socket.gethostbyname(\"clients\"))'"),
             "10.83.0.254\n"
         );
     });
@@ -200,14 +196,14 @@ fn a_profile_limits_link_and_disk() {
     };
     let hosts = vec![host("n1", &[], false), host("n2", &[], false)];
     with_lab(&trial(hosts), vec![limited, Envelope::default()], |hosts, _, _| {
-        assert!(sh(&*hosts[0], "tc qdisc").contains("rate 10Mbit"));
-        let size: u64 = sh(&*hosts[0], "df -B1 --output=size /run/plimsoll/data | tail -1").trim().parse().unwrap();
+        assert!(sh(&hosts[0], "tc qdisc").contains("rate 10Mbit"));
+        let size: u64 = sh(&hosts[0], "df -B1 --output=size /run/plimsoll/data | tail -1").trim().parse().unwrap();
         assert!((50 << 20..64 << 20).contains(&size), "{size}");
         let script = "import os,time\nf=os.open('/run/plimsoll/data/x',os.O_CREAT|os.O_WRONLY)\nt=time.time()\nfor i in range(100): os.write(f,b'x'*4096); os.fsync(f)\nprint((time.time()-t)/100*1000)";
-        println!("fsync, ms: {}", run(&*hosts[0], &["python3", "-c", script]));
+        println!("fsync, ms: {}", run(&hosts[0], &["python3", "-c", script]));
         hosts[0].crash().unwrap();
         hosts[0].boot().unwrap();
-        assert_eq!(sh(&*hosts[0], "ls /run/plimsoll/data/x; tc qdisc | grep -c tbf"), "/run/plimsoll/data/x\n2\n");
+        assert_eq!(sh(&hosts[0], "ls /run/plimsoll/data/x; tc qdisc | grep -c tbf"), "/run/plimsoll/data/x\n2\n");
     });
 }
 
@@ -219,7 +215,7 @@ fn a_throttled_disk_is_mounted_without_barriers() {
     let disk = Disk { size_bytes: Some(64 << 20), write_iops: Some(50.0), ..Disk::default() };
     let limited = vec![Envelope { disk, ..Envelope::default() }];
     with_lab(&trial(vec![host("n1", &[], false)]), limited, |hosts, _, _| {
-        let options = sh(&*hosts[0], "grep ' /run/plimsoll/data ' /proc/mounts");
+        let options = sh(&hosts[0], "grep ' /run/plimsoll/data ' /proc/mounts");
         assert!(options.contains("nobarrier"), "{options}");
     });
 }
@@ -270,7 +266,7 @@ fn own() {
     )
     .unwrap();
     // A process that leaves its group, its parent and its environment.
-    sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
+    sh(&raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
     fs::write(folder.join("up"), registry.id()).unwrap();
     loop {
         std::thread::park();
@@ -308,15 +304,11 @@ fn requested_and_measured_links() {
                     role: "sink".to_owned(),
                     program: "python3".into(),
                     arguments: vec!["-c".into(), SINK.into()],
-                    environment: Vec::new(),
-                    folder: None,
-                    user: None,
                     log: bench.folder.join(format!("sink{from}.log")),
-                    log_watcher: Default::default(),
-                    programs: Vec::new(),
+                    ..Start::default()
                 };
-                let mut sink = hosts[to].start(&start).unwrap();
-                run(&*hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);
+                let sink = hosts[to].start(&start).unwrap();
+                run(&hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);
                 sink.wait(Duration::from_secs(20));
                 let way = if from == 0 { "out" } else { "in " };
                 println!("asked {:7.1} Mbit/s, {way}: {:?}", rate / 1e6, sink.last_lines());
