@@ -27,6 +27,7 @@ pub mod template;
 pub mod tier;
 pub mod timeline;
 mod tree;
+mod trial_setting;
 
 pub use plan::read;
 pub use tree::TextSpan;

@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
 use crate::keys::{self, Key, KeyType};
 use crate::path::{self, PathStep};
 use crate::plan::file_keys::{EXPERIMENT, SWEEP};
@@ -14,6 +12,7 @@ use crate::plan::load_group;
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
+use crate::trial_setting::{Sweep, TrialSetting};
 
 /// Sections that make up a trial. Variants and sweeps may change only these.
 pub(crate) const TRIAL_SECTIONS: [&str; 8] = ["target", "lab", "prepare", "load", "fleet", "fault", "action", "step"];
@@ -36,13 +35,6 @@ pub(crate) struct Variant {
     pub name: String,
     pub name_place: TextSpan,
     pub overlay: TomlTable,
-}
-
-/// One variant at one point of the sweep.
-pub(crate) struct TrialSetting {
-    pub variant: Option<String>,
-    pub point: BTreeMap<String, Json>,
-    pub tree: TomlTable,
 }
 
 /// Applies `--set` to the file, and reads variants and sweeps.
@@ -104,17 +96,19 @@ impl Layers {
         if self.variants.is_empty() {
             trees.push((None, base));
         }
-        let ways: Vec<Vec<Option<Vec<PathStep>>>> =
-            trees.iter().map(|(_, tree)| self.sweeps.iter().map(|sweep| sweep.way(tree, problems)).collect()).collect();
+        let mut paths: Vec<Vec<Option<Vec<PathStep>>>> = Vec::new();
+        for (_, tree) in &trees {
+            paths.push(self.sweeps.iter().map(|sweep| steps_through(sweep, tree, problems)).collect());
+        }
         let mut settings = Vec::new();
         for values in product(&self.sweeps) {
-            for ((variant, tree), ways) in trees.iter().zip(&ways) {
+            for ((variant, tree), paths) in trees.iter().zip(&paths) {
                 let mut tree = tree.clone();
                 let mut point = BTreeMap::new();
-                for ((sweep, value), way) in self.sweeps.iter().zip(&values).zip(ways) {
+                for ((sweep, value), steps) in self.sweeps.iter().zip(&values).zip(paths) {
                     point.insert(sweep.path.clone(), value.json());
-                    if let Some(way) = way {
-                        path::set(&mut tree, way, &sweep.path_place, (*value).clone());
+                    if let Some(steps) = steps {
+                        path::set(&mut tree, steps, &sweep.path_place, (*value).clone());
                     }
                 }
                 settings.push(TrialSetting { variant: variant.clone(), point, tree });
@@ -252,26 +246,14 @@ fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], pro
     }
 }
 
-/// One line of `[sweep]`.
-pub(crate) struct Sweep {
-    pub path: String,
-    pub path_place: TextSpan,
-    /// Values in this run; a single value if `--set` gave it.
-    pub values: Vec<Node>,
-    /// Values in the file's list.
-    pub listed: Vec<Node>,
-}
-
-impl Sweep {
-    /// Returns the steps of the path through the tree of a trial.
-    pub fn way(&self, tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Vec<PathStep>> {
-        match path::resolve(&self.path, EXPERIMENT, tree) {
-            Ok(steps) => Some(steps),
-            Err(lost) => {
-                let problem = Problem::absent(&self.path_place, format!("this path leads nowhere: {}", lost.what));
-                problems.push(problem.expected("unknown path").maybe(lost.hint));
-                None
-            }
+/// Returns the steps of a swept path through the tree of a trial.
+fn steps_through(sweep: &Sweep, tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Vec<PathStep>> {
+    match path::resolve(&sweep.path, EXPERIMENT, tree) {
+        Ok(steps) => Some(steps),
+        Err(lost) => {
+            let problem = Problem::absent(&sweep.path_place, format!("this path leads nowhere: {}", lost.what));
+            problems.push(problem.expected("unknown path").maybe(lost.hint));
+            None
         }
     }
 }

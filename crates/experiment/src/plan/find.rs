@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 use crate::keys::section;
-use crate::overlay::TrialSetting;
 use crate::plan::fault::{Fault, When};
 use crate::plan::gates::{self, LIMIT, MetricNames, Requirement};
 use crate::plan::lab::Lab;
@@ -19,6 +18,7 @@ use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tree::{Node, TextSpan};
+use crate::trial_setting::TrialSetting;
 
 /// The condition that no fault is injected, whatever faults the file has.
 pub const NOTHING_LOST: &str = "nothing lost";

@@ -12,7 +12,6 @@ use text::numbers::FigureUnit;
 use crate::catalog::{ANY_PERCENTILE, Catalog};
 use crate::duration::show;
 use crate::keys::{Key, section};
-use crate::overlay::{Sweep, TrialSetting};
 use crate::plan::load::{self, is_offered};
 use crate::plan::metric::{self, MetricExpression, MetricFunction, MetricTerm, PARAMETERS, percentile};
 use crate::plan::trial::TrialTemplate;
@@ -20,6 +19,7 @@ use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::quantity::parse_figure;
 use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
+use crate::trial_setting::{Sweep, TrialSetting};
 
 section! {
     /// Range of a metric; all given bounds must hold.

@@ -1,11 +1,11 @@
 //! `[sweep] repeat`: different numbers of repeats for some points of a sweep.
 
 use crate::keys::{self, section};
-use crate::overlay::TrialSetting;
 use crate::plan::gates::{self, MetricNames};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::{TableEntry, TomlTable};
+use crate::trial_setting::TrialSetting;
 
 section! {
     const POINT_REPEATS {

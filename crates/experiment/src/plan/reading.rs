@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::manifest::Metrics;
-use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
+use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
 use crate::plan::target::{TargetKind, TargetStart};
@@ -16,6 +16,7 @@ use crate::secrets;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
 use crate::tree::{Node, TextSpan, TomlTable};
+use crate::trial_setting::TrialSetting;
 
 /// Reads an experiment file with its `--set`s, and resolves it into trials.
 ///
@@ -45,11 +46,15 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
 
 /// Returns each `--set` as a separate source.
 pub(crate) fn named(sets: &[String]) -> Vec<Arc<Source>> {
-    let name = |index: usize| match sets.len() {
-        1 => "--set".to_owned(),
-        count => format!("--set {} of {count}", index + 1),
-    };
-    sets.iter().enumerate().map(|(index, text)| Arc::new(Source { name: name(index), text: text.clone() })).collect()
+    let mut sources = Vec::new();
+    for (index, text) in sets.iter().enumerate() {
+        let name = match sets.len() {
+            1 => "--set".to_owned(),
+            count => format!("--set {} of {count}", index + 1),
+        };
+        sources.push(Arc::new(Source { name, text: text.clone() }));
+    }
+    sources
 }
 
 /// Resolves all trials, requirements and claims. Returns `None` only if there are problems.
@@ -77,7 +82,7 @@ fn resolve(
     let mut parts = Vec::new();
     let mut told_of = ReportedProblems::of(problems);
     for setting in &settings {
-        let (read, told) = trial::read(&setting.tree, start, catalog);
+        let (read, told) = trial::read(&Section { table: &setting.tree, ..root }, catalog);
         told_of.merge(problems, told);
         parts.push(read);
     }
@@ -159,18 +164,19 @@ fn names<'a>(
     catalog: &'a Catalog,
 ) -> MetricNames<'a> {
     let groups = |setting: &'a TrialSetting| setting.tree.table("load").and_then(|load| load.get("group"));
-    let lists = |setting: &'a TrialSetting| {
+    let mut lists = Vec::new();
+    for setting in settings {
         let of_groups = groups(setting).and_then(Node::list).unwrap_or_default().iter().filter_map(Node::table);
         let populations = setting.tree.table("load").into_iter().chain(of_groups);
-        populations.flat_map(|load| ["cycle", "mix"].into_iter().filter_map(|key| load.get(key))).collect::<Vec<_>>()
-    };
+        lists.extend(populations.flat_map(|load| ["cycle", "mix"].into_iter().filter_map(|key| load.get(key))));
+    }
     MetricNames {
         catalog,
         variants: layers.variants.iter().map(|variant| variant.name.as_str()).collect(),
         sweeps: &layers.sweeps,
         faults: names_in(settings.iter().filter_map(|setting| setting.tree.get("fault")), &["name"]),
         steps: names_in(settings.iter().filter_map(|setting| setting.tree.get("step")), &["name"]),
-        operations: names_in(settings.iter().flat_map(lists), &["name", "call"]),
+        operations: names_in(lists.into_iter(), &["name", "call"]),
         groups: names_in(settings.iter().filter_map(groups), &["name"]),
         kept: kept(settings, parts, catalog, |_, _| true),
         gauges: gauges(settings, parts, catalog).unwrap_or_default(),
@@ -194,10 +200,9 @@ fn kept(
     for parts in parts {
         let TargetKind::Folder { name, .. } = &parts.as_ref()?.target.kind else { continue };
         let metrics = catalog.targets.get(name)?.metrics.iter();
-        let of_kind = |metrics: &'_ Metrics| {
-            metrics.keep.keys().filter(|name| is_of_kind(metrics, name)).cloned().collect::<Vec<_>>()
-        };
-        names.extend(metrics.flat_map(of_kind));
+        for metrics in metrics {
+            names.extend(metrics.keep.keys().filter(|name| is_of_kind(metrics, name)).cloned());
+        }
     }
     Some(names.into_iter().collect())
 }

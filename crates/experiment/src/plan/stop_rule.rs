@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::keys::section;
-use crate::overlay::Sweep;
 use crate::plan::gates::{self, MetricNames, MetricRange, RANGE};
 use crate::plan::metric::{MetricExpression, MetricTerm};
 use crate::plan::trial::Trial;
 use crate::problem::{Problem, join_words};
 use crate::section::Section;
 use crate::tree::Node;
+use crate::trial_setting::Sweep;
 
 section! {
     /// `[sweep] stop`: a variant goes no higher after the metric of one of its trials is in the

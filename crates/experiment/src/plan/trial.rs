@@ -10,7 +10,6 @@ use crate::catalog::Catalog;
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::exercise::{self, Exercise};
 use crate::plan::fault::{self, Fault, When};
-use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::fleet::{self, Fleet};
 use crate::plan::lab::{self, Lab};
 use crate::plan::load::{self, Load, Retry, Warmup};
@@ -18,7 +17,7 @@ use crate::plan::operation::{self, Prepare, Scope};
 use crate::plan::target::{self, Target, TargetKind, TargetStart};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
-use crate::tree::{TextSpan, TomlTable};
+use crate::tree::TomlTable;
 
 /// One trial: a point of the sweep × variant × repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -122,7 +121,7 @@ pub(super) struct TrialTemplate {
 }
 
 /// Reads a trial. Returns `None` only if there are problems.
-pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Option<TrialTemplate>, Vec<Problem>) {
+pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTemplate>, Vec<Problem>) {
     let mut context = CheckContext {
         catalog,
         protocol: None,
@@ -134,9 +133,8 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
         has_script: false,
         problems: Vec::new(),
     };
-    SectionWalk { root: EXPERIMENT, mode: Mode::Whole, problems: &mut context.problems }
-        .table("", EXPERIMENT, tree, file);
-    let root = Section { table: tree, keys: EXPERIMENT, place: file };
+    SectionWalk { root: root.keys, mode: Mode::Whole, problems: &mut context.problems }
+        .table("", root.keys, root.table, root.place);
     let target = root.section("target").and_then(|section| target::read(&section, &mut context));
     let kind = target.as_ref().map(|target| &target.kind);
     context.ports = PortNames::of(kind, catalog);
@@ -144,30 +142,30 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
         context.operations = catalog.targets.get(name).map_or(&[], |manifest| &manifest.operations);
     }
     let mut lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut context));
-    lab::private_only_virtual(&root, &lab, kind, &mut context);
-    lab::add_tiers(&root, kind, &mut lab, &mut context);
+    lab::private_only_virtual(root, &lab, kind, &mut context);
+    lab::add_tiers(root, kind, &mut lab, &mut context);
     context.tiers.clone_from(&lab.tiers);
-    context.feeds = load::feed_names(&root);
+    context.feeds = load::feed_names(root);
     context.has_script = root.section("load").is_some_and(|load| load.has("script"));
-    let prepare = read_preparation(&root, &mut context);
+    let prepare = read_preparation(root, &mut context);
     let mut load = root.section("load").map(|section| load::read(&section, &mut context));
-    load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut context));
-    let fleet = fleet::read(&root, &mut context);
-    fleet::place(&root, fleet.as_ref(), kind, &mut lab, &mut context);
-    needs_service(&root, kind, &mut context);
+    load.iter_mut().for_each(|load| load::limit_feeds(root, load, &mut context));
+    let fleet = fleet::read(root, &mut context);
+    fleet::place(root, fleet.as_ref(), kind, &mut lab, &mut context);
+    needs_service(root, kind, &mut context);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
-    let faults = fault::read(&root, &victims, end.as_ref(), &mut context);
-    let steps = exercise::read(&root, &victims, &mut context);
-    if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
+    let faults = fault::read(root, &victims, end.as_ref(), &mut context);
+    let steps = exercise::read(root, &victims, &mut context);
+    if ["load", "fault", "step"].iter().all(|section| !has_something(root.table, section)) {
         context.problems.push(
-            Problem::absent(file, "nothing happens in this experiment")
+            Problem::absent(root.place, "nothing happens in this experiment")
                 .expected("neither [load] nor [[fault]] nor [[step]]")
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
         );
     }
     if let Some(target) = target.as_ref().filter(|target| target.start == TargetStart::Once) {
-        may_share_start(&root, target, is_audited(load.as_ref(), &prepare), &mut context);
+        may_share_start(root, target, is_audited(load.as_ref(), &prepare), &mut context);
     }
     let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
     // This is the last step, because problems refer to the file's own times.
