@@ -107,8 +107,9 @@ pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
 }
 
 fn of(template: &Trial, finished: &[Finished]) -> Vec<Finished> {
-    let same = |one: &&Finished| one.variant == template.variant && one.surviving == template.surviving;
-    finished.iter().filter(same).cloned().collect()
+    let mut own = finished.to_vec();
+    own.retain(|one| one.variant == template.variant && one.surviving == template.surviving);
+    own
 }
 
 /// Growth of the time from send to answer up to which the target is not the reason why operations
@@ -121,19 +122,14 @@ const GROWN: f64 = 1.25;
 fn told_apart(finished: &[Finished]) -> Vec<Finished> {
     let held = finished.iter().filter(|one| matches!(one.said, ProbeResult::Held(_)));
     let calm = held.min_by(|a, b| a.value.total_cmp(&b.value)).and_then(|one| Some((one.value, one.service_us?)));
-    let is_generator = |one: &Finished| {
-        let broke = one.waited && matches!(one.said, ProbeResult::Broke(_));
-        let grown =
-            |(value, calm_us): (f64, f64)| value >= one.value || one.service_us.is_none_or(|us| us > GROWN * calm_us);
-        broke && calm.is_some_and(|calm| !grown(calm))
-    };
-    let told = |one: &Finished| match is_generator(one) {
-        true => {
-            Finished { said: ProbeResult::Nothing(Inconclusive::Generator(TOO_FEW_AGENTS.to_owned())), ..one.clone() }
+    let mut told = finished.to_vec();
+    for one in told.iter_mut().filter(|one| one.waited && matches!(one.said, ProbeResult::Broke(_))) {
+        let is_calm = |calm_us: f64| one.service_us.is_some_and(|us| us <= GROWN * calm_us);
+        if calm.is_some_and(|(value, calm_us)| value < one.value && is_calm(calm_us)) {
+            one.said = ProbeResult::Nothing(Inconclusive::Generator(TOO_FEW_AGENTS.to_owned()));
         }
-        false => one.clone(),
-    };
-    finished.iter().map(told).collect()
+    }
+    told
 }
 
 const TOO_FEW_AGENTS: &str =
@@ -232,13 +228,16 @@ struct SearchState<'a> {
 impl<'a> SearchState<'a> {
     pub fn of(find: &'a Find, template: &Trial, finished: &[Finished]) -> Self {
         let finished = told_apart(finished);
-        let answer = |one: &Finished| match one.said {
-            ProbeResult::Held(margin) => Some(ProbeAnswer { value: one.value, held: true, margin }),
-            ProbeResult::Broke(margin) => Some(ProbeAnswer { value: one.value, held: false, margin }),
-            ProbeResult::Nothing(_) => None,
-        };
-        let first = rounded(find, find.first(template));
-        Self { find, first, answers: finished.iter().filter_map(answer).collect(), finished }
+        let mut answers = Vec::new();
+        for one in &finished {
+            let (held, margin) = match one.said {
+                ProbeResult::Held(margin) => (true, margin),
+                ProbeResult::Broke(margin) => (false, margin),
+                ProbeResult::Nothing(_) => continue,
+            };
+            answers.push(ProbeAnswer { value: one.value, held, margin });
+        }
+        Self { find, first: rounded(find, find.first(template)), answers, finished }
     }
 
     /// Returns the current result.
@@ -266,13 +265,11 @@ impl<'a> SearchState<'a> {
 
     /// Returns the next value, or the reason why there is none.
     pub fn next(&self) -> Result<f64, End> {
-        let taken = self.finished.len();
-        let out_of_trials =
-            |value: f64| if taken >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(value) };
-        if let Some(again) = self.again()? {
-            return out_of_trials(again);
-        }
-        out_of_trials(self.goes_on()?)
+        let next = match self.again()? {
+            Some(again) => again,
+            None => self.goes_on()?,
+        };
+        if self.finished.len() >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(next) }
     }
 
     /// Returns the value of the last trial, if it had no verdict and is to be repeated.
@@ -296,9 +293,8 @@ impl<'a> SearchState<'a> {
     }
 
     fn silent_at(&self, value: f64) -> impl Iterator<Item = &Inconclusive> {
-        let same = move |one: &&Finished| same(one.value, value);
-        self.finished.iter().filter(same).filter_map(|one| match &one.said {
-            ProbeResult::Nothing(silence) => Some(silence),
+        self.finished.iter().filter_map(move |one| match &one.said {
+            ProbeResult::Nothing(silence) if same(one.value, value) => Some(silence),
             _ => None,
         })
     }
@@ -377,24 +373,22 @@ impl<'a> SearchState<'a> {
     fn unconfirmed(&self, end: &End, low: Bracket, high: Bracket) -> Option<f64> {
         let room = 1.0 + 2.0 * self.find.precision_pct / 100.0;
         let one = f64::from(u8::from(self.whole()));
-        let below = |value: f64, held: bool| held && value >= (low.low / room).min(low.low - one);
-        let above = |value: f64, held: bool| !held && value <= (high.high * room).max(high.high + 2.0 * one);
-        let is_asked = [*end != End::Nowhere, *end != End::Bound];
-        let answered = [self.count(below), self.count(above)];
-        let lacks = |side: usize| is_asked[side] && answered[side] < CONFIRMED;
+        let (least, most) = ((low.low / room).min(low.low - one), (high.high * room).max(high.high + 2.0 * one));
+        let below = self.count(|value, held| held && value >= least);
+        let above = self.count(|value, held| !held && value <= most);
         // The ends take turns, so that a drift over time does not look like a difference between
         // them.
-        match (lacks(0), lacks(1)) {
+        match (*end != End::Nowhere && below < CONFIRMED, *end != End::Bound && above < CONFIRMED) {
             (false, false) => None,
-            (true, other) if !other || answered[0] <= answered[1] => Some(rounded(self.find, low.low)),
+            (true, other) if !other || below <= above => Some(rounded(self.find, low.low)),
             _ if *end == End::Nowhere => Some(self.floor()),
             _ => Some(rounded(self.find, high.high + one)),
         }
     }
 
     fn posterior(&self) -> Posterior {
-        let tried = || self.answers.iter().map(|answer| answer.value);
-        let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
+        let least = self.answers.iter().map(|answer| answer.value).fold(f64::INFINITY, f64::min);
+        let most = self.answers.iter().map(|answer| answer.value).fold(0.0, f64::max);
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
         // Without a broken limit, nothing is known beyond the tried values.
         let around = if self.lowest(false).is_some() { AROUND } else { 1.0 };

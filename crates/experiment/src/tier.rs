@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
 use crate::manifest::{Manifest, Process, Takes};
-use crate::plan::{self, FeedLimits, Plan, TargetKind, Trial};
+use crate::plan::{FeedLimits, Plan, TargetKind, Trial};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::profile::{DISK, Disk};
 use crate::section::Section;
-use crate::tree::TextSpan;
+use crate::tree::{TableEntry, TextSpan};
 
 section! {
     const TIER {
@@ -157,22 +157,24 @@ pub(crate) struct PlacedFolder {
 
 /// Returns the folders of a target's processes, each with the tier that these parameters select.
 pub(crate) fn folders_of(manifest: &Manifest, with: &BTreeMap<String, String>) -> Vec<PlacedFolder> {
-    let of_process = |process: &Process| {
-        let folder = |(name, tier): (&String, &String)| PlacedFolder {
-            folder: format!("{}.{name}", process.role),
-            tier: parameter(tier).and_then(|parameter| with.get(parameter)).unwrap_or(tier).clone(),
-            parameter: parameter(tier).filter(|name| !is_told(manifest, name)).map(str::to_owned),
-        };
-        process.folders.iter().map(folder).collect::<Vec<_>>()
-    };
-    manifest.processes.iter().flat_map(of_process).collect()
+    let mut placed = Vec::new();
+    for process in &manifest.processes {
+        for (name, tier) in &process.folders {
+            placed.push(PlacedFolder {
+                folder: format!("{}.{name}", process.role),
+                tier: parameter(tier).and_then(|parameter| with.get(parameter)).unwrap_or(tier).clone(),
+                parameter: parameter(tier).filter(|name| !is_told(manifest, name)).map(str::to_owned),
+            });
+        }
+    }
+    placed
 }
 
 /// Whether a parameter is also used in the settings of a process or in `protocol`.
 fn is_told(manifest: &Manifest, parameter: &str) -> bool {
-    let text_of = |process: &Process| serde_json::to_string(&Process { folders: BTreeMap::new(), ..process.clone() });
     let placeholder = format!("{{{parameter}}}");
-    let texts = manifest.processes.iter().filter_map(|process| text_of(process).ok());
+    let settings = manifest.processes.iter().map(|process| Process { folders: BTreeMap::new(), ..process.clone() });
+    let texts = settings.filter_map(|process| serde_json::to_string(&process).ok());
     texts.chain([manifest.about.protocol.clone()]).any(|text| text.contains(&placeholder))
 }
 
@@ -183,11 +185,11 @@ fn parameter(tier: &str) -> Option<&str> {
 
 /// Returns the problem of a folder's tier in `target.toml`.
 pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSpan) -> Option<Problem> {
-    let known = || join_words(&NAMES.map(|name| format!("`{name}`")), "or");
+    let known = join_words(&NAMES.map(|name| format!("`{name}`")), "or");
     let Some(name) = parameter(tier) else {
-        let problem = || Problem::absent(place, format!("there is no tier `{tier}`")).expected("unknown tier");
-        let hint = format!("{}; a parameter can decide: \"{{data_tier}}\"", known());
-        return (!NAMES.contains(&tier)).then(|| problem().hint(hint));
+        let problem = Problem::absent(place, format!("there is no tier `{tier}`")).expected("unknown tier");
+        let problem = problem.hint(format!("{known}; a parameter can decide: \"{{data_tier}}\""));
+        return (!NAMES.contains(&tier)).then_some(problem);
     };
     let Some(parameter) = manifest.parameters.get(name) else {
         let problem = Problem::absent(place, format!("there is no parameter `{name}`")).expected("unknown parameter");
@@ -199,75 +201,73 @@ pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSp
     };
     let unknown = values.iter().find(|value| !NAMES.contains(&value.as_str()))?;
     let problem = Problem::absent(place, format!("`{name}` may be `{unknown}`, and there is no such tier"));
-    Some(problem.expected("unknown tier").hint(format!("there are {}", known())))
+    Some(problem.expected("unknown tier").hint(format!("there are {known}")))
 }
 
 /// Returns a sentence, without full stop, for each variant that differs from the first only in the
 /// tiers of its folders.
 #[must_use]
 pub fn only_storage(plan: &Plan) -> Vec<String> {
-    let of = |variant: &String| plan.possible().iter().find(|trial| trial.variant.as_ref() == Some(variant));
     let Some((first, others)) = plan.variants.split_first() else { return Vec::new() };
-    let differ = |other: &String| {
-        let moved = only_difference(of(first)?, of(other)?)?;
-        Some(format!("`{first}` and `{other}` differ in nothing but where folders are: {moved}"))
-    };
-    others.iter().filter_map(differ).collect()
+    let mut sentences = Vec::new();
+    for other in others {
+        let [a, b] =
+            [first, other].map(|variant| plan.possible().iter().find(|trial| trial.variant.as_ref() == Some(variant)));
+        if let Some(moved) = a.zip(b).and_then(|(a, b)| only_difference(a, b)) {
+            sentences.push(format!("`{first}` and `{other}` differ in nothing but where folders are: {moved}"));
+        }
+    }
+    sentences
 }
 
 /// Returns the different tiers of two trials that differ only in the tiers of their folders. `None`
 /// if they differ in more, or not at all.
 fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
-    let tiers = || a.lab.tiers.iter().chain(&b.lab.tiers);
-    let bare = |trial: &Trial| {
-        let mut bare = Trial {
-            id: String::new(),
-            variant: None,
-            place: 0,
-            repeat: 0,
-            seed: 0,
-            faults: Vec::new(),
-            ..trial.clone()
-        };
-        bare.lab.tiers = Vec::new();
-        for load in bare
-            .load
-            .iter_mut()
-            .flat_map(|load| load.groups.iter_mut().map(|group| &mut group.feeds).chain([&mut load.feeds]))
-        {
-            load.iter_mut().for_each(|feed| (feed.tier, feed.limits) = (None, FeedLimits::default()));
-        }
-        if let TargetKind::Folder { with, .. } = &mut bare.target.kind {
-            with.retain(|name, _| !tiers().any(|tier| tier.parameters.contains(name)));
-        }
-        bare
-    };
-    // Each occurrence of a fault has a seed from its trial.
-    let faults =
-        |trial: &Trial| trial.faults.iter().map(|fault| plan::Fault { seed: 0, ..fault.clone() }).collect::<Vec<_>>();
-    if bare(a) != bare(b) || faults(a) != faults(b) {
+    let parameters: Vec<&String> = a.lab.tiers.iter().chain(&b.lab.tiers).flat_map(|tier| &tier.parameters).collect();
+    if without_tiers(a, &parameters) != without_tiers(b, &parameters) {
         return None;
     }
-    let of = |trial: &Trial, folder: &str| {
-        trial.lab.tiers.iter().find(|tier| tier.folders.iter().any(|on| on == folder)).cloned()
-    };
     let mut moved: Vec<String> = Vec::new();
     for folder in a.lab.tiers.iter().flat_map(|tier| &tier.folders) {
-        let (Some(from), Some(to)) = (of(a, folder), of(b, folder)) else { return None };
+        let (from, to) = (tier_of(a, folder)?, tier_of(b, folder)?);
         if from.name != to.name {
             moved.push(format!("`{folder}` on {} or {}", from.name, to.name));
         } else if (&from.limits, &from.path) != (&to.limits, &to.path) {
             moved.push(format!("`{folder}` on {} of other limits", from.name));
         }
     }
-    let feeds = |trial: &'_ Trial| trial.load.iter().flat_map(|load| load.feeds.clone()).collect::<Vec<_>>();
-    for (from, to) in feeds(a).into_iter().zip(feeds(b)) {
-        let tier = |feed: &plan::Feed| feed.tier.clone().unwrap_or_else(|| DISK_TIER.to_owned());
-        if tier(&from) != tier(&to) {
-            moved.push(format!("the feed `{}` as from {} or {}", from.name, tier(&from), tier(&to)));
+    let [from, to] = [a, b].map(|trial| trial.load.iter().flat_map(|load| &load.feeds));
+    for (from, to) in from.zip(to) {
+        let [was, is] = [from, to].map(|feed| feed.tier.as_deref().unwrap_or(DISK_TIER));
+        if was != is {
+            moved.push(format!("the feed `{}` as from {was} or {is}", from.name));
         }
     }
     (!moved.is_empty()).then(|| join_words(&moved, "and"))
+}
+
+/// Returns the trial without tiers, without these parameters of its target, and without what
+/// distinguishes it from other trials of its experiment.
+fn without_tiers(trial: &Trial, parameters: &[&String]) -> Trial {
+    let mut bare = Trial { id: String::new(), variant: None, place: 0, repeat: 0, seed: 0, ..trial.clone() };
+    // Each occurrence of a fault has a seed from its trial.
+    bare.faults.iter_mut().for_each(|fault| fault.seed = 0);
+    bare.lab.tiers = Vec::new();
+    if let Some(load) = &mut bare.load {
+        let of_groups = load.groups.iter_mut().flat_map(|group| &mut group.feeds);
+        for feed in of_groups.chain(&mut load.feeds) {
+            (feed.tier, feed.limits) = (None, FeedLimits::default());
+        }
+    }
+    if let TargetKind::Folder { with, .. } = &mut bare.target.kind {
+        with.retain(|name, _| !parameters.contains(&name));
+    }
+    bare
+}
+
+/// Returns the tier that a folder of the trial is on.
+fn tier_of<'a>(trial: &'a Trial, folder: &String) -> Option<&'a Tier> {
+    trial.lab.tiers.iter().find(|tier| tier.folders.contains(folder))
 }
 
 /// Kind of a trial's hosts, as far as tiers depend on it.
@@ -293,22 +293,12 @@ pub(crate) fn of_trial(
     let entries = lab.map(|lab| lab.entries("tier")).unwrap_or_default();
     let mut tiers: BTreeMap<String, Tier> = BTreeMap::new();
     for PlacedFolder { folder, tier: name, parameter } in folders {
-        let entry = entries.iter().find(|entry| entry.key == name);
-        let table = entry.and_then(|entry| Some((entry, entry.node.table()?)));
-        let section = table.map(|(entry, table)| Section { table, keys: TIER, place: &entry.node.place });
-        if !NAMES.contains(&name.as_str()) && section.is_none() {
-            let known = NAMES.iter().copied().chain(entries.iter().map(|entry| entry.key.as_str()));
-            let hint = nearest_hint(&name, known);
-            let problem =
-                Problem::absent(target.place("with"), format!("`{folder}` is on the tier `{name}`, and there is none"));
-            let own = format!("add [lab.tier.{name}] with its limits, or take one of {}", NAMES.join(", "));
-            problems.push(problem.expected("unknown tier").hint(hint.unwrap_or(own)));
+        let Some(configured) = configured(&name, &entries) else {
+            let what = format!("`{folder}` is on the tier `{name}`, and there is none");
+            problems.push(unknown(&name, &entries, Problem::absent(target.place("with"), what)));
             continue;
-        }
-        let tier = tiers.entry(name.clone()).or_insert_with(|| {
-            let tier = Tier::named(&name);
-            section.as_ref().map_or(tier.clone(), |section| tier.with(section))
-        });
+        };
+        let tier = tiers.entry(name).or_insert(configured);
         tier.folders.push(folder);
         tier.parameters.extend(parameter);
         tier.parameters.dedup();
@@ -330,49 +320,58 @@ pub(crate) fn of_feed(
     problems: &mut Vec<Problem>,
 ) -> Option<Tier> {
     let entries = lab.map(|lab| lab.entries("tier")).unwrap_or_default();
-    let table = entries.iter().find(|entry| entry.key == name).and_then(|entry| Some((entry, entry.node.table()?)));
-    if !NAMES.contains(&name) && table.is_none() {
-        let known = NAMES.iter().copied().chain(entries.iter().map(|entry| entry.key.as_str()));
-        let hint = nearest_hint(name, known);
-        let own = format!("add [lab.tier.{name}] with its limits, or take one of {}", NAMES.join(", "));
-        let problem = Problem::absent(tier, format!("there is no tier `{name}`")).expected("unknown tier");
-        problems.push(problem.hint(hint.unwrap_or(own)));
-        return None;
+    let found = configured(name, &entries);
+    if found.is_none() {
+        problems.push(unknown(name, &entries, Problem::absent(tier, format!("there is no tier `{name}`"))));
     }
-    let section = table.map(|(entry, table)| Section { table, keys: TIER, place: &entry.node.place });
-    let named = Tier::named(name);
-    Some(section.map_or(named.clone(), |section| named.with(&section)))
+    found
+}
+
+/// Returns the tier of this name with the settings of its `[lab.tier.NAME]`; `None` if there is
+/// no such tier.
+fn configured(name: &str, entries: &[TableEntry]) -> Option<Tier> {
+    let own = entries.iter().find(|entry| entry.key == name).and_then(|entry| Some((entry, entry.node.table()?)));
+    match own {
+        Some((entry, table)) => Some(Tier::named(name).with(&Section { table, keys: TIER, place: &entry.node.place })),
+        None => NAMES.contains(&name).then(|| Tier::named(name)),
+    }
+}
+
+/// Completes the problem of a tier that does not exist.
+fn unknown(name: &str, entries: &[TableEntry], problem: Problem) -> Problem {
+    let known = NAMES.iter().copied().chain(entries.iter().map(|entry| entry.key.as_str()));
+    let own = format!("add [lab.tier.{name}] with its limits, or take one of {}", NAMES.join(", "));
+    problem.expected("unknown tier").hint(nearest_hint(name, known).unwrap_or(own))
 }
 
 /// Returns the problem of a tier that these hosts cannot have.
 fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem> {
     let name = &tier.name;
     let on = join_words(&tier.folders.iter().map(|folder| format!("`{folder}`")).collect::<Vec<_>>(), "and");
-    let problem =
-        |what: String, expected: &str, hint: String| Some(Problem::new(place, what).expected(expected).hint(hint));
-    match (tier.medium, hosts) {
-        (TierMedium::Volume, TierHosts::ThisMachine) => problem(
+    let (what, expected, hint) = match (tier.medium, hosts) {
+        (TierMedium::Volume, TierHosts::ThisMachine) => (
             format!("{on}: without hosts no disk can be limited, and so there is no tier `{name}`"),
             "only virtual hosts can have it",
-            "add `hosts = 1` to [lab], or take `disk`, `memory` or `pmem`".to_owned(),
+            "add `hosts = 1` to [lab], or take `disk`, `memory` or `pmem`",
         ),
-        (TierMedium::Volume | TierMedium::Memory | TierMedium::Pmem, TierHosts::Remote) => problem(
+        (TierMedium::Volume | TierMedium::Memory | TierMedium::Pmem, TierHosts::Remote) => (
             format!("{on}: hosts that are reached over ssh have no tier `{name}`"),
             "the machines are taken as they are",
-            "take `disk`, which is the machine's own".to_owned(),
+            "take `disk`, which is the machine's own",
         ),
-        (TierMedium::Pmem, _) if tier.path.is_none() => problem(
+        (TierMedium::Pmem, _) if tier.path.is_none() => (
             format!("{on}: nothing says where persistent memory is mounted"),
             "no `path`",
-            "add [lab.tier.pmem] with path = \"/mnt/pmem0\"; `plimsoll doctor` says what this machine has".to_owned(),
+            "add [lab.tier.pmem] with path = \"/mnt/pmem0\"; `plimsoll doctor` says what this machine has",
         ),
-        (TierMedium::Memory, TierHosts::ThisMachine) if tier.limits.size_bytes.is_some() => problem(
+        (TierMedium::Memory, TierHosts::ThisMachine) if tier.limits.size_bytes.is_some() => (
             "without hosts the tier `memory` is this machine's /dev/shm, which has a size".to_owned(),
             "cannot be set",
-            "remove `size`, or add `hosts = 1`".to_owned(),
+            "remove `size`, or add `hosts = 1`",
         ),
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Problem::new(place, what).expected(expected).hint(hint))
 }
 
 /// Checks that `[lab.tier.NAME]` has only keys that such a tier can have.

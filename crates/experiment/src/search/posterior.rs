@@ -123,6 +123,15 @@ pub(super) struct SearchRange {
     pub edge: [f64; 2],
 }
 
+impl SearchRange {
+    /// Returns the lowest value of the cell after the one from this value.
+    fn cell_after(&self, low: f64) -> f64 {
+        let is_near = (self.edge[0] * (-NEAR).exp()..self.edge[1] * NEAR.exp()).contains(&low);
+        let next = low * (1.0 + self.precision / CELLS * if is_near { 1.0 } else { COARSE });
+        if self.whole { (low + 1.0).max(next.round()) } else { next }
+    }
+}
+
 /// A cell that may contain the edge: the limits hold at `low`, and break above `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bracket {
@@ -204,20 +213,23 @@ fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     let points: Vec<(f64, f64)> = close.filter_map(|answer| Some((answer.value.ln(), answer.signed()?))).collect();
     let (held, broke): (Vec<_>, Vec<_>) = points.iter().partition::<Vec<(f64, f64)>, _>(|point| point.1 < 0.0);
     let pairs = held.iter().flat_map(|a| broke.iter().map(move |b| (b.0 - a.0, b.1 - a.1)));
-    let slope = |(far, risen): (f64, f64)| (far != 0.0).then(|| (risen / far, far.abs()));
-    let mut slopes: Vec<(f64, f64)> = pairs.filter_map(slope).collect();
+    let mut slopes: Vec<(f64, f64)> =
+        pairs.filter(|(far, _)| *far != 0.0).map(|(far, risen)| (risen / far, far.abs())).collect();
     slopes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let weight: f64 = slopes.iter().map(|slope| slope.1).sum();
-    let quantile = |share: f64| {
-        let mut sum = 0.0;
-        let found = slopes.iter().find(|slope| {
-            sum += slope.1;
-            sum >= share * weight
-        });
-        found.map(|slope| slope.0)
-    };
-    let rises = points.len() >= LEAST_NEAR && quantile(FALLING)? > 0.0;
-    quantile(0.5).filter(|_| rises)
+    let rises = points.len() >= LEAST_NEAR && weighted_quantile(&slopes, FALLING)? > 0.0;
+    weighted_quantile(&slopes, 0.5).filter(|_| rises)
+}
+
+/// Returns the value at this share of the weight. `weighted` has ascending values with their
+/// weights.
+fn weighted_quantile(weighted: &[(f64, f64)], share: f64) -> Option<f64> {
+    let all: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+    let mut sum = 0.0;
+    let found = weighted.iter().find(|(_, weight)| {
+        sum += weight;
+        sum >= share * all
+    });
+    found.map(|(value, _)| *value)
 }
 
 /// Returns the factor by which consecutive trials are more alike than other trials; 1 if they are
@@ -249,21 +261,15 @@ pub(super) struct Posterior {
 impl Posterior {
     /// Returns the distribution before any answer.
     pub fn new(span: SearchRange) -> Self {
-        let fine = span.precision / CELLS;
-        let [from, to] = [span.edge[0] * (-NEAR).exp(), span.edge[1] * NEAR.exp()];
-        let ratio = |low: f64| 1.0 + fine * if (from..to).contains(&low) { 1.0 } else { COARSE };
-        let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio(low)).round()) } else { low * ratio(low) };
-        let octaves = |low: f64, high: f64| (high / low).log2();
         let last = if span.whole { 1.0 } else { 0.0 };
-        let cell = |low: f64, high: f64, likely: f64| Bracket::new(low, high, span.whole, likely);
-        let mut cells = vec![cell(0.0, span.from - last, BEYOND)];
+        let mut cells = vec![Bracket::new(0.0, span.from - last, span.whole, BEYOND)];
         let mut low = span.from;
         while low < span.to {
-            let high = next(low).min(span.to);
-            cells.push(cell(low, high - last, octaves(low, high)));
+            let high = span.cell_after(low).min(span.to);
+            cells.push(Bracket::new(low, high - last, span.whole, (high / low).log2()));
             low = high;
         }
-        cells.push(cell(span.to, f64::INFINITY, BEYOND));
+        cells.push(Bracket::new(span.to, f64::INFINITY, span.whole, BEYOND));
         let mut posterior = Self { cells, answers: 0, memory: 1.0 };
         posterior.balance();
         posterior
@@ -271,31 +277,33 @@ impl Posterior {
 
     /// Returns the distribution after these answers.
     pub fn of(span: SearchRange, answers: &[ProbeAnswer]) -> Self {
-        let learnt = |slope: Option<f64>| {
-            let mut posterior = Self::new(span);
-            answers.iter().for_each(|answer| posterior.learn(answer, slope));
-            posterior
-        };
-        let by_side = learnt(None);
+        let by_side = Self::learnt(span, answers, None);
         let near = by_side.median();
         // With a cell of one agent, the margin would be read more finely than the edge can be.
         let is_coarse = span.whole && near * span.precision < CELLS;
         let Some(slope) = slope(answers, near).filter(|_| !is_coarse) else { return by_side };
-        let by_margin = Self { memory: memory(answers, slope), ..learnt(Some(slope)) };
+        let by_margin = Self { memory: memory(answers, slope), ..Self::learnt(span, answers, Some(slope)) };
         if by_margin.agrees_with(&by_side) { by_margin } else { by_side }
+    }
+
+    fn learnt(span: SearchRange, answers: &[ProbeAnswer], slope: Option<f64>) -> Self {
+        let mut posterior = Self::new(span);
+        answers.iter().for_each(|answer| posterior.learn(answer, slope));
+        posterior
     }
 
     /// Whether the sides of the answers are also likely at these edges. If a metric jumps at the
     /// edge instead of rising, the margins suggest a larger spread than the sides do.
     fn agrees_with(&self, by_side: &Self) -> bool {
-        let likelihood = |cell: &Bracket| -> [f64; SPREADS.len()] {
-            std::array::from_fn(|index| cell.likely[index] / RARER.powi(index as i32) / cell.octaves)
-        };
-        let likelihoods = || by_side.cells.iter().map(likelihood);
-        let most = likelihoods().flatten().fold(0.0, f64::max);
-        let cells = self.cells.iter().zip(likelihoods());
-        let mean: f64 =
-            cells.flat_map(|(cell, sides)| cell.likely.into_iter().zip(sides)).map(|(p, side)| p * side).sum();
+        let mut most: f64 = 0.0;
+        let mut mean = 0.0;
+        for (cell, side) in self.cells.iter().zip(&by_side.cells) {
+            for index in 0..SPREADS.len() {
+                let likelihood = side.likely[index] / RARER.powi(index as i32) / side.octaves;
+                most = most.max(likelihood);
+                mean += cell.likely[index] * likelihood;
+            }
+        }
         mean >= DISAGREES * most
     }
 
@@ -342,11 +350,11 @@ impl Posterior {
                 let below = |reach: f64| inner.partition_point(|to| to.edge_ln < wanted_ln + reach) + 1;
                 let nearest = self.nearest(wanted_ln);
                 let reached = below(-3.0 * smear).min(nearest)..below(3.0 * smear).max(nearest + 1);
-                let weight = |to: usize| {
-                    let far = (self.cells[to].edge_ln - wanted_ln) / smear;
-                    if reached.len() == 1 { 1.0 } else { self.cells[to].octaves * (-far * far / 2.0).exp() }
-                };
-                let weights: Vec<f64> = reached.clone().map(weight).collect();
+                let mut weights = vec![1.0];
+                if reached.len() > 1 {
+                    let far = self.cells[reached.clone()].iter().map(|to| (to, (to.edge_ln - wanted_ln) / smear));
+                    weights = far.map(|(to, far)| to.octaves * (-far * far / 2.0).exp()).collect();
+                }
                 let sum: f64 = weights.iter().sum();
                 for (to, weight) in reached.zip(weights) {
                     moved.cells[to].likely[index] += cell.likely[index] * weight / sum;
