@@ -125,6 +125,16 @@ impl RuleFinding {
         let classes = FigureClass::ALL.iter().map(|class| (*class, trust, reason.clone())).collect();
         Self { rule, trust, reason, classes }
     }
+
+    /// Makes the finding one against a trial that no figure uses.
+    fn weaken(&mut self) {
+        self.trust = Trust::Suspect;
+        self.reason.push_str("; this trial is left out of all figures");
+        for (_, trust, reason) in &mut self.classes {
+            *trust = Trust::Suspect;
+            reason.clone_from(&self.reason);
+        }
+    }
 }
 
 /// Returns every rule, sorted by name.
@@ -145,10 +155,11 @@ fn finding(rule: &Rule, facts: &RuleInput<'_>, used: &[FigureClass]) -> Option<R
             let (figure, reason) = weigh(facts)?;
             rule.spoils.iter().map(|class| (*class, figure, reason.clone())).collect()
         }
-        Weighing::EachClass(weigh) => {
-            let of = |class: &FigureClass| weigh(facts, *class).map(|(figure, reason)| (*class, figure, reason));
-            rule.spoils.iter().filter_map(of).collect()
-        }
+        Weighing::EachClass(weigh) => rule
+            .spoils
+            .iter()
+            .filter_map(|class| weigh(facts, *class).map(|(figure, reason)| (*class, figure, reason)))
+            .collect(),
     };
     let judged = weighed.into_iter().map(|(class, figure, reason)| (class, rule.threshold.trust(figure), reason));
     let classes: Vec<_> = judged.filter(|(_, trust, _)| *trust > Trust::Valid).collect();
@@ -207,23 +218,20 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
         for trust in [Trust::Void, Trust::Suspect, Trust::Valid] {
-            let by_rule = |finding: &&RuleFinding| finding.rule == rule.name && finding.trust == trust;
-            let found: Vec<(&str, &RuleFinding)> = trials
-                .iter()
-                .flat_map(|(id, findings)| findings.iter().filter(by_rule).map(|finding| (id.as_str(), finding)))
-                .collect();
+            let found = trials.iter().flat_map(|(id, findings)| findings.iter().map(move |finding| (id, finding)));
+            let found: Vec<(&String, &RuleFinding)> =
+                found.filter(|(_, finding)| finding.rule == rule.name && finding.trust == trust).collect();
             let Some((id, first)) = found.first() else { continue };
             let reason = match (trials.len(), found.len()) {
                 (1, _) => first.reason.clone(),
                 (_, 1) => format!("trial {id}: {}", first.reason),
                 (_, many) => format!("trial {id} (and {} more): {}", many - 1, first.reason),
             };
-            let all = || found.iter().flat_map(|(_, finding)| &finding.classes);
-            let worst = |class: &FigureClass| {
-                let trusts = all().filter(|(own, ..)| own == class).map(|(_, trust, _)| *trust);
-                Some((*class, trusts.max()?, reason.clone()))
-            };
-            let classes = FigureClass::ALL.iter().filter_map(worst).collect();
+            let mut classes = Vec::new();
+            for class in FigureClass::ALL {
+                let own = found.iter().flat_map(|(_, finding)| &finding.classes).filter(|(own, ..)| own == class);
+                classes.extend(own.map(|(_, trust, _)| *trust).max().map(|worst| (*class, worst, reason.clone())));
+            }
             findings.push(RuleFinding { rule: rule.name, trust, reason, classes });
         }
     }
@@ -258,17 +266,17 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("full_disk", "disk"),
         ("saturated_balancer", "balancer"),
     ];
-    let found = |trust: Trust| {
+    for trust in [Trust::Void, Trust::Suspect] {
         // Delay that did not change throughput limited nothing.
-        let held_back = |finding: &RuleFinding| {
+        let limiting = findings.iter().filter(|finding| finding.trust == trust).filter(|finding| {
             finding.rule != "delayed" || finding.classes.iter().any(|(class, ..)| *class == FigureClass::Throughput)
-        };
-        let is =
-            |finding: &RuleFinding, rule: &str| finding.rule == rule && finding.trust == trust && held_back(finding);
-        let by = |rule: &str| findings.iter().any(|finding| is(finding, rule));
-        limits.iter().find(|(rule, _)| by(rule))
-    };
-    found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()
+        });
+        let rules: Vec<&str> = limiting.map(|finding| finding.rule).collect();
+        if let Some((_, limit)) = limits.iter().find(|(rule, _)| rules.contains(rule)) {
+            return (*limit).to_owned();
+        }
+    }
+    "none".to_owned()
 }
 
 /// Raises `no operation succeeded` to void in all findings, if no trial of the run had a success.
@@ -288,26 +296,22 @@ const STAND_IN: usize = 3;
 /// of the same point replace each void repeat, the answer does not need it, and the run is not void
 /// because of it. The run stays suspect: the cause that spoiled one repeat may have touched others.
 pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)>) -> Vec<(String, Vec<RuleFinding>)> {
-    let stood_in_for = |trial: &Trial| {
-        let repeats = || trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);
-        let void = repeats().filter(|other| other.verdict.is == Trust::Void).count();
-        let sound = repeats().count() - void;
-        trial.verdict.is == Trust::Void && sound >= STAND_IN * void
-    };
-    let weakened = |finding: RuleFinding| {
-        let reason = format!("{}; this trial is left out of all figures", finding.reason);
-        let classes = finding.classes.iter().map(|(class, ..)| (*class, Trust::Suspect, reason.clone())).collect();
-        RuleFinding { trust: Trust::Suspect, reason, classes, ..finding }
-    };
     let mut counted = Vec::with_capacity(findings.len());
-    for (id, found) in findings {
-        let left_out = trials.iter().any(|trial| trial.id == id && stood_in_for(trial));
-        counted.push(match left_out {
-            true => (id, found.into_iter().filter(|one| one.trust == Trust::Void).map(weakened).collect()),
-            false => (id, found),
-        });
+    for (id, mut found) in findings {
+        if trials.iter().any(|trial| trial.id == id && is_replaced(trial, trials)) {
+            found.retain(|finding| finding.trust == Trust::Void);
+            found.iter_mut().for_each(RuleFinding::weaken);
+        }
+        counted.push((id, found));
     }
     counted
+}
+
+/// Whether a trial is void and sound repeats replace it.
+fn is_replaced(trial: &Trial, trials: &[Trial]) -> bool {
+    let repeats = trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);
+    let (void, sound): (Vec<&Trial>, Vec<&Trial>) = repeats.partition(|other| other.verdict.is == Trust::Void);
+    trial.verdict.is == Trust::Void && sound.len() >= STAND_IN * void.len()
 }
 
 #[cfg(test)]

@@ -50,28 +50,30 @@ pub(crate) fn class_of(metric: &MetricExpression) -> FigureClass {
 
 /// Returns the class of a figure by its path in a trial.
 pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
-    let has = |names: &[&str]| path.0.iter().any(|part| names.contains(&part.as_str()));
-    let last = path.0.last().map_or("", String::as_str);
-    match path.0.first().map_or("", String::as_str) {
+    let parts: Vec<&str> = path.0.iter().map(String::as_str).collect();
+    let last = parts.last().copied().unwrap_or("");
+    match parts.first().copied().unwrap_or("") {
         "faults" | "disturbances" | "actions" | "members" | "steps" => Outages,
         "hosts" | "machine" | "cost" | "metrics" | "generator" | "delay" => HostFigures,
-        _ if has(&["latency_us", "service_us", "latency_of_all_us", "punctual_latency_us", "by_outcome"]) => match last
-        {
+        _ if parts.iter().any(|part| LATENCIES.contains(part)) => match last {
             "max" => ExtremeLatency,
             "mean" => UpperLatency,
             _ => percentile(last).map_or(Counts, class_of_quantile),
         },
-        _ if has(&["throughput", "with_warmup"]) || last.ends_with("per_s") => Throughput,
+        _ if parts.contains(&"throughput") || parts.contains(&"with_warmup") || last.ends_with("per_s") => Throughput,
         _ => Counts,
     }
 }
+
+/// Parts of the paths of latencies.
+const LATENCIES: [&str; 5] = ["latency_us", "service_us", "latency_of_all_us", "punctual_latency_us", "by_outcome"];
 
 /// Returns the classes that the verdict on a trial is about: those of the answer (counts,
 /// throughput, p50, p99 and outages), and those of the requested metrics.
 pub(super) fn used(facts: &RuleInput<'_>) -> Vec<FigureClass> {
     let mut used = vec![Counts, Throughput, MedianLatency, TailLatency];
-    let is_outage = |kind: DisturbanceKind| kind == DisturbanceKind::Outage;
-    if !facts.trial.faults.is_empty() || facts.trial.disturbances.iter().any(|one| is_outage(one.kind)) {
+    let mut kinds = facts.trial.disturbances.iter().map(|one| one.kind);
+    if !facts.trial.faults.is_empty() || kinds.any(|kind| kind == DisturbanceKind::Outage) {
         used.push(Outages);
     }
     used.extend(facts.run.plan.into_iter().flat_map(|plan| plan.metrics()).map(class_of));
@@ -85,7 +87,6 @@ mod tests {
 
     #[test]
     fn each_metric_has_a_figure_class() {
-        let of = |path: &str| class_of(&MetricExpression::from(path));
         for (path, class) in [
             ("latency_us.p50", MedianLatency),
             ("operations.get.latency_us.p97.5", UpperLatency),
@@ -99,7 +100,7 @@ mod tests {
             ("faults.crash.outage.first_ok_s", Outages),
             ("hosts.n1.cpu_pct", HostFigures),
         ] {
-            assert_eq!(of(path), class, "{path}");
+            assert_eq!(class_of(&MetricExpression::from(path)), class, "{path}");
         }
     }
 }

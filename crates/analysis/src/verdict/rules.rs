@@ -11,7 +11,6 @@ mod losses;
 mod machine;
 mod records;
 
-use experiment::plan;
 use record::events::What;
 use record::results::FigureClass::{
     self, Counts, ExtremeLatency, HostFigures, MedianLatency, Outages, TailLatency, Throughput, UpperLatency,
@@ -21,6 +20,7 @@ use record::results::{DisturbanceKind, Host, Steady};
 use super::Threshold::{self, From, Under};
 use super::Weighing::{EachClass, Whole};
 use super::{Rule, RuleInput};
+use crate::stats::quantiles::largest;
 use crate::{claims, versions};
 
 const NEVER: f64 = f64::INFINITY;
@@ -612,9 +612,7 @@ fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
 fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     let (timeline, window) = (facts.timeline?, facts.window?);
     let [from, until] = window.slots(timeline, window.from_s);
-    let ended = timeline.ok().between(from, until)
-        + timeline.failed().between(from, until)
-        + timeline.wrong().between(from, until);
+    let ended = timeline.ok().between(from, until) + timeline.bad_between(from, until);
     Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
 }
 
@@ -659,11 +657,10 @@ fn changes(steady: &Steady) -> String {
 }
 
 fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {
-    let balancers = &facts.planned.lab.balancers;
-    let is_balancer = |host: &&Host| balancers.contains(&host.name);
-    let others = facts.trial.hosts.iter().filter(|host| !is_balancer(host)).filter_map(|host| host.cpu_pct);
-    let busiest_pct = others.max_by(f64::total_cmp).filter(|pct| *pct < AT_ITS_LIMIT_PCT)?;
-    let found = facts.trial.hosts.iter().filter(is_balancer).flat_map(|host| {
+    let (balancers, others): (Vec<&Host>, Vec<&Host>) =
+        facts.trial.hosts.iter().partition(|host| facts.planned.lab.balancers.contains(&host.name));
+    let busiest_pct = largest(others.iter().filter_map(|host| host.cpu_pct)).filter(|pct| *pct < AT_ITS_LIMIT_PCT)?;
+    let found = balancers.into_iter().flat_map(|host| {
         let whole = host.cpu_pct.map(|pct| (pct, format!("the balancer {} used {pct:.0} % of its CPU", host.name)));
         let thread = only_thread_pct(host)
             .map(|pct| (pct, format!("the one busy thread of the balancer {} used {pct:.0} % of a core", host.name)));
@@ -704,9 +701,9 @@ fn quantile_refused(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
-    let alarming = || facts.trial.said.iter().filter(|said| said.alarming);
-    let first = alarming().next()?;
-    let count: u64 = alarming().map(|said| said.count).sum();
+    let alarming: Vec<_> = facts.trial.said.iter().filter(|said| said.alarming).collect();
+    let first = alarming.first()?;
+    let count: u64 = alarming.iter().map(|said| said.count).sum();
     let more = match count {
         1 => String::new(),
         _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
@@ -716,17 +713,20 @@ fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
 
 fn no_success(facts: &RuleInput<'_>) -> Evaluation {
     facts.planned.load.as_ref()?;
-    let is_alone = facts.run.plan.is_none_or(|plan| {
-        let is_same =
-            |other: &plan::Trial| (&other.variant, &other.point) == (&facts.planned.variant, &facts.planned.point);
-        plan.find.is_none() && plan.trials.iter().all(is_same)
-    });
     let figure = match facts.trial.outcomes.ok {
-        0 if is_alone => 2.0,
-        0 => 1.0,
+        0 if has_other_points(facts) => 1.0,
+        0 => 2.0,
         _ => 0.0,
     };
     Some((figure, NO_SUCCESS.to_owned()))
+}
+
+/// Whether the run searches, or has trials of another variant or point.
+fn has_other_points(facts: &RuleInput<'_>) -> bool {
+    let (variant, point) = (&facts.planned.variant, &facts.planned.point);
+    facts.run.plan.is_some_and(|plan| {
+        plan.find.is_some() || plan.trials.iter().any(|other| (&other.variant, &other.point) != (variant, point))
+    })
 }
 
 /// Message for a trial in which no operation succeeded.
@@ -736,10 +736,9 @@ pub const NO_SUCCESS: &str = "no operation succeeded";
 fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     let window = facts.window?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);
-    let replaced = &facts.evidence.sampled.replaced;
-    let during = || replaced.iter().filter(|row| row.at_s > 0.0 && row.at_s <= until_s);
-    let first = during().next()?;
-    let count: u64 = during().map(|row| row.count).sum();
+    let replaced = facts.evidence.sampled.replaced.iter().filter(|row| row.at_s > 0.0 && row.at_s <= until_s);
+    let first = replaced.clone().next()?;
+    let count: u64 = replaced.map(|row| row.count).sum();
     let (host, process, at_s) = (&first.host, &first.process, first.at_s);
     let many = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
     Some((

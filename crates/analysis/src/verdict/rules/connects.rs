@@ -24,12 +24,11 @@ fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
 
 /// Share of attempts over the whole load that failed because of this machine's own limits.
 pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
-    let count = |is_counted: &dyn Fn(&str) -> bool| -> u64 {
-        let rows = facts.evidence.attempts.iter().filter(|row| is_counted(&row.result));
-        rows.map(|row| row.count).sum()
-    };
-    let own = count(&|result| OF_THIS_MACHINE.contains(&result));
-    let pct = 100.0 * own as f64 / count(&|_| true).max(1) as f64;
+    let attempts = &facts.evidence.attempts;
+    let all: u64 = attempts.iter().map(|row| row.count).sum();
+    let own = attempts.iter().filter(|row| OF_THIS_MACHINE.contains(&row.result.as_str()));
+    let own: u64 = own.map(|row| row.count).sum();
+    let pct = 100.0 * own as f64 / all.max(1) as f64;
     let what = "attempts failed for want of a local port or file descriptor";
     Some((pct, format!("{own} {what} ({pct:.1} %): the limit is this machine's, not the target's")))
 }
@@ -79,6 +78,13 @@ struct FailedConnects<'a> {
     when: &'static str,
 }
 
+/// Returns the number of attempts whose result begins like this, and the most frequent result.
+fn with_prefixes<'a>(counts: &BTreeMap<&'a str, u64>, prefixes: &[&str]) -> (u64, Option<&'a str>) {
+    let found = counts.iter().filter(|(result, _)| prefixes.iter().any(|prefix| result.starts_with(prefix)));
+    let most = found.clone().max_by_key(|(_, count)| **count).map(|(result, _)| *result);
+    (found.map(|(_, count)| count).sum(), most)
+}
+
 fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConnects<'a> {
     let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
     let until_s = until_s.min(first_fault_s);
@@ -88,17 +94,15 @@ fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConne
     for row in facts.evidence.attempts.iter().filter(|row| row.at_s <= until_s) {
         *counts.entry(row.result.as_str()).or_default() += row.count;
     }
-    let by = |starts: &[&str]| -> (u64, Option<&'a str>) {
-        let of = || counts.iter().filter(|(result, _)| starts.iter().any(|start| result.starts_with(start)));
-        (of().map(|(_, count)| count).sum(), of().max_by_key(|(_, count)| **count).map(|(result, _)| *result))
-    };
-    let own = by(&OF_THIS_MACHINE).0.min(connects);
-    let (handshakes, worst_handshake) = by(&OF_HANDSHAKES);
+    let (own, _) = with_prefixes(&counts, &OF_THIS_MACHINE);
+    let own = own.min(connects);
+    let (handshakes, worst_handshake) = with_prefixes(&counts, &OF_HANDSHAKES);
     let handshakes = handshakes.min(connects - own);
     // An operation on an open connection may get the same answer. So refusals are limited to the
     // remaining failed connects.
-    let (refused, worst_refusal) = by(&OF_REFUSALS);
-    let refused = refused.min((connects - own - handshakes).saturating_sub(by(&["connect "]).0));
+    let (refused, worst_refusal) = with_prefixes(&counts, &OF_REFUSALS);
+    let (unconnected, _) = with_prefixes(&counts, &["connect "]);
+    let refused = refused.min((connects - own - handshakes).saturating_sub(unconnected));
     let when = if first_fault_s.is_finite() { "before any fault" } else { "without a fault" };
     FailedConnects { connects, own, handshakes, refused, worst_handshake, worst_refusal, when }
 }

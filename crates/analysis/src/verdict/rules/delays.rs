@@ -23,10 +23,9 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
             risen.max_by(|a, b| a.0.total_cmp(&b.0))?
         }
     };
-    let waited = |name: &str, pct: Option<f64>| pct.map(|pct| format!("{name} for {pct:.1} % of the time"));
-    let waited = [waited("the generator's threads", delay.generator_pct), waited("the target's", delay.target_pct)];
-    let waited: Vec<String> = waited.into_iter().flatten().collect();
-    let waited = text::listed(&waited, "and");
+    let waited = [("the generator's threads", delay.generator_pct), ("the target's", delay.target_pct)]
+        .map(|(name, pct)| pct.map(|pct| format!("{name} for {pct:.1} % of the time")));
+    let waited = text::listed(&waited.into_iter().flatten().collect::<Vec<_>>(), "and");
     let mean = numbers::micros(delay.operation_us);
     Some((pct, format!("{moved} {pct:.0} %: other processes or the hypervisor delayed {waited}, {mean} per operation")))
 }
@@ -66,11 +65,10 @@ struct SecondOfStarts {
 /// of failures.
 pub(super) fn late_failures(facts: &RuleInput<'_>) -> Evaluation {
     let seconds = seconds(facts)?;
-    let shares = |is_late: bool| -> Vec<f64> {
+    let [punctual, late] = [false, true].map(|is_late| {
         let of = seconds.iter().filter(|second| second.is_late == is_late && second.ended > 0.0);
-        of.map(|second| second.failed / second.ended).collect()
-    };
-    let (punctual, late) = (shares(false), shares(true));
+        of.map(|second| second.failed / second.ended).collect::<Vec<f64>>()
+    });
     let difference = apart(&punctual, &late).filter(|found| found.estimate > 0.0 && found.p < LEVEL)?;
     let ended_late: f64 = seconds.iter().filter(|second| second.is_late).map(|second| second.ended).sum();
     let failed: f64 = seconds.iter().map(|second| second.failed).sum();
@@ -91,16 +89,16 @@ fn seconds(facts: &RuleInput<'_>) -> Option<Vec<SecondOfStarts>> {
     let (window, timeline) = (facts.window?, facts.timeline?);
     facts.planned.load.as_ref().filter(|load| load.is_open())?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);
-    let second = |number: usize| {
+    let rows = &facts.evidence.generator;
+    let seconds = (0..until_s as usize).map(|number| {
         let (from_s, to_s) = (number as f64, (number + 1) as f64);
         let (from, to) = (timeline.slot_of(from_s), timeline.slot_of(to_s));
-        let rows = &facts.evidence.generator;
         let near = &rows[rows.partition_point(|row| row.at_s <= from_s)..];
         let mut inside =
             near.iter().take_while(|row| row.at_s < to_s + 1.0).filter(|row| row.at_s - row.interval_s < to_s - 0.5);
         let failed = timeline.failed().between(from, to) as f64;
         let ended = failed + timeline.ok().between(from, to) as f64;
         SecondOfStarts { is_late: inside.any(is_bunched), ended, failed }
-    };
-    Some((0..until_s as usize).map(second).collect())
+    });
+    Some(seconds.collect())
 }

@@ -33,11 +33,10 @@ pub(super) fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 pub(super) fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
-    let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
     // An action of a step may run before there is steady service.
-    let is_of_a_step = |fault: &Fault| facts.planned.steps.iter().any(|step| step.name == fault.name);
-    let mut faults = facts.trial.faults.iter().filter(|fault| !is_of_a_step(fault));
-    let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(without))?;
+    let mut faults =
+        facts.trial.faults.iter().filter(|fault| facts.planned.steps.iter().all(|step| step.name != fault.name));
+    let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(|outage| outage.baseline_per_s.is_none()))?;
     let (name, number) = (&fault.name, fault.number);
     Some((1.0, format!("fault `{name}` ({number}) began without steady service before it to compare with")))
 }

@@ -4,6 +4,7 @@ use record::results::GeneratorFigures;
 use text::numbers;
 
 use super::{Evaluation, RuleInput};
+use crate::stats::quantiles::median;
 
 /// Fewest operations for which a count shows a share.
 const ENOUGH: u64 = 500;
@@ -46,7 +47,7 @@ const COMPARISONS: &[GeneratorComparison] = &[
         words: "is later with its timers",
         value: |one| one.late_us_p99,
         worse_pct: |own, others, all| {
-            let latency_us = median(all.iter().filter_map(|one| one.latency_us_mean).collect())?;
+            let latency_us = median_of(all, |one| one.latency_us_mean)?;
             // If all are late by about the same time, none differs.
             let stands_out = own - others >= NOTABLE_US && own >= LATER_BY * others;
             stands_out.then(|| 100.0 * (own - others) / latency_us)
@@ -61,24 +62,26 @@ fn milliseconds(us: f64) -> String {
 
 fn are_enough(all: &[GeneratorFigures]) -> bool {
     // A generator without any operation beside busy ones is a case to find, so the median counts.
-    median(all.iter().map(|one| one.operations as f64).collect()).is_some_and(|middle| middle >= ENOUGH as f64)
+    median_of(all, |one| Some(one.operations as f64)).is_some_and(|middle| middle >= ENOUGH as f64)
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get(values.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(lower, upper))
+fn median_of<'a>(
+    generators: impl IntoIterator<Item = &'a GeneratorFigures>,
+    value: fn(&GeneratorFigures) -> Option<f64>,
+) -> Option<f64> {
+    median(&generators.into_iter().filter_map(value).collect::<Vec<_>>())
 }
 
 pub(super) fn generators_apart(facts: &RuleInput<'_>) -> Evaluation {
     let fleet = facts.trial.generator.fleet.as_ref()?;
-    let began =
-        |us| format!("the generators began within {} of each other, and nothing nearer is known", milliseconds(us));
-    let clocks =
-        |us| format!("what a generator recorded may be off by {}: so well its clock is known", milliseconds(us));
-    let began = fleet.began_within_us.map(|us| (us, began(us)));
-    let clocks = fleet.clock_error_us.map(|us| (us, clocks(us)));
+    let began = fleet.began_within_us.map(|us| {
+        let within = milliseconds(us);
+        (us, format!("the generators began within {within} of each other, and nothing nearer is known"))
+    });
+    let clocks = fleet.clock_error_us.map(|us| {
+        let off = milliseconds(us);
+        (us, format!("what a generator recorded may be off by {off}: so well its clock is known"))
+    });
     let (us, words) = began.into_iter().chain(clocks).max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     Some((us / 1e3, words))
 }
@@ -88,8 +91,7 @@ pub(super) fn generators_uneven(facts: &RuleInput<'_>) -> Evaluation {
     let mut worst: Option<(f64, String)> = None;
     for comparison in COMPARISONS {
         for (place, one) in all.iter().enumerate() {
-            let others = all.iter().enumerate().filter(|(other, _)| *other != place);
-            let others = median(others.filter_map(|(_, other)| (comparison.value)(other)).collect());
+            let others = median_of(all[..place].iter().chain(&all[place + 1..]), comparison.value);
             let Some((own, others)) = (comparison.value)(one).zip(others).filter(|(_, others)| *others > 0.0) else {
                 continue;
             };

@@ -7,10 +7,10 @@ use record::results::FigureClass::{
 use record::rows::GeneratorSecond;
 use text::numbers;
 
-use super::{Evaluation, RuleInput};
+use super::{Evaluation, RuleInput, has_other_points};
 use crate::generator::lateness_pct;
 use crate::verdict::UNPACKING_PCT;
-use crate::verdict::figures::{ReadQuantile, class_of, quantiles};
+use crate::verdict::figures::{class_of, quantiles};
 
 /// Share of the median latency below which lateness does not matter, if its effect is not known.
 const LATE_SHARE: f64 = 0.1;
@@ -73,13 +73,8 @@ pub(super) fn generator_cpu(facts: &RuleInput<'_>, class: FigureClass) -> Evalua
 
 /// Whether the run searches, compares loads or variants, or asks for a metric of throughput.
 fn asks_what_the_target_can_do(facts: &RuleInput<'_>) -> bool {
-    facts.run.plan.is_some_and(|plan| {
-        let case = |trial: &plan::Trial| (trial.variant.clone(), trial.point.clone());
-        let is_first = |trial: &plan::Trial| plan.trials.first().is_some_and(|first| case(first) == case(trial));
-        plan.find.is_some()
-            || !plan.trials.iter().all(is_first)
-            || plan.metrics().any(|metric| class_of(metric) == Throughput)
-    })
+    has_other_points(facts)
+        || facts.run.plan.is_some_and(|plan| plan.metrics().any(|metric| class_of(metric) == Throughput))
 }
 
 /// Whether a timer starts operations, and not the end of the previous operation.
@@ -94,12 +89,11 @@ pub(super) fn generator_lateness(facts: &RuleInput<'_>, class: FigureClass) -> E
     let Some((all, punctual)) = trial.latency_us.as_ref().zip(trial.punctual_latency_us.as_ref()) else {
         return Some((worst_pct, format!("{worst_pct:.0} % {what}: it did not run when operations were due")));
     };
-    let named = |&(name, of): &(&'static str, ReadQuantile)| {
+    let late = quantiles(class).iter().filter_map(|(name, of)| {
         let (all_us, punctual_us) = (of(all), of(punctual));
         Some((lateness_pct(all_us, punctual_us)?, name, all_us?, punctual_us?))
-    };
-    let (pct, name, all_us, punctual_us) =
-        quantiles(class).iter().filter_map(named).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    });
+    let (pct, name, all_us, punctual_us) = late.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let instead = format!("{name} would be {} instead of {}", numbers::micros(punctual_us), numbers::micros(all_us));
     Some((pct, format!("{pct:.0} % {what} ({instead}): it did not run when operations were due")))
 }
@@ -282,14 +276,13 @@ fn feed_device(planned: &plan::Trial) -> String {
 }
 
 pub(super) fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {
-    let felt = |at_s: f64| {
+    let ThreadStall { at_s, late_us, .. } = stalls(facts).into_iter().find(|stall| {
         facts.trial.faults.iter().any(|fault| {
             let back_s = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s);
-            at_s > fault.at_s && at_s - 1.0 <= fault.at_s + back_s.unwrap_or(f64::INFINITY)
+            stall.at_s > fault.at_s && stall.at_s - 1.0 <= fault.at_s + back_s.unwrap_or(f64::INFINITY)
         })
-    };
-    let stall = stalls(facts).into_iter().find(|stall| felt(stall.at_s))?;
-    let (at_s, late_ms) = (stall.at_s, stall.late_us / 1e3);
+    })?;
+    let late_ms = late_us / 1e3;
     Some((
         1.0,
         format!(

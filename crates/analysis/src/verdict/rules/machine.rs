@@ -31,14 +31,14 @@ pub(super) fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 pub(super) fn full_disk(facts: &RuleInput<'_>) -> Evaluation {
-    let speaks_of_it = |text: &str| {
+    let texts = facts.evidence.events.iter().filter_map(|event| match &event.what {
+        What::Notice { text } => Some(text),
+        What::Ended { reason, .. } => reason.as_ref(),
+        _ => None,
+    });
+    let said = texts.into_iter().find(|text| {
         let text = text.to_lowercase();
         text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
-    };
-    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::Notice { text } if speaks_of_it(text) => Some(text),
-        What::Ended { reason: Some(reason), .. } if speaks_of_it(reason) => Some(reason),
-        _ => None,
     })?;
     Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
 }

@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use record::events::{By, Ending, Event, HistoryEntry, Phase, What};
+use record::events::{By, Ending, Event, Phase, What};
 use record::rows::{self, OutcomeSlot};
 
 use super::{Evaluation, RuleInput};
 
 pub(super) fn cut_off(facts: &RuleInput<'_>) -> Evaluation {
     let last_s = facts.evidence.last_s().unwrap_or(0.0);
-    let why = |reason: Option<&str>| reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    let reason = match facts.evidence.ending() {
+    let (what, reason) = match facts.evidence.ending() {
         Some((Ending::Done, _)) => return None,
-        Some((Ending::Interrupted, reason)) => format!("it was interrupted at {last_s:.1} s{}", why(reason)),
-        Some((Ending::Failed, reason)) => format!("it failed at {last_s:.1} s{}", why(reason)),
-        None => format!("its records end in the middle, at {last_s:.1} s"),
+        Some((Ending::Interrupted, reason)) => ("it was interrupted at", reason),
+        Some((Ending::Failed, reason)) => ("it failed at", reason),
+        None => ("its records end in the middle, at", None),
     };
-    Some((1.0, reason))
+    let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    Some((1.0, format!("{what} {last_s:.1} s{why}")))
 }
 
 /// Time at the end of the load that a record of a finished trial may lack: its last row is due when
@@ -97,26 +97,21 @@ fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
             what: format!("{file} is not there: {for_s:.0} s of {for_s:.0} s"),
         });
     }
-    let mut seconds = |file: &'static str, lacks_s: f64| {
-        if lacks_s > 0.0 && !lacking.iter().any(|known| known.file == file) {
-            lacking.push(IncompleteRecord {
-                file,
-                lacks_s,
-                what: format!("{file} lacks {lacks_s:.0} s of {for_s:.0} s"),
-            });
-        }
-    };
     let generator_s = uncovered_s(facts, ran);
-    seconds("generator.csv", generator_s);
-    seconds("samples.csv", unsampled_s(facts, ran));
+    let mut seconds = vec![("generator.csv", generator_s), ("samples.csv", unsampled_s(facts, ran))];
     if generator_s == 0.0 && !evidence.absent.contains(&"generator.csv") {
         let ended = EndedBySecond::of_generator(facts);
-        for (file, other) in [
+        let others = [
             ("load.hlog", EndedBySecond::of_log(facts)),
             ("outcomes.csv", EndedBySecond::of_outcomes(facts)),
             ("attempts.csv", EndedBySecond::of_attempts(facts)),
-        ] {
-            seconds(file, ended.seconds_that_lack_in(&other, for_s));
+        ];
+        seconds.extend(others.map(|(file, other)| (file, ended.seconds_that_lack_in(&other, for_s))));
+    }
+    for (file, lacks_s) in seconds {
+        if lacks_s > 0.0 && !lacking.iter().any(|known| known.file == file) {
+            let what = format!("{file} lacks {lacks_s:.0} s of {for_s:.0} s");
+            lacking.push(IncompleteRecord { file, lacks_s, what });
         }
     }
     lacking
@@ -228,10 +223,9 @@ pub(super) fn missing_records(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 pub(super) fn records_disagree(facts: &RuleInput<'_>) -> Evaluation {
-    let lacking = lacking(facts);
-    let is_whole = |file: &str| !lacking.iter().any(|one| one.file == file);
-    let differing =
-        disagreements(facts).into_iter().find(|differing| differing.files.iter().all(|file| is_whole(file)))?;
+    let incomplete: Vec<&str> = lacking(facts).iter().map(|one| one.file).collect();
+    let mut found = disagreements(facts).0.into_iter();
+    let differing = found.find(|differing| !differing.files.iter().any(|file| incomplete.contains(file)))?;
     let Disagreement { files: [one, other], counts: [a, b], of } = differing;
     Some((a.abs_diff(b) as f64, format!("{one} holds {a} {of} and {other} {b}: one of them is incomplete")))
 }
@@ -245,100 +239,113 @@ struct Disagreement {
     of: String,
 }
 
-fn disagreements(facts: &RuleInput<'_>) -> Vec<Disagreement> {
-    let mut found = Vec::new();
-    let mut hold = |one: (&'static str, u64), other: (&'static str, u64), of: &str| {
+#[derive(Default)]
+struct Disagreements(Vec<Disagreement>);
+
+impl Disagreements {
+    /// Adds a disagreement if the counts of two files differ.
+    fn compare(&mut self, one: (&'static str, u64), other: (&'static str, u64), of: &str) {
         if one.1 != other.1 {
             let (files, counts) = ([one.0, other.0], [one.1, other.1]);
-            found.push(Disagreement { files, counts, of: of.to_owned() });
+            self.0.push(Disagreement { files, counts, of: of.to_owned() });
         }
-    };
+    }
+}
+
+fn disagreements(facts: &RuleInput<'_>) -> Disagreements {
+    let mut found = Disagreements::default();
     let outcomes = facts.trial.outcomes;
     let logged = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong;
     let Some(ran) = ran(facts).filter(|ran| !ran.is_finished) else {
         if facts.evidence.ending().is_none() {
             return found;
         }
-        hold(("load.hlog", logged), ("outcomes.csv", EndedBySecond::of_outcomes(facts).all()), "operations");
+        found.compare(("load.hlog", logged), ("outcomes.csv", EndedBySecond::of_outcomes(facts).all()), "operations");
         if facts.planned.load.is_some() {
-            hold(("load.hlog", logged), ("generator.csv", EndedBySecond::of_generator(facts).all()), "operations");
-            attempts_disagree(facts, &mut hold);
-            starts_disagree(facts, &mut hold);
+            let by_generator = EndedBySecond::of_generator(facts).all();
+            found.compare(("load.hlog", logged), ("generator.csv", by_generator), "operations");
+            attempts_disagree(facts, &mut found);
+            starts_disagree(facts, &mut found);
         }
-        history_disagrees(facts, &mut hold);
+        history_disagrees(facts, &mut found);
         return found;
     };
     // In a trial that was cut off, one record may extend further than another, but no record lacks
     // the time well before the end.
     let (log, generator) =
         (EndedBySecond::of_log(facts).by(ran.for_s), EndedBySecond::of_generator(facts).by(ran.for_s));
-    let of = format!("operations of the first {:.0} s", ran.for_s.floor());
-    hold(("load.hlog", log), ("generator.csv", generator), &of);
-    let slots = || facts.evidence.slots.iter();
     let until_s = ran.for_s.floor();
-    let surely: u64 = slots().filter(|slot| slot.at_s + slot.slot_s <= until_s + 1e-6).map(of_slot).sum();
-    let perhaps: u64 = slots().filter(|slot| slot.at_s < until_s - 1e-6).map(of_slot).sum();
+    let of = format!("operations of the first {until_s:.0} s");
+    found.compare(("load.hlog", log), ("generator.csv", generator), &of);
+    let slots = &facts.evidence.slots;
+    let surely = slots.iter().filter(|slot| slot.at_s + slot.slot_s <= until_s + 1e-6).map(of_slot).sum();
+    let perhaps: u64 = slots.iter().filter(|slot| slot.at_s < until_s - 1e-6).map(of_slot).sum();
     if !(surely..=perhaps.max(surely)).contains(&log) {
-        hold(("load.hlog", log), ("outcomes.csv", surely), &of);
+        found.compare(("load.hlog", log), ("outcomes.csv", surely), &of);
     }
-    if EndedBySecond::of_attempts(facts).by(ran.for_s) < log {
-        hold(("load.hlog", log), ("attempts.csv", EndedBySecond::of_attempts(facts).by(ran.for_s)), &of);
+    let attempts = EndedBySecond::of_attempts(facts).by(ran.for_s);
+    if attempts < log {
+        found.compare(("load.hlog", log), ("attempts.csv", attempts), &of);
     }
     found
 }
 
 /// Compares attempts with outcomes: an operation ends `ok` or `wrong` with its last attempt, and
 /// otherwise with one or more failed attempts.
-fn attempts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
-    let recorded = || facts.evidence.attempts.iter();
+fn attempts_disagree(facts: &RuleInput<'_>, found: &mut Disagreements) {
+    let attempts = &facts.evidence.attempts;
     for (name, operation) in &facts.trial.operations {
-        let attempts = |is: fn(&str) -> bool| -> u64 {
-            recorded().filter(|row| row.operation == *name && is(&row.result)).map(|row| row.count).sum()
-        };
+        let (mut ok, mut wrong, mut others) = (0, 0, 0);
+        for row in attempts.iter().filter(|row| row.operation == *name) {
+            match row.result.as_str() {
+                result if rows::is_ok(result) => ok += row.count,
+                "wrong" => wrong += row.count,
+                _ => others += row.count,
+            }
+        }
         let counted = operation.outcomes;
-        let ended = |how: &str| format!("operations `{name}` that ended {how}");
-        hold(("load.hlog", counted.ok), ("attempts.csv", attempts(rows::is_ok)), &ended("ok"));
-        hold(("load.hlog", counted.wrong), ("attempts.csv", attempts(|result| result == "wrong")), &ended("wrong"));
-        let (others, bad) =
-            (attempts(|result| result != "wrong" && !rows::is_ok(result)), counted.failed + counted.timeout);
-        if others < bad {
-            hold(("load.hlog", bad), ("attempts.csv", others), &ended("failed or in a timeout"));
+        let bad = counted.failed + counted.timeout;
+        for (logged, attempted, how) in
+            [(counted.ok, ok, "ok"), (counted.wrong, wrong, "wrong"), (bad, others.min(bad), "failed or in a timeout")]
+        {
+            let of = format!("operations `{name}` that ended {how}");
+            found.compare(("load.hlog", logged), ("attempts.csv", attempted), &of);
         }
     }
-    let unknown =
-        recorded().filter(|row| !facts.trial.operations.contains_key(&row.operation) && rows::is_ok(&row.result));
-    hold(("load.hlog", 0), ("attempts.csv", unknown.map(|row| row.count).sum()), "operations that it does not name");
+    let unknown = attempts.iter().filter(|row| !facts.trial.operations.contains_key(&row.operation));
+    let unknown = unknown.filter(|row| rows::is_ok(&row.result)).map(|row| row.count).sum();
+    found.compare(("load.hlog", 0), ("attempts.csv", unknown), "operations that it does not name");
 }
 
 /// Compares starts with outcomes: an operation that was to start and was not dropped has ended or
 /// is unfinished. A surplus of dropped operations proves nothing: a load that stops because its
 /// backlog is full also drops operations that would have been due later.
-fn starts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
-    let rows = || facts.evidence.generator.iter();
+fn starts_disagree(facts: &RuleInput<'_>, found: &mut Disagreements) {
+    let rows = &facts.evidence.generator;
     let is_done = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
-    let Some(due) = rows().map(|row| row.due).sum::<Option<u64>>().filter(|_| is_done) else { return };
-    let started = due.saturating_sub(rows().map(|row| row.dropped).sum());
+    let Some(due) = rows.iter().map(|row| row.due).sum::<Option<u64>>().filter(|_| is_done) else { return };
+    let started = due.saturating_sub(rows.iter().map(|row| row.dropped).sum());
     let outcomes = facts.trial.outcomes;
     let told = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     if started > told {
-        hold(("generator.csv", started), ("load.hlog", told), "operations that were to start");
+        found.compare(("generator.csv", started), ("load.hlog", told), "operations that were to start");
     }
 }
 
 /// Compares the audit with the history: each key that was read back is in the history, and had been
 /// written.
-fn history_disagrees(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+fn history_disagrees(facts: &RuleInput<'_>, found: &mut Disagreements) {
     let Some((keys, _)) = read_back(facts) else { return };
-    let lines = |is: fn(&HistoryEntry) -> bool| facts.evidence.history.iter().filter(|line| is(line)).count() as u64;
-    let changes = lines(|line| line.by != By::Audit && matches!(line.effect.as_str(), "write" | "remove"));
+    let (read, others): (Vec<_>, Vec<_>) = facts.evidence.history.iter().partition(|line| line.by == By::Audit);
+    let changes = others.iter().filter(|line| matches!(line.effect.as_str(), "write" | "remove")).count() as u64;
     if changes < keys {
-        hold(("events.jsonl", keys), ("history.jsonl", changes), "audited keys that were written");
+        found.compare(("events.jsonl", keys), ("history.jsonl", changes), "audited keys that were written");
     }
-    let read = lines(|line| line.by == By::Audit);
+    let read = read.len() as u64;
     let told_by_members =
         read == 0 && facts.evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. }));
     if !told_by_members {
-        hold(("events.jsonl", keys), ("history.jsonl", read), "keys that were read back");
+        found.compare(("events.jsonl", keys), ("history.jsonl", read), "keys that were read back");
     }
 }
 
