@@ -32,21 +32,22 @@ const PROFILE: &str = "profile";
 
 /// Sets the watts of each host, and the trial's cost. `sampled` has all hosts over this window.
 pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Option<&LoadWindow>) {
-    let unknown = |why: &str| Cost { lacks: Some(why.to_owned()), ..Cost::default() };
     // Hosts that only make the load are no part of the cost of serving it.
     let lab = &lab.with_generators_only(false);
-    trial.cost = match window {
-        None => unknown("Cost is not known: no load was measured."),
-        Some(_) if lab.hosts.is_empty() => unknown(
-            "Cost is not known: the lab has no hosts with profiles, which say what a host draws and what it cost.",
-        ),
+    let lacks = match window {
+        None => "Cost is not known: no load was measured.",
+        Some(_) if lab.hosts.is_empty() => {
+            "Cost is not known: the lab has no hosts with profiles, which say what a host draws and what it cost."
+        }
         Some(_) => {
             let measured = powers(lab, sampled, |host| host.measured_busy_pct);
             let whole = powers(lab, sampled, |host| host.busy_pct);
             set_watts(&mut trial.hosts, lab, &measured);
-            cost(trial, lab, &measured, &whole)
+            trial.cost = cost(trial, lab, &measured, &whole);
+            return;
         }
     };
+    trial.cost = Cost { lacks: Some(lacks.to_owned()), ..Cost::default() };
 }
 
 /// Returns the reason if the metric is a cost and has no value in these trials.
@@ -61,7 +62,7 @@ type Powers = Vec<Result<f64, String>>;
 /// Returns the power by the mean CPU use of each host, percent of its cores' capacity. For an
 /// emulated host this is the capacity of its profile's cores at their speed, including `lab.speed`.
 fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> RunningMean) -> Powers {
-    let power = |host: &experiment::plan::Host| {
+    let powers = lab.hosts.iter().map(|host| {
         let profile = profile(lab, host)?;
         let (idle, load) = profile
             .idle_watts
@@ -69,18 +70,13 @@ fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> RunningMean) -> P
             .ok_or_else(|| format!("no [power] with idle and load watts in profile `{}`", profile.name))?;
         let cpu_pct = sampled.host(&host.name).and_then(|host| busy(host).value());
         let cpu_pct = cpu_pct.ok_or("no CPU sampled in the measured part")?;
-        Ok(watts(idle, load, cpu_pct))
-    };
-    lab.hosts.iter().map(power).collect()
+        Ok(idle + (load - idle) * (cpu_pct / 100.0).clamp(0.0, 1.0))
+    });
+    powers.collect()
 }
 
 fn profile<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<&'a Profile, String> {
     lab.profile_of(host).ok_or_else(|| "no profile".to_owned())
-}
-
-/// Returns the power of a host with this CPU use.
-fn watts(idle_watts: f64, load_watts: f64, cpu_pct: f64) -> f64 {
-    idle_watts + (load_watts - idle_watts) * (cpu_pct / 100.0).clamp(0.0, 1.0)
 }
 
 fn set_watts(hosts: &mut [Host], lab: &Lab, powers: &Powers) {
@@ -105,9 +101,12 @@ fn cost(trial: &Trial, lab: &Lab, measured: &Powers, whole: &Powers) -> Cost {
     let rates = Rates { price_per_s, electricity_per_kwh: lab.electricity_per_kwh };
     // The modelled machine is faster by the factor by which time was slowed.
     let speed = trial.emulated.as_ref().map_or(1.0, |emulated| emulated.speed);
-    let meant = |cycles_per_s: Option<f64>| cycles_per_s.map(|per_s| per_s / speed).filter(|per_s| *per_s > 0.0);
-    let cut = EnergySpent { watts: sum(measured), cycles_per_s: meant(trial.throughput.cycles_per_s) };
-    let all = EnergySpent { watts: sum(whole), cycles_per_s: meant(trial.with_warmup.cycles_per_s) };
+    let [cut, all] = [(measured, trial.throughput.cycles_per_s), (whole, trial.with_warmup.cycles_per_s)].map(
+        |(powers, cycles_per_s)| EnergySpent {
+            watts: sum(powers),
+            cycles_per_s: cycles_per_s.map(|per_s| per_s / speed).filter(|per_s| *per_s > 0.0),
+        },
+    );
     let (joules_per_cycle, price_per_million_cycles) = (cut.joules_per_cycle(), cut.price_per_million_cycles(&rates));
     Cost {
         watts: cut.watts,
@@ -192,18 +191,20 @@ struct MissingCostInput {
 impl MissingCostInput {
     /// Collects the missing inputs of hosts in the order of the lab.
     pub fn of(lab: &Lab, powers: &[Result<f64, String>], prices: &[Result<HostPrice<'_>, String>]) -> Self {
-        let names = || lab.hosts.iter().map(|host| host.name.as_str());
-        let energy =
-            grouped(names().zip(powers).filter_map(|(name, power)| Some((name, power.as_ref().err()?.clone()))));
-        let missing =
-            grouped(names().zip(prices).filter_map(|(name, price)| Some((name, price.as_ref().err()?.clone()))));
-        let currencies = || names().zip(prices).filter_map(|(name, price)| Some((name, price.as_ref().ok()?.currency)));
-        let first = currencies().next().map(|(_, currency)| currency);
-        let several = currencies().any(|(_, currency)| Some(currency) != first).then(|| {
-            grouped(currencies().map(|(name, currency)| (name, currency.to_owned())))
-                .map(|listed| format!("two currencies cannot be added up: {listed}"))
-        });
-        Self { energy, price: missing.or(several.flatten()) }
+        let names = lab.hosts.iter().map(|host| host.name.as_str());
+        let powers = names.clone().zip(powers);
+        let energy = grouped(powers.filter_map(|(name, power)| Some((name, power.as_ref().err()?.clone()))));
+        let (mut unpriced, mut currencies) = (Vec::new(), Vec::new());
+        for (name, price) in names.zip(prices) {
+            match price {
+                Ok(price) => currencies.push((name, price.currency.to_owned())),
+                Err(why) => unpriced.push((name, why.clone())),
+            }
+        }
+        let differ = currencies.iter().any(|(_, currency)| *currency != currencies[0].1);
+        let several = grouped(currencies.into_iter().filter(|_| differ));
+        let several = several.map(|listed| format!("two currencies cannot be added up: {listed}"));
+        Self { energy, price: grouped(unpriced.into_iter()).or(several) }
     }
 
     /// Returns the missing inputs in sentences, or `None` if nothing is missing. `cycled` says
@@ -230,13 +231,13 @@ fn grouped<'a>(lacking: impl Iterator<Item = (&'a str, String)>) -> Option<Strin
             None => groups.push((why, vec![name])),
         }
     }
-    let group = |(why, names): &(String, Vec<&str>)| {
+    let listed = groups.iter().map(|(why, names)| {
         let more = names.len().saturating_sub(NAMED);
         let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{why} for {named}{more}")
-    };
-    (!groups.is_empty()).then(|| groups.iter().map(group).collect::<Vec<_>>().join("; "))
+    });
+    (!groups.is_empty()).then(|| listed.collect::<Vec<_>>().join("; "))
 }
 
 /// Prefix of swept paths that are loads: the same service, used more or less.
@@ -265,28 +266,25 @@ fn has_cost(trial: &Trial) -> bool {
 
 impl From<&TrialGroup<'_>> for PointCost {
     fn from(group: &TrialGroup<'_>) -> Self {
-        let of = |value: fn(&Trial) -> Option<f64>| {
-            mean(&group.trials.iter().filter_map(|trial| value(trial)).collect::<Vec<_>>())
-        };
-        let first = |value: fn(&Trial) -> Option<&String>| group.trials.iter().find_map(|trial| value(trial)).cloned();
+        let mut costs = group.trials.iter().map(|trial| &trial.cost);
         Self {
             variant: group.variant.unwrap_or_default().to_owned(),
             point: group.point.clone(),
-            cycles_per_s: of(|trial| match &trial.emulated {
+            cycles_per_s: group.mean(|trial| match &trial.emulated {
                 Some(emulated) => emulated.throughput.cycles_per_s,
                 None => trial.throughput.cycles_per_s,
             }),
-            watts: of(|trial| trial.cost.watts),
-            joules_per_cycle: of(|trial| trial.cost.joules_per_cycle),
-            price_per_million_cycles: of(|trial| trial.cost.price_per_million_cycles),
-            currency: first(|trial| trial.cost.currency.as_ref()),
+            watts: group.mean(|trial| trial.cost.watts),
+            joules_per_cycle: group.mean(|trial| trial.cost.joules_per_cycle),
+            price_per_million_cycles: group.mean(|trial| trial.cost.price_per_million_cycles),
+            currency: costs.clone().find_map(|cost| cost.currency.clone()),
             with_warmup: CostWithWarmup {
-                watts: of(|trial| trial.cost.with_warmup.watts),
-                joules_per_cycle: of(|trial| trial.cost.with_warmup.joules_per_cycle),
-                price_per_million_cycles: of(|trial| trial.cost.with_warmup.price_per_million_cycles),
+                watts: group.mean(|trial| trial.cost.with_warmup.watts),
+                joules_per_cycle: group.mean(|trial| trial.cost.with_warmup.joules_per_cycle),
+                price_per_million_cycles: group.mean(|trial| trial.cost.with_warmup.price_per_million_cycles),
             },
             trials: group.trials.iter().filter(|trial| has_cost(trial)).count() as u32,
-            lacks: first(|trial| trial.cost.lacks.as_ref()),
+            lacks: costs.find_map(|cost| cost.lacks.clone()),
             ..Self::default()
         }
     }
@@ -295,43 +293,43 @@ impl From<&TrialGroup<'_>> for PointCost {
 /// Returns the 95 % interval of each group's mean: Student's, with the common spread of all points
 /// of its variant.
 pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
-    let of_group =
-        |group: &TrialGroup<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
-    let interval = |group: &TrialGroup<'_>| {
-        let of_variant = groups.iter().enumerate().filter(|(_, other)| other.variant == group.variant);
+    let values: Vec<Vec<f64>> = groups.iter().map(|group| group.values(&value)).collect();
+    let intervals = groups.iter().zip(&values).map(|(group, own)| {
+        let of_variant =
+            groups.iter().zip(&values).enumerate().filter(|(_, (other, _))| other.variant == group.variant);
         let measured: Vec<(f64, f64)> = of_variant
-            .flat_map(|(index, other)| of_group(other).into_iter().map(move |value| (index as f64, value)))
+            .flat_map(|(index, (_, values))| values.iter().map(move |value| (index as f64, *value)))
             .collect();
-        let (values, spread) = (of_group(group), LoadCurve::of(&measured).spread()?);
-        let mean = mean(&values)?;
-        let half = quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * mean / (values.len() as f64).sqrt();
+        let spread = LoadCurve::of(&measured).spread()?;
+        let mean = mean(own)?;
+        let half = quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * mean / (own.len() as f64).sqrt();
         Some([(mean - half).max(0.0), mean + half])
-    };
-    groups.iter().map(interval).collect()
+    });
+    intervals.collect()
 }
 
 /// Marks the peak and the cheapest point, for each variant at each point of the swept paths that
 /// are no load.
 fn mark(costs: &mut [PointCost]) {
-    let curve = |cost: &PointCost| {
-        let mut point = cost.point.clone();
-        point.retain(|path, _| !path.starts_with(LOAD));
-        (cost.variant.clone(), point)
-    };
-    let best = |costs: &[PointCost], of: usize, value: fn(&PointCost) -> Option<f64>| {
-        let of_curve = costs.iter().enumerate().filter(|(_, other)| curve(other) == curve(&costs[of]));
-        let valued = of_curve.filter_map(|(index, other)| Some((index, value(other)?)));
-        // The first of equals wins.
-        valued.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(index, _)| index)
-    };
-    let price = |cost: &PointCost| cost.price_per_million_cycles;
-    let energy = |cost: &PointCost| cost.joules_per_cycle;
-    let most_cycles = |cost: &PointCost| Some(-cost.cycles_per_s.filter(|per_s| *per_s > 0.0)?);
     for index in 0..costs.len() {
-        let cheapest = best(costs, index, price).or_else(|| best(costs, index, energy));
-        costs[index].at_peak = best(costs, index, most_cycles) == Some(index);
-        costs[index].cheapest = cheapest == Some(index);
+        let curve: Vec<(usize, &PointCost)> =
+            costs.iter().enumerate().filter(|(_, other)| is_same_curve(other, &costs[index])).collect();
+        let peak = lowest(&curve, |cost| Some(-cost.cycles_per_s.filter(|per_s| *per_s > 0.0)?));
+        let cheapest = lowest(&curve, |cost| cost.price_per_million_cycles)
+            .or_else(|| lowest(&curve, |cost| cost.joules_per_cycle));
+        (costs[index].at_peak, costs[index].cheapest) = (peak == Some(index), cheapest == Some(index));
     }
+}
+
+fn is_same_curve(a: &PointCost, b: &PointCost) -> bool {
+    let [place_a, place_b] = [a, b].map(|cost| cost.point.iter().filter(|(path, _)| !path.starts_with(LOAD)));
+    a.variant == b.variant && place_a.eq(place_b)
+}
+
+/// Returns the index of the lowest value; the first of equals.
+fn lowest(curve: &[(usize, &PointCost)], value: fn(&PointCost) -> Option<f64>) -> Option<usize> {
+    let valued = curve.iter().filter_map(|(index, cost)| Some((*index, value(cost)?)));
+    valued.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(index, _)| index)
 }
 
 #[cfg(test)]

@@ -69,13 +69,13 @@ pub(crate) fn delay_effect(
         return None;
     }
     let in_flight = per_s * trial.latency_us.as_ref()?.mean? / 1e6;
-    let reached = |delay_pct: f64, busy_pct: f64| {
+    let busy_pct = trial.generator.cpu_pct.unwrap_or(0.0) + trial.generator.run_delay_pct.unwrap_or(0.0);
+    let delays = [generator_pct.map(|pct| (pct, busy_pct)), target.map(|target| (target.delay_pct, target.busy_pct))];
+    let [of_generator, of_target] = delays.map(|delay| {
+        let Some((delay_pct, busy_pct)) = delay else { return 0.0 };
         let idle = (1.0 - busy_pct / 100.0).max(0.01);
         delay_pct / 100.0 * (1.0 / idle).max(QUEUED).min(in_flight).max(1.0)
-    };
-    let busy_pct = trial.generator.cpu_pct.unwrap_or(0.0) + trial.generator.run_delay_pct.unwrap_or(0.0);
-    let of_generator = generator_pct.map_or(0.0, |pct| reached(pct, busy_pct));
-    let of_target = target.map_or(0.0, |target| reached(target.delay_pct, target.busy_pct));
+    });
     let operation_s = (of_generator + of_target) / per_s;
     let throughput_pct = match due {
         Some((due, ended)) if ended as f64 >= AS_ASKED * due as f64 => 0.0,
@@ -85,12 +85,12 @@ pub(crate) fn delay_effect(
         }
         None => {
             let is_full = sampled.hosts.iter().any(|host| host.busy_pct.value().is_some_and(|pct| pct >= FULL_PCT));
-            let kept = |delay_pct: Option<f64>, reached: f64| {
-                let lost =
-                    if is_full { delay_pct.unwrap_or(0.0) / 100.0 } else { reached / f64::from(load.agents.max(1)) };
-                1.0 - lost.min(1.0)
+            let lost = match is_full {
+                true => [generator_pct, target.map(|target| target.longest_pct)].map(|pct| pct.unwrap_or(0.0) / 100.0),
+                false => [of_generator, of_target].map(|reached| reached / f64::from(load.agents.max(1))),
             };
-            100.0 * (1.0 - kept(generator_pct, of_generator) * kept(target.map(|target| target.longest_pct), of_target))
+            let [by_generator, by_target] = lost.map(|lost| 1.0 - lost.min(1.0));
+            100.0 * (1.0 - by_generator * by_target)
         }
     };
     let latency = log.ok_latency();
@@ -98,23 +98,23 @@ pub(crate) fn delay_effect(
     let longer = SLICES_NS[COMMON_SLICES..].iter().take_while(|slice_ns| **slice_ns as f64 <= late_ns).count();
     let slices_ns = &SLICES_NS[..COMMON_SLICES + longer];
     let measured = latency.as_ref().map(Distribution::of);
-    let risen = |q: f64, quantile: Option<f64>| {
-        quantile?;
-        measured.as_ref().map(|measured| measured.risen_pct(q, operation_s * 1e9, slices_ns))
-    };
     let own = trial.latency_us.as_ref()?;
-    let p99_pct = risen(0.99, own.p99);
+    let quantiles = [(0.5, own.p50), (0.9, own.p90), (0.95, own.p95), (0.99, own.p99), (0.999, own.p999)];
+    let [p50_pct, p90_pct, p95_pct, p99_pct, p999_pct] = quantiles.map(|(q, quantile)| {
+        let measured = measured.as_ref().filter(|_| quantile.is_some())?;
+        Some(measured.risen_pct(q, operation_s * 1e9, slices_ns))
+    });
     Some(DelayEffect {
         generator_pct,
         target_pct: target.map(|target| target.delay_pct),
         operation_us: operation_s * 1e6,
         throughput_pct,
-        p50_pct: risen(0.5, own.p50),
-        p90_pct: risen(0.9, own.p90),
-        p95_pct: risen(0.95, own.p95),
+        p50_pct,
+        p90_pct,
+        p95_pct,
         p99_pct,
         // The longest delays are rarer than the lateness of timers can show.
-        p999_pct: risen(0.999, own.p999).map(|pct| pct.max(p99_pct.unwrap_or(0.0))),
+        p999_pct: p999_pct.map(|pct| pct.max(p99_pct.unwrap_or(0.0))),
     })
 }
 
@@ -133,11 +133,9 @@ fn generator_pct(trial: &Trial, threads: u32, stolen: f64) -> Option<f64> {
 /// Returns the share of a thread's running time that the hypervisor takes, on the machine with the
 /// largest share.
 fn stolen_share(sampled: &Sampled) -> f64 {
-    let of_host = |host: &HostSums| {
-        let (steal_pct, busy_pct) = host.steal_pct.value().zip(host.busy_pct.value())?;
-        (steal_pct > 0.0).then(|| steal_pct / (steal_pct + busy_pct))
-    };
-    largest(sampled.hosts.iter().filter_map(of_host)).unwrap_or(0.0)
+    let known = sampled.hosts.iter().filter_map(|host| host.steal_pct.value().zip(host.busy_pct.value()));
+    let stolen = known.filter(|(steal_pct, _)| *steal_pct > 0.0);
+    largest(stolen.map(|(steal_pct, busy_pct)| steal_pct / (steal_pct + busy_pct))).unwrap_or(0.0)
 }
 
 /// Time for which others prevented the target's threads from running, percent, summed over threads.
@@ -155,40 +153,43 @@ struct TargetDelay {
 /// Returns the target's delay by others, or `None` if it is unknown.
 fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     let machine = sampled.host(THIS_MACHINE);
-    let of_host = |host: &HostSums| {
-        let own_busy_pct = host.target_busy_pct()?;
-        let (strangers_pct, others_pct) = match (host.strangers_pct.value(), machine) {
-            (Some(strangers_pct), _) => (strangers_pct, host.busy_pct.value()? - own_busy_pct),
-            (None, Some(machine)) => (machine.strangers_pct.value()?, machine.busy_pct.value()?),
-            (None, None) => return None,
-        };
-        // A waiting thread's core is either stopped by the host's own quota, or in use.
-        let throttled = host.throttled_pct.value().unwrap_or(0.0) / 100.0;
-        let stopped_pct = 100.0 * throttled + (1.0 - throttled) * others_pct;
-        let share =
-            if stopped_pct > 0.0 { ((1.0 - throttled) * strangers_pct / stopped_pct).clamp(0.0, 1.0) } else { 0.0 };
-        let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
-        let run_delay_pct = host.target_run_delay_pct();
-        let waited_pct = match run_delay_pct {
-            // The threads wait for each other: their capacity falls by no more than the CPU time of
-            // others.
-            Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
-                (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
-            }
-            // For a host that its quota stops, others can have taken no more than the unused part
-            // of the quota.
-            Some(pct) if throttled > 0.0 => (pct * share).min(100.0 - host.busy_pct.value()?.min(100.0)),
-            Some(pct) => pct * share,
-            None => strangers_pct,
-        };
-        Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
-    };
-    let hosts: Vec<(f64, f64)> = sampled.hosts.iter().filter_map(of_host).collect();
+    let hosts: Vec<(f64, f64)> =
+        sampled.hosts.iter().filter_map(|host| target_delay_on(host, machine, stolen)).collect();
     Some(TargetDelay {
         delay_pct: hosts.iter().map(|(pct, _)| pct).sum(),
         longest_pct: largest(hosts.iter().map(|(pct, _)| *pct))?,
         busy_pct: largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?,
     })
+}
+
+/// Returns the target's delay by others on a host, and the time for which its busiest thread ran or
+/// waited to run; percent. `machine` is the machine of virtual hosts.
+fn target_delay_on(host: &HostSums, machine: Option<&HostSums>, stolen: f64) -> Option<(f64, f64)> {
+    let own_busy_pct = host.target_busy_pct()?;
+    let (strangers_pct, others_pct) = match (host.strangers_pct.value(), machine) {
+        (Some(strangers_pct), _) => (strangers_pct, host.busy_pct.value()? - own_busy_pct),
+        (None, Some(machine)) => (machine.strangers_pct.value()?, machine.busy_pct.value()?),
+        (None, None) => return None,
+    };
+    // A waiting thread's core is either stopped by the host's own quota, or in use.
+    let throttled = host.throttled_pct.value().unwrap_or(0.0) / 100.0;
+    let stopped_pct = 100.0 * throttled + (1.0 - throttled) * others_pct;
+    let share = if stopped_pct > 0.0 { ((1.0 - throttled) * strangers_pct / stopped_pct).clamp(0.0, 1.0) } else { 0.0 };
+    let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
+    let run_delay_pct = host.target_run_delay_pct();
+    let waited_pct = match run_delay_pct {
+        // The threads wait for each other: their capacity falls by no more than the CPU time of
+        // others.
+        Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
+            (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
+        }
+        // For a host that its quota stops, others can have taken no more than the unused part of
+        // the quota.
+        Some(pct) if throttled > 0.0 => (pct * share).min(100.0 - host.busy_pct.value()?.min(100.0)),
+        Some(pct) => pct * share,
+        None => strangers_pct,
+    };
+    Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
 }
 
 /// Distribution of times, by the buckets of a histogram.
@@ -201,22 +202,20 @@ struct Distribution<'a> {
 impl<'a> Distribution<'a> {
     fn of(times: &'a Histogram<u64>) -> Self {
         let (all, mut below) = (times.len() as f64, 0);
-        let step = |bucket: hdrhistogram::iterators::IterationValue<u64>| {
+        let steps = times.iter_recorded().map(|bucket| {
             below += bucket.count_at_value();
             (bucket.value_iterated_to(), below as f64 / all)
-        };
-        Self { times, steps: times.iter_recorded().map(step).collect() }
+        });
+        Self { times, steps: steps.collect() }
     }
 
     /// Returns the percentage by which a quantile can have risen because of a mean delay.
     fn risen_pct(&self, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
         let quantile_ns = self.times.value_at_quantile(q) as f64;
-        let without_ns = |slice_ns: u64| {
-            let share = delay_ns / slice_ns as f64;
-            (share <= LARGEST_SHARE).then(|| self.quantile_without(q, share, slice_ns) as f64)
-        };
-        let solved = slices_ns.iter().copied().filter_map(without_ns).reduce(f64::min);
-        let without_ns = solved.unwrap_or(quantile_ns - delay_ns).clamp(0.0, quantile_ns);
+        let shares = slices_ns.iter().map(|slice_ns| (delay_ns / *slice_ns as f64, *slice_ns));
+        let solvable = shares.filter(|(share, _)| *share <= LARGEST_SHARE);
+        let solved = solvable.map(|(share, slice_ns)| self.quantile_without(q, share, slice_ns) as f64);
+        let without_ns = solved.reduce(f64::min).unwrap_or(quantile_ns - delay_ns).clamp(0.0, quantile_ns);
         if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
     }
 
@@ -228,18 +227,20 @@ impl<'a> Distribution<'a> {
 
     /// Returns the quantile without a delay of the share `share` of times by one slice.
     fn quantile_without(&self, q: f64, share: f64, slice_ns: u64) -> u64 {
-        let without = |time_ns: u64| {
-            let (mut factor, mut sum, mut at_ns) = (1.0 / (1.0 - share), 0.0, Some(time_ns));
-            while let Some(now_ns) = at_ns.filter(|_| factor.abs() > 1e-6) {
-                sum += factor * self.share(now_ns);
-                factor *= -share / (1.0 - share);
-                at_ns = now_ns.checked_sub(slice_ns);
-            }
-            // Operations that are delayed by a slice are within that slice.
-            sum.min(self.share(time_ns.saturating_add(slice_ns)))
-        };
-        let first = self.steps.partition_point(|(time_ns, _)| without(*time_ns) < q);
+        let first = self.steps.partition_point(|(time_ns, _)| self.share_without(*time_ns, share, slice_ns) < q);
         self.steps.get(first).map_or(0, |(time_ns, _)| *time_ns)
+    }
+
+    /// Returns the share of times up to this one without such a delay.
+    fn share_without(&self, time_ns: u64, share: f64, slice_ns: u64) -> f64 {
+        let (mut factor, mut sum, mut at_ns) = (1.0 / (1.0 - share), 0.0, Some(time_ns));
+        while let Some(now_ns) = at_ns.filter(|_| factor.abs() > 1e-6) {
+            sum += factor * self.share(now_ns);
+            factor *= -share / (1.0 - share);
+            at_ns = now_ns.checked_sub(slice_ns);
+        }
+        // Operations that are delayed by a slice are within that slice.
+        sum.min(self.share(time_ns.saturating_add(slice_ns)))
     }
 }
 
@@ -275,8 +276,8 @@ mod tests {
         for (share, more_ms) in [(0.05, 4.0), (0.02, 16.0), (0.2, 2.0), (0.3, 8.0)] {
             let (without, with) = (exponential(0.0, 0.0), exponential(share, more_ms));
             for q in [0.5, 0.9, 0.99] {
-                let value = |of: &Histogram<u64>| of.value_at_quantile(q) as f64;
-                let risen = 100.0 * (value(&with) - value(&without)) / value(&with);
+                let [without, delayed] = [&without, &with].map(|times| times.value_at_quantile(q) as f64);
+                let risen = 100.0 * (delayed - without) / delayed;
                 let at_most = risen_pct(&with, q, share * more_ms * 1e6, &SLICES_NS);
                 assert!(risen <= at_most + 1.5, "{share} {more_ms} ms, {q}: {risen} % of at most {at_most} %");
             }
@@ -314,30 +315,42 @@ mod tests {
 
     #[test]
     fn only_waiting_agents_and_missed_rates_lose_throughput() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
-        let of = |trial: &Trial, due| effect(trial, due).unwrap();
-        // Two operations wait for a mostly idle thread: 2 × 20 ms in each second.
-        let idle = delayed(2.0, 2.0);
-        close(of(&idle, None).operation_us, 40.0);
-        close(of(&idle, None).throughput_pct, 0.4);
-        // All ten wait for a thread without time left.
-        close(of(&delayed(2.0, 90.0), None).throughput_pct, 2.0);
-        close(of(&delayed(2.0, 70.0), None).throughput_pct, 1.0);
-        close(of(&idle, Some((20_000, 19_800))).throughput_pct, 0.0);
-        close(of(&idle, Some((20_000, 19_700))).throughput_pct, 1.5);
-        close(of(&idle, Some((20_000, 10_000))).throughput_pct, 2.0);
+        // Two operations wait for a mostly idle thread: 2 × 20 ms in each second. All ten wait for
+        // a thread without time left.
+        for (run_delay_pct, due, throughput_pct) in [
+            (2.0, None, 0.4),
+            (90.0, None, 2.0),
+            (70.0, None, 1.0),
+            (2.0, Some((20_000, 19_800)), 0.0),
+            (2.0, Some((20_000, 19_700)), 1.5),
+            (2.0, Some((20_000, 10_000)), 2.0),
+        ] {
+            let found = effect(&delayed(2.0, run_delay_pct), due).unwrap();
+            assert!((found.throughput_pct - throughput_pct).abs() < 1e-9, "{found:?}");
+            assert!(run_delay_pct > 2.0 || (found.operation_us - 40.0).abs() < 1e-9, "{found:?}");
+        }
     }
 
     #[test]
     fn agents_on_a_full_machine_lose_the_whole_delay() {
-        let lost = |user: f64| {
+        for (user_pct, lost_pct) in [(94.0, 1.0), (95.0, 7.0)] {
             let mut sampled = Sampled::over(0.0, 10.0);
-            sampled.add(&Sample { at_s: 1.0, host: "n1".to_owned(), cpu_user_pct: Some(user), ..Sample::default() });
+            sampled.add(&Sample { cpu_user_pct: Some(user_pct), ..sample("n1", "", 0.0) });
             let log = LoadLog::default();
             let found = delay_effect(&synthetic::load(10, 20.0), &delayed(7.0, 7.0), &log, &sampled, 1, None);
-            found.map(|effect| effect.throughput_pct.round())
-        };
-        assert_eq!((lost(94.0), lost(95.0)), (Some(1.0), Some(7.0)));
+            assert_eq!(found.unwrap().throughput_pct.round(), lost_pct);
+        }
+    }
+
+    fn sample(host: &str, process: &str, user_pct: f64) -> Sample {
+        Sample {
+            at_s: 1.0,
+            host: host.to_owned(),
+            process: process.to_owned(),
+            cpu_user_pct: Some(user_pct),
+            cpu_system_pct: Some(0.0),
+            ..Sample::default()
+        }
     }
 
     #[test]
@@ -353,78 +366,51 @@ mod tests {
 
     #[test]
     fn the_targets_delay_counts_the_share_of_other_processes() {
-        let row = |process: &str, user: f64, strangers: Option<f64>, run_delay: Option<f64>| Sample {
-            at_s: 1.0,
-            host: "n1".to_owned(),
-            process: process.to_owned(),
-            cpu_user_pct: Some(user),
-            cpu_system_pct: Some(0.0),
-            cpu_strangers_pct: strangers,
-            run_delay_pct: run_delay,
-            busiest_thread_pct: run_delay.map(|_| 2.0 * user),
-            ..Sample::default()
-        };
-        let target_of = |strangers, run_delay| {
-            let mut sampled = Sampled::over(0.0, 10.0);
-            sampled.add(&row("", 60.0, Some(strangers), None));
-            sampled.add(&row("server", 20.0, None, Some(run_delay)));
-            target_delay(&sampled, 0.0).map(|target| (target.delay_pct, target.busy_pct))
-        };
-        let target = |strangers| target_of(strangers, 8.0);
-        assert_eq!(target(10.0), Some((2.0, 48.0)), "others ran for 40 %, strangers for a quarter of that");
-        assert_eq!(target(0.0), Some((0.0, 48.0)));
-        assert_eq!(target(80.0), Some((8.0, 48.0)), "never more than there was");
         assert_eq!(target_delay(&Sampled::over(0.0, 10.0), 0.0), None);
-        let waited = |strangers, run_delay| target_of(strangers, run_delay).map(|(pct, _)| pct);
-        assert_eq!(waited(5.0, 96.0), Some(12.0));
-        assert_eq!(
-            waited(5.0, 480.0),
-            Some(20.0),
-            "64 threads wait for each other: of 25 % that ran, a fifth was not theirs"
-        );
+        for (strangers_pct, run_delay_pct, delay_pct) in [
+            // Others ran for 40 %, strangers for a quarter of that.
+            (10.0, 8.0, 2.0),
+            (0.0, 8.0, 0.0),
+            // Never more than there was.
+            (80.0, 8.0, 8.0),
+            (5.0, 96.0, 12.0),
+            // 64 threads wait for each other: of 25 % that ran, a fifth was not theirs.
+            (5.0, 480.0, 20.0),
+        ] {
+            let mut sampled = Sampled::over(0.0, 10.0);
+            sampled.add(&Sample { cpu_strangers_pct: Some(strangers_pct), ..sample("n1", "", 60.0) });
+            let server = sample("n1", "server", 20.0);
+            sampled.add(&Sample { run_delay_pct: Some(run_delay_pct), busiest_thread_pct: Some(40.0), ..server });
+            let target = target_delay(&sampled, 0.0).unwrap();
+            assert_eq!((target.delay_pct, target.busy_pct), (delay_pct, 40.0 + run_delay_pct));
+        }
     }
 
     #[test]
     fn throttling_is_not_delay_by_other_processes() {
-        let row = |host: &str, process: &str, user: f64| Sample {
-            at_s: 1.0,
-            host: host.to_owned(),
-            process: process.to_owned(),
-            cpu_user_pct: Some(user),
-            cpu_system_pct: Some(0.0),
-            ..Sample::default()
-        };
-        let waited = |busy: f64, throttled: Option<f64>| {
+        for (busy_pct, throttled_pct, delay_pct) in [
+            (90.0, None, 40.0),
+            (90.0, Some(75.0), 400.0 * (0.25 * 3.0) / (75.0 + 0.25 * 30.0)),
+            (99.5, Some(75.0), 0.5),
+        ] {
             let mut sampled = Sampled::over(0.0, 10.0);
-            sampled.add(&Sample { cpu_strangers_pct: Some(3.0), ..row(THIS_MACHINE, "", 30.0) });
+            sampled.add(&Sample { cpu_strangers_pct: Some(3.0), ..sample(THIS_MACHINE, "", 30.0) });
             for host in ["pi1", "pi2"] {
-                sampled.add(&Sample { cpu_throttled_pct: throttled, ..row(host, "", busy) });
-                sampled.add(&Sample { run_delay_pct: Some(400.0), ..row(host, "member", busy) });
+                sampled.add(&Sample { cpu_throttled_pct: throttled_pct, ..sample(host, "", busy_pct) });
+                sampled.add(&Sample { run_delay_pct: Some(400.0), ..sample(host, "member", busy_pct) });
             }
             let target = target_delay(&sampled, 0.0).unwrap();
             assert_eq!(target.delay_pct, 2.0 * target.longest_pct, "two hosts");
-            target.longest_pct
-        };
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
-        close(waited(90.0, None), 40.0);
-        close(waited(90.0, Some(75.0)), 400.0 * (0.25 * 3.0) / (75.0 + 0.25 * 30.0));
-        close(waited(99.5, Some(75.0)), 0.5);
+            assert!((target.longest_pct - delay_pct).abs() < 1e-9, "{target:?} and not {delay_pct}");
+        }
     }
 
     #[test]
     fn steal_is_a_share_of_running_time() {
-        let row = |steal: f64, user: f64| Sample {
-            cpu_steal_pct: Some(steal),
-            cpu_user_pct: Some(user),
-            at_s: 1.0,
-            host: "n1".to_owned(),
-            ..Sample::default()
-        };
-        let share = |steal, user| {
+        for (steal_pct, user_pct, share) in [(0.0, 0.0, 0.0), (2.0, 8.0, 0.2)] {
             let mut sampled = Sampled::over(0.0, 10.0);
-            sampled.add(&row(steal, user));
-            stolen_share(&sampled)
-        };
-        assert_eq!((share(0.0, 0.0), share(2.0, 8.0)), (0.0, 0.2));
+            sampled.add(&Sample { cpu_steal_pct: Some(steal_pct), ..sample("n1", "", user_pct) });
+            assert_eq!(stolen_share(&sampled), share);
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::outage::{CHANCE, FAR_LONGER, FaultTimes, HOLD_S, change, horizon_s, outage};
 use crate::stats::quantiles::mean;
 use crate::stats::slow_phases::{SlowPhase, slow_phases};
-use crate::stats::timeline::{CumulativeCounts, Timeline};
+use crate::stats::timeline::Timeline;
 use crate::stats::usual_failures::{BINS_PER_S, UsualFailures, onset};
 
 /// Number of other silences, nearly as long, that make a silence usual.
@@ -79,10 +79,10 @@ impl NormalLoad {
         changes: bool,
     ) -> Self {
         let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
-        let hold = ((HOLD_S / timeline.slot_s()).round() as usize).max(1);
+        let hold = timeline.slots_in(HOLD_S).max(1);
         let bin = (hold / BINS_PER_S).max(1);
         let bins = (from..until.saturating_sub(bin - 1)).step_by(bin);
-        let bins: Vec<f64> = bins.map(|slot| bad(timeline, slot, slot + bin) as f64).collect();
+        let bins: Vec<f64> = bins.map(|slot| timeline.bad_between(slot, slot + bin) as f64).collect();
         let usual = UsualFailures::of(&bins, bin as f64 * timeline.slot_s());
         let median_ns =
             latency.quantile_of(0.5, [from_s, until_s], |at_s| !faulty.iter().any(|span| within(*span, at_s)));
@@ -100,15 +100,15 @@ impl NormalLoad {
     fn first(&self, timeline: &Timeline, [from, until]: [usize; 2]) -> Option<usize> {
         // The fault that ends this stretch owns silences that become unusual only after its start:
         // their last success came a little before it.
-        let here = |silence: &&UnusualSilence| silence.from >= from && silence.shown <= until;
-        let silent = self.silences.iter().find(here).map(|silence| silence.from);
+        let mut here = self.silences.iter().filter(|silence| silence.from >= from && silence.shown <= until);
+        let silent = here.next().map(|silence| silence.from);
         let mut slot = from;
         let failing = loop {
             let Some(first) = first_bad(timeline, slot, until) else { break None };
             if silent.is_some_and(|silent| silent <= first) {
                 break Some(first);
             }
-            if bad(timeline, first, (first + self.hold).min(until)) > self.failures {
+            if timeline.bad_between(first, (first + self.hold).min(until)) > self.failures {
                 break Some(self.sharpened(timeline, [first, (first + self.hold).min(until)]));
             }
             slot = first + 1;
@@ -122,9 +122,8 @@ impl NormalLoad {
         if self.failures == 0 {
             return first;
         }
-        let next = |slot: &usize| first_bad(timeline, slot + 1, until);
-        let slots = std::iter::successors(Some(first), next);
-        let failures: Vec<(usize, u64)> = slots.map(|slot| (slot, bad(timeline, slot, slot + 1))).collect();
+        let slots = std::iter::successors(Some(first), |slot| first_bad(timeline, slot + 1, until));
+        let failures: Vec<(usize, u64)> = slots.map(|slot| (slot, timeline.bad_between(slot, slot + 1))).collect();
         onset(&failures, until, self.usual.per_s * timeline.slot_s()).unwrap_or(first)
     }
 
@@ -135,9 +134,10 @@ impl NormalLoad {
             let near = (end + self.hold).min(until);
             let silence = self.silences.iter().find(|silence| silence.until > end && silence.from < near);
             let silent = silence.map(|silence| silence.until.min(until));
-            let fails = bad(timeline, end, near) > self.failures;
-            let last = |counts: &CumulativeCounts| counts.last_in(end, near).filter(|_| fails).map(|slot| slot + 1);
-            match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
+            let fails = timeline.bad_between(end, near) > self.failures;
+            let counts = [timeline.failed(), timeline.wrong()].into_iter().filter(|_| fails);
+            let failing = counts.filter_map(|counts| counts.last_in(end, near)).map(|slot| slot + 1);
+            match failing.chain(silent).max() {
                 // A silence may last beyond the stretch, whose end is the limit.
                 Some(later) if later > end => end = later,
                 _ => return end,
@@ -165,13 +165,8 @@ impl NormalLoad {
     }
 }
 
-fn bad(timeline: &Timeline, from: usize, until: usize) -> u64 {
-    timeline.failed().between(from, until) + timeline.wrong().between(from, until)
-}
-
 fn first_bad(timeline: &Timeline, from: usize, until: usize) -> Option<usize> {
-    let first = |counts: &CumulativeCounts| counts.first_in(from, until);
-    [first(timeline.failed()), first(timeline.wrong())].into_iter().flatten().min()
+    [timeline.failed(), timeline.wrong()].into_iter().filter_map(|counts| counts.first_in(from, until)).min()
 }
 
 fn within([from_s, until_s]: [f64; 2], at_s: f64) -> bool {
@@ -194,21 +189,13 @@ fn unusual(
     }
     let slot_s = timeline.slot_s();
     let ok_per_slot = ok as f64 / (until - from) as f64;
-    let by_chance = |ok_per_slot: f64| (ok as f64 / CHANCE).ln() / ok_per_slot;
     let all: Vec<[usize; 2]> = timeline.ok().silences(from, until).collect();
-    let is_faulty = |slot: usize| faulty.iter().any(|span| within(*span, timeline.at_s(slot)));
-    let own = all.iter().filter(|silence| !is_faulty(silence[0]));
+    let own = all.iter().filter(|[begin, _]| !faulty.iter().any(|span| within(*span, timeline.at_s(*begin))));
     let mut lengths: Vec<usize> = own.map(|silence| silence[1] - silence[0]).collect();
     lengths.sort_unstable();
-    let recurs = |length: usize| {
-        let near = length.div_ceil(FAR_LONGER);
-        // The silence itself is among the nearly equal ones, unless it is in a faulty time.
-        let others = (lengths.len() - lengths.partition_point(|&other| other < near)).saturating_sub(1);
-        let chance = ok as f64 * (-ok_per_slot * near as f64).exp();
-        others as f64 >= RECURRING + chance + 3.0 * chance.sqrt()
-    };
-    let around = (AROUND_S / slot_s).round() as usize;
-    let unusual = |[begin, end]: [usize; 2]| {
+    let around = timeline.slots_in(AROUND_S);
+    let mut unusual = Vec::new();
+    for [begin, end] in all {
         let length = end - begin;
         let sides = [[begin.saturating_sub(around).max(from), begin], [end, (end + around).min(until)]];
         let beside: u64 = sides.iter().map(|[from, until]| timeline.ok().between(*from, *until)).sum();
@@ -216,20 +203,30 @@ fn unusual(
         let there = beside as f64 / slots.max(1) as f64;
         // A rate that is only a little lower by chance is that of the load.
         let rate = if there < ok_per_slot / 2.0 { there } else { ok_per_slot };
+        let by_chance = (ok as f64 / CHANCE).ln() / rate;
         let failures_beside =
-            bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
+            timeline.bad_between(begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
         // Shortest possible length of the silence, given the clock errors of the recording
         // processes.
         let sure = length.saturating_sub(timeline.unsure()) as f64;
         let is_long = alone_s.is_some_and(|alone_s| sure * slot_s >= alone_s);
-        let is_unusual = sure > by_chance(rate) && (failures_beside || (is_long && !recurs(length)));
-        is_unusual.then(|| {
+        if sure > by_chance && (failures_beside || (is_long && !recurs(length, &lengths, ok as f64, ok_per_slot))) {
             let long = alone_s.filter(|_| !failures_beside).map_or(0.0, |alone_s| alone_s / slot_s);
-            let shown = begin + by_chance(rate).max(long).ceil() as usize + timeline.unsure();
-            UnusualSilence { from: begin, until: end, shown: shown.min(end) }
-        })
-    };
-    all.into_iter().filter_map(unusual).collect()
+            let shown = begin + by_chance.max(long).ceil() as usize + timeline.unsure();
+            unusual.push(UnusualSilence { from: begin, until: end, shown: shown.min(end) });
+        }
+    }
+    unusual
+}
+
+/// Whether the load has more silences of nearly this length than chance makes. `lengths` are those
+/// of all silences outside of faulty times, in ascending order.
+fn recurs(length: usize, lengths: &[usize], ok: f64, ok_per_slot: f64) -> bool {
+    let near = length.div_ceil(FAR_LONGER);
+    // The silence itself is among the nearly equal ones, unless it is in a faulty time.
+    let others = (lengths.len() - lengths.partition_point(|&other| other < near)).saturating_sub(1);
+    let chance = ok * (-ok_per_slot * near as f64).exp();
+    others as f64 >= RECURRING + chance + 3.0 * chance.sqrt()
 }
 
 /// A stretch of time without a fault.
@@ -333,22 +330,24 @@ pub(crate) fn with_slow_phases(
     window: &LoadWindow,
     timeout_s: f64,
 ) -> Vec<Disturbance> {
-    let after = |at_s: f64, felt: &Outage| {
-        let back_s = felt.back_to_baseline_s.map(|back_s| back_s.max(felt.overshoot_until_s.unwrap_or(0.0)));
-        let counted_s = back_s.or(felt.last_failure_s.filter(|_| felt.baseline_per_s.is_none()));
-        counted_s.map_or(f64::INFINITY, |counted_s| at_s + counted_s + HOLD_S)
-    };
-    let of_fault = |fault: &Fault| {
-        let felt = fault.outage.as_ref()?;
+    let mut outages: Vec<[f64; 2]> =
+        found.iter().map(|one| [one.at_s, one.at_s + counted_s(&one.outage) + HOLD_S]).collect();
+    for fault in faults {
+        let Some(felt) = &fault.outage else { continue };
         let horizon_s = horizon_s(fault.at_s, fault.healed_s, timeout_s);
-        Some([fault.at_s, after(fault.at_s, felt).max(horizon_s)])
-    };
-    let mut outages: Vec<[f64; 2]> = faults.iter().filter_map(of_fault).collect();
-    outages.extend(found.iter().map(|one| [one.at_s, after(one.at_s, &one.outage)]));
+        outages.push([fault.at_s, (fault.at_s + counted_s(felt) + HOLD_S).max(horizon_s)]);
+    }
     let load = SlowLoad::of(timeline, &evidence.load.latency, [window.from_s, window.until_s], &outages);
     found.extend(load.into_iter().flat_map(|load| load.disturbances()));
     found.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     found
+}
+
+/// Returns the time for which an outage lasts, with its overshoot; infinite if service was not
+/// back.
+fn counted_s(felt: &Outage) -> f64 {
+    let back_s = felt.back_to_baseline_s.map(|back_s| back_s.max(felt.overshoot_until_s.unwrap_or(0.0)));
+    back_s.or(felt.last_failure_s.filter(|_| felt.baseline_per_s.is_none())).unwrap_or(f64::INFINITY)
 }
 
 /// A load in bins of whole seconds, in which slow phases are searched.
@@ -374,11 +373,11 @@ impl<'a> SlowLoad<'a> {
         let rate = timeline.ok_per_s(from_s, until_s).filter(|rate| *rate > 0.0)?;
         let bin_s = (BIN_OPERATIONS / rate).ceil().max(1.0);
         let bins = ((until_s - from_s + 1e-6) / bin_s).max(0.0) as usize;
-        let is_left_out = |bin: usize| {
-            let at_s = from_s + bin as f64 * bin_s;
-            outages.iter().any(|[begin_s, end_s]| at_s < *end_s && at_s + bin_s > *begin_s)
-        };
-        Some(Self { timeline, latency, from_s, bin_s, left_out: (0..bins).map(is_left_out).collect() })
+        let begins_s = (0..bins).map(|bin| from_s + bin as f64 * bin_s);
+        let left_out = begins_s
+            .map(|at_s| outages.iter().any(|[begin_s, end_s]| at_s < *end_s && at_s + bin_s > *begin_s))
+            .collect();
+        Some(Self { timeline, latency, from_s, bin_s, left_out })
     }
 
     fn at_s(&self, bin: usize) -> f64 {
@@ -391,8 +390,9 @@ impl<'a> SlowLoad<'a> {
 
     /// Returns a figure of each bin; NaN if the bin is left out or lacks the figure.
     fn series(&self, figure: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
-        let of_bin = |(bin, left_out): (usize, &bool)| if *left_out { None } else { figure(bin) }.unwrap_or(f64::NAN);
-        self.left_out.iter().enumerate().map(of_bin).collect()
+        let figures =
+            self.left_out.iter().enumerate().map(|(bin, left_out)| if *left_out { None } else { figure(bin) });
+        figures.map(|figure| figure.unwrap_or(f64::NAN)).collect()
     }
 
     fn ok(&self, bin: usize) -> f64 {
@@ -409,13 +409,18 @@ impl<'a> SlowLoad<'a> {
         let mut phases = slow_phases(&rates, SLOWER, by_chance);
         let by_rate = phases.clone();
         for share in LATENCIES {
-            let quantile = |bin| self.latency.quantile_of(share, [self.at_s(bin), self.at_s(bin + 1)], |_| true);
-            let longer = slow_phases(&self.series(|bin| Some(quantile(bin)?.ln())), LONGER, STEP);
+            let logs = self.series(|bin| {
+                let between_s = [self.at_s(bin), self.at_s(bin + 1)];
+                Some(self.latency.quantile_of(share, between_s, |_| true)?.ln())
+            });
+            let longer = slow_phases(&logs, LONGER, STEP);
             phases.extend(longer.into_iter().filter(|phase| self.has_moved(share, *phase)));
         }
         let phases = united(phases);
-        let is_slow = |bin: usize| phases.iter().any(|phase| (phase.from..phase.until).contains(&bin));
-        let usual: Vec<bool> = (0..self.left_out.len()).map(|bin| !self.left_out[bin] && !is_slow(bin)).collect();
+        let mut usual: Vec<bool> = self.left_out.iter().map(|is_left_out| !is_left_out).collect();
+        for phase in &phases {
+            usual[phase.from..phase.until].fill(false);
+        }
         phases.iter().filter_map(|phase| self.disturbance(*phase, &by_rate, &usual)).collect()
     }
 
@@ -443,10 +448,9 @@ impl<'a> SlowLoad<'a> {
             return true;
         };
         let limit_ns = (usual_ns * slow_ns).sqrt();
-        let over = |between_s, belongs: &dyn Fn(f64) -> bool| {
-            self.latency.share_over(limit_ns, between_s, belongs).unwrap_or(0.0)
-        };
-        over(inner, &|_| true) - over(near, &is_usual) >= MOVED
+        let over_inside = self.latency.share_over(limit_ns, inner, |_| true).unwrap_or(0.0);
+        let over_usually = self.latency.share_over(limit_ns, near, is_usual).unwrap_or(0.0);
+        over_inside - over_usually >= MOVED
     }
 
     /// Returns the disturbance, or `None` if neither throughput nor latency shows it over the whole
@@ -458,15 +462,13 @@ impl<'a> SlowLoad<'a> {
         // The first and the last bin of a longer phase may be slow in part.
         let inner =
             if phase.until - phase.from > 3 { [phase.from + 1, phase.until - 1] } else { [phase.from, phase.until] };
-        let longer = |quantile: f64| {
+        let longer = LATENCIES.map(|quantile| {
             let [near_s, inner_s] = [near, inner].map(|bins| bins.map(|bin| self.at_s(bin)));
             let usual_ns = self.latency.quantile_of(quantile, near_s, |at_s| is_usual[self.bin_of(at_s)])?;
             let slow_ns = self.latency.quantile_of(quantile, inner_s, |_| true)?;
             Some(LongerLatency { quantile, usual_ns, ratio: slow_ns / usual_ns })
-        };
-        let [median, upper] = LATENCIES.map(longer);
-        let matters = |longer: &LongerLatency| longer.ratio.ln() >= LONGER;
-        let longer = median.filter(matters).or(upper.filter(matters)).or(median);
+        });
+        let longer = longer.into_iter().flatten().find(|longer| longer.ratio.ln() >= LONGER).or(longer[0]);
         let of_rate = by_rate.iter().find(|other| other.from < phase.until && other.until > phase.from);
         let [at_s, end_s] = match (of_rate, longer) {
             (Some(phase), _) => self.edges_of_rate(*phase, usual_per_s),
@@ -509,15 +511,16 @@ impl<'a> SlowLoad<'a> {
         let slow = (ok.between(begin, end) as f64).max(0.5) / (end - begin) as f64;
         let usual = usual_per_s * slot_s;
         let half = (end - begin) / 2;
-        let bin = (self.bin_s / slot_s).round() as usize;
-        let between = |from, until| ok.between(from, until);
-        let is_left_out = |bin: Option<usize>| bin.and_then(|bin| self.left_out.get(bin)).is_some_and(|out| *out);
-        let first = if is_left_out(phase.from.checked_sub(1)) { begin } else { begin.saturating_sub(bin) };
-        let at = change(between, [first, (begin + bin).min(begin + half)], [usual, slow]);
+        let bin = self.timeline.slots_in(self.bin_s);
+        let [is_left_out_before, is_left_out_after] = [phase.from.checked_sub(1), Some(phase.until)]
+            .map(|bin| bin.and_then(|bin| self.left_out.get(bin)).is_some_and(|out| *out));
+        let first = if is_left_out_before { begin } else { begin.saturating_sub(bin) };
+        let until = (begin + bin).min(begin + half);
+        let at = change(|from, until| ok.between(from, until), [first, until], [usual, slow]);
         let load_end = self.slot(self.left_out.len());
-        let last = if is_left_out(Some(phase.until)) { end } else { (end + bin).min(load_end) };
+        let last = if is_left_out_after { end } else { (end + bin).min(load_end) };
         let over = match end < load_end {
-            true => change(between, [end - bin.min(half), last], [slow, usual]),
+            true => change(|from, until| ok.between(from, until), [end - bin.min(half), last], [slow, usual]),
             false => end,
         };
         [self.timeline.at_s(at), self.timeline.at_s(over)]

@@ -51,10 +51,10 @@ pub(crate) fn happened(
         return FaultOutcomes { faults, ..FaultOutcomes::default() };
     };
     // A standing fault is a condition of the trial: clients do not notice its start.
-    let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
     let mut felt: Vec<&mut Fault> = faults
         .iter_mut()
-        .filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s && !stands(fault))
+        .filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s)
+        .filter(|fault| !planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name))
         .collect();
     let mut walk = FaultWalk::new(planned, evidence, timeline, window, &felt);
     let begun: Vec<f64> = felt.iter().map(|fault| fault.at_s).collect();
@@ -170,8 +170,8 @@ impl<'a> FaultWalk<'a> {
     fn was_undisturbed(&mut self, until_s: f64) {
         let from_s = self.baseline_from_s.map(|from_s| from_s.max(until_s - BASELINE_S));
         let Some(from_s) = from_s.filter(|from_s| *from_s < until_s && !self.changes) else { return };
-        let length_s = |[from_s, until_s]: [f64; 2]| until_s - from_s;
-        if self.undisturbed_s.is_none_or(|known_s| length_s([from_s, until_s]) + TOLD_S >= length_s(known_s)) {
+        let longest_s = self.undisturbed_s.map_or(0.0, |[from_s, until_s]| until_s - from_s);
+        if until_s - from_s + TOLD_S >= longest_s {
             self.undisturbed_s = Some([from_s, until_s]);
         }
     }
@@ -196,21 +196,22 @@ impl<'a> FaultWalk<'a> {
 
 /// Returns every occurrence of an operator's action, in time order.
 pub(crate) fn actions(events: &[Event], planned: &[plan::Fault]) -> Vec<OperatorAction> {
-    let action = |event: &Event| {
+    let mut actions = Vec::new();
+    for event in events {
         let at_s = event.at_s;
         match event.what.clone() {
             What::ActionTaken { action: name, number, kind, on } => {
-                Some(OperatorAction { name, kind, on, number, at_s, failed: None })
+                actions.push(OperatorAction { name, kind, on, number, at_s, failed: None });
             }
             What::ActionFailed { action: name, number, reason } => {
                 let plan = planned.iter().find(|plan| plan.name == name);
                 let (kind, on) = plan.map(|plan| (plan.kind.clone(), plan.on.to_string())).unwrap_or_default();
-                Some(OperatorAction { name, kind, on, number, at_s, failed: Some(reason) })
+                actions.push(OperatorAction { name, kind, on, number, at_s, failed: Some(reason) });
             }
-            _ => None,
+            _ => {}
         }
-    };
-    events.iter().filter_map(action).collect()
+    }
+    actions
 }
 
 fn occurrences(events: &[Event], planned: &[plan::Fault]) -> Vec<Fault> {
@@ -245,17 +246,14 @@ fn occurrence<'a>(
 ) -> &'a mut Fault {
     let known = faults.iter().position(|fault| fault.name == name && fault.number == number);
     let index = known.unwrap_or_else(|| {
-        let plan = planned.iter().find(|fault| fault.name == name);
-        faults.push(Fault {
-            name: name.to_owned(),
-            kind: plan.map_or_else(String::new, |plan| plan.kind.clone()),
-            on: plan.map_or_else(String::new, |plan| plan.on.to_string()),
-            number,
-            at_s,
-            label: plan.map_or_else(String::new, |plan| plan.label.clone()),
-            colour: plan.map_or_else(String::new, |plan| plan.colour.clone()),
+        let of_plan = planned.iter().find(|fault| fault.name == name).map(|plan| Fault {
+            kind: plan.kind.clone(),
+            on: plan.on.to_string(),
+            label: plan.label.clone(),
+            colour: plan.colour.clone(),
             ..Fault::default()
         });
+        faults.push(Fault { name: name.to_owned(), number, at_s, ..of_plan.unwrap_or_default() });
         faults.len() - 1
     });
     &mut faults[index]
@@ -321,27 +319,32 @@ fn distribution(of: OutageDistribution, outages: &[&Outage]) -> OutageDistributi
 }
 
 fn figures(outages: &[&Outage]) -> BTreeMap<String, Spread> {
-    let spread = |(name, figure): (&str, OccurrenceFigure)| {
+    let mut figures = BTreeMap::new();
+    for (name, figure) in FIGURES {
         let values: Vec<f64> = outages.iter().filter_map(|outage| figure(outage)).collect();
-        (!values.is_empty()).then(|| (name.to_owned(), spread(&values)))
-    };
-    FIGURES.into_iter().filter_map(spread).collect()
+        if !values.is_empty() {
+            figures.insert(name.to_owned(), spread(&values));
+        }
+    }
+    figures
 }
 
 fn spread(values: &[f64]) -> Spread {
-    let known = |value: Option<f64>| value.filter(|value| value.is_finite());
     let count = values.len() as u64;
-    let supported = |share: f64| count >= samples_for(share);
-    let high = |share: f64| known(nearest_rank(values, share).filter(|_| supported(share)));
-    Spread {
+    let [p90, p99] = [0.9, 0.99].map(|share| nearest_rank(values, share).filter(|_| count >= samples_for(share)));
+    let mut spread = Spread {
         count,
-        min: known(nearest_rank(values, 0.0)),
-        p50: known(median(values).filter(|_| supported(0.5))),
+        min: nearest_rank(values, 0.0),
+        p50: median(values).filter(|_| count >= samples_for(0.5)),
         p50_ci95: median_ci95(values).filter(|[low, high]| low.is_finite() && high.is_finite()),
-        p90: high(0.9),
-        p99: high(0.99),
-        max: known(nearest_rank(values, 1.0)),
+        p90,
+        p99,
+        max: nearest_rank(values, 1.0),
+    };
+    for value in [&mut spread.min, &mut spread.p50, &mut spread.p90, &mut spread.p99, &mut spread.max] {
+        *value = value.filter(|value| value.is_finite());
     }
+    spread
 }
 
 #[cfg(test)]
@@ -417,13 +420,12 @@ mod tests {
     fn failures_within_the_clock_error_belong_to_the_fault() {
         let mut evidence = evidence(&[(10.0, 10.5)], vec![begun(10.0, "oops", 1)]);
         evidence.slots.iter_mut().find(|slot| (slot.at_s - 9.998).abs() < 1e-9).unwrap().failed = 3;
-        let told = |clock_error_s: f64| {
+        for (clock_error_s, failed, first_failure_s, disturbances) in [(0.0, 0, None, 1), (0.002, 3, Some(0.0), 0)] {
             let all = all_by(&evidence, 40.0, clock_error_s);
-            let felt = all.faults[0].outage.clone().unwrap();
-            (felt.failed, felt.first_failure_s, felt.back_to_baseline_s, all.disturbances.len())
-        };
-        assert_eq!(told(0.0), (0, None, Some(0.5), 1));
-        assert_eq!(told(0.002), (3, Some(0.0), Some(0.5), 0));
+            let felt = all.faults[0].outage.as_ref().unwrap();
+            assert_eq!((felt.failed, felt.first_failure_s), (failed, first_failure_s));
+            assert_eq!((felt.back_to_baseline_s, all.disturbances.len()), (Some(0.5), disturbances));
+        }
     }
 
     fn baseline_s(fault: &Fault) -> Option<[f64; 2]> {
@@ -536,39 +538,40 @@ mod tests {
     fn each_member_has_its_own_figures() {
         let mut one = trial("a", Trust::Valid, seconds(2));
         for (fault, failed) in one.faults.iter_mut().zip([7, 9]) {
-            let of =
-                |name: &str, failed| MemberOutage { name: name.into(), outage: Outage { failed, ..Outage::default() } };
-            fault.members = vec![of("n1", 0), of("n2", failed)];
+            let members = [("n1", 0), ("n2", failed)].map(|(name, failed)| MemberOutage {
+                name: name.into(),
+                outage: Outage { failed, ..Outage::default() },
+            });
+            fault.members = members.to_vec();
         }
         let found = distributions(&[one]);
-        let failed = |name: &str| found[0].members[name]["failed"].clone();
-        assert_eq!((failed("n1").max, failed("n2").min, failed("n2").max), (Some(0.0), Some(7.0), Some(9.0)));
+        let [first, second] = ["n1", "n2"].map(|name| &found[0].members[name]["failed"]);
+        assert_eq!((first.max, second.min, second.max), (Some(0.0), Some(7.0), Some(9.0)));
         assert_eq!(found[0].figures["failed"].max, Some(2.0), "the sum over all is another figure");
     }
 
     #[test]
     fn a_quantile_of_too_few_occurrences_is_null() {
-        let back =
-            |count| distributions(&[trial("a", Trust::Valid, seconds(count))])[0].figures["back_to_baseline_s"].clone();
-        assert_eq!((back(4).p50, back(4).min, back(4).max), (None, Some(1.0), Some(4.0)));
-        assert_eq!((back(5).p50, back(5).p50_ci95), (Some(3.0), None));
-        assert_eq!((back(10).p50, back(10).p50_ci95), (Some(5.5), Some([2.0, 9.0])));
-        assert_eq!((back(28).p90, back(29).p90, back(29).p99), (None, Some(27.0), None));
-        assert_eq!(back(300).p99, Some(297.0));
+        let [four, five, ten, few, enough, many] = [4, 5, 10, 28, 29, 300].map(|count| {
+            distributions(&[trial("a", Trust::Valid, seconds(count))])[0].figures["back_to_baseline_s"].clone()
+        });
+        assert_eq!((four.p50, four.min, four.max), (None, Some(1.0), Some(4.0)));
+        assert_eq!((five.p50, five.p50_ci95), (Some(3.0), None));
+        assert_eq!((ten.p50, ten.p50_ci95), (Some(5.5), Some([2.0, 9.0])));
+        assert_eq!((few.p90, enough.p90, enough.p99), (None, Some(27.0), None));
+        assert_eq!(many.p99, Some(297.0));
     }
 
     #[test]
     fn a_missing_recovery_counts_as_the_longest() {
-        let with = |never: usize| {
-            let backs_s = seconds(6).chain((0..never).map(|_| None));
+        let [two, six] = [2, 6].map(|never| {
+            let backs_s = seconds(6).chain(std::iter::repeat_n(None, never));
             distributions(&[trial("a", Trust::Valid, backs_s)]).remove(0)
-        };
-        let two = with(2);
+        });
         let back = &two.figures["back_to_baseline_s"];
         assert_eq!((two.never_back, back.count, back.min), (2, 8, Some(1.0)));
         assert_eq!((back.p50, back.max), (Some(4.5), None), "the largest is not known");
         assert_eq!(back.p50_ci95, None, "its upper end is not known");
-        let six = with(6);
         assert_eq!(six.figures["back_to_baseline_s"].p50, None, "the median falls between known and unknown");
         assert_eq!(six.figures["failed"].max, Some(12.0), "a count is known whatever followed");
     }

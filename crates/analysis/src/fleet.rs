@@ -1,5 +1,7 @@
 //! The generators of a fleet: figures of each, from the seconds of its threads.
 
+use std::collections::BTreeMap;
+
 use experiment::plan::Fleet;
 use record::results::GeneratorFigures;
 use record::rows::GeneratorSecond;
@@ -17,40 +19,39 @@ pub(crate) fn each(
     rows: &[GeneratorSecond],
     window: &LoadWindow,
 ) -> Vec<GeneratorFigures> {
-    let is_inside = |row: &&GeneratorSecond| {
+    let inside = rows.iter().filter(|row| {
         let begun_s = row.at_s - row.interval_s;
         row.interval_s >= SHORTEST_S && begun_s >= window.from_s - SHORTEST_S && row.at_s <= window.until_s + SHORTEST_S
-    };
-    let inside: Vec<&GeneratorSecond> = rows.iter().filter(is_inside).collect();
-    (1..=fleet.generators)
-        .map(|number| {
-            let first = (number - 1).saturating_mul(fleet.threads);
-            let own = first..first.saturating_add(fleet.threads);
-            let own = inside.iter().copied().filter(|row| own.contains(&row.thread)).collect::<Vec<_>>();
-            figures(fleet.name(number), is_open, &own, first..first.saturating_add(fleet.threads))
-        })
-        .collect()
+    });
+    let generators = (1..=fleet.generators).map(|number| {
+        let first = (number - 1).saturating_mul(fleet.threads);
+        let own = first..first.saturating_add(fleet.threads);
+        let own: Vec<&GeneratorSecond> = inside.clone().filter(|row| own.contains(&row.thread)).collect();
+        figures(fleet.name(number), is_open, &own)
+    });
+    generators.collect()
 }
 
-fn figures(name: String, is_open: bool, rows: &[&GeneratorSecond], threads: std::ops::Range<u32>) -> GeneratorFigures {
+fn figures(name: String, is_open: bool, rows: &[&GeneratorSecond]) -> GeneratorFigures {
     let operations: u64 = rows.iter().map(|row| row.operations).sum();
     let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
     let due: Option<u64> = rows.iter().map(|row| row.due).sum();
-    let seconds = |thread: u32| rows.iter().filter(move |row| row.thread == thread);
-    let length_s = largest(threads.clone().map(|thread| seconds(thread).map(|row| row.interval_s).sum()));
-    let cpu = |thread: u32| {
-        let length_s: f64 = seconds(thread).map(|row| row.interval_s).sum();
-        (length_s > 0.0).then(|| seconds(thread).map(|row| row.cpu_pct * row.interval_s).sum::<f64>() / length_s)
-    };
-    let has_some = |count: &u64| *count > 0;
+    // Length of the rows and CPU time of each thread, seconds and percent × seconds.
+    let mut threads: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for row in rows {
+        let (length_s, cpu) = threads.entry(row.thread).or_default();
+        *length_s += row.interval_s;
+        *cpu += row.cpu_pct * row.interval_s;
+    }
+    let length_s = largest(threads.values().map(|(length_s, _)| *length_s));
     GeneratorFigures {
         name,
-        cpu_pct: largest(threads.filter_map(cpu)),
+        cpu_pct: largest(threads.values().map(|(length_s, cpu)| cpu / length_s)),
         late_us_p99: largest(rows.iter().filter_map(|row| row.late_us_p99)),
         operations,
-        operations_per_s: length_s.filter(|length_s| *length_s > 0.0).map(|length_s| operations as f64 / length_s),
-        carried_pct: due.filter(has_some).filter(|_| is_open).map(|due| 100.0 * operations as f64 / due as f64),
-        latency_us_mean: Some(operations).filter(has_some).map(|operations| 1e6 * latency_s / operations as f64),
+        operations_per_s: length_s.map(|length_s| operations as f64 / length_s),
+        carried_pct: due.filter(|due| is_open && *due > 0).map(|due| 100.0 * operations as f64 / due as f64),
+        latency_us_mean: (operations > 0).then(|| 1e6 * latency_s / operations as f64),
     }
 }
 
@@ -82,14 +83,13 @@ mod tests {
         for at_s in (1..=6_u8).map(f64::from) {
             rows.extend((0..4).map(|thread| row(at_s, thread, if thread < 2 { 100 } else { 80 })));
         }
-        let of = |is_open| each(&fleet, is_open, &rows, &window);
-        let open = of(true);
+        let [open, closed] = [true, false].map(|is_open| each(&fleet, is_open, &rows, &window));
         assert_eq!(open.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["g1", "g2"]);
         assert_eq!(open.iter().map(|one| one.operations).collect::<Vec<_>>(), [600, 480]);
         assert_eq!((open[1].operations_per_s, open[1].carried_pct), (Some(160.0), Some(80.0)));
         assert_eq!((open[0].cpu_pct, open[1].cpu_pct, open[1].late_us_p99), (Some(10.0), Some(30.0), Some(40.0)));
         assert!((open[1].latency_us_mean.unwrap() - 2000.0).abs() < 1e-6);
-        assert_eq!(of(false)[1].carried_pct, None);
+        assert_eq!(closed[1].carried_pct, None);
         assert_eq!(each(&fleet, true, &[], &window)[0], GeneratorFigures { name: "g1".into(), ..Default::default() });
     }
 }

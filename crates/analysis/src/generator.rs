@@ -175,20 +175,20 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
         .collect();
     let mut started: Vec<(f64, u64)> = inside.iter().map(|row| (row.at_s, u64::from(row.agents))).collect();
     started.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let all_started = |at_s: f64| {
-        let first = started.partition_point(|(other_s, _)| *other_s <= at_s - SHORTEST_S);
-        let same = started[first..].iter().take_while(|(other_s, _)| *other_s < at_s + SHORTEST_S);
-        same.map(|(_, agents)| agents).sum::<u64>() == u64::from(agents)
-    };
-    if inside.is_empty() || inside.iter().any(|row| row.connect_failures > 0 || !all_started(row.at_s)) {
-        return None;
+    for row in &inside {
+        let first = started.partition_point(|(other_s, _)| *other_s <= row.at_s - SHORTEST_S);
+        let same = started[first..].iter().take_while(|(other_s, _)| *other_s < row.at_s + SHORTEST_S);
+        let all_started = same.map(|(_, agents)| agents).sum::<u64>() == u64::from(agents);
+        if row.connect_failures > 0 || !all_started {
+            return None;
+        }
     }
     let agents_s: f64 = inside.iter().map(|row| f64::from(row.agents) * row.interval_s).sum();
     // An agent that waits for a record of its feed is not lost time, like one that waits for an
     // answer.
-    let busy_s = |row: &&GeneratorSecond| row.in_flight_mean * row.interval_s + row.feed_wait_s.unwrap_or(0.0);
-    let in_flight_s: f64 = inside.iter().map(busy_s).sum();
-    Some(100.0 * (agents_s - in_flight_s).abs() / agents_s)
+    let busy_s: f64 =
+        inside.iter().map(|row| row.in_flight_mean * row.interval_s + row.feed_wait_s.unwrap_or(0.0)).sum();
+    (!inside.is_empty()).then(|| 100.0 * (agents_s - busy_s).abs() / agents_s)
 }
 
 /// Returns the full cycles over the whole load, or `None` if they were not counted.
@@ -222,20 +222,20 @@ pub(crate) fn feed_figures(
         .filter(|row| row.at_s - row.interval_s >= from_s - SAME_SECOND_S && row.at_s <= until_s + SAME_SECOND_S)
         .filter(|row| row.feed_wait_s.is_some())
         .collect();
-    let sum = |value: fn(&GeneratorSecond) -> Option<f64>| inside.iter().filter_map(|row| value(row)).sum::<f64>();
-    let wait_s = sum(|row| row.feed_wait_s);
-    let of_s = match is_open {
-        true => sum(|row| Some(row.in_flight_mean * row.interval_s)),
-        false => sum(|row| Some(f64::from(row.agents) * row.interval_s)),
-    };
-    let read_s = sum(|row| row.feed_bytes.map(|_| row.interval_s));
-    let per_s = |amount: f64| (read_s > 0.0).then(|| amount / read_s);
-    (!inside.is_empty()).then(|| FeedFigures {
-        bytes_per_s: per_s(sum(|row| row.feed_bytes.map(|bytes| bytes as f64))),
-        records_per_s: per_s(sum(|row| row.feed_records.map(|records| records as f64))),
-        read_pct: per_s(sum(|row| row.feed_read_pct.map(|pct| pct * row.interval_s))),
-        wait_pct: (of_s > 0.0).then(|| 100.0 * wait_s / of_s),
-    })
+    let (mut wait_s, mut of_s, mut read_s) = (0.0, 0.0, 0.0);
+    let (mut bytes, mut records, mut read_percent_s) = (0.0, 0.0, 0.0);
+    for row in &inside {
+        wait_s += row.feed_wait_s.unwrap_or(0.0);
+        of_s += if is_open { row.in_flight_mean } else { f64::from(row.agents) } * row.interval_s;
+        read_s += row.feed_bytes.map_or(0.0, |_| row.interval_s);
+        bytes += row.feed_bytes.unwrap_or(0) as f64;
+        records += row.feed_records.unwrap_or(0) as f64;
+        read_percent_s += row.feed_read_pct.unwrap_or(0.0) * row.interval_s;
+    }
+    let [bytes_per_s, records_per_s, read_pct] =
+        [bytes, records, read_percent_s].map(|amount| (read_s > 0.0).then(|| amount / read_s));
+    let wait_pct = (of_s > 0.0).then(|| 100.0 * wait_s / of_s);
+    (!inside.is_empty()).then_some(FeedFigures { bytes_per_s, records_per_s, read_pct, wait_pct })
 }
 
 fn per_s(
@@ -246,12 +246,17 @@ fn per_s(
     if rows.is_empty() || until_s <= from_s {
         return None;
     }
-    let part = |row: &GeneratorSecond| {
-        let inside_s = row.at_s.min(until_s) - (row.at_s - row.interval_s).max(from_s);
-        if row.interval_s > 0.0 { (inside_s / row.interval_s).clamp(0.0, 1.0) } else { 0.0 }
-    };
-    let sum: Option<f64> = rows.iter().map(|row| Some(counted(row)? as f64 * part(row))).sum();
-    Some(sum? / (until_s - from_s))
+    let mut sum = 0.0;
+    for row in rows {
+        sum += counted(row)? as f64 * share_inside(row.at_s, row.interval_s, (from_s, until_s));
+    }
+    Some(sum / (until_s - from_s))
+}
+
+/// Returns the share of an interval that ends at `at_s` which lies between two times.
+pub(crate) fn share_inside(at_s: f64, interval_s: f64, (from_s, until_s): (f64, f64)) -> f64 {
+    let inside_s = at_s.min(until_s) - (at_s - interval_s).max(from_s);
+    if interval_s > 0.0 { (inside_s / interval_s).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// Largest distance of rows and samples of one second. Rows of shorter intervals do not show a
@@ -317,33 +322,6 @@ fn littles_law_error_pct(books: SecondSums) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod fleet_tests {
-    use super::*;
-
-    #[test]
-    fn the_start_spread_covers_the_two_largest_errors() {
-        let row = |at_s: f64, name: &str, error_us: f64| FleetSecond {
-            at_s,
-            generator: name.to_owned(),
-            error_us,
-            ..FleetSecond::default()
-        };
-        assert_eq!(fleet_figures(&[]), None);
-        let one = fleet_figures(&[row(0.0, "g1", 40.0)]).unwrap_or_default();
-        assert_eq!((one.generators, one.began_within_us, one.clock_error_us), (1, None, Some(40.0)));
-        let rows = [
-            row(0.0, "g1", 40.0),
-            row(0.0, "g2", 70.0),
-            row(0.0, "g3", 50.0),
-            row(1.0, "g1", 90.0),
-            row(1.0, "g2", 10.0),
-        ];
-        let three = fleet_figures(&rows).unwrap_or_default();
-        assert_eq!((three.generators, three.began_within_us, three.clock_error_us), (3, Some(120.0), Some(90.0)));
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use record::events::{Ending, Event, What};
     use record::rows::Sample;
@@ -352,7 +330,7 @@ mod tests {
 
     /// Two threads with five agents each, always busy, with operations of a tenth of a second.
     fn seconds(count: u32) -> Vec<GeneratorSecond> {
-        let row = |second: u32, thread| GeneratorSecond {
+        let rows = (1..=count).flat_map(|second| [(second, 0), (second, 1)]).map(|(second, thread)| GeneratorSecond {
             at_s: f64::from(second),
             interval_s: 1.0,
             thread,
@@ -363,8 +341,8 @@ mod tests {
             latency_sum_s: 5.0,
             cycles: 10,
             ..GeneratorSecond::default()
-        };
-        (1..=count).flat_map(|second| [row(second, 0), row(second, 1)]).collect()
+        });
+        rows.collect()
     }
 
     fn evidence(generator: Vec<GeneratorSecond>) -> Evidence {
@@ -376,24 +354,44 @@ mod tests {
         LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None, is_over: false };
 
     #[test]
+    fn the_start_spread_covers_the_two_largest_errors() {
+        let rows = [(0.0, "g1", 40.0), (0.0, "g2", 70.0), (0.0, "g3", 50.0), (1.0, "g1", 90.0), (1.0, "g2", 10.0)].map(
+            |(at_s, name, error_us)| FleetSecond {
+                at_s,
+                generator: name.to_owned(),
+                error_us,
+                ..FleetSecond::default()
+            },
+        );
+        assert_eq!(fleet_figures(&[]), None);
+        let one = fleet_figures(&rows[..1]).unwrap();
+        assert_eq!((one.generators, one.began_within_us, one.clock_error_us), (1, None, Some(40.0)));
+        let three = fleet_figures(&rows).unwrap();
+        assert_eq!((three.generators, three.began_within_us, three.clock_error_us), (3, Some(120.0), Some(90.0)));
+    }
+
+    #[test]
     fn the_worst_second_lies_in_the_measured_part() {
-        let row = |at_s: f64, late_us: f64| GeneratorSecond {
-            at_s,
-            interval_s: 1.0,
-            late_us_p99: Some(late_us),
-            ..GeneratorSecond::default()
-        };
-        let rows = [row(1.0, 900.0), row(2.0, 800.0), row(3.0, 10.0), row(4.0, 20.0), row(6.0, 700.0)];
+        let rows = [(1.0, 900.0), (2.0, 800.0), (3.0, 10.0), (4.0, 20.0), (6.0, 700.0)].map(|(at_s, late_us)| {
+            GeneratorSecond { at_s, interval_s: 1.0, late_us_p99: Some(late_us), ..GeneratorSecond::default() }
+        });
         let window = LoadWindow { from_s: 2.0, until_s: 5.0, first_fault_s: None, steady: None, is_over: false };
         assert_eq!((latest_us(&rows, Some(&window)), latest_us(&rows, None)), (Some(20.0), Some(900.0)));
     }
 
     #[test]
     fn due_operations_are_counted_if_recorded() {
-        let second = |due: Option<u64>, operations: u64| GeneratorSecond { due, operations, ..Default::default() };
-        assert_eq!(due_and_ended(&[second(Some(100), 90), second(Some(50), 60)]), Some((150, 150)));
-        assert_eq!(due_and_ended(&[second(Some(100), 90), second(None, 60)]), None, "an older version wrote");
-        assert_eq!((due_and_ended(&[second(Some(0), 0)]), due_and_ended(&[])), (None, None), "none was due");
+        // An older version wrote rows without `due`.
+        for (rows, expected) in [
+            (&[(Some(100), 90), (Some(50), 60)][..], Some((150, 150))),
+            (&[(Some(100), 90), (None, 60)], None),
+            (&[(Some(0), 0)], None),
+            (&[], None),
+        ] {
+            let seconds =
+                rows.iter().map(|&(due, operations)| GeneratorSecond { due, operations, ..Default::default() });
+            assert_eq!(due_and_ended(&seconds.collect::<Vec<_>>()), expected, "{rows:?}");
+        }
     }
 
     #[test]
@@ -425,23 +423,29 @@ mod tests {
         let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, Some(10));
         assert_eq!(health.littles_law_error_pct, Some(0.0));
         rows.iter_mut().filter(|row| row.at_s <= 10.0).for_each(|row| row.feed_wait_s = Some(5.0));
-        let figures = |is_open| feed_figures(&rows, (10.0, 20.0), is_open).unwrap();
+        let [closed, open] = [false, true].map(|is_open| feed_figures(&rows, (10.0, 20.0), is_open).unwrap());
         let expected = FeedFigures {
             bytes_per_s: Some(2e6),
             records_per_s: Some(500.0),
             read_pct: Some(90.0),
             wait_pct: Some(20.0),
         };
-        assert_eq!((figures(false), figures(true).wait_pct), (expected, Some(25.0)));
+        assert_eq!((closed, open.wait_pct), (expected, Some(25.0)));
     }
 
     #[test]
     fn the_lateness_effect_is_a_share_of_latency() {
-        let of = |p50: f64, p99: f64| Quantiles { p50: Some(p50), p99: Some(p99), ..Quantiles::default() };
-        assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 4_000.0)), 0.0);
-        assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 3_000.0)), 25.0);
-        assert_eq!(lateness_effect_pct(&of(150.0, 400.0), &of(100.0, 250.0)), 0.0, "timers are not more exact");
-        assert_eq!(lateness_effect_pct(&Quantiles::default(), &of(1.0, 1.0)), 0.0, "too few to tell");
+        // Timers are not more exact than 200 µs.
+        for (all, punctual, effect) in [
+            ([1_000.0, 4_000.0], [1_000.0, 4_000.0], 0.0),
+            ([1_000.0, 4_000.0], [1_000.0, 3_000.0], 25.0),
+            ([150.0, 400.0], [100.0, 250.0], 0.0),
+        ] {
+            let [all, punctual] =
+                [all, punctual].map(|[p50, p99]| Quantiles { p50: Some(p50), p99: Some(p99), ..Quantiles::default() });
+            assert_eq!(lateness_effect_pct(&all, &punctual), effect);
+            assert_eq!(lateness_effect_pct(&Quantiles::default(), &punctual), 0.0, "too few to tell");
+        }
     }
 
     #[test]
@@ -468,13 +472,12 @@ mod tests {
             row.in_flight_mean = 4.0;
             row.latency_sum_s = 4.0;
         }
-        let error = |rows: &[GeneratorSecond], agents| {
-            generator(&evidence(rows.to_vec()), Some(&WINDOW), 0.0, agents).littles_law_error_pct.unwrap()
-        };
-        assert!((error(&rows, Some(10)) - 20.0).abs() < 1e-9);
-        assert_eq!(error(&rows, None), 0.0, "with pauses, or in an open loop, agents may rest");
-        rows[3].connect_failures = 1;
-        assert_eq!(error(&rows, Some(10)), 0.0, "who cannot connect rests");
+        // With pauses or in an open loop, agents may rest, and those that cannot connect rest.
+        for (agents, connect_failures, expected) in [(Some(10), 0, 20.0), (None, 0, 0.0), (Some(10), 1, 0.0)] {
+            rows[3].connect_failures = connect_failures;
+            let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, agents);
+            assert!((health.littles_law_error_pct.unwrap() - expected).abs() < 1e-9, "{health:?}");
+        }
     }
 
     #[test]
@@ -511,15 +514,16 @@ mod tests {
 
     #[test]
     fn seconds_with_all_agents_busy_are_counted() {
-        let row = |at_s, thread, in_flight_mean| GeneratorSecond {
-            at_s,
-            interval_s: 1.0,
-            thread,
-            agents: 100,
-            in_flight_mean,
-            ..GeneratorSecond::default()
-        };
-        let rows = [row(1.0, 0, 20.0), row(1.0, 1, 100.0), row(2.0, 0, 100.0), row(2.0, 1, 99.5), row(3.0, 0, 140.0)];
+        let rows = [(1.0, 0, 20.0), (1.0, 1, 100.0), (2.0, 0, 100.0), (2.0, 1, 99.5), (3.0, 0, 140.0)].map(
+            |(at_s, thread, in_flight_mean)| GeneratorSecond {
+                at_s,
+                interval_s: 1.0,
+                thread,
+                agents: 100,
+                in_flight_mean,
+                ..GeneratorSecond::default()
+            },
+        );
         assert_eq!(all_busy_s(&rows), 2.0);
         assert_eq!(all_busy_s(&[]), 0.0);
     }
@@ -565,25 +569,25 @@ mod tests {
     /// A machine without a lab is a host like any other, and may be called `n1`.
     #[test]
     fn the_generators_machine_is_the_host_in_its_own_rows() {
-        let called = |row: Sample| Sample { host: "n1".into(), ..row };
-        assert_eq!(preempted(&waiting_with(30.0, 80.0, 4.0, 40.0, called)), Some(3.0));
-        let elsewhere = |row: Sample| match row.process.as_str() {
+        let called = waiting_with(30.0, 80.0, 4.0, 40.0, |row| Sample { host: "n1".into(), ..row });
+        assert_eq!(preempted(&called), Some(3.0));
+        let elsewhere = waiting_with(30.0, 80.0, 4.0, 40.0, |row| match row.process.as_str() {
             "generator" => row,
             _ => Sample { host: "n1".into(), ..row },
-        };
-        assert_eq!(preempted(&waiting_with(30.0, 80.0, 4.0, 40.0, elsewhere)), None, "another host's strangers");
+        });
+        assert_eq!(preempted(&elsewhere), None, "another host's strangers");
     }
 
     #[test]
     fn every_other_process_on_dedicated_cpus_is_a_stranger() {
-        let with_strangers = |strangers_pct: f64| {
-            waiting_with(40.0, 90.0, 1.0, 10.0, |row| match row.process.as_str() {
+        // Of two threads, one may have met all that ran there.
+        for (strangers_pct, preempted_pct) in [(45.0, 40.0), (3.0, 6.0)] {
+            let evidence = waiting_with(40.0, 90.0, 1.0, 10.0, |row| match row.process.as_str() {
                 "generator" => Sample { cpu_strangers_pct: Some(strangers_pct), ..row },
                 _ => row,
-            })
-        };
-        assert_eq!(preempted(&with_strangers(45.0)), Some(40.0));
-        assert_eq!(preempted(&with_strangers(3.0)), Some(6.0), "of two threads one may have met all that ran there");
+            });
+            assert_eq!(preempted(&evidence), Some(preempted_pct));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::compare::{accept, is_ever_changing};
 use crate::metrics::metric;
 use crate::run::{analyze_for, found, started_unix_s};
-use crate::stats::change_points::{ChangePoint, change_points};
+use crate::stats::change_points::change_points;
 use crate::stats::quantiles::median;
 use crate::stats::significance::holm;
 
@@ -96,8 +96,7 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
     runs.sort_by(|a, b| a.folder.cmp(&b.folder));
     runs.dedup_by(|a, b| a.folder == b.folder);
     // Folder names contain their time, so that runs without a clock are ordered, too.
-    let name = |run: &HistoryRun| Path::new(&run.folder).file_name().map(std::ffi::OsStr::to_os_string);
-    runs.sort_by_key(name);
+    runs.sort_by_key(|run| Path::new(&run.folder).file_name().map(std::ffi::OsStr::to_os_string));
     if runs.iter().all(|run| run.start_unix_s.is_some()) {
         runs.sort_by(|a, b| a.start_unix_s.unwrap_or(0.0).total_cmp(&b.start_unix_s.unwrap_or(0.0)));
     }
@@ -145,8 +144,8 @@ fn find_changes(series: &mut [FigureSeries], environments: &[BTreeMap<String, St
     let chances: Vec<f64> =
         series.iter().map(|one| one.changes.iter().map(|change| change.p).fold(1.0, f64::min)).collect();
     for (one, chance) in series.iter_mut().zip(holm(&chances)) {
-        let is_large = |change: &FigureChange| change.change_pct.is_none_or(|pct| pct.abs() >= SMALLEST_PCT);
-        one.changes.retain(|change| chance < LEVEL && is_large(change));
+        let is_real = chance < LEVEL;
+        one.changes.retain(|change| is_real && change.change_pct.is_none_or(|pct| pct.abs() >= SMALLEST_PCT));
     }
 }
 
@@ -178,7 +177,7 @@ fn of_metric(path: &str, runs: &[HistoryRun]) -> Vec<FigureSeries> {
             places.push((place(trial), trial));
         }
     }
-    let of_place = |(wanted, example): &(GroupKey, &Trial)| {
+    let series = places.iter().filter_map(|(wanted, example)| {
         let values: Vec<Option<f64>> = runs.iter().map(|run| value(path, run, wanted)).collect();
         values.iter().any(Option::is_some).then(|| FigureSeries {
             metric: path.to_owned(),
@@ -187,8 +186,8 @@ fn of_metric(path: &str, runs: &[HistoryRun]) -> Vec<FigureSeries> {
             changes: Vec::new(),
             values,
         })
-    };
-    places.iter().filter_map(of_place).collect()
+    });
+    series.collect()
 }
 
 fn place(trial: &Trial) -> GroupKey {
@@ -208,10 +207,10 @@ fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>], to
     let (at, series): (Vec<usize>, Vec<f64>) =
         values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).unzip();
     let found = change_points(&series, SEED, together);
-    let end = |index: usize| found.get(index).map_or(series.len(), |change| change.at);
-    let change = |(index, change): (usize, &ChangePoint)| {
-        let begin = index.checked_sub(1).map_or(0, |earlier| found[earlier].at);
-        let (before, after) = (median(&series[begin..change.at])?, median(&series[change.at..end(index + 1)])?);
+    let begins = std::iter::once(0).chain(found.iter().map(|change| change.at));
+    let ends = found.iter().skip(1).map(|change| change.at).chain([series.len()]);
+    let changes = found.iter().zip(begins.zip(ends)).filter_map(|(change, (begin, end))| {
+        let (before, after) = (median(&series[begin..change.at])?, median(&series[change.at..end])?);
         Some(FigureChange {
             run: u32::try_from(at[change.at]).ok()?,
             before,
@@ -220,8 +219,8 @@ fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>], to
             p: change.p,
             environment: changed(&environments[at[change.at - 1]], &environments[at[change.at]]),
         })
-    };
-    found.iter().enumerate().filter_map(change).collect()
+    });
+    changes.collect()
 }
 
 /// Returns every known field of an environment, by its path.

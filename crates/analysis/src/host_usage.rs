@@ -71,16 +71,12 @@ fn host(name: &str, sums: Option<&HostSums>) -> Host {
 /// the figure. Without a lab it is the only host.
 pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     let is_lab = is_lab(events);
-    let mean_of = |figure: fn(&HostSums) -> RunningMean| {
-        let of_machine = sampled.hosts.iter().filter(|host| !is_lab || host.name == THIS_MACHINE);
-        of_machine.map(figure).reduce(RunningMean::with).and_then(|mean| mean.value())
-    };
-    Machine {
-        iowait_pct: mean_of(|host| host.iowait_pct),
-        steal_pct: mean_of(|host| host.steal_pct),
-        strangers_cpu_pct: mean_of(|host| host.strangers_pct),
-        ..shares(events)
-    }
+    let hosts = sampled.hosts.iter().filter(|host| !is_lab || host.name == THIS_MACHINE);
+    let figures: [fn(&HostSums) -> RunningMean; 3] =
+        [|host| host.iowait_pct, |host| host.steal_pct, |host| host.strangers_pct];
+    let [iowait_pct, steal_pct, strangers_cpu_pct] =
+        figures.map(|figure| hosts.clone().map(figure).reduce(RunningMean::with).and_then(|mean| mean.value()));
+    Machine { iowait_pct, steal_pct, strangers_cpu_pct, ..shares(events) }
 }
 
 /// Returns the shares of the machine's CPU time from the trial's last event about them.
@@ -215,16 +211,16 @@ mod tests {
 
     #[test]
     fn machine_figures_are_means_of_the_samples() {
-        let steal = |at_s: f64, pct: Option<f64>| Sample { cpu_steal_pct: pct, ..sample(at_s, "n1", "") };
-        let samples = [steal(1.0, Some(2.0)), steal(2.0, Some(4.0)), steal(3.0, None)];
+        let samples = [(1.0, Some(2.0)), (2.0, Some(4.0)), (3.0, None)]
+            .map(|(at_s, cpu_steal_pct)| Sample { cpu_steal_pct, ..sample(at_s, "n1", "") });
         let machine = machine(&[], &during(&samples, 10.0));
         assert_eq!(machine, Machine { steal_pct: Some(3.0), ..Machine::default() });
     }
 
     #[test]
     fn the_machine_lists_processes_with_their_cpu_shares() {
-        let share = |pid| ProcessShare { name: "a".into(), pid, cpu_pct: 1.0 };
-        let (target_processes, other_processes) = (vec![share(1)], vec![share(2), share(3)]);
+        let [one, two, three] = [1, 2, 3].map(|pid| ProcessShare { name: "a".into(), pid, cpu_pct: 1.0 });
+        let (target_processes, other_processes) = (vec![one], vec![two, three]);
         let not_judged = Some("why".to_owned());
         let what = What::CpuShares {
             target_processes: target_processes.clone(),
@@ -250,7 +246,7 @@ mod tests {
 
     #[test]
     fn lab_hosts_and_the_machine_are_separate() {
-        let up = |at_s: f64, host: &str, cores: u32| Event {
+        let events = [(-1.0, "n1", 4), (-1.0, "n2", 4), (9.0, "n1", 2)].map(|(at_s, host, cores)| Event {
             at_s,
             what: What::HostUp {
                 host: host.into(),
@@ -258,11 +254,12 @@ mod tests {
                 profile: Some("raspberry-pi-2".into()),
                 is: HostFigures { cores: Some(cores), ..HostFigures::default() },
             },
-        };
-        let events = [up(-1.0, "n1", 4), up(-1.0, "n2", 4), up(9.0, "n1", 2)];
-        let steal = |host: &str, pct: f64| Sample { cpu_steal_pct: Some(pct), ..sample(1.0, host, "") };
-        let throttled = Sample { cpu_throttled_pct: Some(80.0), oom_kills: Some(1), ..sample(1.0, "n1", "") };
-        let samples = [steal(THIS_MACHINE, 2.0), throttled, steal("n1", 50.0)];
+        });
+        let samples = [
+            Sample { cpu_steal_pct: Some(2.0), ..sample(1.0, THIS_MACHINE, "") },
+            Sample { cpu_throttled_pct: Some(80.0), oom_kills: Some(1), ..sample(1.0, "n1", "") },
+            Sample { cpu_steal_pct: Some(50.0), ..sample(1.0, "n1", "") },
+        ];
         let found = hosts(&events, &during(&samples, 10.0));
         assert_eq!(
             found.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(),

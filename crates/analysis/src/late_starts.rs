@@ -50,20 +50,18 @@ fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<Bunch
     for place in (1..begins_s.len()).rev() {
         begins_s[place - 1] = begins_s[place - 1].min(begins_s[place]);
     }
-    let is_late = |slot: &&OutcomeSlot| {
+    let (mut punctual, mut outcomes) = (0, Outcomes::default());
+    for slot in slots {
         let first = bunched.partition_point(|row| row.at_s + AFTER_S <= slot.at_s);
-        begins_s.get(first).is_some_and(|begin_s| slot.at_s + slot.slot_s > *begin_s)
-    };
-    let punctual: Vec<&OutcomeSlot> = slots.iter().filter(|slot| !is_late(slot)).collect();
-    let share = punctual.len() as f64 / slots.len() as f64;
-    let sum = |count: fn(&OutcomeSlot) -> u32| punctual.iter().map(|slot| u64::from(count(slot))).sum();
-    let outcomes = Outcomes {
-        ok: sum(|slot| slot.ok),
-        failed: sum(|slot| slot.failed),
-        timeout: sum(|slot| slot.timeout),
-        wrong: sum(|slot| slot.wrong),
-        ..Outcomes::default()
-    };
+        if begins_s.get(first).is_none_or(|begin_s| slot.at_s + slot.slot_s <= *begin_s) {
+            punctual += 1;
+            outcomes.ok += u64::from(slot.ok);
+            outcomes.failed += u64::from(slot.failed);
+            outcomes.timeout += u64::from(slot.timeout);
+            outcomes.wrong += u64::from(slot.wrong);
+        }
+    }
+    let share = f64::from(punctual) / slots.len() as f64;
     let failed_pct = if share >= ENOUGH { failed_pct(&outcomes) } else { None };
     (!slots.is_empty()).then_some(BunchedStarts { pct: 100.0 * (1.0 - share), failed_pct })
 }
@@ -84,11 +82,11 @@ mod tests {
 
     /// Ten seconds of 100 operations each. In seconds with a bunch, one in a hundred fails.
     fn slots(bunched: &[usize]) -> Vec<OutcomeSlot> {
-        let slot = |index: usize| {
+        let slots = (0..100_usize).map(|index| {
             let failed = u32::from(bunched.contains(&(index / 10)));
             OutcomeSlot { at_s: index as f64 / 10.0, slot_s: 0.1, ok: 10 - failed, failed, ..OutcomeSlot::default() }
-        };
-        (0..100).map(slot).collect()
+        });
+        slots.collect()
     }
 
     #[test]
@@ -104,9 +102,10 @@ mod tests {
 
     #[test]
     fn a_single_late_start_is_no_bunch() {
-        let late = |late_us| (1..=10).map(|at| second(f64::from(at), late_us)).collect::<Vec<_>>();
-        assert_eq!(of_rows(&late(15_000.0), &slots(&[3])).unwrap().pct, 0.0, "1.5 operations were due");
-        assert_eq!(of_rows(&late(60_000.0), &slots(&[3])), Some(BunchedStarts { pct: 100.0, failed_pct: None }));
-        assert_eq!(of_rows(&late(60_000.0), &[]), None);
+        let [one, many] =
+            [15_000.0, 60_000.0].map(|late_us| (1..=10).map(|at| second(f64::from(at), late_us)).collect::<Vec<_>>());
+        assert_eq!(of_rows(&one, &slots(&[3])).unwrap().pct, 0.0, "1.5 operations were due");
+        assert_eq!(of_rows(&many, &slots(&[3])), Some(BunchedStarts { pct: 100.0, failed_pct: None }));
+        assert_eq!(of_rows(&many, &[]), None);
     }
 }

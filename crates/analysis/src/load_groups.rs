@@ -11,8 +11,12 @@ use crate::operations::{LoadLog, OperationTotals, agents_without_cycle, failed_p
 
 /// Returns the groups of a load with their operations; empty for a load without groups.
 pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
-    let names = |group: &Load| group.steps.iter().map(|step| step.name.clone()).collect::<BTreeSet<_>>();
-    load.groups.iter().filter_map(|group| Some((group.name.clone()?, names(group).into_iter().collect()))).collect()
+    let mut groups = Vec::new();
+    for group in &load.groups {
+        let operations: BTreeSet<String> = group.steps.iter().map(|step| step.name.clone()).collect();
+        groups.extend(group.name.clone().map(|name| (name, operations.into_iter().collect())));
+    }
+    groups
 }
 
 /// Returns the throughput for the load of a swept path: that of a group, if the path belongs to a
@@ -86,11 +90,10 @@ mod tests {
     use crate::synthetic;
 
     fn group(name: &str, agents: u32, rate: Option<f64>, steps: &[&str]) -> Load {
-        let step = |name: &&str| Step { name: (*name).to_owned(), ..Step::default() };
         Load {
             name: Some(name.to_owned()),
             rate: rate.map(Rate::Constant),
-            steps: steps.iter().map(step).collect(),
+            steps: steps.iter().map(|name| Step { name: (*name).to_owned(), ..Step::default() }).collect(),
             ..synthetic::load(agents, 2.0)
         }
     }
@@ -115,11 +118,13 @@ mod tests {
             ("load/failed/latency", 5, 100),
             ("look/ok/latency", 9_000, 50),
         ]);
-        let row = |agent, cycles| AgentCycles { agent, cycles, last_cycle_s: (cycles > 0).then_some(1.0) };
+        let cycles = [(1, 7), (2, 8), (3, 9), (4, 0), (5, 1)];
+        let cycles =
+            cycles.map(|(agent, cycles)| AgentCycles { agent, cycles, last_cycle_s: (cycles > 0).then_some(1.0) });
         let evidence = Evidence {
             load: load_log,
             attempts: vec![Attempts { at_s: 1.0, operation: "look".into(), result: "ok".into(), count: 51 }],
-            agent_cycles: Some(vec![row(1, 7), row(2, 8), row(3, 9), row(4, 0), row(5, 1)]),
+            agent_cycles: Some(cycles.to_vec()),
             ..Evidence::default()
         };
         let mut trial = Trial {
@@ -136,8 +141,8 @@ mod tests {
         assert_eq!((writers.offered_per_s, readers.offered_per_s), (None, Some(50.0)));
         assert_eq!(writers.outcomes, Outcomes { ok: 400, failed: 100, ..Outcomes::default() });
         assert_eq!((writers.failed_pct, readers.attempts), (Some(20.0), 51));
-        let p50 = |figures: &GroupFigures| figures.latency_us.as_ref().unwrap().p50.unwrap().round();
-        assert_eq!((p50(writers), p50(readers).div_euclid(100.0)), (100.0, 90.0));
+        let p50s = [writers, readers].map(|figures| figures.latency_us.as_ref().unwrap().p50.unwrap().round());
+        assert_eq!((p50s[0], p50s[1].div_euclid(100.0)), (100.0, 90.0));
         assert_eq!(throughput_over(&trial, "load.group.readers.rate"), Some(25.0));
         assert_eq!(throughput_over(&trial, "load.agents"), None);
         // An operation that counts documents is measured by documents, except against an offered

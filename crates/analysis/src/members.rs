@@ -55,39 +55,35 @@ mod tests {
     /// Operations that end `ok` and that fail in a millisecond of the load.
     type Ended = fn(u32) -> (u32, u32);
 
+    fn write(path: &std::path::Path, ended: impl Fn(u32) -> (u32, u32)) {
+        let mut rows = CsvWriter::create(path).unwrap();
+        for number in 0..30_000 {
+            let ((ok, failed), at_s) = (ended(number), f64::from(number) / 1e3);
+            if ok + failed > 0 {
+                rows.write(&OutcomeSlot { at_s, slot_s: 0.001, ok, failed, ..OutcomeSlot::default() }).unwrap();
+            }
+        }
+        rows.flush().unwrap();
+    }
+
     /// A trial of 30 s with faults at 10 s and 20 s, and these outcomes for each member in each
     /// millisecond.
     fn analyzed(members: &[(&str, Ended)]) -> Trial {
         let path = fixture::TestDir::new();
         let folder = TrialFolder::at(&path);
-        let row = |number: u32, (ok, failed): (u32, u32)| OutcomeSlot {
-            at_s: f64::from(number) / 1e3,
-            slot_s: 0.001,
-            ok,
-            failed,
-            ..OutcomeSlot::default()
-        };
-        let write = |path: &std::path::Path, ended: &dyn Fn(u32) -> (u32, u32)| {
-            let mut rows = CsvWriter::create(path).unwrap();
-            let slots = (0..30_000).map(|number| (number, ended(number))).filter(|(_, ended)| *ended != (0, 0));
-            slots.for_each(|(number, ended)| rows.write(&row(number, ended)).unwrap());
-            rows.flush().unwrap();
-        };
-        write(&folder.outcomes(), &|number| {
+        write(&folder.outcomes(), |number| {
             let each = members.iter().map(|(_, ended)| ended(number));
             each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
         });
         for (name, ended) in members {
             write(&folder.create_member(name).unwrap().outcomes(), ended);
         }
-        let begun = |at_s, number| {
-            let what = What::FaultBegun { fault: "oops".into(), number, kind: "kill".into(), on: "n2".into() };
-            Event { at_s, what }
-        };
         let mut events = record::lines::JsonLinesWriter::create(&folder.events()).unwrap();
         let clock = What::Clock { unix_s: Clock::starting_in(std::time::Duration::ZERO).unix_s() };
-        for event in [Event { at_s: 0.0, what: clock }, begun(10.0, 1), begun(20.0, 2)] {
-            events.write(&event).unwrap();
+        events.write(&Event { at_s: 0.0, what: clock }).unwrap();
+        for (at_s, number) in [(10.0, 1), (20.0, 2)] {
+            let what = What::FaultBegun { fault: "oops".into(), number, kind: "kill".into(), on: "n2".into() };
+            events.write(&Event { at_s, what }).unwrap();
         }
         events.flush().unwrap();
         let mut planned = synthetic::trial(synthetic::load(10, 30.0));
@@ -123,12 +119,13 @@ mod tests {
 
     #[test]
     fn a_members_outage_hidden_in_the_sum_is_found() {
-        let stalls = |number: u32| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) };
-        let trial = analyzed(&[("n1", |_| (1, 0)), ("n2", stalls)]);
+        let members: [(&str, Ended); 2] =
+            [("n1", |_| (1, 0)), ("n2", |number| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) })];
+        let trial = analyzed(&members);
         let of_all: Vec<_> = trial.disturbances.iter().map(|one| one.kind).collect();
         assert_eq!(of_all, [DisturbanceKind::Slow], "half of the calls went on");
-        let of_member =
-            |index: usize| trial.members[index].disturbances.iter().map(|one| (one.at_s, one.kind)).collect::<Vec<_>>();
-        assert_eq!((of_member(0), of_member(1)), (vec![], vec![(4.0, DisturbanceKind::Outage)]));
+        assert_eq!(trial.members[0].disturbances, []);
+        let [outage] = &trial.members[1].disturbances[..] else { panic!("{:?}", trial.members[1]) };
+        assert_eq!((outage.at_s, outage.kind), (4.0, DisturbanceKind::Outage));
     }
 }

@@ -23,8 +23,8 @@ fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
         (Value::Number(number), []) => values.extend(number.as_f64()),
         (Value::Array(elements), []) => elements.iter().for_each(|element| collect(element, &[], values)),
         (Value::Array(elements), [first, rest @ ..]) => {
-            let named = |element: &&Value| element.get("name").and_then(Value::as_str) == Some(first.as_str());
-            let picked: Vec<&Value> = elements.iter().filter(named).collect();
+            let picked = elements.iter().filter(|element| element.get("name").is_some_and(|name| name == first));
+            let picked: Vec<&Value> = picked.collect();
             let (picked, steps) = if picked.is_empty() { (elements.iter().collect(), steps) } else { (picked, rest) };
             picked.into_iter().for_each(|element| collect(element, steps, values));
         }
@@ -62,12 +62,12 @@ fn walk(schema: &Value, root: &Value, path: &str, paths: &mut Vec<String>) {
     for choice in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
         walk(choice, root, path, paths);
     }
-    let is = |kind: &str| match schema.get("type") {
-        Some(Value::String(only)) => only == kind,
-        Some(Value::Array(any)) => any.iter().any(|one| one == kind),
-        _ => false,
+    let types = match schema.get("type") {
+        Some(Value::Array(any)) => any.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
     };
-    if is("number") || is("integer") {
+    if types.iter().any(|one| one == "number" || one == "integer") {
         paths.push(path.to_owned());
     }
     if let Some(items) = schema.get("items") {
@@ -110,12 +110,12 @@ mod tests {
     fn trial() -> Trial {
         let others = BTreeMap::from([("p99.95".to_owned(), Some(990.0)), ("p97".to_owned(), None)]);
         let quantiles = Quantiles { p50: Some(80.0), p99: Some(900.0), others, ..Quantiles::default() };
-        let fault = |name: &str, number, failed| Fault {
+        let faults = [("oops", 1, 99), ("oops", 2, 50), ("kill", 1, 7)].map(|(name, number, failed)| Fault {
             name: name.into(),
             number,
             outage: Some(Outage { failed, back_to_baseline_s: (number == 1).then_some(0.5), ..Outage::default() }),
             ..Fault::default()
-        };
+        });
         let save = Operation {
             latency_us: Some(quantiles.clone()),
             outcomes: Outcomes { wrong: 3, ..Outcomes::default() },
@@ -127,7 +127,7 @@ mod tests {
             latency_us: Some(quantiles),
             operations: BTreeMap::from([("save".to_owned(), save)]),
             attempt_results: BTreeMap::from([("connection closed".to_owned(), 7), ("status 503.1".to_owned(), 8)]),
-            faults: vec![fault("oops", 1, 99), fault("oops", 2, 50), fault("kill", 1, 7), Fault::default()],
+            faults: faults.into_iter().chain([Fault::default()]).collect(),
             hosts: vec![Host { name: "n1".into(), cpu_pct: Some(90.0), ..Host::default() }],
             ..Trial::default()
         }

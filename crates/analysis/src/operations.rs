@@ -58,8 +58,8 @@ impl LoadLog {
 
     /// Adds the agent groups and their operations.
     pub fn with_groups(mut self, groups: Vec<(String, Vec<String>)>) -> Self {
-        let drawn = |(name, operations)| (name, operations, MergedSeconds::default());
-        self.drawn_groups = groups.into_iter().map(drawn).collect();
+        let empty = groups.into_iter().map(|(name, operations)| (name, operations, MergedSeconds::default()));
+        self.drawn_groups = empty.collect();
         self
     }
 
@@ -76,10 +76,7 @@ impl LoadLog {
             self.batches.add(interval.start_s, &interval.counts);
             let part =
                 Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
-            match self.succeeded.get_mut(&tag.operation) {
-                Some(parts) => parts.push(part),
-                None => drop(self.succeeded.insert(tag.operation.clone(), vec![part])),
-            }
+            self.succeeded.entry(tag.operation.clone()).or_default().push(part);
         }
         if tag.time == Time::Latency && tag.outcome != Outcome::Unfinished {
             // Starts are written to the millisecond.
@@ -122,9 +119,8 @@ impl LoadLog {
     pub fn series(self) -> LatencySeries {
         let all = OperationTotals::of_all(self.totals.values());
         let all_ns = all.latency(Outcome::Ok).map(HistogramCounts::of).unwrap_or_default();
-        let group = |(name, _, drawn): (String, Vec<String>, MergedSeconds)| (name, drawn.ended());
-        let groups = self.drawn_groups.into_iter().map(group).collect();
-        LatencySeries { seconds: self.drawn.ended(), groups, all_ns, torn: false }
+        let groups = self.drawn_groups.into_iter().map(|(name, _, drawn)| (name, drawn.ended()));
+        LatencySeries { seconds: self.drawn.ended(), groups: groups.collect(), all_ns, torn: false }
     }
 
     /// Returns `ok` per second of each operation. An interval that lies partly in the window counts
@@ -177,48 +173,41 @@ impl OperationTotals {
         self.times.get(&(outcome, Time::Latency))?.as_ref()
     }
 
+    fn ok(&self, time: Time) -> Option<&Histogram<u64>> {
+        self.times.get(&(Outcome::Ok, time))?.as_ref()
+    }
+
     /// Returns the counts by outcome.
     pub fn outcomes(&self) -> Outcomes {
-        let count = |outcome| self.latency(outcome).map_or(0, Histogram::len);
-        Outcomes {
-            ok: count(Outcome::Ok),
-            failed: count(Outcome::Failed),
-            timeout: count(Outcome::Timeout),
-            wrong: count(Outcome::Wrong),
-            unfinished: count(Outcome::Unfinished),
-        }
+        let [ok, failed, timeout, wrong, unfinished] =
+            [Outcome::Ok, Outcome::Failed, Outcome::Timeout, Outcome::Wrong, Outcome::Unfinished]
+                .map(|outcome| self.latency(outcome).map_or(0, Histogram::len));
+        Outcomes { ok, failed, timeout, wrong, unfinished }
     }
 
     /// Returns the latency of `ok` operations.
     pub fn latency_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
-        quantiles_us(self.latency(Outcome::Ok)?, asked)
+        quantiles_us(self.ok(Time::Latency)?, asked)
     }
 
     /// Returns the service time of `ok` operations.
     pub fn service_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
-        quantiles_us(self.times.get(&(Outcome::Ok, Time::Service))?.as_ref()?, asked)
+        quantiles_us(self.ok(Time::Service)?, asked)
     }
 
-    /// Returns the latency of `ok` operations without the generator's own lateness, if that was
-    /// recorded.
-    pub fn punctual_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
-        quantiles_us(self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref()?, asked)
-    }
-
-    /// Returns the punctual latency of all these operations. An operation that no timer starts is
-    /// never late, so its full latency counts. Returns `None` if no operation is started by a
-    /// timer.
+    /// Returns the latency of all these `ok` operations without the generator's own lateness. An
+    /// operation that no timer starts is never late, so its full latency counts. Returns `None` if
+    /// no operation is started by a timer, or if lateness was not recorded.
     pub fn punctual_of<'a>(
         each: impl Iterator<Item = &'a Self> + Clone,
         asked: &[AskedPercentile],
     ) -> Option<Quantiles> {
-        let of = |totals: &'a Self, time| totals.times.get(&(Outcome::Ok, time)).and_then(Option::as_ref);
-        each.clone().find_map(|totals| of(totals, Time::Punctual))?;
+        each.clone().find_map(|totals| totals.ok(Time::Punctual))?;
         let mut all = Self::default();
-        for own in each.filter_map(|totals| of(totals, Time::Punctual).or_else(|| of(totals, Time::Latency))) {
+        for own in each.filter_map(|totals| totals.ok(Time::Punctual).or_else(|| totals.ok(Time::Latency))) {
             all.add((Outcome::Ok, Time::Punctual), own);
         }
-        all.punctual_us(asked)
+        quantiles_us(all.ok(Time::Punctual)?, asked)
     }
 
     /// Returns the latency of all operations: those that failed, timed out or are unfinished took
@@ -256,9 +245,9 @@ pub(crate) fn operations(
 ) -> BTreeMap<String, Operation> {
     let rates = window_s.map(|window_s| load.ok_per_s(window_s));
     let measured = load.measured();
-    let operation = |(name, totals): (&String, &OperationTotals)| {
+    let mut operations = BTreeMap::new();
+    for (name, totals) in &load.totals {
         let operation = Operation {
-            group: None,
             throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
@@ -267,9 +256,9 @@ pub(crate) fn operations(
             by_outcome: totals.by_outcome(&load.asked),
             ..Operation::default()
         };
-        (name.clone(), operation)
-    };
-    load.totals.iter().map(operation).collect()
+        operations.insert(name.clone(), operation);
+    }
+    operations
 }
 
 /// Returns the counts of attempts by result, over all operations.
@@ -284,8 +273,8 @@ pub(crate) fn attempt_results(attempts: &[Attempts]) -> BTreeMap<String, u64> {
 /// Returns the number of agents that finished no full cycle at `from_s` or later, or `None` if
 /// cycles were not recorded.
 pub(crate) fn agents_without_cycle(agents: Option<&[AgentCycles]>, from_s: f64) -> Option<u64> {
-    let without = |row: &&AgentCycles| row.last_cycle_s.is_none_or(|last_s| last_s < from_s);
-    agents.map(|agents| agents.iter().filter(without).count() as u64)
+    let without = agents?.iter().filter(|row| row.last_cycle_s.is_none_or(|last_s| last_s < from_s));
+    Some(without.count() as u64)
 }
 
 /// Returns `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`.
@@ -349,10 +338,10 @@ mod tests {
     fn operations_without_a_timer_count_as_punctual() {
         let mut all =
             vec![interval("bulk/ok/latency", 0.0, [400_000; 600]), interval("get/ok/latency", 0.0, [1_000; 400])];
-        let punctual = |all: &[Interval]| OperationTotals::punctual_of(log(all).measured().values(), &[]);
-        assert_eq!(punctual(&all), None, "no timer starts any");
+        let untimed = OperationTotals::punctual_of(log(&all).measured().values(), &[]);
+        assert_eq!(untimed, None, "no timer starts any");
         all.push(interval("get/ok/punctual", 0.0, [900; 400]));
-        let found = punctual(&all).unwrap();
+        let found = OperationTotals::punctual_of(log(&all).measured().values(), &[]).unwrap();
         assert_eq!(found.count, 1_000);
         assert!((found.p50.unwrap() - 400_000.0).abs() < 400.0, "{found:?}");
     }
@@ -423,12 +412,11 @@ mod tests {
 
     #[test]
     fn agents_without_a_cycle_are_counted_if_known() {
-        let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
+        let agents = [(1, Some(0.5)), (2, None), (3, Some(4.0)), (4, None)].map(|(agent, last_cycle_s)| AgentCycles {
             agent,
-            cycles: last_cycle_s.iter().len() as u64,
+            cycles: u64::from(last_cycle_s.is_some()),
             last_cycle_s,
-        };
-        let agents = [row(1, Some(0.5)), row(2, None), row(3, Some(4.0)), row(4, None)];
+        });
         assert_eq!(agents_without_cycle(Some(&agents), f64::NEG_INFINITY), Some(2));
         assert_eq!(agents_without_cycle(Some(&agents), 1.0), Some(3), "one only in the warm-up");
         assert_eq!(agents_without_cycle(Some(&[]), 1.0), Some(0));

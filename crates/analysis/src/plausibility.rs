@@ -71,8 +71,9 @@ impl RecordedSpan {
 
 /// Checks an interval of `load.hlog`.
 pub(crate) fn interval(folder: &TrialFolder, reach: RecordedSpan, interval: &Counted) -> Result<(), ReadError> {
-    let named = |reason: String| format!("the interval `{}`: {reason}", interval.tag);
-    reach.interval(interval).map_err(|reason| content(&folder.load_hlog(), named(reason)))
+    reach
+        .interval(interval)
+        .map_err(|reason| content(&folder.load_hlog(), format!("the interval `{}`: {reason}", interval.tag)))
 }
 
 /// Checks all records except the latency log and the samples.
@@ -93,7 +94,8 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
 /// Checks the times of a plan.
 pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
     for trial in &plan.trials {
-        let of_load = |load: &plan::Load| {
+        let loads = trial.load.iter().flat_map(|load| load.groups.iter().chain([load]));
+        let mut times = loads.flat_map(|load| {
             [
                 ("time_s", load.time_s),
                 ("ramp_s", load.ramp_s),
@@ -101,11 +103,8 @@ pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
                 ("drain_s", load.drain_s),
                 ("think_s", load.think_s),
             ]
-        };
-        let loads = trial.load.iter().flat_map(|load| load.groups.iter().chain([load]));
-        if let Some((name, time_s)) =
-            loads.flat_map(of_load).find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s))
-        {
+        });
+        if let Some((name, time_s)) = times.find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s)) {
             let reason = format!("trial {}: `{name}` is {time_s}, and no load lasts so long", trial.id);
             return Err(content(path, reason));
         }

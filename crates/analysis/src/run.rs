@@ -136,12 +136,12 @@ fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Cl
         _ => trials,
     };
     let claims = plan.claims.iter().map(|claim| claims::claim(claim, of(&claim.metric), safe_loads)).collect();
-    let required = |gate: &plan::Requirement| {
+    let required = plan.requirements.iter().map(|gate| {
         let held = claims::requirement(gate, of(&gate.metric), safe_loads);
         let searched = plan.find.is_some() && gate.metric.path().is_some();
         if searched { safe_load::said_of_it(held, of(&gate.metric)) } else { held }
-    };
-    (claims, plan.requirements.iter().map(required).collect())
+    });
+    (claims, required.collect())
 }
 
 /// Returns the trials in the order of their variants and points in the file, for functions that
@@ -163,16 +163,15 @@ pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
 /// Returns the reason if the results do not cover all planned trials.
 fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Option<String> {
     let done = trials.iter().filter(|trial| trial.ended == Some(Ending::Done)).count();
-    let because = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-    let how = match ending {
-        Some(ending) if ending.how == Ending::Done && done == planned => return None,
-        Some(ending) => match ending.how {
-            Ending::Done => "the run ended".to_owned(),
-            Ending::Interrupted => format!("the run was interrupted{}", because(&ending.reason)),
-            Ending::Failed => format!("the run failed{}", because(&ending.reason)),
-        },
-        None => "the run still goes on, or was killed".to_owned(),
+    let how = match ending.map(|ending| ending.how) {
+        Some(Ending::Done) if done == planned => return None,
+        Some(Ending::Done) => "the run ended",
+        Some(Ending::Interrupted) => "the run was interrupted",
+        Some(Ending::Failed) => "the run failed",
+        None => "the run still goes on, or was killed",
     };
+    let reason = ending.filter(|ending| ending.how != Ending::Done).and_then(|ending| ending.reason.as_ref());
+    let how = format!("{how}{}", reason.map_or_else(String::new, |reason| format!(" ({reason})")));
     let without = planned - trials.len().min(planned);
     Some(match without {
         0 => format!("{how}: {done} of {planned} trials are complete"),

@@ -81,13 +81,15 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> Sear
 /// Whether all broken limits are on latency, and would hold for the time from send to answer.
 fn waited(limits: &[Requirement], trial: &Trial) -> bool {
     let mut broken = limits.iter().filter(|limit| judge(limit, trial).holds == Some(false)).peekable();
-    let holds_from_send = |limit: &Requirement| {
-        let mut path = limit.metric.path()?.clone();
-        let part = path.0.iter_mut().find(|part| *part == "latency_us")?;
-        "service_us".clone_into(part);
-        worst(&metric(trial, &path), &limit.range).map(|value| limit.range.holds(value))
-    };
-    broken.peek().is_some() && broken.all(|limit| holds_from_send(limit) == Some(true))
+    broken.peek().is_some() && broken.all(|limit| holds_from_send(limit, trial) == Some(true))
+}
+
+/// Whether a limit on latency holds for the time from send to answer; `None` for other limits.
+fn holds_from_send(limit: &Requirement, trial: &Trial) -> Option<bool> {
+    let mut path = limit.metric.path()?.clone();
+    let part = path.0.iter_mut().find(|part| *part == "latency_us")?;
+    "service_us".clone_into(part);
+    worst(&metric(trial, &path), &limit.range).map(|value| limit.range.holds(value))
 }
 
 /// The limit that a search judges without the time in which late starts came in bunches.
@@ -135,10 +137,9 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
     }
     let judged: Vec<LimitResult> = find.limits.iter().map(|limit| judge(limit, trial)).collect();
     let broken: Vec<&LimitResult> = judged.iter().filter(|limit| limit.holds == Some(false)).collect();
-    let margins = |limits: &[&LimitResult]| -> Vec<f64> { limits.iter().filter_map(|limit| limit.margin).collect() };
     // One broken limit is enough, even if others could not be measured.
     if !broken.is_empty() {
-        let farthest = margins(&broken).into_iter().reduce(f64::max);
+        let farthest = broken.iter().filter_map(|limit| limit.margin).reduce(f64::max);
         let hit = broken.iter().max_by(|a, b| a.margin.unwrap_or(0.0).total_cmp(&b.margin.unwrap_or(0.0)));
         let hit = hit.map(|limit| limit.metric.clone());
         return (Some(ProbeResult::Broke(farthest)), broken.iter().map(|limit| limit.words.clone()).collect(), hit);
@@ -151,7 +152,7 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
             if too_few { Inconclusive::TooFew(first.clone()) } else { Inconclusive::Unmeasured(first.clone()) };
         return (Some(ProbeResult::Nothing(silence)), unmeasured, None);
     }
-    let nearest = margins(&judged.iter().collect::<Vec<_>>()).into_iter().reduce(f64::min);
+    let nearest = judged.iter().filter_map(|limit| limit.margin).reduce(f64::min);
     (Some(ProbeResult::Held(nearest)), Vec::new(), None)
 }
 
@@ -215,10 +216,10 @@ pub(crate) fn at_safe_loads(lines: &[SafeLoad], trials: &[Trial]) -> Vec<Trial> 
 }
 
 fn at_safe_load(line: &SafeLoad) -> Vec<&str> {
-    let says = || line.steps.iter().filter(|step| step.held.is_some());
-    let is_safe = |step: &&SearchStep| step.held == Some(true) && line.value.is_some_and(|value| step.value <= value);
-    let highest = says().filter(is_safe).map(|step| step.value).reduce(f64::max);
-    says().filter(|step| highest == Some(step.value)).map(|step| step.trial.as_str()).collect()
+    let held = line.steps.iter().filter(|step| step.held == Some(true)).map(|step| step.value);
+    let highest = held.filter(|held| line.value.is_some_and(|value| *held <= value)).reduce(f64::max);
+    let at_it = line.steps.iter().filter(|step| step.held.is_some() && highest == Some(step.value));
+    at_it.map(|step| step.trial.as_str()).collect()
 }
 
 /// Adds to a requirement that it was checked against the trials at the safe load.
@@ -262,17 +263,20 @@ struct LimitResult {
 }
 
 fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
-    let judged = |holds, margin, words: String| {
-        let metric = limit.metric.to_string();
-        LimitResult { metric, holds, margin, words, takes_more: false }
-    };
+    let metric = limit.metric.to_string();
     if let Some(words) = limit.metric.path().and_then(|path| never_back(path, trial)) {
-        return judged(Some(false), Some(FAR), words);
+        return LimitResult { metric, holds: Some(false), margin: Some(FAR), words, takes_more: false };
     }
     let Some(value) = worst(&values(limit, trial), &limit.range) else {
         return unmeasured(limit, trial);
     };
-    judged(Some(limit.range.holds(value)), margin(value, &limit.range), judged_words(limit, value))
+    LimitResult {
+        metric,
+        holds: Some(limit.range.holds(value)),
+        margin: margin(value, &limit.range),
+        words: judged_words(limit, value),
+        takes_more: false,
+    }
 }
 
 /// Returns a limit with its measured value: `latency_us.p99 = 71 ms, asked below 50 ms`.
@@ -288,8 +292,10 @@ fn values(limit: &Requirement, trial: &Trial) -> Vec<f64> {
 
 /// Returns the value of each limit's metric, if measured.
 fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
-    let value = |limit: &Requirement| Some((limit.metric.to_string(), worst(&values(limit, trial), &limit.range)?));
-    limits.iter().filter_map(value).collect()
+    limits
+        .iter()
+        .filter_map(|limit| Some((limit.metric.to_string(), worst(&values(limit, trial), &limit.range)?)))
+        .collect()
 }
 
 /// Judges a limit without a value. A quantile needs successful operations. If most failed, the
@@ -349,6 +355,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::stats::quantiles::{mean, nearest_rank};
     use crate::synthetic;
 
     fn limit(metric: &str, below: f64) -> Requirement {
@@ -360,18 +367,26 @@ mod tests {
     }
 
     fn find() -> Find {
-        let template = |condition: &str| plan::Trial {
-            surviving: Some(condition.to_owned()),
+        let surviving = ["nothing lost", "one member down"].map(str::to_owned);
+        let templates = surviving.clone().map(|condition| plan::Trial {
+            surviving: Some(condition),
             load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..synthetic::load(10, 10.0) }),
-            lab: plan::Lab::default(),
             ..synthetic::trial(synthetic::load(10, 10.0))
-        };
+        });
         Find {
             highest: "load.rate".to_owned(),
-            surviving: vec!["nothing lost".to_owned(), "one member down".to_owned()],
-            templates: vec![template("nothing lost"), template("one member down")],
+            surviving: surviving.to_vec(),
+            templates: templates.to_vec(),
             ..synthetic::find(vec![limit("latency_us.p99", 50_000.0), limit("failed_pct", 0.1)])
         }
+    }
+
+    /// A search under the first condition alone, from this value on.
+    fn find_from(first: f64) -> Find {
+        let mut find = Find { from: Some(first), ..find() };
+        find.surviving.truncate(1);
+        find.templates.truncate(1);
+        find
     }
 
     /// A trial at 1,000 operations/s with this p99.
@@ -429,23 +444,23 @@ mod tests {
     /// programs found 95.
     #[test]
     fn failures_after_late_starts_are_not_counted() {
-        let failing = |bunched_pct, punctual_failed_pct, p99_us| {
-            let mut trial = Trial { failed_pct: Some(2.0), ..trial(Some(p99_us)) };
-            (trial.generator.bunched_pct, trial.generator.punctual_failed_pct) =
-                (Some(bunched_pct), punctual_failed_pct);
-            probe(&trial, &[])
-        };
-        assert!(matches!(failing(12.0, Some(0.05), 1.0).0, Some(ProbeResult::Held(_))), "they are the generator's");
-        for (what, (said, _)) in [
-            ("no bunches", failing(0.0, Some(2.0), 1.0)),
-            ("it fails without them, too", failing(12.0, Some(1.9), 1.0)),
-            ("another limit broke", failing(12.0, Some(0.05), 71_000.0)),
+        for (what, bunched_pct, punctual_failed_pct, p99_us, held) in [
+            ("they are the generator's", 12.0, Some(0.05), 1.0, Some(true)),
+            ("no bunches", 0.0, Some(2.0), 1.0, Some(false)),
+            ("it fails without them, too", 12.0, Some(1.9), 1.0, Some(false)),
+            ("another limit broke", 12.0, Some(0.05), 71_000.0, Some(false)),
+            ("too little is left", 80.0, None, 1.0, None),
         ] {
-            assert!(matches!(said, Some(ProbeResult::Broke(_))), "{what}: {said:?}");
+            let mut trial = Trial { failed_pct: Some(2.0), ..trial(Some(p99_us)) };
+            trial.generator.bunched_pct = Some(bunched_pct);
+            trial.generator.punctual_failed_pct = punctual_failed_pct;
+            let step = step(&find(), &trial, &[]);
+            assert_eq!(step.step.held, held, "{what}: {step:?}");
+            if held.is_none() {
+                assert!(matches!(step.finished.unwrap().said, ProbeResult::Nothing(Inconclusive::Void(_))), "{what}");
+                assert!(step.step.broke[0].contains("in 80 % of the time"), "{:?}", step.step.broke);
+            }
         }
-        let (said, broke) = failing(80.0, None, 1.0);
-        assert!(matches!(said, Some(ProbeResult::Nothing(Inconclusive::Void(_)))), "too little is left: {said:?}");
-        assert!(broke[0].contains("in 80 % of the time"), "{broke:?}");
     }
 
     #[test]
@@ -467,18 +482,22 @@ mod tests {
 
     #[test]
     fn a_missing_recovery_breaks_a_recovery_limit() {
-        let felt = |back_to_baseline_s| Fault {
-            name: "oops".into(),
-            number: 1,
-            outage: Some(Outage { baseline_per_s: Some(900.0), back_to_baseline_s, ..Outage::default() }),
-            ..Fault::default()
-        };
         let limit = limit("faults.outage.back_to_baseline_s", 2.0);
-        let judge = |faults| judge(&limit, &Trial { faults, ..trial(Some(1.0)) }).holds;
-        assert_eq!(judge(vec![felt(Some(0.5)), felt(None)]), Some(false));
-        assert_eq!(judge(vec![felt(Some(0.5)), felt(Some(1.9))]), Some(true));
-        assert_eq!(judge(vec![felt(Some(0.5)), felt(Some(2.5))]), Some(false));
-        assert_eq!(judge(Vec::new()), None);
+        for (backs_s, holds) in [
+            (&[Some(0.5), None][..], Some(false)),
+            (&[Some(0.5), Some(1.9)], Some(true)),
+            (&[Some(0.5), Some(2.5)], Some(false)),
+            (&[], None),
+        ] {
+            let faults = backs_s.iter().map(|&back_to_baseline_s| Fault {
+                name: "oops".into(),
+                number: 1,
+                outage: Some(Outage { baseline_per_s: Some(900.0), back_to_baseline_s, ..Outage::default() }),
+                ..Fault::default()
+            });
+            let trial = Trial { faults: faults.collect(), ..trial(Some(1.0)) };
+            assert_eq!(judge(&limit, &trial).holds, holds, "{backs_s:?}");
+        }
     }
 
     /// Runs both searches on a target with these edges.
@@ -539,15 +558,13 @@ mod tests {
 
     #[test]
     fn requirements_of_a_search_apply_to_the_safe_load() {
-        let p99_us = |rate: f64, edge: f64| 50_000.0 * (rate / edge).powi(4);
-        let (find, steps) = played([12_030.0, 8_105.0], p99_us);
+        let (find, steps) = played([12_030.0, 8_105.0], |rate, edge| 50_000.0 * (rate / edge).powi(4));
         let lines = safe_loads(&find, &steps);
-        let made = |step: &SearchTrial| {
-            let healthy = step.condition.1.as_deref() == Some("nothing lost");
-            let latency = p99_us(step.step.value, if healthy { 12_030.0 } else { 8_105.0 });
-            Trial { id: step.step.trial.clone(), ..trial(Some(latency)) }
-        };
-        let trials: Vec<Trial> = steps.iter().map(made).collect();
+        let trials = steps.iter().map(|step| {
+            let p99_us = step.step.figures["latency_us.p99"];
+            Trial { id: step.step.trial.clone(), ..trial(Some(p99_us)) }
+        });
+        let trials: Vec<Trial> = trials.collect();
         let gate = limit("latency_us.p99", 60_000.0);
         assert!(!crate::claims::requirement(&gate, &trials, &lines).holds, "the search overloads the target");
         let safe = at_safe_loads(&lines, &trials);
@@ -564,22 +581,23 @@ mod tests {
     fn each_variant_and_condition_has_a_line() {
         let mut find = find();
         find.highest = "load.agents".to_owned();
-        let of = |variant: &str| -> Vec<plan::Trial> {
-            let with = |template: &plan::Trial| plan::Trial {
+        let templates = std::mem::take(&mut find.templates);
+        for variant in ["sync", "dirty"] {
+            find.templates.extend(templates.iter().map(|template| plan::Trial {
                 variant: Some(variant.to_owned()),
                 load: Some(plan::Load { rate: None, ..synthetic::load(16, 10.0) }),
                 ..template.clone()
+            }));
+        }
+        let (find, steps) = played_by(find, |trial, agents| {
+            // The dirty variant breaks with a single agent once a member is down.
+            let edge = match (trial.variant.as_deref(), trial.surviving.as_deref()) {
+                (Some("dirty"), Some("one member down")) => 0.5,
+                (Some("dirty"), _) => 100.5,
+                _ => 40.5,
             };
-            find.templates.iter().map(with).collect()
-        };
-        find.templates = ["sync", "dirty"].into_iter().flat_map(of).collect();
-        // The dirty variant breaks with a single agent once a member is down.
-        let edge = |trial: &plan::Trial| match (trial.variant.as_deref(), trial.surviving.as_deref()) {
-            (Some("dirty"), Some("one member down")) => 0.5,
-            (Some("dirty"), _) => 100.5,
-            _ => 40.5,
-        };
-        let (find, steps) = played_by(find, |trial, agents| 50_000.0 * (agents / edge(trial)).powi(4));
+            50_000.0 * (agents / edge).powi(4)
+        });
         let lines = safe_loads(&find, &steps);
         let named: Vec<(&str, &str)> =
             lines.iter().map(|line| (line.variant.as_deref().unwrap(), line.surviving.as_str())).collect();
@@ -617,25 +635,17 @@ mod tests {
             }
             at_s += gap_s(random);
         }
-        let quantile = |share| crate::stats::quantiles::nearest_rank(&times_us, share);
-        let mean = crate::stats::quantiles::mean(&times_us);
-        let took = Quantiles { p50: quantile(0.5), p99: quantile(0.99), mean, ..Quantiles::default() };
+        let [p50, p99] = [0.5, 0.99].map(|share| nearest_rank(&times_us, share));
+        let took = Quantiles { p50, p99, mean: mean(&times_us), ..Quantiles::default() };
         Trial { latency_us: Some(took.clone()), service_us: Some(took), ..trial(None) }
     }
 
     fn answered(p99_us: f64, service_us: f64, failed_pct: f64) -> Trial {
-        let took = |p99_us| Quantiles {
-            p50: Some(service_us),
-            p99: Some(p99_us),
-            mean: Some(service_us),
-            ..Quantiles::default()
-        };
-        Trial {
-            latency_us: Some(took(p99_us)),
-            service_us: Some(took(1.2 * service_us)),
-            failed_pct: Some(failed_pct),
-            ..trial(None)
-        }
+        let [latency_us, service_us] = [p99_us, 1.2 * service_us].map(|p99_us| {
+            let typical_us = Some(service_us);
+            Some(Quantiles { p50: typical_us, p99: Some(p99_us), mean: typical_us, ..Quantiles::default() })
+        });
+        Trial { latency_us, service_us, failed_pct: Some(failed_pct), ..trial(None) }
     }
 
     /// Factor for a share if trials differ by 2 %.
@@ -654,14 +664,8 @@ mod tests {
         for seed in 0..3 {
             let mut random = fastrand::Rng::with_seed(seed);
             let first = [30.0, 100.0, 600.0][seed as usize % 3];
-            let own = find();
-            let find = Find {
-                limits: vec![limit("latency_us.p99", 100_000.0), limit("failed_pct", 0.1)],
-                from: Some(first),
-                surviving: own.surviving[..1].to_vec(),
-                templates: own.templates[..1].to_vec(),
-                ..own
-            };
+            let asked = vec![limit("latency_us.p99", 100_000.0), limit("failed_pct", 0.1)];
+            let find = Find { limits: asked, ..find_from(first) };
             let (find, steps) = played_on(find, |rate| (server.trial)(rate, &mut random));
             let line = &safe_loads(&find, &steps)[0];
             let [low, high] = line.ci95;
@@ -726,15 +730,8 @@ mod tests {
 
     #[test]
     fn a_first_value_with_too_few_operations_is_doubled() {
-        let own = find();
-        let find = Find {
-            from: Some(10.0),
-            surviving: own.surviving[..1].to_vec(),
-            templates: own.templates[..1].to_vec(),
-            ..own
-        };
-        let few = |rate: f64| if rate < 60.0 { trial(None) } else { trial(Some(50_000.0 * (rate / 200.0).powi(4))) };
-        let (find, steps) = played_on(find, few);
+        let (find, steps) =
+            played_on(find_from(10.0), |rate| trial(Some(50_000.0 * (rate / 200.0).powi(4)).filter(|_| rate >= 60.0)));
         let line = &safe_loads(&find, &steps)[0];
         let [low, high] = line.ci95.map(Option::unwrap);
         assert!(low <= 200.0 && 200.0 <= high && line.complete, "{line:?}");

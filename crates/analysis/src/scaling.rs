@@ -35,10 +35,7 @@ pub(crate) struct Estimate {
 /// Returns the scaling of each variant over each swept path that is a load, in the order of the
 /// trials.
 pub(crate) fn scaling(trials: &[&Trial], swept: &[String]) -> Vec<Scaling> {
-    let of_path = |over: &String| -> Vec<Scaling> {
-        curves(trials, over).into_iter().map(|curve| described(curve, over)).collect()
-    };
-    swept.iter().flat_map(of_path).collect()
+    swept.iter().flat_map(|over| curves(trials, over).into_iter().map(move |curve| described(curve, over))).collect()
 }
 
 /// Returns the loads at which variants overtake each other, over each swept path that is a load, in
@@ -130,13 +127,16 @@ pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
 pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let (means_a, means_b) = (a.means(), b.means());
     let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
-    let ratio = |means: &[Vec<LoadMean>]| {
-        let below = means[1].get(best_b)?.rate;
-        (below > 0.0).then_some(means[0].get(best_a)?.rate / below)
-    };
     let value = peak(a)?.value / peak(b).filter(|peak| peak.value > 0.0)?.value;
-    let moved = value / ratio(&[means_a, means_b])?;
-    Some(Estimate { value, ci95: interval(&[a, b], ratio).map(|ends| ends.map(|end| end * moved)) })
+    let moved = value / ratio_at([best_a, best_b], &[means_a, means_b])?;
+    let ci95 = interval(&[a, b], |means| ratio_at([best_a, best_b], means));
+    Some(Estimate { value, ci95: ci95.map(|ends| ends.map(|end| end * moved)) })
+}
+
+/// Returns the throughput of the first of two curves at its place over that of the second.
+fn ratio_at([a, b]: [usize; 2], means: &[Vec<LoadMean>]) -> Option<f64> {
+    let below = means[1].get(b)?.rate;
+    (below > 0.0).then_some(means[0].get(a)?.rate / below)
 }
 
 /// Returns the knee; infinite if throughput still rises at the highest load. Returns `None` with
@@ -154,14 +154,13 @@ pub(crate) fn knee(curve: &LoadCurve) -> Option<Estimate> {
 }
 
 fn described_law(curve: &LoadCurve, TestedLaw { law, p }: &TestedLaw) -> Option<Usl> {
-    let parameters = |drawn: &[Vec<LoadMean>]| usl::fitted(&drawn[0]).map(|law| [law.lambda, law.sigma, law.kappa]);
     Some(Usl {
         lambda: law.lambda,
         sigma: law.sigma,
         kappa: law.kappa,
         r2: law.r2(curve)?,
         fit_p: Some(*p),
-        ci95: intervals(&[curve], parameters),
+        ci95: intervals(&[curve], |drawn| usl::fitted(&drawn[0]).map(|law| [law.lambda, law.sigma, law.kappa])),
         peak_at: law.peak_at(),
     })
 }
@@ -181,7 +180,6 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
         (a, b, found) = (other, one, overtakes(&other.curve, &one.curve)?);
     }
     let ahead_at_last = found.ci95.map_or(found.value, |[_, high]| high) < f64::INFINITY;
-    let inside = |load: f64| load.is_finite().then_some(load);
     let peaks = peak_ratio(&a.curve, &b.curve);
     Some(Crossing {
         a: a.variant.clone(),
@@ -193,8 +191,8 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
             true if found.value.is_finite() => Lead::Crosses,
             true => Lead::Throughout,
         },
-        at: inside(found.value),
-        ci95: found.ci95.map(|ends| ends.map(inside)),
+        at: Some(found.value).filter(|load| load.is_finite()),
+        ci95: found.ci95.map(|ends| ends.map(|load| Some(load).filter(|load| load.is_finite()))),
         peak_ratio: peaks.map(|peaks| peaks.value),
         peak_ratio_ci95: peaks.and_then(|peaks| peaks.ci95),
     })
@@ -265,8 +263,8 @@ mod tests {
         assert!(low < 4.0 && 4.0 < high && from < 400.0 && 400.0 < to, "{found:?}");
         // A sharp corner does not follow the law.
         assert!(found.usl.is_none() && found.usl_missing.as_ref().unwrap().contains("lack of fit"), "{found:?}");
-        let smooth = |n: f64| 100.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.001 * n * (n - 1.0));
-        let found = self::scaling(&counting(&swept(None, 3, smooth)), &paths(&[AGENTS])).remove(0);
+        let smooth = swept(None, 3, |n| usl::FittedLaw { lambda: 100.0, sigma: 0.1, kappa: 0.001 }.at(n));
+        let found = self::scaling(&counting(&smooth), &paths(&[AGENTS])).remove(0);
         let law = found.usl.as_ref().unwrap();
         assert!(law.r2 > 0.9 && law.kappa > 0.0 && law.ci95.is_some() && law.peak_at.is_some(), "{law:?}");
         assert!(law.fit_p.unwrap() > 0.05 && found.usl_missing.is_none(), "{found:?}");
@@ -325,11 +323,10 @@ mod tests {
     #[test]
     fn few_loads_give_only_supported_figures() {
         let trials = swept(None, 1, |n| 100.0 * n.min(1.5));
-        let loads = |count: usize| scaling(&counting(&trials[..count]), &paths(&[AGENTS])).pop();
-        assert_eq!(loads(1), None);
-        let two = loads(2).unwrap();
+        let [one, two, three] = [1, 2, 3].map(|count| scaling(&counting(&trials[..count]), &paths(&[AGENTS])).pop());
+        assert_eq!(one, None);
+        let (two, three) = (two.unwrap(), three.unwrap());
         assert!(two.peak_per_s.is_some() && two.knee.is_none() && two.usl.is_none());
-        let three = loads(3).unwrap();
         assert!(three.knee.is_some() && three.usl.is_none(), "{three:?}");
         assert!(three.usl_missing.unwrap().contains("too few loads"));
     }
@@ -355,8 +352,9 @@ mod tests {
             }
         }
         let found = scaling(&counting(&trials), &paths(&[AGENTS, "target.with.state", "lab.hosts"]));
-        let over = |path: &str| found.iter().filter(|scaling| scaling.over == path).count();
-        assert_eq!((over(AGENTS), over("lab.hosts"), over("target.with.state")), (4, 6, 0), "a name is no load");
+        let counts = [AGENTS, "lab.hosts", "target.with.state"]
+            .map(|path| found.iter().filter(|scaling| scaling.over == path).count());
+        assert_eq!(counts, [4, 6, 0], "a name is no load");
         let first = &found[0].at;
         assert_eq!((&first["lab.hosts"], &first["target.with.state"], first.len()), (&json!(1), &json!("ets"), 2));
     }
@@ -387,21 +385,15 @@ mod tests {
         assert_eq!(found.len(), 12);
         assert!(found.iter().all(|one| one.over == AGENTS && one.points.len() == 7 && one.at.len() == 1));
         assert!(found.iter().all(|one| one.points.iter().all(|point| point.per_s.len() == 3)));
-        let knee = |mode: &str, rate: &str| {
-            let of = found.iter().find(|one| one.variant == mode && one.at[RATE] == rate).unwrap();
-            (of.knee.unwrap() * 10.0).round() / 10.0
-        };
-        assert!((knee("m2", "1gbit") - 8.0).abs() < 0.3 && (knee("m2", "5mbit") - 4.0).abs() < 0.2);
         // Fifteen pairs of six modes, at each rate.
         let crossings = crossings(&counting(&trials), &paths(&[AGENTS, RATE]));
         assert_eq!(crossings.len(), 30);
-        let couple = |point: &str| {
-            let found = crossings
-                .iter()
-                .find(|one| (one.a.as_str(), one.b.as_str()) == ("m6", "m1") && one.point[RATE] == point);
-            found.unwrap().peak_ratio.unwrap()
-        };
-        assert!((couple("1gbit") - 6.0).abs() < 0.2 && (couple("5mbit") - 6.0).abs() < 0.2);
+        for (rate, knee) in [("1gbit", 8.0), ("5mbit", 4.0)] {
+            let second = found.iter().find(|one| one.variant == "m2" && one.at[RATE] == rate).unwrap();
+            assert!((second.knee.unwrap() / knee - 1.0).abs() < 0.04, "{second:?}");
+            let couple = crossings.iter().find(|one| one.a == "m6" && one.b == "m1" && one.point[RATE] == rate);
+            assert!((couple.unwrap().peak_ratio.unwrap() - 6.0).abs() < 0.2, "{couple:?}");
+        }
     }
 
     #[test]

@@ -94,19 +94,23 @@ impl MetricSums {
         let Self { kind, seconds, hosts } = self;
         let mut hosts: Vec<HostMetric> = hosts.into_iter().map(|host| host.result(kind)).collect();
         hosts.sort_by(|one, other| one.name.cmp(&other.name));
-        let total = |of: fn(&HostMetric) -> Option<f64>| hosts.iter().filter_map(of).reduce(|a, b| a + b);
-        let last = total(|host| host.last);
+        let last = total(hosts.iter().map(|host| host.last));
         TargetMetric {
             kind,
             // A host that misses a second is missing in that second's sum.
             max: seconds.ended().max.into_iter().chain(last).reduce(f64::max),
-            mean: total(|host| host.mean),
+            mean: total(hosts.iter().map(|host| host.mean)),
             last,
-            increase: total(|host| host.increase),
-            per_s: total(|host| host.per_s),
+            increase: total(hosts.iter().map(|host| host.increase)),
+            per_s: total(hosts.iter().map(|host| host.per_s)),
             hosts,
         }
     }
+}
+
+/// Returns the sum of the known values, or `None` if none is known.
+fn total(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    values.flatten().reduce(|a, b| a + b)
 }
 
 impl HostMetricSums {
@@ -195,14 +199,14 @@ mod tests {
             row(7.0, "n1", "queue{of=\"a\"}", 900.0),
         ];
         let found = &results(&rows)["queue"];
-        let one = |name: &str, max, mean, last| HostMetric {
+        let expected = [("n1", 5.0, 3.0, 0.0), ("n2", 20.0, 15.0, 20.0)].map(|(name, max, mean, last)| HostMetric {
             name: name.to_owned(),
             max: Some(max),
             mean: Some(mean),
             last: Some(last),
             ..HostMetric::default()
-        };
-        assert_eq!(found.hosts, [one("n1", 5.0, 3.0, 0.0), one("n2", 20.0, 15.0, 20.0)]);
+        });
+        assert_eq!(found.hosts, expected);
         assert_eq!((found.max, found.mean, found.last), (Some(24.0), Some(18.0), Some(20.0)));
         assert_eq!((found.kind, found.increase, found.per_s), (MetricKind::Gauge, None, None));
     }

@@ -184,7 +184,6 @@ fn throughput(
     window: Option<&LoadWindow>,
     measured_s: Option<(f64, f64)>,
 ) -> Throughput {
-    let rate = |(from_s, until_s)| timeline.and_then(|timeline| timeline.ok_per_s(from_s, until_s));
     let operations_per_s =
         measured_s.and(window).zip(timeline).and_then(|(window, timeline)| window.ok_per_s(timeline, window.from_s));
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
@@ -192,7 +191,7 @@ fn throughput(
     let of_bins = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
     // An interval from below 0 shows nothing.
     let ci95 = of_bins.filter(|[low, _]| *low > 0.0 || operations_per_s == Some(0.0));
-    let without = || match of_bins {
+    let without = match of_bins {
         Some(_) => "the rate changes so much that its interval would include 0",
         None if is_long => "fewer than ten bins of 100 ms",
         None => "less than 10 s were measured",
@@ -205,7 +204,7 @@ fn throughput(
             let per_s = operations_per_s.unwrap_or(low);
             [low.min(per_s), high.max(per_s)]
         }),
-        without_ci95: operations_per_s.filter(|_| ci95.is_none()).map(|_| without().to_owned()),
+        without_ci95: operations_per_s.filter(|_| ci95.is_none()).map(|_| without.to_owned()),
         effective_samples: bins.as_deref().and_then(effective_samples),
         cycles_per_s: measured_s.and_then(|measured_s| generator::cycles_per_s(&evidence.generator, measured_s)),
         received_bytes_per_s: measured_s
@@ -214,7 +213,7 @@ fn throughput(
             .filter(|window| window.first_fault_s.is_some())
             .and_then(LoadWindow::calm)
             .filter(|(from_s, until_s)| until_s - from_s >= SHORTEST_BASELINE_S)
-            .and_then(rate),
+            .and_then(|(from_s, until_s)| timeline?.ok_per_s(from_s, until_s)),
         ..Throughput::default()
     }
 }
@@ -222,15 +221,10 @@ fn throughput(
 /// Returns the numbers of separate moments that determine the quantiles.
 fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> QuantileMoments {
     let within_s = [window.latency_from_s(), window.until_s];
-    let of = |us: Option<f64>| evidence.load.latency.moments(us? * 1e3, within_s);
-    QuantileMoments {
-        p50: of(latency_us.p50),
-        p75: of(latency_us.p75),
-        p90: of(latency_us.p90),
-        p95: of(latency_us.p95),
-        p99: of(latency_us.p99),
-        p999: of(latency_us.p999),
-    }
+    let Quantiles { p50, p75, p90, p95, p99, p999, .. } = *latency_us;
+    let [p50, p75, p90, p95, p99, p999] =
+        [p50, p75, p90, p95, p99, p999].map(|us| evidence.load.latency.moments(us? * 1e3, within_s));
+    QuantileMoments { p50, p75, p90, p95, p99, p999 }
 }
 
 /// Returns the interval of the mean, widened by the bias of a warm-up that may be left in it.
@@ -280,45 +274,39 @@ pub(crate) fn emulated(lab: &Lab, trial: &Trial) -> Option<Emulated> {
 }
 
 fn faster(throughput: &Throughput, speed: f64) -> Throughput {
-    let scaled = |per_s: Option<f64>| per_s.map(|per_s| per_s / speed);
-    Throughput {
-        operations_per_s: scaled(throughput.operations_per_s),
-        operations_per_s_ci95: throughput.operations_per_s_ci95.map(|range| range.map(|per_s| per_s / speed)),
-        without_ci95: throughput.without_ci95.clone(),
-        effective_samples: throughput.effective_samples,
-        cycles_per_s: scaled(throughput.cycles_per_s),
-        before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
-        received_bytes_per_s: scaled(throughput.received_bytes_per_s),
-        units_per_s: scaled(throughput.units_per_s),
-        median_units_per_s: scaled(throughput.median_units_per_s),
-    }
+    let mut scaled = throughput.clone();
+    let rates = [
+        &mut scaled.operations_per_s,
+        &mut scaled.cycles_per_s,
+        &mut scaled.before_first_fault_per_s,
+        &mut scaled.received_bytes_per_s,
+        &mut scaled.units_per_s,
+        &mut scaled.median_units_per_s,
+    ];
+    rates
+        .into_iter()
+        .flatten()
+        .chain(scaled.operations_per_s_ci95.iter_mut().flatten())
+        .for_each(|per_s| *per_s /= speed);
+    scaled
 }
 
-fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
-    let scaled = |time_us: Option<f64>| time_us.map(|time_us| time_us * speed);
-    Quantiles {
-        p50: scaled(time_us.p50),
-        p75: scaled(time_us.p75),
-        p90: scaled(time_us.p90),
-        p95: scaled(time_us.p95),
-        p99: scaled(time_us.p99),
-        p999: scaled(time_us.p999),
-        max: scaled(time_us.max),
-        mean: scaled(time_us.mean),
-        count: time_us.count,
-        others: time_us.others.into_iter().map(|(name, time_us)| (name, scaled(time_us))).collect(),
-    }
+fn shorter(mut times_us: Quantiles, speed: f64) -> Quantiles {
+    let Quantiles { p50, p75, p90, p95, p99, p999, max, mean, count: _, others } = &mut times_us;
+    let times = [p50, p75, p90, p95, p99, p999, max, mean].into_iter().chain(others.values_mut());
+    times.flatten().for_each(|time_us| *time_us *= speed);
+    times_us
 }
 
 /// Returns the recorded failures, of which there is one for each kind. The number is limited,
 /// because a file may have more.
 fn examples(events: &[Event]) -> Vec<FailureExample> {
     const MOST: usize = 32;
-    let is = |event: &Event| match &event.what {
+    let examples = events.iter().filter_map(|event| match &event.what {
         What::Example { is } => Some(is.clone()),
         _ => None,
-    };
-    events.iter().filter_map(is).take(MOST).collect()
+    });
+    examples.take(MOST).collect()
 }
 
 /// Returns each log line of the target once per process and text, in the order in which they first
@@ -329,9 +317,8 @@ pub(crate) fn said(events: &[Event]) -> Vec<Said> {
         let What::Log { host, process, line, text, alarming, left_out } = &event.what else { continue };
         let count = (*left_out).max(1);
         // Early versions did not record the matching text.
-        let is_same = |said: &Said| said.text == *text && (!text.is_empty() || said.line == *line);
-        let known = all.iter_mut().find(|said| said.host == *host && said.role == *process && is_same(said));
-        match known {
+        let mut own = all.iter_mut().filter(|said| said.host == *host && said.role == *process);
+        match own.find(|said| said.text == *text && (!text.is_empty() || said.line == *line)) {
             Some(said) => said.count += count,
             None => all.push(Said {
                 at_s: event.at_s,
@@ -374,53 +361,46 @@ mod tests {
         }
     }
 
+    /// Returns the throughput of a load in slots with these numbers of `ok` operations.
+    fn found(slot_s: f64, ok: impl IntoIterator<Item = u32>, window: LoadWindow) -> Throughput {
+        let slots = (0..).map(f64::from).zip(ok);
+        let slots = slots.map(|(number, ok)| OutcomeSlot { at_s: number * slot_s, slot_s, ok, ..Default::default() });
+        let evidence = Evidence { slots: slots.collect(), ..Evidence::default() };
+        let timeline = Timeline::of(&evidence.slots).unwrap();
+        throughput(&evidence, Some(&timeline), Some(&window), Some((window.from_s, window.until_s)))
+    }
+
+    fn window(from_s: f64, until_s: f64) -> LoadWindow {
+        LoadWindow { from_s, until_s, first_fault_s: None, steady: None, is_over: false }
+    }
+
     #[test]
     fn throughput_before_a_fault_needs_enough_time() {
-        let slot =
-            |number: u32| OutcomeSlot { at_s: f64::from(number) / 100.0, slot_s: 0.01, ok: 10, ..Default::default() };
-        let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
-        let timeline = Timeline::of(&slots).unwrap();
-        let evidence = Evidence { slots, ..Evidence::default() };
-        let before = |fault_s: f64| {
-            let window =
-                LoadWindow { from_s: 10.0, until_s: 20.0, first_fault_s: Some(fault_s), steady: None, is_over: false };
-            let found = throughput(&evidence, Some(&timeline), Some(&window), Some((10.0, 20.0)));
-            found.before_first_fault_per_s.map(f64::round)
-        };
-        assert_eq!(before(12.0), Some(1_000.0));
-        assert_eq!([before(10.0), before(10.003), before(10.4)], [None; 3], "that is no baseline");
+        for (fault_s, expected) in [(12.0, Some(1_000.0)), (10.0, None), (10.003, None), (10.4, None)] {
+            let window = LoadWindow { first_fault_s: Some(fault_s), ..window(10.0, 20.0) };
+            let found = found(0.01, [10; 2_000], window);
+            assert_eq!(found.before_first_fault_per_s.map(f64::round), expected, "{fault_s}");
+        }
     }
 
     #[test]
     fn the_interval_includes_warm_up_bias() {
-        let left = |tolerated_bias_pct, remaining_bias_pct| {
+        for (tolerated_bias_pct, remaining_bias_pct, high) in
+            [(None, None, 1_010.0), (Some(0.5), None, 1_015.0), (Some(0.5), Some(4.0), 1_050.0)]
+        {
             let steady = Steady { tolerated_bias_pct, remaining_bias_pct, ..Steady::default() };
-            with_bias(Some([990.0, 1_010.0]), Some(&steady)).unwrap()
-        };
-        assert_eq!(left(None, None), [990.0, 1_010.0]);
-        assert_eq!(left(Some(0.5), None), [990.0, 1_015.0]);
-        assert_eq!(left(Some(0.5), Some(4.0)), [990.0, 1_050.0]);
+            assert_eq!(with_bias(Some([990.0, 1_010.0]), Some(&steady)), Some([990.0, high]));
+        }
         assert_eq!(with_bias(None, None), None);
     }
 
     #[test]
     fn a_rate_under_ten_seconds_has_no_interval() {
-        let slot = |number: u32| OutcomeSlot {
-            at_s: f64::from(number) / 100.0,
-            slot_s: 0.01,
-            ok: 10 + number % 2,
-            ..Default::default()
-        };
-        let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
-        let timeline = Timeline::of(&slots).unwrap();
-        let evidence = Evidence { slots, ..Evidence::default() };
-        let of = |until_s: f64| {
-            let window = LoadWindow { from_s: 0.0, until_s, first_fault_s: None, steady: None, is_over: false };
-            throughput(&evidence, Some(&timeline), Some(&window), Some((0.0, until_s)))
-        };
-        assert!(of(10.0).operations_per_s_ci95.is_some() && of(10.0).without_ci95.is_none());
+        let [ten, less] =
+            [10.0, 9.9].map(|until_s| found(0.01, (0..2_000).map(|number| 10 + number % 2), window(0.0, until_s)));
+        assert!(ten.operations_per_s_ci95.is_some() && ten.without_ci95.is_none());
         assert_eq!(
-            (of(9.9).operations_per_s_ci95, of(9.9).without_ci95.as_deref()),
+            (less.operations_per_s_ci95, less.without_ci95.as_deref()),
             (None, Some("less than 10 s were measured"))
         );
     }
@@ -428,17 +408,7 @@ mod tests {
     #[test]
     fn an_interval_that_includes_zero_is_dropped() {
         // The clients come late, one after another.
-        let slot = |number: u32| OutcomeSlot {
-            at_s: f64::from(number) / 10.0,
-            slot_s: 0.1,
-            ok: number * number / 100,
-            ..Default::default()
-        };
-        let slots: Vec<OutcomeSlot> = (0..120).map(slot).collect();
-        let timeline = Timeline::of(&slots).unwrap();
-        let window = LoadWindow { from_s: 0.0, until_s: 12.0, first_fault_s: None, steady: None, is_over: false };
-        let evidence = Evidence { slots, ..Evidence::default() };
-        let found = throughput(&evidence, Some(&timeline), Some(&window), Some((0.0, 12.0)));
+        let found = found(0.1, (0..120).map(|number| number * number / 100), window(0.0, 12.0));
         assert_eq!(found.operations_per_s_ci95, None);
         assert!(found.without_ci95.is_some_and(|why| why.contains("include 0")));
     }
@@ -478,16 +448,13 @@ mod tests {
             log(5.0, "n1", "split: n2", "split", 0),
             log(9.0, "n2", "split: n4", "split", 480),
         ];
-        let told: Vec<_> = said(&events)
-            .into_iter()
-            .map(|said| (said.at_s, said.host, said.line, said.count, said.alarming))
-            .collect();
-        let line =
-            |at_s, host: &str, line: &str, count, alarming| (at_s, host.to_owned(), line.to_owned(), count, alarming);
+        let lines = said(&events);
+        let told: Vec<_> =
+            lines.iter().map(|said| (said.at_s, &*said.host, &*said.line, said.count, said.alarming)).collect();
         let expected = [
-            line(-1.0, "n1", "it waits", 1, false),
-            line(2.0, "n2", "split: n1", 482, true),
-            line(5.0, "n1", "split: n2", 1, true),
+            (-1.0, "n1", "it waits", 1, false),
+            (2.0, "n2", "split: n1", 482, true),
+            (5.0, "n1", "split: n2", 1, true),
         ];
         assert_eq!(told, expected);
         assert_eq!(said(&[]), []);

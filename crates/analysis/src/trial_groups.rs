@@ -9,7 +9,7 @@ use record::results::{Fault, Outage, OutageDistribution, Results, Trial, Trust, 
 use serde_json::Value;
 use text::numbers;
 
-use crate::stats::quantiles::{largest, median};
+use crate::stats::quantiles::{largest, mean, median};
 
 /// Function that reads a figure of a trial.
 pub type FigureOf = fn(&Trial) -> Option<f64>;
@@ -95,12 +95,28 @@ pub(crate) struct TrialGroup<'a> {
     pub trials: Vec<&'a Trial>,
 }
 
+impl TrialGroup<'_> {
+    /// Returns the values of the trials that have the figure.
+    pub fn values(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<f64> {
+        self.trials.iter().filter_map(|trial| figure(trial)).collect()
+    }
+
+    /// Returns the mean over the trials that have the figure.
+    pub fn mean(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
+        mean(&self.values(figure))
+    }
+}
+
 /// Groups trials that are repeats of each other, in the order in which they first appear.
 pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<TrialGroup<'a>> {
-    let is_repeat = |a: &Trial, b: &Trial| (&a.variant, &a.surviving, &a.point) == (&b.variant, &b.surviving, &b.point);
     let mut groups: Vec<TrialGroup<'a>> = Vec::new();
     for trial in trials {
-        match groups.iter_mut().find(|group| is_repeat(group.trials[0], trial)) {
+        let own = (&trial.variant, &trial.surviving, &trial.point);
+        let known = groups.iter_mut().find(|group| {
+            let first = group.trials[0];
+            (&first.variant, &first.surviving, &first.point) == own
+        });
+        match known {
             Some(group) => group.trials.push(trial),
             None => {
                 groups.push(TrialGroup { variant: trial.variant.as_deref(), point: &trial.point, trials: vec![trial] });
@@ -124,13 +140,15 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     // If no trial counts, all do.
     let counting = counting(&results.trials);
-    let counts = |trial: &&Trial| counting.iter().any(|counting| std::ptr::eq(*counting, *trial));
-    let group = |group: TrialGroup<'a>| Group {
-        labels: labels_of(&dimensions, group.trials[0]),
-        counting: group.trials.iter().copied().filter(counts).collect(),
-        trials: group.trials,
-    };
-    in_order(repeats(&results.trials), &dimensions, plan).into_iter().map(group).collect()
+    let groups = in_order(repeats(&results.trials), &dimensions, plan).into_iter().map(|group| {
+        let counting = group.trials.iter().filter(|trial| counting.iter().any(|known| std::ptr::eq(*known, **trial)));
+        Group {
+            labels: labels_of(&dimensions, group.trials[0]),
+            counting: counting.copied().collect(),
+            trials: group.trials,
+        }
+    });
+    groups.collect()
 }
 
 /// Sorts groups independently of the random order of the trials. Texts that the plan does not list
@@ -140,36 +158,34 @@ fn in_order<'a>(
     dimensions: &[(Option<String>, String)],
     plan: &Plan,
 ) -> Vec<TrialGroup<'a>> {
-    let among = |names: &[String], name: Option<&str>| {
-        names.iter().position(|known| Some(known.as_str()) == name).map_or(f64::INFINITY, |place| place as f64)
-    };
-    let conditions = plan.find.as_ref().map_or(&[][..], |find| &find.surviving);
-    let place = |(path, _): &(Option<String>, String), of: &TrialGroup| match path.as_deref() {
-        None => among(&plan.variants, of.variant),
-        Some(SURVIVING) => among(conditions, of.trials[0].surviving.as_deref()),
-        Some(path) => {
-            let values: Vec<&Value> = groups.iter().filter_map(|group| group.point.get(path)).collect();
-            let first = || values.iter().position(|value| Some(*value) == of.point.get(path)).map(|place| place as f64);
-            let size =
-                of.point.get(path).and_then(Value::as_f64).filter(|_| values.iter().all(|value| value.is_number()));
-            size.or_else(first).unwrap_or(f64::INFINITY)
+    let mut places: Vec<Vec<f64>> = vec![Vec::new(); groups.len()];
+    for (path, _) in dimensions {
+        let values: Vec<Option<&Value>> =
+            groups.iter().map(|group| path.as_ref().and_then(|path| group.point.get(path))).collect();
+        let are_numbers = values.iter().flatten().all(|value| value.is_number());
+        for ((group, value), places) in groups.iter().zip(&values).zip(&mut places) {
+            let first = match path.as_deref() {
+                None => plan.variants.iter().position(|known| Some(known.as_str()) == group.variant),
+                Some(SURVIVING) => {
+                    let mut conditions = plan.find.iter().flat_map(|find| &find.surviving);
+                    conditions.position(|known| Some(known) == group.trials[0].surviving.as_ref())
+                }
+                Some(_) => values.iter().flatten().position(|known| Some(*known) == *value),
+            };
+            let size = value.and_then(Value::as_f64).filter(|_| are_numbers);
+            places.push(size.or(first.map(|first| first as f64)).unwrap_or(f64::INFINITY));
         }
-    };
-    let places = |group: &TrialGroup| dimensions.iter().map(|dimension| place(dimension, group)).collect::<Vec<_>>();
-    let places: Vec<Vec<f64>> = groups.iter().map(places).collect();
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by(|&a, &b| {
-        let differ = |(a, b): (&f64, &f64)| Some(a.total_cmp(b)).filter(|order| order.is_ne());
-        places[a].iter().zip(&places[b]).find_map(differ).unwrap_or(Ordering::Equal)
+    }
+    let mut placed: Vec<(Vec<f64>, TrialGroup)> = places.into_iter().zip(groups).collect();
+    placed.sort_by(|(a, _), (b, _)| {
+        a.iter().zip(b).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
-    let mut groups: Vec<Option<TrialGroup>> = groups.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|index| groups[index].take()).collect()
+    placed.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Returns the dimensions that distinguish trials: `variant`, then the swept paths in file order,
 /// each with the shortest unambiguous name.
 pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
-    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let mut dimensions = Vec::new();
     if !plan.variants.is_empty() {
         dimensions.push((None, "variant".to_owned()));
@@ -177,9 +193,9 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     let searched = plan.find.iter().filter(|find| find.surviving.len() > 1);
     dimensions.extend(searched.map(|_| (Some(SURVIVING.to_owned()), SURVIVING.to_owned())));
     for path in plan.swept.iter().chain(plan.find.as_ref().map(|find| &find.highest)) {
-        let short = last(path);
-        let ambiguous = short == "variant" || plan.swept.iter().filter(|other| last(other) == short).count() > 1;
-        dimensions.push((Some(path.clone()), if ambiguous { path.clone() } else { short }));
+        let last = short(path);
+        let ambiguous = last == "variant" || plan.swept.iter().filter(|other| short(other) == last).count() > 1;
+        dimensions.push((Some(path.clone()), if ambiguous { path.clone() } else { last.to_owned() }));
     }
     dimensions
 }
@@ -203,20 +219,24 @@ pub fn labels(
     variant: Option<&str>,
     point: &BTreeMap<String, Value>,
 ) -> Vec<(String, String)> {
-    let value = |path: &Option<String>| match path {
-        None => variant.unwrap_or_default().to_owned(),
-        Some(path) => point.get(path).map(text::of_json).unwrap_or_default(),
-    };
-    dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
+    let labels = dimensions.iter().map(|(path, name)| {
+        let value = match path {
+            None => variant.unwrap_or_default().to_owned(),
+            Some(path) => point.get(path).map(text::of_json).unwrap_or_default(),
+        };
+        (name.clone(), value)
+    });
+    labels.collect()
 }
 
 /// Returns labels as text: `wait`, `5mbit`, `agents 64`. A number needs its name.
 fn told(labels: &[(String, String)]) -> Vec<String> {
-    let is_number = |value: &str| value.parse::<f64>().is_ok();
-    let label = |(name, value): &(String, String)| {
-        if is_number(value) { format!("{name} {value}") } else { value.clone() }
-    };
-    labels.iter().filter(|(_, value)| !value.is_empty()).map(label).collect()
+    let told = labels.iter().filter(|(_, value)| !value.is_empty());
+    told.map(|(name, value)| match value.parse::<f64>() {
+        Ok(_) => format!("{name} {value}"),
+        Err(_) => value.clone(),
+    })
+    .collect()
 }
 
 /// Returns the name of a trial among the others, such as `wait, agents 64, repeat 2`; empty if

@@ -56,15 +56,15 @@ pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldT
     let latency = trial.latency_us.clone().unwrap_or_default();
     let lasted_s = measured[1] - measured[0];
     let per_s = range.served.map(|served| served / lasted_s);
-    let time = |asked: &str, truth: [f64; 2], value: Option<f64>| {
-        ask.held(asked, TruthUnit::S, truth, [0.1 * CARRIED_S, CARRIED_S], value.map(seconds))
-    };
-    vec![
-        ask.held("throughput", TruthUnit::PerS, per_s, [0.0; 2], trial.throughput.operations_per_s),
-        time("mean latency", range.mean_s, latency.mean),
-        time("median latency", range.p50_s, latency.p50),
-        time("p99 latency", range.p99_s, latency.p99),
-    ]
+    let mut held = vec![ask.held("throughput", TruthUnit::PerS, per_s, [0.0; 2], trial.throughput.operations_per_s)];
+    for (asked, truth_s, value_us) in [
+        ("mean latency", range.mean_s, latency.mean),
+        ("median latency", range.p50_s, latency.p50),
+        ("p99 latency", range.p99_s, latency.p99),
+    ] {
+        held.push(ask.held(asked, TruthUnit::S, truth_s, [0.1 * CARRIED_S, CARRIED_S], value_us.map(seconds)));
+    }
+    held
 }
 
 /// Checks that each outage that a server has logged is a disturbance, and that there are no others.
@@ -77,11 +77,10 @@ pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -
     let count = planted.len() as f64;
     let mut held = vec![ask.held("outages", TruthUnit::Count, [count; 2], [0.0; 2], Some(found.len() as f64))];
     for one in planted {
-        let near = |found: &&&Disturbance| (found.at_s - one.from_s).abs() < NEAR_S;
-        let distance = |found: &&&Disturbance| (found.at_s - one.from_s).abs();
-        let near = found.iter().filter(near).min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        let began_s = near.map(|found| found.at_s);
-        let back_s = near.and_then(|found| Some(found.at_s + found.outage.first_ok_s?));
+        let distances = found.iter().map(|found| ((found.at_s - one.from_s).abs(), found));
+        let nearest = distances.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(distance_s, _)| *distance_s < NEAR_S);
+        let began_s = nearest.map(|(_, found)| found.at_s);
+        let back_s = nearest.and_then(|(_, found)| Some(found.at_s + found.outage.first_ok_s?));
         held.push(ask.held("when it began", TruthUnit::S, [one.from_s; 2], [OFF_S + gap_s, OFF_S], began_s));
         held.push(ask.held(
             "when the first answer came",
@@ -120,11 +119,10 @@ const BESIDE_WORK: f64 = 0.15;
 #[must_use]
 pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "comparisons", trust: results.verdict.is };
-    let of = |b: &str| -> Vec<&Comparison> { results.comparisons.iter().filter(|one| one.b == b).collect() };
-    let beside_itself = of(same);
+    let beside_itself: Vec<&Comparison> = results.comparisons.iter().filter(|one| one.b == same).collect();
     let flagged = beside_itself.iter().filter(|one| one.significant).count() as f64;
     let known = (!beside_itself.is_empty()).then_some(flagged);
-    let found = of(more).into_iter().find(|one| one.metric == THROUGHPUT);
+    let found = results.comparisons.iter().find(|one| one.b == more && one.metric == THROUGHPUT);
     let is_found = found.map(|one| f64::from(u8::from(one.significant && one.better.as_deref() == Some(&one.a))));
     let more = more_pct / 100.0;
     let least = 100.0 * ((1.0 + BESIDE_WORK) / (1.0 + more + BESIDE_WORK) - 1.0);
@@ -161,13 +159,14 @@ pub fn capacity(results: &Results, truth_per_s: f64) -> Vec<HeldTruth> {
 /// their own account: the median over the runs.
 #[must_use]
 pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
-    let pairs = || runs.iter().flat_map(|run| &run.comparisons).filter(|one| one.b == same && one.ratio.is_some());
-    let metrics = text::distinct(pairs().map(|one| one.metric.clone()));
-    let of = |metric: String| {
-        let pcts: Vec<f64> = pairs().filter(|one| one.metric == metric).filter_map(|one| one.detectable_pct).collect();
-        Some(SmallestDifference { pct: median(&pcts)?, metric })
-    };
-    metrics.into_iter().filter_map(of).collect()
+    let mut smallest = Vec::new();
+    let pairs = runs.iter().flat_map(|run| &run.comparisons).filter(|one| one.b == same && one.ratio.is_some());
+    for metric in text::distinct(pairs.clone().map(|one| one.metric.clone())) {
+        let own = pairs.clone().filter(|one| one.metric == metric);
+        let pcts: Vec<f64> = own.filter_map(|one| one.detectable_pct).collect();
+        smallest.extend(median(&pcts).map(|pct| SmallestDifference { pct, metric }));
+    }
+    smallest
 }
 
 /// Merges the same question over several rounds, or over several outages of one round, into one
@@ -186,14 +185,13 @@ pub fn folded(held: Vec<HeldTruth>) -> Vec<HeldTruth> {
 }
 
 fn fold(row: &mut HeldTruth, one: HeldTruth) {
-    let counts = |one: &HeldTruth| (one.times, one.right, one.marked);
-    let ((times, right, marked), (more, more_right, more_marked)) = (counts(row), counts(&one));
+    let counts = (row.times + one.times, row.right + one.right, row.marked + one.marked);
     let trust = row.trust.max(one.trust);
     let is_worse = (one.came, off(&one)) > (row.came, off(row));
     if is_worse {
         *row = one;
     }
-    (row.times, row.right, row.marked) = (times + more, right + more_right, marked + more_marked);
+    (row.times, row.right, row.marked) = counts;
     row.trust = trust;
 }
 
@@ -305,14 +303,14 @@ mod tests {
     #[test]
     fn a_random_queue_is_checked_against_theory() {
         // rho 0.7: mean 4 ms × (1 + 0.7 / 0.6) = 8.67 ms, p50 7 ms.
-        let of = |mean_us: f64, p50_us: f64, p99_us: f64| {
+        for ([mean_us, p50_us, p99_us], outcomes) in
+            [([8_700.0, 7_000.0, 30_000.0], [Right; 4]), ([4_000.0, 3_900.0, 100_000.0], [Right, Wrong, Wrong, Wrong])]
+        {
             let mut one = trial(175.0, p50_us);
             one.latency_us =
                 Some(Quantiles { mean: Some(mean_us), p50: Some(p50_us), p99: Some(p99_us), ..Quantiles::default() });
-            outcomes_of(&random_queue(&one, 175.0, 0.004))
-        };
-        assert_eq!(of(8_700.0, 7_000.0, 30_000.0), [Right; 4]);
-        assert_eq!(of(4_000.0, 3_900.0, 100_000.0), [Right, Wrong, Wrong, Wrong]);
+            assert_eq!(outcomes_of(&random_queue(&one, 175.0, 0.004)), outcomes);
+        }
         let mut nothing = trial(175.0, 1.0);
         nothing.measured_s = None;
         assert_eq!(outcomes_of(&random_queue(&nothing, 175.0, 0.004)), [Wrong]);
@@ -368,13 +366,17 @@ mod tests {
 
     #[test]
     fn differences_are_found_only_with_more_work() {
-        let with = |same: Comparison, more: Comparison| Results { comparisons: vec![same, more], ..Results::default() };
-        let good = with(comparison("same", 1.0, false), comparison("more", 0.915, true));
-        assert_eq!(outcomes_of(&differences(&good, "same", "more", 10.0)), [Right; 3]);
-        let bad = with(comparison("same", 1.1, true), comparison("more", 0.99, false));
-        assert_eq!(outcomes_of(&differences(&bad, "same", "more", 10.0)), [Wrong; 3]);
-        let faster = with(comparison("same", 1.0, false), comparison("more", 1.1, true));
-        assert_eq!(outcomes_of(&differences(&faster, "same", "more", 10.0)), [Right, Wrong, Wrong]);
+        let [good, bad, faster] = [
+            (comparison("same", 1.0, false), comparison("more", 0.915, true), [Right; 3]),
+            (comparison("same", 1.1, true), comparison("more", 0.99, false), [Wrong; 3]),
+            (comparison("same", 1.0, false), comparison("more", 1.1, true), [Right, Wrong, Wrong]),
+        ]
+        .map(|(same, more, outcomes)| {
+            let results = Results { comparisons: vec![same, more], ..Results::default() };
+            assert_eq!(outcomes_of(&differences(&results, "same", "more", 10.0)), outcomes);
+            results
+        });
+        drop(faster);
         assert_eq!(outcomes_of(&differences(&Results::default(), "same", "more", 10.0)), [Wrong; 3]);
         assert_eq!(smallest(&[&good, &bad], "same"), [SmallestDifference { metric: THROUGHPUT.to_owned(), pct: 3.0 }]);
     }
@@ -393,13 +395,11 @@ mod tests {
 
     #[test]
     fn a_search_is_checked_by_its_interval() {
-        let found = |ci95| {
-            let line = SafeLoad { value: Some(1_000.0), ci95, ..SafeLoad::default() };
-            outcomes_of(&capacity(&Results { safe_load: Some(line), ..Results::default() }, 1_010.0))
-        };
-        assert_eq!(found([Some(970.0), Some(1_020.0)]), [Right]);
-        assert_eq!(found([Some(970.0), Some(1_005.0)]), [Wrong]);
-        assert_eq!(found([Some(970.0), None]), [Wrong]);
+        for (high, outcome) in [(Some(1_020.0), Right), (Some(1_005.0), Wrong), (None, Wrong)] {
+            let line = SafeLoad { value: Some(1_000.0), ci95: [Some(970.0), high], ..SafeLoad::default() };
+            let results = Results { safe_load: Some(line), ..Results::default() };
+            assert_eq!(outcomes_of(&capacity(&results, 1_010.0)), [outcome]);
+        }
         assert_eq!(outcomes_of(&capacity(&Results::default(), 1_010.0)), [Wrong]);
     }
 

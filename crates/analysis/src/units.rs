@@ -7,6 +7,7 @@ use experiment::plan::Load;
 use record::results::{AnswerParts, Trial};
 use record::rows::UnitSecond;
 
+use crate::generator::share_inside;
 use crate::stats::quantiles::median;
 
 /// Status of parts that were rejected because of overload.
@@ -62,11 +63,9 @@ impl WorkDone<'_> {
 
     /// Returns units per second. A second that lies partly in the window counts by its part.
     fn per_s(&self, (from_s, until_s): (f64, f64)) -> f64 {
-        let inside = |row: &&UnitSecond| {
-            let inside_s = row.at_s.min(until_s) - (row.at_s - row.interval_s).max(from_s);
-            if row.interval_s > 0.0 { row.count as f64 * (inside_s / row.interval_s).clamp(0.0, 1.0) } else { 0.0 }
-        };
-        self.units.iter().map(inside).sum::<f64>() / (until_s - from_s)
+        let inside =
+            self.units.iter().map(|row| row.count as f64 * share_inside(row.at_s, row.interval_s, (from_s, until_s)));
+        inside.sum::<f64>() / (until_s - from_s)
     }
 
     /// Returns the median over the whole seconds of the clock within the window. A second without a
@@ -89,9 +88,9 @@ impl WorkDone<'_> {
         if !self.has_parts {
             return None;
         }
-        let is_ok = |status: &str| status.len() == 3 && status.starts_with('2');
         let all: u64 = self.parts.values().sum();
-        let ok: u64 = self.parts.iter().filter(|(status, _)| is_ok(status)).map(|(_, count)| count).sum();
+        let ok = self.parts.iter().filter(|(status, _)| status.len() == 3 && status.starts_with('2'));
+        let ok: u64 = ok.map(|(_, count)| count).sum();
         let rejected = self.parts.get(REJECTED).copied().unwrap_or(0);
         Some(AnswerParts {
             ok,
@@ -114,16 +113,14 @@ mod tests {
     }
 
     fn load() -> Load {
-        let step = |name: &str, units: Option<u64>, parts: bool| Step {
+        let steps = [("bulk", None, true), ("get", Some(1), false), ("ping", None, false)];
+        let steps = steps.map(|(name, units, parts)| Step {
             name: name.into(),
             units: units.map(UnitAmount::Fixed),
             parts: parts.then(|| "answer.body/items/*/status".to_owned()),
             ..Step::default()
-        };
-        Load {
-            steps: vec![step("bulk", None, true), step("get", Some(1), false), step("ping", None, false)],
-            ..Load::default()
-        }
+        });
+        Load { steps: steps.to_vec(), ..Load::default() }
     }
 
     #[test]

@@ -30,12 +30,12 @@ fn blade_share() -> Profile {
 }
 
 fn lab(hosts: &[(&str, Option<&str>)], profiles: Vec<Profile>) -> Lab {
-    let host = |(name, profile): &(&str, Option<&str>)| plan::Host {
+    let hosts = hosts.iter().map(|(name, profile)| plan::Host {
         name: (*name).into(),
         profile: profile.map(str::to_owned),
         ..plan::Host::default()
-    };
-    Lab { hosts: hosts.iter().map(host).collect(), speed: 1.0, profiles, ..Lab::default() }
+    });
+    Lab { hosts: hosts.collect(), speed: 1.0, profiles, ..Lab::default() }
 }
 
 fn pi2c() -> Lab {
@@ -44,14 +44,14 @@ fn pi2c() -> Lab {
 
 /// A host with this CPU use in the seconds from 1 to 8, of which the first two are the warm-up.
 fn seconds(host: &str, warming_pct: f64, then_pct: f64) -> Vec<Sample> {
-    let sample = |second: u32| Sample {
+    let samples = (1..=8).map(|second| Sample {
         at_s: f64::from(second),
         host: host.into(),
         cpu_user_pct: Some(if second <= 2 { warming_pct } else { then_pct } - 5.0),
         cpu_system_pct: Some(5.0),
         ..Sample::default()
-    };
-    (1..=8).map(sample).collect()
+    });
+    samples.collect()
 }
 
 fn of_pi2c() -> Vec<Sample> {
@@ -282,6 +282,11 @@ mod points {
 
     const AGENTS: &str = "load.agents";
 
+    #[track_caller]
+    fn near(value: f64, known: f64) {
+        assert!((value - known).abs() < 1e-5, "{value} and not {known}");
+    }
+
     #[test]
     fn means_and_intervals_match_a_manual_calculation() {
         // J at 1 agent 2, 3, 4 (mean 3), at 2 agents 1, 1.2 (mean 1.1). Squares of the residuals,
@@ -295,7 +300,6 @@ mod points {
         trials.extend([1.0, 9.0, 30.0].map(|rate| trial("other", &[(AGENTS, 1)], rate)));
         let costs = points(&counting(&trials));
         let [one, two, _] = costs.as_slice() else { panic!("{costs:?}") };
-        let near = |value: f64, known: f64| assert!((value - known).abs() < 1e-5, "{value} and not {known}");
         near(one.joules_per_cycle.unwrap(), 3.0);
         near(two.joules_per_cycle.unwrap(), 1.1);
         let [low, high] = one.joules_per_cycle_ci95.unwrap();

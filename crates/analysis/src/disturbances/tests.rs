@@ -14,11 +14,21 @@ fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
 
 /// Returns the disturbances of a load whose rate the plan changes, or not.
 fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
+    let until_s = made.rows.len() as f64 * SLOT_S;
     let timeline = made.timeline();
-    let until_s = made.rows.len() as f64 * timeline.slot_s();
     let usual = NormalLoad::of(&timeline, &made.latency, [from_s, until_s], &[], changes);
+    found_in(&timeline, &usual, [from_s, until_s]).0
+}
+
+/// Returns the disturbances between two times, and the time from which service is usual again.
+fn found_in(timeline: &Timeline, usual: &NormalLoad, [from_s, until_s]: [f64; 2]) -> (Vec<Disturbance>, Option<f64>) {
     let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
-    between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
+    between(timeline, &Evidence::default(), usual, &stretch, from_s)
+}
+
+/// A random load of 30 s with 4,000 operations per second, and none between two times.
+fn silent(from_s: f64, until_s: f64) -> SyntheticLoad {
+    SyntheticLoad::random(3, 30.0, |at_s| if (from_s..until_s).contains(&at_s) { 0.0 } else { 4_000.0 })
 }
 
 #[test]
@@ -46,11 +56,7 @@ fn nearby_failures_are_one_disturbance() {
 
 #[test]
 fn a_freeze_starts_before_its_timeouts() {
-    let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
-    for made in [
-        made.failing(16, 13.0, 13.1),
-        SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 }),
-    ] {
+    for made in [silent(12.0, 14.0).failing(16, 13.0, 13.1), silent(12.0, 14.0)] {
         let found = found(&made, 2.0);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!((found[0].at_s - 12.0).abs() < 0.002 && near(found[0].outage.total_s, 2.0, 0.004), "{found:?}");
@@ -61,60 +67,48 @@ fn a_freeze_starts_before_its_timeouts() {
 /// before the fault. If the last ends 2 s before the fault, there is a disturbance.
 #[test]
 fn a_silence_into_a_fault_is_no_disturbance() {
-    let made =
-        |from_s: f64| SyntheticLoad::even(40.0, move |at_s| if (from_s..26.0).contains(&at_s) { 0.0 } else { 60.0 });
-    let before_fault = |made: &SyntheticLoad| {
+    let [briefly, before] = [19.98, 18.0].map(|from_s| {
+        let made = SyntheticLoad::even(40.0, |at_s| if (from_s..26.0).contains(&at_s) { 0.0 } else { 60.0 });
         let timeline = made.timeline();
         let usual = NormalLoad::of(&timeline, &made.latency, [0.0, 40.0], &[[20.0, 30.0]], false);
-        let stretch =
-            FaultlessStretch { from_s: 1.0, until_s: 20.0, counted_until_s: 20.0, timeout_s: 1.0, settled_s: 1.0 };
-        between(&timeline, &Evidence::default(), &usual, &stretch, 1.0).0
-    };
-    assert_eq!(before_fault(&made(19.98)), []);
-    let found = before_fault(&made(18.0));
-    assert!(found.len() == 1 && (found[0].at_s - 18.0).abs() < 0.02, "{found:?}");
+        found_in(&timeline, &usual, [1.0, 20.0]).0
+    });
+    assert_eq!(briefly, []);
+    assert!(before.len() == 1 && (before[0].at_s - 18.0).abs() < 0.02, "{before:?}");
 }
 
 /// Silences of 240 ms that two generators see one after the other, as recorded by clocks that are 3
 /// ms off.
 #[test]
 fn a_silence_explained_by_clock_error_is_ignored() {
-    let quiet = |until_s: f64| {
-        SyntheticLoad::random(3, 30.0, move |at_s| if (12.0..until_s).contains(&at_s) { 0.0 } else { 4_000.0 })
-    };
-    let found = |made: &SyntheticLoad, clock_error_s: f64| {
-        let (timeline, from_s) = (made.timeline().with_clock_error(clock_error_s), 2.0);
-        let until_s = made.rows.len() as f64 * timeline.slot_s();
-        let usual = NormalLoad::of(&timeline, &made.latency, [from_s, until_s], &[], false);
-        let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
-        between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0.len()
-    };
-    assert_eq!((found(&quiet(12.243), 0.0), found(&quiet(12.243), 0.003)), (1, 0));
-    assert_eq!(found(&quiet(12.260), 0.003), 1, "so long it was by any clock");
+    // 260 ms are long enough by any clock.
+    for (until_s, clock_error_s, count) in [(12.243, 0.0, 1), (12.243, 0.003, 0), (12.260, 0.003, 1)] {
+        let made = silent(12.0, until_s);
+        let timeline = made.timeline().with_clock_error(clock_error_s);
+        let usual = NormalLoad::of(&timeline, &made.latency, [2.0, 30.0], &[], false);
+        assert_eq!(found_in(&timeline, &usual, [2.0, 30.0]).0.len(), count, "{until_s} {clock_error_s}");
+    }
 }
 
 #[test]
 fn a_silence_of_a_changing_load_needs_a_failure() {
-    let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    let made = silent(12.0, 14.0);
     assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
-    let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
-    assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
+    assert_eq!(found_at(&made.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
 }
 
 /// 64 queries that share two cores begin together and end together, about 2.7 s later: nothing is
 /// broken in between.
 #[test]
 fn a_silence_shorter_than_an_operation_needs_a_failure() {
-    let in_lumps = |at_s: f64| if (at_s / 2.7).fract() < 0.55 { 43.0 } else { 0.0 };
-    let silences = |latency_us: f64| {
-        // Two lumps, so that the silence is not usual for the load.
-        let made = SyntheticLoad::even(8.0, |at_s| if at_s < 5.4 { in_lumps(at_s) } else { 43.0 });
-        found(&made.taking(1, |_| latency_us), 0.0).len()
-    };
-    assert_eq!(silences(2_700_000.0), 0);
-    assert!(silences(50_000.0) > 0, "nobody waits so long otherwise");
-    let failing = SyntheticLoad::even(8.0, |at_s| if at_s < 5.4 { in_lumps(at_s) } else { 43.0 });
-    assert_eq!(found(&failing.taking(1, |_| 2_700_000.0).failing(1, 2.0, 2.001), 0.0).len(), 1, "one call failed");
+    // Two lumps, so that the silence is not usual for the load.
+    let [usual, short, failing] = [(2_700_000.0, 0), (50_000.0, 0), (2_700_000.0, 1)].map(|(latency_us, failed)| {
+        let is_silent = |at_s: f64| at_s < 5.4 && (at_s / 2.7).fract() >= 0.55;
+        let made = SyntheticLoad::even(8.0, |at_s| if is_silent(at_s) { 0.0 } else { 43.0 });
+        found(&made.taking(1, |_| latency_us).failing(failed, 2.0, 2.001), 0.0).len()
+    });
+    assert_eq!((usual, failing), (0, 1), "one call failed");
+    assert!(short > 0, "nobody waits so long otherwise");
 }
 
 #[test]
@@ -145,11 +139,15 @@ fn a_constant_failure_rate_is_no_disturbance() {
 
 #[test]
 fn recurring_pauses_are_no_disturbance() {
-    let every_s = |at_s: f64| if at_s.rem_euclid(10.0) < 0.5 { 0.0 } else { 4_000.0 };
-    assert_eq!(found(&SyntheticLoad::random(7, 60.0, every_s), 2.0), []);
-    let longer = |at_s: f64| if (33.0..35.0).contains(&at_s) { 0.0 } else { every_s(at_s) };
-    let found = found(&SyntheticLoad::random(7, 60.0, longer), 2.0);
-    assert_eq!(found.len(), 1, "four times as long is another thing: {found:?}");
+    // Four times as long is another thing.
+    for (until_s, count) in [(33.0, 0), (35.0, 1)] {
+        let made = SyntheticLoad::random(7, 60.0, |at_s| {
+            let pauses = at_s.rem_euclid(10.0) < 0.5 || (33.0..until_s).contains(&at_s);
+            if pauses { 0.0 } else { 4_000.0 }
+        });
+        let found = found(&made, 2.0);
+        assert_eq!(found.len(), count, "{found:?}");
+    }
 }
 
 #[test]
@@ -163,8 +161,10 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
         let stalls: Vec<(f64, f64)> = (0..if seed % 2 == 0 { 13 } else { 1 })
             .map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64()))
             .collect();
-        let stalled = |at_s: f64| stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
-        let made = SyntheticLoad::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
+        let made = SyntheticLoad::random(seed, 40.0, |at_s| {
+            let stalled = stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
+            if stalled { 0.0 } else { rate }
+        });
         alarms += found(&made, 2.0).len();
     }
     // Chance causes such a silence in one of a hundred loads, and it counts only if it is not
@@ -179,8 +179,7 @@ fn a_silence_longer_than_its_stretch_is_found() {
     let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
     let timeline = made.timeline();
     let usual = NormalLoad::of(&timeline, &made.latency, [0.0, 6.0], &[[2.0, 12.5]], false);
-    let stretch = FaultlessStretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
-    let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
+    let (found, settled_s) = found_in(&timeline, &usual, [0.0, 2.0]);
     assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
     assert!(found[0].at_s < 0.4, "{found:?}");
 }
@@ -192,8 +191,8 @@ fn a_quarter_second_stall_is_found_at_any_rate() {
     for rate in [50.0, 100.0, 400.0, 1_600.0, 5_000.0] {
         let found = (0..8).filter(|&seed| {
             let begin_s = 6.0 + 1.85 * f64::from(seed as u32);
-            let stalled = |at_s: f64| (begin_s..begin_s + 0.25).contains(&at_s);
-            let made = SyntheticLoad::random(seed, 25.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
+            let stall = begin_s..begin_s + 0.25;
+            let made = SyntheticLoad::random(seed, 25.0, |at_s| if stall.contains(&at_s) { 0.0 } else { rate });
             let found = found(&made, 2.0);
             found.len() == 1 && (found[0].at_s - begin_s).abs() < 0.003 + 6.0 / rate
         });
@@ -205,23 +204,24 @@ fn a_quarter_second_stall_is_found_at_any_rate() {
 #[test]
 fn a_stall_that_catches_up_is_found() {
     // 400/s evenly, nothing for 1.5 s, and then all delayed operations.
-    let rate = |at_s: f64| match at_s {
-        at_s if (8.0..9.5).contains(&at_s) => 0.0,
-        at_s if (9.5..10.5).contains(&at_s) => 1_000.0,
+    let made = SyntheticLoad::even(20.0, |at_s| match at_s {
+        8.0..9.5 => 0.0,
+        9.5..10.5 => 1_000.0,
         _ => 400.0,
-    };
-    let found = found(&SyntheticLoad::even(20.0, rate), 0.0);
+    });
+    let found = found(&made, 0.0);
     assert_eq!((found.len(), found[0].kind), (1, DisturbanceKind::Outage), "{found:?}");
     assert!((found[0].at_s - 8.0).abs() < 0.004 && near(found[0].outage.total_s, 1.5, 0.006), "{found:?}");
 }
 
 /// A load with a share of failures at any time, and only failures between two times.
 fn with_usual_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) -> SyntheticLoad {
-    let is_down = |at_s: f64| (from_s..until_s).contains(&at_s);
-    let mut made = SyntheticLoad::random(seed, 20.0, |at_s| if is_down(at_s) { 0.0 } else { rate * (1.0 - share) });
+    let down = from_s..until_s;
+    let mut made =
+        SyntheticLoad::random(seed, 20.0, |at_s| if down.contains(&at_s) { 0.0 } else { rate * (1.0 - share) });
     let mut random = fastrand::Rng::with_seed(seed + 1_000);
     for row in &mut made.rows {
-        let failing = if is_down(row.at_s + SLOT_S / 2.0) { rate } else { rate * share };
+        let failing = if down.contains(&(row.at_s + SLOT_S / 2.0)) { rate } else { rate * share };
         row.failed = poisson(&mut random, failing * SLOT_S);
     }
     made
@@ -286,9 +286,9 @@ fn with_slow(made: &SyntheticLoad, faults: &[Fault]) -> Vec<Disturbance> {
 #[test]
 fn half_of_the_throughput_for_five_seconds_is_a_slow_time() {
     for seed in 0..10 {
-        let slow = |at_s: f64| (8.3..13.3).contains(&at_s);
-        let made = SyntheticLoad::random(seed, 20.0, |at_s| if slow(at_s) { 500.0 } else { 1_000.0 });
-        let found = with_slow(&made.taking(seed, |at_s| if slow(at_s) { 16_000.0 } else { 8_000.0 }), &[]);
+        let slow = 8.3..13.3;
+        let made = SyntheticLoad::random(seed, 20.0, |at_s| if slow.contains(&at_s) { 500.0 } else { 1_000.0 });
+        let found = with_slow(&made.taking(seed, |at_s| if slow.contains(&at_s) { 16_000.0 } else { 8_000.0 }), &[]);
         let [one] = &found[..] else { panic!("{found:?}") };
         assert_eq!(one.kind, DisturbanceKind::Slow);
         assert!((one.at_s - 8.3).abs() < 0.05 && near(one.outage.back_to_baseline_s, 5.0, 0.1), "{one:?}");
@@ -299,8 +299,8 @@ fn half_of_the_throughput_for_five_seconds_is_a_slow_time() {
 
 #[test]
 fn a_spell_of_high_latency_is_a_slow_time() {
-    let slow = |at_s: f64| (9.0..14.0).contains(&at_s);
-    let made = SyntheticLoad::random(1, 20.0, |_| 200.0).taking(2, |at_s| if slow(at_s) { 25_000.0 } else { 5_000.0 });
+    let made = SyntheticLoad::random(1, 20.0, |_| 200.0);
+    let made = made.taking(2, |at_s| if (9.0..14.0).contains(&at_s) { 25_000.0 } else { 5_000.0 });
     let found = with_slow(&made, &[]);
     let [one] = &found[..] else { panic!("{found:?}") };
     assert!((one.at_s - 9.0).abs() < 0.2 && near(one.outage.degraded_s, 5.0, 0.3), "{one:?}");
@@ -308,26 +308,27 @@ fn a_spell_of_high_latency_is_a_slow_time() {
     assert_eq!(one.outage.failed, 0);
 }
 
-/// A load in which a share of the operations takes one time, and the others another.
-fn mixed(seed: u64, share: impl Fn(f64) -> f64, [some_us, others_us]: [f64; 2]) -> SyntheticLoad {
+/// A load in which a share of the operations takes one time, and the others another. The share is
+/// larger for 8 s.
+fn mixed(seed: u64, [usual, larger]: [f64; 2], [some_us, others_us]: [f64; 2]) -> SyntheticLoad {
     let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
-    let latency_us = |at_s| if random.borrow_mut().f64() < share(at_s) { some_us } else { others_us };
-    SyntheticLoad::random(seed, 40.0, |_| 1_000.0).taking(seed, latency_us)
+    SyntheticLoad::random(seed, 40.0, |_| 1_000.0).taking(seed, |at_s| {
+        let share = if (20.0..28.0).contains(&at_s) { larger } else { usual };
+        if random.borrow_mut().f64() < share { some_us } else { others_us }
+    })
 }
 
 #[test]
 fn a_small_mix_shift_is_no_slow_time() {
-    let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.28 } else { 0.21 };
     for seed in 0..4 {
-        assert_eq!(with_slow(&mixed(seed, share, [250_000.0, 9_000.0]), &[]), []);
+        assert_eq!(with_slow(&mixed(seed, [0.21, 0.28], [250_000.0, 9_000.0]), &[]), []);
     }
 }
 
 #[test]
 fn a_slow_time_names_the_quantile_that_shows_it() {
-    let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.3 } else { 0.0 };
     for seed in 0..4 {
-        let found = with_slow(&mixed(seed, share, [64_000.0, 8_000.0]), &[]);
+        let found = with_slow(&mixed(seed, [0.0, 0.3], [64_000.0, 8_000.0]), &[]);
         let [one] = &found[..] else { panic!("{found:?}") };
         assert!((one.at_s - 20.0).abs() < 0.3 && near(one.outage.degraded_s, 8.0, 0.5), "{one:?}");
         assert_eq!(one.latency_quantile, Some(0.75));
@@ -356,12 +357,12 @@ fn slowness_after_a_fault_is_no_slow_time() {
 
 #[test]
 fn a_slow_time_ends_at_the_next_fault() {
-    let rate = |at_s: f64| match at_s {
+    let made = SyntheticLoad::random(6, 40.0, |at_s| match at_s {
         16.1..20.0 => 600.0,
         20.0..20.4 => 0.0,
         _ => 1_000.0,
-    };
-    let made = SyntheticLoad::random(6, 40.0, rate).failing(200, 20.0, 20.3);
+    });
+    let made = made.failing(200, 20.0, 20.3);
     let outage = Outage { back_to_baseline_s: Some(0.4), baseline_per_s: Some(1_000.0), ..Outage::default() };
     let found = with_slow(&made, &[Fault { at_s: 20.0, outage: Some(outage), ..Fault::default() }]);
     let found: Vec<&Disturbance> = found.iter().filter(|one| one.kind == DisturbanceKind::Slow).collect();
