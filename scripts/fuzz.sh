@@ -13,9 +13,7 @@ runs=${RUNS:--1}
 [ $# -eq 0 ] || shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    for folder in fuzz/corpus/*; do
-        targets+=("$(basename "$folder")")
-    done
+    mapfile -t targets < <(basename -a fuzz/corpus/* crates/wire/src/protocols/*/ | sort -u)
 fi
 
 export PATH="$PWD/target/tools/bin:$PATH"
@@ -34,7 +32,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # one TARGET: failures go to target/fuzz/found, and new inputs to target/fuzz/corpus.
 one() {
     local target=$1 corpus=$home/corpus/$1 log=$home/$1.log
-    mkdir -p "$corpus" "$home/found"
+    mkdir -p "$corpus" "$home/found" "fuzz/corpus/$target"
     if FUZZ_TARGET=$target "$home/$host/release/any" "$corpus" "fuzz/corpus/$target" -artifact_prefix="$home/found/$target-" \
         -max_total_time="$seconds" -runs="$runs" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
         echo "$target: nothing found in $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"

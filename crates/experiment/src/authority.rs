@@ -51,19 +51,19 @@ pub fn way_round(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
         "grpc" | "grpcs" | "h2" | "h2c" | "http2" | "http3" => {
             "HTTP/2 and gRPC are not spoken yet: hit the service's HTTP/1.1 gateway if it has one, or run its own client as an \
-             operation (`command` in docs/protocols.md)"
+             operation (`command` in docs/reference/protocols.md)"
         }
         "ws" | "wss" => {
-            "WebSocket is not spoken yet: run a client of it as an operation (`command` in docs/protocols.md); http:// measures \
-             plain requests to the same server"
+            "WebSocket is not spoken yet: run a client of it as an operation (`command` in \
+             docs/reference/protocols.md); http:// measures plain requests to the same server"
         }
         "rediss" => {
             "Redis by TLS is not spoken yet: let a proxy such as stunnel end TLS beside this machine, and write redis:// with its address"
         }
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
         | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" | "memcached" | "memcache" => {
-            "this protocol is not spoken: run a client of it as an operation (`command` in docs/protocols.md), or a benchmark of it whose \
-             own count are the `units`"
+            "this protocol is not spoken: run a client of it as an operation (`command` in \
+             docs/reference/protocols.md), or a benchmark of it whose own count are the `units`"
         }
         _ => return None,
     })

@@ -19,6 +19,7 @@ use std::sync::LazyLock;
 
 use load::protocols::KINDS;
 pub use wire::testing::FuzzTarget;
+use wire::testing::hostile::PeerAction;
 
 /// All targets, sorted by name: those of the protocols, and the others.
 pub static TARGETS: LazyLock<Vec<FuzzTarget>> = LazyLock::new(|| {
@@ -42,8 +43,22 @@ static OTHERS: &[FuzzTarget] = &[
     FuzzTarget { name: "template", body: experiments::template, mutants: 6000 },
 ];
 
-/// Returns the target with this name.
+/// Returns inputs for the fuzz target of a protocol: the bytes that its hostile targets send. Empty
+/// for other targets.
 #[must_use]
+pub fn seeds(name: &str) -> Vec<Vec<u8>> {
+    let cases = load::protocols::find(name).map_or(&[][..], |kind| kind.tests.hostile);
+    let actions = cases.iter().flat_map(|case| case.actions);
+    actions
+        .filter_map(|action| match action {
+            PeerAction::Say(bytes) | PeerAction::Drip(bytes) | PeerAction::Endless(bytes) => Some(*bytes),
+            _ => None,
+        })
+        .map(|bytes| [b"00", bytes].concat())
+        .collect()
+}
+
+/// Returns the target with this name.
 pub fn find(name: &str) -> &'static FuzzTarget {
     TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("there is no target `{name}`"))
 }

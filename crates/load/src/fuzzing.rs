@@ -26,7 +26,7 @@ pub fn holds(expected: &Expected, text: &[u8]) -> Result<bool, String> {
 }
 
 /// Start times of an agent's operations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Starts {
     /// Start times as the agent finds them one after the other, nanoseconds.
     pub walked: Vec<u64>,
@@ -41,17 +41,17 @@ pub struct Starts {
 /// Returns an error if the file has no starts, or if they are not in order.
 pub fn replay(path: &Path, agents: u32, cut_ns: u64, end_ns: u64) -> Result<Vec<Starts>, String> {
     let replay = Replay::read(path, 1.0, agents, end_ns).map_err(|error| error.to_string())?;
-    let starts = |agent| {
-        let mut walked = Vec::new();
+    let mut dealt = Vec::new();
+    for agent in 0..agents {
+        let mut starts = Starts::default();
         let mut next = replay.first_ns(agent);
         while next < end_ns {
-            walked.push(next);
+            starts.walked.push(next);
             next = replay.next_ns(agent, next, next);
         }
-        let mut counted = Vec::new();
-        replay.due(agent, 0, cut_ns, &mut |due| counted.push(due.first_ns));
-        replay.due(agent, cut_ns, end_ns, &mut |due| counted.push(due.first_ns));
-        Starts { walked, counted }
-    };
-    Ok((0..agents).map(starts).collect())
+        replay.due(agent, 0, cut_ns, &mut |due| starts.counted.push(due.first_ns));
+        replay.due(agent, cut_ns, end_ns, &mut |due| starts.counted.push(due.first_ns));
+        dealt.push(starts);
+    }
+    Ok(dealt)
 }

@@ -187,17 +187,27 @@ const PROFILE: Page = Page { name: "profile", text: experiment::schema::profile_
 
 const PROTOCOLS: Page = Page { name: "protocols", text: protocols_page };
 
+const PROTOCOLS_INTRODUCTION: &str = "# Protocols
+
+The scheme of a target's URL, or `protocol` in `[target]` or in `target.toml`, selects the protocol. `call` names an
+operation. Arguments go into `with`; fields of the answer can be named in `expect` and, as `answer.FIELD`, in `keep`.
+`plimsoll protocols NAME` prints the arguments and fields of a protocol.
+
+## What cannot be sent
+
+Values from feeds, `keep` and scripts may be any bytes. If a protocol cannot hold them, the operation fails before any
+of it is sent, is not retried, and certainly had no effect. So a value can never inject a request.
+";
+
 fn protocols_page() -> String {
-    let mut page = String::from(
-        "# Protocols\n\nValues of `protocol` in `[target]` and in `target.toml`, and of `call`. Arguments go into `with`; fields \
-         of the answer can be named in `expect` and, as `answer.FIELD`, in `keep`.\n",
-    );
+    let mut page = PROTOCOLS_INTRODUCTION.to_owned();
     for kind in load::protocols::KINDS {
         add_protocol(&mut page, kind.info);
     }
     page
 }
 
+/// Adds a protocol, with the text of `page.md` in its folder.
 fn add_protocol(page: &mut String, protocol: &Protocol) {
     // Writing to a String cannot fail.
     let _ = write!(page, "\n## `{}`\n\n{}", protocol.name, sentence(protocol.help));
@@ -205,7 +215,11 @@ fn add_protocol(page: &mut String, protocol: &Protocol) {
         let schemes: Vec<String> = protocol.schemes.iter().map(|scheme| format!("`{scheme}://`")).collect();
         let _ = write!(page, " URLs: {}.", schemes.join(", "));
     }
-    page.push('\n');
+    let file = format!("{}/../wire/src/protocols/{}/page.md", env!("CARGO_MANIFEST_DIR"), protocol.name);
+    // Links in the file start at its folder, and links in the page at docs/reference.
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.replace("](../../../../../docs/", "](../").replace("](../../../../../", "](../../");
+    let _ = write!(page, "\n\n{text}");
     for operation in protocol.operations {
         add_operation(page, operation);
     }
@@ -355,7 +369,7 @@ fn rows_have_as_many_cells_as_their_heading() {
     for page in KINDS {
         let mut cells = 0;
         for line in (page.text)().lines() {
-            let here = line.replace("\\|", "").matches('|').count();
+            let here = if line.starts_with('|') { line.replace("\\|", "").matches('|').count() } else { 0 };
             assert!(cells == 0 || here == 0 || cells == here, "{}: {line}", page.name);
             cells = here;
         }

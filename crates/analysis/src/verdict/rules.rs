@@ -68,7 +68,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "The start of a program costs more CPU time than many operations, so the load ends where the programs \
               take all of the machine: the target could do many times as much.",
         remedy: "Let each program do many operations (`units`), as a benchmark of the target's own does, or have programs that go on \
-                 running: protocol `lines` through a bridge; docs/protocols.md has examples",
+                 running: protocol `lines` through a bridge; docs/reference/protocols.md has examples",
         weigh: Whole(machine::client_programs),
     },
     Rule {

@@ -122,19 +122,25 @@ impl HostileTarget {
         for usage in uses {
             let target = self.start();
             let service = self.service(&target);
-            let play = |timeout_s| {
-                begun(|time_s| {
-                    let orders = self.orders(&service, *usage, timeout_s, time_s);
-                    in_time(self.case.name, move || play(orders))
-                })
-            };
-            let has_connected =
-                |run: &LoadRun| self.may_end_in("connect timeout") || run.attempts("connect timeout") == 0;
-            let (last_s, first_s) = self.timeouts_s().split_last().unwrap();
-            let run = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
-            let run = run.unwrap_or_else(|| play(*last_s));
+            let run = self.play(&service, *usage);
             self.judge(*usage, &run.results(), &target.troubles());
             balance(self.case.name, &run);
+        }
+    }
+
+    /// Plays a load. Plays it with a longer timeout if even a connect took too long.
+    fn play(self, service: &str, usage: ConnectionUse) -> LoadRun {
+        let mut timeouts_s = self.timeouts_s().iter();
+        loop {
+            let timeout_s = *timeouts_s.next().unwrap();
+            let run = begun(|time_s| {
+                let orders = self.orders(service, usage, timeout_s, time_s);
+                in_time(self.case.name, move || play(orders))
+            });
+            let has_connected = self.may_end_in("connect timeout") || run.attempts("connect timeout") == 0;
+            if has_connected || timeouts_s.len() == 0 {
+                return run;
+            }
         }
     }
 

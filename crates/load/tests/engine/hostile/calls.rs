@@ -39,20 +39,22 @@ impl HostileTarget {
         }
     }
 
+    fn may_call_end_in(self, word: &str) -> bool {
+        self.case.ends.iter().chain(self.case.or).any(|expected| {
+            let is_refused = self.case.greets && expected.starts_with("answer: ");
+            in_a_call(expected) == word || (is_refused && word == "not connected")
+        })
+    }
+
     fn check_call(self) {
         // Single operations are not programs.
         if self.case.service.is_empty() {
             return;
         }
-        let fits = |expected: &str, word: &str| {
-            let is_refused = self.case.greets && expected.starts_with("answer: ");
-            in_a_call(expected) == word || (is_refused && word == "not connected")
-        };
-        let is_fine = |word: &String| self.case.ends.iter().chain(self.case.or).any(|expected| fits(expected, word));
         // If no answer comes, connecting may have taken longer.
         let is_found = self.timeouts_s().iter().any(|timeout_s| {
             let timeout_s = *timeout_s;
-            is_fine(&in_time(self.case.name, move || self.call(timeout_s)))
+            self.may_call_end_in(&in_time(self.case.name, move || self.call(timeout_s)))
         });
         assert!(is_found, "{}: `{}`", self.case.name, self.call(PATIENCE_S));
     }

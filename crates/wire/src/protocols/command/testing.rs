@@ -2,11 +2,9 @@
 //! outcomes.
 #![allow(clippy::unwrap_used)]
 
-use std::io::Read;
-
 use super::{Command, ProgramOutcome, ProgramRun, measured};
+use crate::testing::TestedProtocol;
 use crate::testing::hostile::Case;
-use crate::testing::{ReceivedRequest, TestedProtocol};
 
 impl TestedProtocol for Command {
     const HOSTILE: &'static [Case] = CASES;
@@ -28,10 +26,6 @@ impl TestedProtocol for Command {
             }
             assert_eq!(written, input);
         }
-    }
-
-    fn read_request(_from: &mut dyn Read) -> Option<ReceivedRequest> {
-        None
     }
 }
 
