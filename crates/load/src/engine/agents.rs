@@ -16,15 +16,13 @@ use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
 use wire::protocols::{Protocol, RequestContext};
 use wire::values::allowed::NotSendable;
-use wire::values::feeds::{FeedRows, TakenRecord};
-use wire::values::{OperationValues, ValueSource, mix};
+use wire::values::mix;
 
 use super::agent_group::{AgentGroup, GroupId};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
-use super::timer_wheel::Wheel;
 use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
 
@@ -33,15 +31,20 @@ mod backlog;
 mod examples;
 mod feeding;
 mod reconnects;
+mod timers;
 mod turns;
+mod values;
 
 pub use reconnects::NextConnect;
+pub use timers::AgentTimer;
 
-use answers::{AnswerClass, CaptureMemory};
+use answers::{AnswerClass, DecodedAnswer};
 use backlog::Queue;
-use feeding::{FeedTurn, Feeding};
-use reconnects::ConnectionRoute;
+use feeding::FeedTurn;
+use reconnects::ConnectionRoutes;
+use timers::AgentTimers;
 use turns::Turns;
+use values::AgentValues;
 
 /// Interval at which a thread checks its orders, and measures its lateness if no other timer is
 /// due.
@@ -214,37 +217,14 @@ pub enum AgentEffect {
     TimeOut(AgentId),
 }
 
-/// Purpose of a timer. The timer's number follows from the purpose and the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentTimer {
-    Wake(AgentId),
-    Timeout(AgentId),
-    Heartbeat,
-    /// A start of the place with this number is due.
-    Arrival(AgentId),
-}
-
-impl AgentTimer {
-    /// Returns the agent that the timer belongs to.
-    pub fn agent(self) -> Option<AgentId> {
-        match self {
-            Self::Wake(id) | Self::Timeout(id) | Self::Arrival(id) => Some(id),
-            Self::Heartbeat => None,
-        }
-    }
-}
-
 /// The agents of a thread.
 pub struct Agents<P: Protocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     list: Vec<Agent>,
-    /// Route of each connection of the thread.
-    routes: Vec<ConnectionRoute>,
-    /// Slots of all agents, agent by agent.
-    slots: Vec<Vec<u8>>,
-    feeding: Feeding,
-    wheel: Wheel,
+    pub routes: ConnectionRoutes,
+    values: AgentValues<P>,
+    pub timers: AgentTimers,
     /// Queue of starts that wait for an agent, indexed by group. `None` without a backlog limit.
     queues: Vec<Option<Queue>>,
     /// Starts of open loops, and the agents that are free to take them.
@@ -253,17 +233,15 @@ pub struct Agents<P: Protocol> {
     running: usize,
     /// No operation starts from this time on.
     end_ns: u64,
-    /// Memory for values that are read from answers and kept.
-    captures: CaptureMemory,
-    /// Error that ends the load early.
+    /// Error of a script or of a preparation, which ends the load early.
     pub failure: Option<Error>,
 }
 
 impl<P: Protocol> Agents<P> {
     /// Creates the agents of thread `thread`.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32) -> Self {
-        let routes: Vec<_> = script.places.connections_of(thread).map(ConnectionRoute::to).collect();
-        let in_turn = (0..routes.len()).map(ConnId::at).cycle();
+        let routes = ConnectionRoutes::new(script, thread);
+        let in_turn = (0..routes.count()).map(ConnId::at).cycle();
         let new_agent = |(number, connection)| {
             let group = script.group_of(number);
             let AgentGroup { before, seed, .. } = script.groups[group];
@@ -273,17 +251,14 @@ impl<P: Protocol> Agents<P> {
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
         let queues: Vec<Option<Queue>> =
             script.groups.iter().map(|group| backlog::queue(group, &script.places, thread)).collect();
-        let timers_each = if script.is_paced { 3 } else { 2 };
         Self {
             control: Arc::clone(control),
-            slots: vec![Vec::new(); list.len() * script.slots],
-            feeding: Feeding::new(script, thread, list.len()),
-            wheel: Wheel::new(list.len() * timers_each + 1),
+            values: AgentValues::new(script, control, thread, list.len()),
+            timers: AgentTimers::new(list.len(), script.is_paced),
             queues,
             turns: Turns::new(script, &list),
             running: list.len(),
             end_ns: script.end_ns,
-            captures: CaptureMemory::default(),
             failure: None,
             list,
             routes,
@@ -348,7 +323,7 @@ impl<P: Protocol> Agents<P> {
 
     /// Whether an agent of the connection pauses between two operations or attempts.
     pub fn are_between_attempts(&self, conn: ConnId) -> bool {
-        let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.len());
+        let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.count());
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::FeedPause | AgentWork::RetryPause))
     }
 
@@ -368,11 +343,7 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         agent.request_id = request_id;
         agent.sent_ns = now_ns;
-        let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
-        let values = OperationValues { source, arguments: &step.arguments };
-        P::encode(self.script.request(agent), request_id, &values, out)?;
-        Ok(step.asks_script)
+        self.values.encode(id, agent, out)
     }
 
     /// Sets the send time of this agent and of the agents behind it to `now_ns`, so that the time a
@@ -407,7 +378,7 @@ impl<P: Protocol> Agents<P> {
             self.turns.spend(id);
             return self.retire(id);
         }
-        match self.take_records(id) {
+        match self.values.take_records(id, &mut self.list[id]) {
             FeedTurn::Has => self.begin_operation(id, intended_ns, at, stats),
             FeedTurn::Waits => self.wait_for_record(id, intended_ns, at, stats),
             FeedTurn::Ends => self.feed_ended(id),
@@ -438,7 +409,7 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         if at.now_ns < at.connect_after_ns {
             agent.work = AgentWork::RetryPause;
-            self.set_timer(AgentTimer::Wake(id), at.connect_after_ns);
+            self.timers.set(AgentTimer::Wake(id), at.connect_after_ns);
             return AgentEffect::Wait;
         }
         agent.work = AgentWork::Attempt;
@@ -456,7 +427,7 @@ impl<P: Protocol> Agents<P> {
         if !agent.is_timer_set {
             agent.is_timer_set = true;
             let deadline_ns = agent.deadline_ns;
-            self.set_timer(AgentTimer::Timeout(id), deadline_ns);
+            self.timers.set(AgentTimer::Timeout(id), deadline_ns);
         }
     }
 
@@ -471,13 +442,12 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         stats.attempt(self.script.steps[agent.step].name, cause);
-        self.note_failure(id, cause, None, stats);
-        let agent = &mut self.list[id];
+        self.values.note_failure(id, agent, cause, None, stats);
         let group = &self.script.groups[agent.group];
         if agent.tries < group.tries {
             agent.work = AgentWork::RetryPause;
             let due_ns = at.now_ns.saturating_add(group.wait_ns);
-            self.set_timer(AgentTimer::Wake(id), due_ns);
+            self.timers.set(AgentTimer::Wake(id), due_ns);
             return AgentEffect::Wait;
         }
         let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
@@ -501,6 +471,108 @@ impl<P: Protocol> Agents<P> {
         agent.tries = self.script.groups[agent.group].tries;
         let connect_after_ns = at.connect_after_ns.max(at.now_ns.saturating_add(NOT_SENT_PAUSE_NS));
         self.attempt_failed(id, AttemptCause::NotSent(refusal), EventTime { connect_after_ns, ..at }, stats)
+    }
+
+    /// Keeps an example of the agent's failed attempt, if it is the first of its kind. `answer`
+    /// holds the bytes of the answer, if any.
+    #[inline]
+    pub fn note_failure(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>, stats: &mut ThreadStats) {
+        self.values.note_failure(id, &self.list[id], cause, answer, stats);
+    }
+
+    /// Takes the error that ends the load early, if there is one.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take().or_else(|| self.values.feeding.failure.take())
+    }
+
+    /// Whether an error ends the load early.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some() || self.values.feeding.failure.is_some()
+    }
+
+    /// Handles a connect that failed or is not allowed yet. With failover, moves the connection's
+    /// agents to the next service.
+    pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> NextConnect {
+        // No other connection shares the draw of this connection's first agent.
+        let draw = self.list[conn.index()].draw;
+        let next = self.routes.connect_failed(conn, cause, draw, now_ns);
+        if next.service != self.list[conn.index()].place.service {
+            let place = self.script.place_at(next.service);
+            let own = self.list.iter_mut().skip(conn.index()).step_by(self.routes.count());
+            own.for_each(|agent| agent.place = place);
+        }
+        next
+    }
+
+    /// Handles a connection that the target closed during an operation. Returns the time before
+    /// which nothing is tried on it, or `None` if its agents reconnect at once.
+    pub fn connection_cut(&mut self, conn: ConnId, now_ns: u64) -> Option<u64> {
+        self.routes.connection_cut(conn, self.list[conn.index()].draw, now_ns)
+    }
+
+    /// Classifies the answer to the agent's attempt. If the operation ends as `ok` or `wrong`,
+    /// records it and keeps the values that the step names. [`Self::answered`] continues from
+    /// there.
+    pub fn take_answer(
+        &mut self,
+        id: AgentId,
+        answer: &DecodedAnswer<'_, P>,
+        now_ns: u64,
+        stats: &mut ThreadStats,
+    ) -> AnswerClass {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        let (mut class, contradicted) = self.values.check_answer(id, agent, answer);
+        if class == AnswerClass::Ok && step.units.is_some() {
+            class = self.values.count_units(agent, answer, stats);
+        }
+        let (outcome, cause) = match class {
+            AnswerClass::Ok => {
+                let redirect = self.values.redirect(agent, answer, stats);
+                let cause = redirect.unwrap_or_else(|| match P::status_code(answer.decoder) {
+                    None | Some(200) => AttemptCause::Ok,
+                    Some(status) => AttemptCause::OkStatus(status),
+                });
+                (Outcome::Ok, cause)
+            }
+            AnswerClass::Wrong => {
+                self.values.note_wrong(id, agent, answer, contradicted, stats);
+                (Outcome::Wrong, AttemptCause::Wrong)
+            }
+            AnswerClass::Failed => {
+                self.values.note_failure(id, agent, answer.result, Some(answer.input), stats);
+                return class;
+            }
+            AnswerClass::Undecidable => {
+                // Another attempt would get the same answer.
+                let tries = self.script.groups[agent.group].tries;
+                self.list[id].tries = tries;
+                return class;
+            }
+        };
+        stats.attempt(step.name, cause);
+        let (mut read, mut applied, mut parts) = (None, None, None);
+        if step.audit.is_some() {
+            read = self.values.audited_value(agent, answer);
+            applied = self.values.applied(agent, answer.result);
+            parts = self.values.applied_parts(agent, answer);
+        }
+        // The operation is recorded first, because `keep` may overwrite slots from which its
+        // request was made.
+        self.record_end(id, OperationEnd { outcome, read, applied, parts }, now_ns, stats);
+        // An unexpected refusal changes neither the data nor the kept values.
+        if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
+            for number in 0..step.keeps.len() {
+                self.values.keep(id, &mut self.list[id], answer, number, stats);
+            }
+        }
+        class
+    }
+
+    /// Whether evaluating the answer to the agent's step takes more than comparing or copying
+    /// bytes.
+    pub fn is_answer_costly(&self, id: AgentId) -> bool {
+        self.script.steps[self.list[id].step].is_costly
     }
 
     /// Continues after the agent's answer was taken and its connection is free. `result` is the
@@ -552,7 +624,7 @@ impl<P: Protocol> Agents<P> {
             return self.begin(id, next_ns, at, stats);
         }
         agent.work = AgentWork::Pause;
-        self.set_timer(AgentTimer::Wake(id), next_ns);
+        self.timers.set(AgentTimer::Wake(id), next_ns);
         AgentEffect::Wait
     }
 
@@ -565,7 +637,7 @@ impl<P: Protocol> Agents<P> {
             stats.punctual(step.name, now_ns.saturating_sub(agent.intended_ns.max(agent.woken_ns)));
         }
         if let Some(audit) = &step.audit {
-            self.tell_history(id, audit, end, now_ns, &mut stats.history);
+            self.values.tell_history(id, agent, audit, end, now_ns, &mut stats.history);
         }
     }
 
@@ -656,11 +728,9 @@ impl<P: Protocol> Agents<P> {
             }
         }
         agent.kept = 0;
-        self.take_rows(id);
+        self.values.take_rows(id, agent);
         true
     }
-
-    // Timers. The wheel cannot cancel a timer, so a timer that fires may no longer have a purpose.
 
     /// Sets the timers for every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
@@ -669,21 +739,9 @@ impl<P: Protocol> Agents<P> {
             let timer = if is_fixed { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
             let first_ns = self.turns.place(id).next_ns;
             self.list[id].intended_ns = first_ns;
-            self.set_timer(timer, first_ns);
+            self.timers.set(timer, first_ns);
         }
-        self.set_timer(AgentTimer::Heartbeat, HEARTBEAT_NS);
-    }
-
-    /// Returns a time before which no timer is due, and whether a timer is due at exactly that
-    /// time.
-    pub fn next_timer(&self) -> (u64, bool) {
-        (self.wheel.soonest_ns(), self.wheel.is_exact())
-    }
-
-    /// Takes out a timer that is due, with its due time.
-    #[inline]
-    pub fn take_timer(&mut self, now_ns: u64) -> Option<(AgentTimer, u64)> {
-        self.wheel.pop(now_ns).map(|(number, due_ns)| (self.timer(number), due_ns))
+        self.timers.set(AgentTimer::Heartbeat, HEARTBEAT_NS);
     }
 
     /// Handles the timer that was due at `due_ns`.
@@ -697,7 +755,7 @@ impl<P: Protocol> Agents<P> {
         match timer {
             AgentTimer::Heartbeat => {
                 stats.late(at.now_ns - due_ns);
-                self.set_timer(AgentTimer::Heartbeat, (due_ns + HEARTBEAT_NS).max(at.now_ns));
+                self.timers.set(AgentTimer::Heartbeat, (due_ns + HEARTBEAT_NS).max(at.now_ns));
                 AgentEffect::Wait
             }
             AgentTimer::Wake(id) => {
@@ -749,52 +807,8 @@ impl<P: Protocol> Agents<P> {
             return AgentEffect::TimeOut(id);
         }
         agent.is_timer_set = true;
-        self.set_timer(AgentTimer::Timeout(id), due_ns);
+        self.timers.set(AgentTimer::Timeout(id), due_ns);
         AgentEffect::Wait
-    }
-
-    fn set_timer(&mut self, timer: AgentTimer, due_ns: u64) {
-        let number = match timer {
-            AgentTimer::Wake(id) => id.index() * 2,
-            AgentTimer::Timeout(id) => id.index() * 2 + 1,
-            AgentTimer::Heartbeat => self.list.len() * 2,
-            AgentTimer::Arrival(id) => self.list.len() * 2 + 1 + id.index(),
-        };
-        self.wheel.set(u32::try_from(number).unwrap_or(u32::MAX), due_ns);
-    }
-
-    fn timer(&self, number: u32) -> AgentTimer {
-        let number = number as usize;
-        if let Some(index) = number.checked_sub(self.list.len() * 2 + 1) {
-            return AgentTimer::Arrival(AgentId::at(index));
-        }
-        match (number / 2, number % 2) {
-            (index, _) if index == self.list.len() => AgentTimer::Heartbeat,
-            (index, 0) => AgentTimer::Wake(AgentId::at(index)),
-            (index, _) => AgentTimer::Timeout(AgentId::at(index)),
-        }
-    }
-}
-
-/// Returns the inputs from which the values of the agent's operation are computed.
-#[inline]
-fn source<'a, P: Protocol>(
-    agent: &Agent,
-    id: AgentId,
-    script: &'a Script<P>,
-    slots: &'a [Vec<u8>],
-    records: &'a [TakenRecord],
-) -> ValueSource<'a> {
-    let feeds: &'a [FeedRows] = &script.feeds;
-    ValueSource {
-        agent: u64::from(agent.number),
-        seq: agent.cycle,
-        copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
-        draw: agent.draw,
-        slots: &slots[id.index() * script.slots..][..script.slots],
-        kept: agent.kept,
-        feeds,
-        records: &records[id.index() * feeds.len()..][..feeds.len()],
     }
 }
 

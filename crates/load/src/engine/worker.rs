@@ -136,7 +136,7 @@ impl<P: Protocol> Worker<P> {
         self.stats.finish(now_ns);
         self.connections.join_programs();
         looped?;
-        match self.agents.failure.or(self.connections.failure.map(Error::from)) {
+        match self.agents.take_failure().or(self.connections.failure.map(Error::from)) {
             Some(error) => Err(error),
             None if self.stats.is_cut_off => Err(Error::RecorderGone),
             None => Ok(self.stats.totals),
@@ -229,7 +229,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn is_over(&mut self, now_ns: u64) -> bool {
-        if self.agents.failure.is_some() || self.connections.failure.is_some() {
+        if self.agents.has_failed() || self.connections.failure.is_some() {
             self.control.abort();
         }
         if self.control.is_stopped() && now_ns < self.agents.end_ns() {
@@ -250,7 +250,7 @@ impl<P: Protocol> Worker<P> {
     fn fire_timers(&mut self) {
         for _ in 0..BATCH {
             let now_ns = self.now();
-            let Some((timer, due_ns)) = self.agents.take_timer(now_ns) else { return };
+            let Some((timer, due_ns)) = self.agents.timers.take(now_ns) else { return };
             let at = match timer.agent() {
                 Some(id) => self.at(self.agents.all()[id].connection, now_ns),
                 None => EventTime { now_ns, connect_after_ns: 0 },
@@ -359,7 +359,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn connect(&mut self, conn: ConnId, now_ns: u64) {
-        let may = self.agents.may_connect(conn, now_ns);
+        let may = self.agents.routes.may_connect(conn, now_ns);
         let begun = if may { self.connections.connect(conn) } else { Err(AttemptCause::NotConnected) };
         if let Err(cause) = begun {
             self.notice_resources(cause);
@@ -442,7 +442,7 @@ impl<P: Protocol> Worker<P> {
     /// Handles a connection that has opened: sends the requests that wait for it.
     fn opened(&mut self, conn: ConnId, now_ns: u64) {
         self.pipelines[conn].is_proven = false;
-        self.agents.connected(conn);
+        self.agents.routes.connected(conn);
         self.stats.connected();
         if self.connections.is_on_ring(conn) {
             // Requests on a new connection are sent in this turn.
@@ -730,7 +730,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Waits for events, at most until the next timer or the end of the second.
     fn wait_for_events(&mut self, reported: &mut Reported) -> Result<(), Error> {
-        let (soonest_ns, is_exact) = self.agents.next_timer();
+        let (soonest_ns, is_exact) = self.agents.timers.next();
         let next_ns = soonest_ns.min(self.stats.boundary_ns()).min(self.drain_end_ns);
         let now_ns = self.now();
         let left_ns = next_ns.saturating_sub(now_ns);

@@ -9,7 +9,8 @@ use wire::cause::AttemptCause;
 use wire::protocols::{AboutData, Protocol};
 use wire::values::{Argument, CompiledTemplate};
 
-use super::{Agents, OperationEnd, source};
+use super::values::{AgentValues, source};
+use super::{Agent, OperationEnd};
 use crate::LoadPurpose;
 use crate::engine::bulk_keys::BulkKeys;
 use crate::engine::expectation::{
@@ -58,74 +59,15 @@ pub struct CaptureMemory {
     bytes: usize,
 }
 
-impl<P: Protocol> Agents<P> {
-    /// Classifies the answer to the agent's attempt. If the operation ends as `ok` or `wrong`,
-    /// records it and keeps the values that the step names. [`Self::answered`] continues from
-    /// there.
-    pub fn take_answer(
-        &mut self,
-        id: AgentId,
-        answer: &DecodedAnswer<'_, P>,
-        now_ns: u64,
-        stats: &mut ThreadStats,
-    ) -> AnswerClass {
-        let (mut class, contradicted) = self.check_answer(id, answer);
-        let step = self.list[id].step;
-        if class == AnswerClass::Ok && self.script.steps[step].units.is_some() {
-            class = self.count_units(id, answer, stats);
-        }
-        let name = self.script.steps[step].name;
-        let (outcome, cause) = match class {
-            AnswerClass::Ok => {
-                let plain = || match P::status_code(answer.decoder) {
-                    None | Some(200) => AttemptCause::Ok,
-                    Some(status) => AttemptCause::OkStatus(status),
-                };
-                (Outcome::Ok, self.redirect(id, answer, stats).unwrap_or_else(plain))
-            }
-            AnswerClass::Wrong => {
-                self.note_wrong(id, answer, contradicted, stats);
-                (Outcome::Wrong, AttemptCause::Wrong)
-            }
-            AnswerClass::Failed => {
-                self.note_failure(id, answer.result, Some(answer.input), stats);
-                return class;
-            }
-            AnswerClass::Undecidable => {
-                // Another attempt would get the same answer.
-                let agent = &mut self.list[id];
-                agent.tries = self.script.groups[agent.group].tries;
-                return class;
-            }
-        };
-        stats.attempt(name, cause);
-        let is_audited = self.script.steps[step].audit.is_some();
-        let (read, applied, parts) = match is_audited {
-            true => (self.audited_value(id, answer), self.applied(id, answer.result), self.applied_parts(id, answer)),
-            false => (None, None, None),
-        };
-        // The operation is recorded first, because `keep` may overwrite slots from which its
-        // request was made.
-        self.record_end(id, OperationEnd { outcome, read, applied, parts }, now_ns, stats);
-        // An unexpected refusal changes neither the data nor the kept values.
-        if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
-            for number in 0..self.script.steps[step].keeps.len() {
-                self.keep(id, answer, number, stats);
-            }
-        }
-        class
-    }
-
-    /// Whether evaluating the answer to the agent's step takes more than comparing or copying
-    /// bytes.
-    pub fn is_answer_costly(&self, id: AgentId) -> bool {
-        self.script.steps[self.list[id].step].is_costly
-    }
-
+impl<P: Protocol> AgentValues<P> {
     /// Counts the units of the agent's operation, which is `ok` so far. An answer without the
     /// fields from which units are counted is `wrong`, like an answer that lacks an expected field.
-    fn count_units(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> AnswerClass {
-        let agent = &self.list[id];
+    pub(super) fn count_units(
+        &mut self,
+        agent: &Agent,
+        answer: &DecodedAnswer<'_, P>,
+        stats: &mut ThreadStats,
+    ) -> AnswerClass {
         let step = &self.script.steps[agent.step];
         let Some(counter) = &step.units else { return AnswerClass::Ok };
         let (request, parts) = (self.script.request(agent), &mut self.captures.parts);
@@ -148,8 +90,13 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Reports an answer that is an unexpected redirect. The operation stays `ok`.
-    fn redirect(&self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> Option<AttemptCause> {
-        let step = &self.script.steps[self.list[id].step];
+    pub(super) fn redirect(
+        &self,
+        agent: &Agent,
+        answer: &DecodedAnswer<'_, P>,
+        stats: &mut ThreadStats,
+    ) -> Option<AttemptCause> {
+        let step = &self.script.steps[agent.step];
         let (status, to) = P::redirect(answer.decoder, answer.input).filter(|_| step.status.is_none())?;
         if self.control.is_first_redirect() {
             let to = to.map_or_else(String::new, |to| {
@@ -167,9 +114,13 @@ impl<P: Protocol> Agents<P> {
 
     /// Checks the answer against the step's expectations. Returns its class and the number of the
     /// first expectation that fails. An expectation whose slot this cycle did not fill is skipped.
-    fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> (AnswerClass, Option<usize>) {
+    pub(super) fn check_answer(
+        &mut self,
+        id: AgentId,
+        agent: &Agent,
+        answer: &DecodedAnswer<'_, P>,
+    ) -> (AnswerClass, Option<usize>) {
         let &DecodedAnswer { decoder, input, result } = answer;
-        let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         if step.expects.is_empty() {
             return (if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed }, None);
@@ -199,8 +150,15 @@ impl<P: Protocol> Agents<P> {
         (class, contradicted)
     }
 
-    fn keep(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, number: usize, stats: &mut ThreadStats) {
-        let agent = &mut self.list[id];
+    /// Keeps a value of the operation in the slot that the step's part `number` names.
+    pub(super) fn keep(
+        &mut self,
+        id: AgentId,
+        agent: &mut Agent,
+        answer: &DecodedAnswer<'_, P>,
+        number: usize,
+        stats: &mut ThreadStats,
+    ) {
         let step = &self.script.steps[agent.step];
         let CaptureSlot { slot, what, matches } = &step.keeps[number];
         let slot = *slot;
@@ -310,21 +268,21 @@ pub fn told_audit(
     Ok(Audit { effect, space: Some(space), key: Some(text(&told.key, STREAM + 1)?), value, keys: None })
 }
 
-impl<P: Protocol> Agents<P> {
+impl<P: Protocol> AgentValues<P> {
     /// Appends the agent's audited operation to the history, one line for each of its keys.
     pub(super) fn tell_history(
         &self,
         id: AgentId,
+        agent: &Agent,
         audit: &Audit,
         end: OperationEnd,
         now_ns: u64,
         history: &mut Vec<HistoryEntry>,
     ) {
         let Some(keys) = &audit.keys else {
-            history.push(self.history(id, audit, end, now_ns));
+            history.push(self.history(id, agent, audit, end, now_ns));
             return;
         };
-        let agent = &self.list[id];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let mut body = Vec::new();
         self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
@@ -332,7 +290,7 @@ impl<P: Protocol> Agents<P> {
         // If the numbers of parts and keys differ, no part can be matched to a key.
         let told = end.parts.as_ref().map(|parts| if parts.len() == items.len() { parts.as_slice() } else { &[] });
         let (outcome, applied) = (end.outcome, end.applied);
-        let whole = self.history(id, audit, OperationEnd { read: None, parts: None, ..end }, now_ns);
+        let whole = self.history(id, agent, audit, OperationEnd { read: None, parts: None, ..end }, now_ns);
         for (number, item) in items.into_iter().enumerate() {
             let own = match told {
                 None => applied,
@@ -351,8 +309,7 @@ impl<P: Protocol> Agents<P> {
     /// Returns whether each part of a request with many keys took effect, by its status in the
     /// answer. A part with a client error did not take effect. For a part with a server error this
     /// is unknown. Returns `None` if the step or the answer reports no parts.
-    fn applied_parts(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<Vec<Option<bool>>> {
-        let agent = &self.list[id];
+    pub(super) fn applied_parts(&mut self, agent: &Agent, answer: &DecodedAnswer<'_, P>) -> Option<Vec<Option<bool>>> {
         let step = &self.script.steps[agent.step];
         step.audit.as_ref()?.keys.as_ref()?;
         let counter = step.units.as_ref().filter(|counter| counter.has_parts())?;
@@ -366,8 +323,7 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Returns the history line of the agent's operation on one key.
-    fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
-        let agent = &self.list[id];
+    fn history(&self, id: AgentId, agent: &Agent, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let text = |template: &CompiledTemplate| {
@@ -398,8 +354,7 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Returns the value that an audited read found. The text of a failure is not a value.
-    fn audited_value(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<String> {
-        let agent = &self.list[id];
+    pub(super) fn audited_value(&mut self, agent: &Agent, answer: &DecodedAnswer<'_, P>) -> Option<String> {
         let step = &self.script.steps[agent.step];
         let Some(OperationPart::Answer(field)) = &step.audit.as_ref()?.value else { return None };
         if answer.result != AttemptCause::Ok {
@@ -412,11 +367,10 @@ impl<P: Protocol> Agents<P> {
 
     /// Returns whether an answered operation took effect. A definite refusal did not, even if the
     /// step expects it. A read takes effect if it returns a value, or reports that there is none.
-    fn applied(&self, id: AgentId, result: AttemptCause) -> Option<bool> {
+    pub(super) fn applied(&self, agent: &Agent, result: AttemptCause) -> Option<bool> {
         if result == AttemptCause::Ok {
             return Some(true);
         }
-        let agent = &self.list[id];
         let audit = self.script.steps[agent.step].audit.as_ref();
         let about_data = P::about_data(result);
         if audit.is_some_and(|audit| matches!(audit.value, Some(OperationPart::Answer(_)))) {

@@ -7,8 +7,9 @@ use wire::cause::AttemptCause;
 use wire::excerpt;
 use wire::protocols::Protocol;
 
+use super::Agent;
 use super::answers::DecodedAnswer;
-use super::{Agents, source};
+use super::values::{AgentValues, source};
 use crate::LoadPurpose;
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
@@ -20,14 +21,21 @@ const VALUE: usize = 200;
 /// Bytes of an answer that are shown.
 const ANSWER: usize = 600;
 
-impl<P: Protocol> Agents<P> {
+impl<P: Protocol> AgentValues<P> {
     /// Keeps an example of the agent's failed attempt, if it is the first of its kind. `answer`
     /// holds the bytes of the answer, if any.
     #[inline]
-    pub fn note_failure(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>, stats: &mut ThreadStats) {
-        let name = self.script.steps[self.list[id].step].name;
+    pub(super) fn note_failure(
+        &self,
+        id: AgentId,
+        agent: &Agent,
+        cause: AttemptCause,
+        answer: Option<&[u8]>,
+        stats: &mut ThreadStats,
+    ) {
+        let name = self.script.steps[agent.step].name;
         if stats.is_new_kind(name, cause, None) {
-            let example = self.example(id, cause, answer);
+            let example = self.example(id, agent, cause, answer);
             stats.examples.extend(example);
             self.note_advice(cause, stats);
         }
@@ -38,20 +46,21 @@ impl<P: Protocol> Agents<P> {
     pub(super) fn note_wrong(
         &mut self,
         id: AgentId,
+        agent: &Agent,
         answer: &DecodedAnswer<'_, P>,
         expectation: Option<usize>,
         stats: &mut ThreadStats,
     ) {
-        let step = &self.script.steps[self.list[id].step];
+        let step = &self.script.steps[agent.step];
         if !stats.is_new_kind(step.name, AttemptCause::Wrong, expectation) {
             return;
         }
-        let Some(mut example) = self.example(id, AttemptCause::Wrong, Some(answer.input)) else { return };
+        let Some(mut example) = self.example(id, agent, AttemptCause::Wrong, Some(answer.input)) else { return };
         if let Some((number, (field, expected))) =
             expectation.and_then(|number| Some((number, step.expected.get(number)?)))
         {
             example.expectation = Some(excerpt::beginning(format!("{field} {expected}").as_bytes(), VALUE));
-            let request = self.script.request(&self.list[id]);
+            let request = self.script.request(agent);
             let found = &mut self.captures.found;
             let got = step.expects[number].field.read::<P>(request, answer.decoder, answer.input, found);
             example.got = got.map(|got| match is_credential(field) {
@@ -64,11 +73,17 @@ impl<P: Protocol> Agents<P> {
 
     /// Returns `None` during a preparation, which ends with its first failure.
     #[cold]
-    fn example(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>) -> Option<FailureExample> {
+    fn example(
+        &self,
+        id: AgentId,
+        agent: &Agent,
+        cause: AttemptCause,
+        answer: Option<&[u8]>,
+    ) -> Option<FailureExample> {
         if self.script.purpose != LoadPurpose::Measure {
             return None;
         }
-        let step = &self.script.steps[self.list[id].step];
+        let step = &self.script.steps[agent.step];
         let shown = answer.filter(|bytes| !bytes.is_empty()).map(|bytes| {
             let mut shown = Vec::new();
             P::show_answer(bytes, &mut shown);
@@ -77,15 +92,14 @@ impl<P: Protocol> Agents<P> {
         Some(FailureExample {
             operation: self.script.names[step.name].clone(),
             result: cause.text(P::REFUSALS),
-            request: self.request_text(id),
+            request: self.request_text(id, agent),
             answer: shown,
             ..FailureExample::default()
         })
     }
 
     /// Renders the request as in `get /items/7?… header.accept body (12 bytes)`.
-    fn request_text(&self, id: AgentId) -> String {
-        let agent = &self.list[id];
+    fn request_text(&self, id: AgentId, agent: &Agent) -> String {
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let mut text = step.call.to_owned();

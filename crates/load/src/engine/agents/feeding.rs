@@ -6,7 +6,9 @@ use wire::feed_stream::{NextBlock, RecordBlock};
 use wire::protocols::Protocol;
 use wire::values::feeds::TakenRecord;
 
-use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
+use super::values::AgentValues;
+use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
+use crate::Error;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
@@ -25,6 +27,8 @@ pub struct Feeding {
     next_rows: Vec<u32>,
     /// Records that this thread has taken and its agents have not, indexed by stream.
     blocks: Vec<RecordBlock>,
+    /// Error of a stream, which ends the load early.
+    pub failure: Option<Error>,
 }
 
 /// State of an agent that needs feed records.
@@ -46,20 +50,21 @@ impl Feeding {
             taken: vec![TakenRecord::default(); agents * feeds],
             next_rows: vec![thread; feeds],
             blocks: (0..feeds).map(|_| RecordBlock::default()).collect(),
+            failure: None,
         }
     }
 }
 
-impl<P: Protocol> Agents<P> {
+impl<P: Protocol> AgentValues<P> {
     /// Takes a row of each feed in memory at the beginning of a cycle. Records of streams are taken
     /// later.
-    pub(super) fn take_rows(&mut self, id: AgentId) {
+    pub(super) fn take_rows(&mut self, id: AgentId, agent: &mut Agent) {
         let feeds = self.script.feeds.len();
-        let takes = &self.script.groups[self.list[id].group].takes;
+        let takes = &self.script.groups[agent.group].takes;
         let feeds_in_memory = self.script.feeds.iter().enumerate().filter(|(_, feed)| feed.stream().is_none());
         for (number, feed) in feeds_in_memory.filter(|(number, _)| takes[*number]) {
             let row = if feed.is_random() {
-                self.list[id].random.u32(..feed.rows())
+                agent.random.u32(..feed.rows())
             } else {
                 // Each thread takes every n-th row, so threads need not ask each other.
                 let row = self.feeding.next_rows[number];
@@ -71,15 +76,15 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Takes the stream records that the agent still needs.
-    pub(super) fn take_records(&mut self, id: AgentId) -> FeedTurn {
+    pub(super) fn take_records(&mut self, id: AgentId, agent: &mut Agent) -> FeedTurn {
         let feeds = self.script.feeds.len();
-        while self.list[id].needs != 0 {
-            let number = self.list[id].needs.trailing_zeros() as usize;
+        while agent.needs != 0 {
+            let number = agent.needs.trailing_zeros() as usize;
             let Some(stream) = self.script.feeds[number].stream() else { return FeedTurn::Has };
             let (block, taken) =
                 (&mut self.feeding.blocks[number], &mut self.feeding.taken[id.index() * feeds + number]);
             if block.take(taken) {
-                self.list[id].needs &= !(1 << number);
+                agent.needs &= !(1 << number);
                 continue;
             }
             match stream.next_block(block) {
@@ -88,14 +93,16 @@ impl<P: Protocol> Agents<P> {
                 NextBlock::Ended => return FeedTurn::Ends,
                 NextBlock::Broken(reason) => {
                     let feed = stream.name().to_owned();
-                    self.failure.get_or_insert(wire::error::Error::Feed { feed, reason }.into());
+                    self.feeding.failure.get_or_insert(wire::error::Error::Feed { feed, reason }.into());
                     return FeedTurn::Waits;
                 }
             }
         }
         FeedTurn::Has
     }
+}
 
+impl<P: Protocol> Agents<P> {
     /// Makes the agent's operation, whose intended start is `intended_ns`, wait for a record.
     pub(super) fn wait_for_record(
         &mut self,
@@ -113,7 +120,7 @@ impl<P: Protocol> Agents<P> {
 
     fn look_later(&mut self, id: AgentId, at: EventTime, stats: &ThreadStats) -> AgentEffect {
         let after_ns = LOOK_NS.max(stats.waiting_for_feed() * LOOK_EACH_NS);
-        self.set_timer(AgentTimer::Wake(id), at.now_ns.saturating_add(after_ns));
+        self.timers.set(AgentTimer::Wake(id), at.now_ns.saturating_add(after_ns));
         AgentEffect::Wait
     }
 
@@ -121,7 +128,11 @@ impl<P: Protocol> Agents<P> {
     /// starts when the record arrives.
     pub(super) fn look_for_record(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
-        let turn = if !is_fixed && at.now_ns >= self.end_ns { FeedTurn::Ends } else { self.take_records(id) };
+        let turn = if !is_fixed && at.now_ns >= self.end_ns {
+            FeedTurn::Ends
+        } else {
+            self.values.take_records(id, &mut self.list[id])
+        };
         if turn == FeedTurn::Waits {
             return self.look_later(id, at, stats);
         }

@@ -132,7 +132,7 @@ impl Played {
     fn at(&mut self, now_ms: u64) -> Vec<AgentEffect> {
         let at = self.time(now_ms);
         let mut effects = Vec::new();
-        while let Some((timer, due_ns)) = self.agents.take_timer(at.now_ns) {
+        while let Some((timer, due_ns)) = self.agents.timers.take(at.now_ns) {
             effects.push(self.agents.timer_fired(timer, due_ns, at, &mut self.stats));
         }
         effects.retain(|effect| *effect != AgentEffect::Wait);
@@ -395,7 +395,7 @@ fn failover_tries_every_service_before_it_pauses() {
     assert_eq!(fail(AttemptCause::ConnectTimeout, 120), (0, 120));
     assert_eq!(fail(AttemptCause::TlsClosed, 130), (1, 230), "all were tried");
     assert_eq!(fail(AttemptCause::ConnectRefused, 230), (2, 230));
-    played.agents.connected(CONN);
+    played.agents.routes.connected(CONN);
     let places: Vec<AgentService> = played.agents.all().iter().map(|agent| agent.place).collect();
     // Each service has one request for each step.
     assert_eq!(places[1], AgentService { service: 2, requests: 6 });
@@ -424,9 +424,9 @@ fn operations_fail_until_a_delayed_reconnect() {
     };
     let (mut played, conn) = (late(0.0), ConnId::at(0));
     assert_eq!(played.at(0), [SEND]);
-    assert!(played.agents.may_connect(conn, 0));
+    assert!(played.agents.routes.may_connect(conn, 0));
     assert_eq!(played.agents.connection_cut(conn, 5 * MS), Some(105 * MS), "the next operation fails then");
-    assert!(!played.agents.may_connect(conn, 1_004 * MS) && played.agents.may_connect(conn, 1_005 * MS));
+    assert!(!played.agents.routes.may_connect(conn, 1_004 * MS) && played.agents.routes.may_connect(conn, 1_005 * MS));
     let mut not_connected =
         |now_ms| played.agents.connect_failed(conn, AttemptCause::NotConnected, now_ms * MS).after_ns / MS;
     assert_eq!((not_connected(105), not_connected(950)), (205, 1_005), "the last pause ends with the delay");
@@ -445,7 +445,7 @@ fn connect_pauses_are_drawn_from_the_seed() {
         };
         let pauses = [refused(0), refused(500)];
         played.agents.connection_cut(conn, 0);
-        (pauses, (0..2_000).find(|now_ms| played.agents.may_connect(conn, now_ms * MS)).unwrap())
+        (pauses, (0..2_000).find(|now_ms| played.agents.routes.may_connect(conn, now_ms * MS)).unwrap())
     };
     assert_eq!(drawn(0.0), ([100, 100], 1_000));
     let ([first, second], delay) = drawn(50.0);
@@ -520,7 +520,7 @@ fn a_broken_feed_ends_the_load() {
     let (mut played, stream) = streaming(load(1));
     stream.end_feed(Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
-    let said = played.agents.failure.as_ref().unwrap().to_string();
+    let said = played.agents.values.feeding.failure.as_ref().unwrap().to_string();
     assert_eq!(said, "feed `docs`: it ends in mid-line");
 }
 

@@ -332,13 +332,13 @@ impl<P: Protocol> Agents<P> {
         if next_ns <= now_ns && !self.turns.has_free(self.turns.roster_of(place)) {
             self.turns.wait(place);
         } else {
-            self.set_timer(AgentTimer::Arrival(place), next_ns);
+            self.timers.set(AgentTimer::Arrival(place), next_ns);
         }
     }
 
     fn expect_next(&mut self, place: AgentId, now_ns: u64) {
         let next_ns = self.next_start(place, now_ns);
-        self.set_timer(AgentTimer::Arrival(place), next_ns);
+        self.timers.set(AgentTimer::Arrival(place), next_ns);
     }
 
     fn next_start(&mut self, place: AgentId, now_ns: u64) -> u64 {

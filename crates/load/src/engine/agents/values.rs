@@ -1,0 +1,73 @@
+//! Values of a thread's agents: the slots that they keep, their feed records, and the inputs from
+//! which requests are made and answers are checked.
+
+use std::sync::Arc;
+
+use wire::protocols::Protocol;
+use wire::values::OperationValues;
+use wire::values::ValueSource;
+use wire::values::allowed::NotSendable;
+use wire::values::feeds::{FeedRows, TakenRecord};
+
+use super::Agent;
+use super::answers::CaptureMemory;
+use super::feeding::Feeding;
+use crate::engine::control::LoadControl;
+use crate::engine::ids::AgentId;
+use crate::engine::script::Script;
+
+/// The values of a thread's agents.
+pub struct AgentValues<P: Protocol> {
+    pub(super) script: Arc<Script<P>>,
+    pub(super) control: Arc<LoadControl>,
+    /// Slots of all agents, agent by agent.
+    pub(super) slots: Vec<Vec<u8>>,
+    pub(super) feeding: Feeding,
+    /// Memory for values that are read from answers and kept.
+    pub(super) captures: CaptureMemory,
+}
+
+impl<P: Protocol> AgentValues<P> {
+    /// Creates the values of `agents` agents of thread `thread`.
+    pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32, agents: usize) -> Self {
+        Self {
+            slots: vec![Vec::new(); agents * script.slots],
+            feeding: Feeding::new(script, thread, agents),
+            captures: CaptureMemory::default(),
+            script: Arc::clone(script),
+            control: Arc::clone(control),
+        }
+    }
+
+    /// Appends the request of the agent's step. Returns whether a script computed part of it.
+    #[inline]
+    pub fn encode(&self, id: AgentId, agent: &Agent, out: &mut Vec<u8>) -> Result<bool, NotSendable> {
+        let step = &self.script.steps[agent.step];
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
+        let values = OperationValues { source, arguments: &step.arguments };
+        P::encode(self.script.request(agent), agent.request_id, &values, out)?;
+        Ok(step.asks_script)
+    }
+}
+
+/// Returns the inputs from which the values of the agent's operation are computed.
+#[inline]
+pub(super) fn source<'a, P: Protocol>(
+    agent: &Agent,
+    id: AgentId,
+    script: &'a Script<P>,
+    slots: &'a [Vec<u8>],
+    records: &'a [TakenRecord],
+) -> ValueSource<'a> {
+    let feeds: &'a [FeedRows] = &script.feeds;
+    ValueSource {
+        agent: u64::from(agent.number),
+        seq: agent.cycle,
+        copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
+        draw: agent.draw,
+        slots: &slots[id.index() * script.slots..][..script.slots],
+        kept: agent.kept,
+        feeds,
+        records: &records[id.index() * feeds.len()..][..feeds.len()],
+    }
+}
