@@ -39,11 +39,10 @@ pub use reconnects::NextConnect;
 pub use timers::AgentTimer;
 
 use answers::{AnswerClass, DecodedAnswer};
-use backlog::Queue;
 use feeding::FeedTurn;
 use reconnects::ConnectionRoutes;
 use timers::AgentTimers;
-use turns::Turns;
+use turns::OpenStarts;
 use values::AgentValues;
 
 /// Interval at which a thread checks its orders, and measures its lateness if no other timer is
@@ -225,14 +224,10 @@ pub struct Agents<P: Protocol> {
     pub routes: ConnectionRoutes,
     values: AgentValues<P>,
     pub timers: AgentTimers,
-    /// Queue of starts that wait for an agent, indexed by group. `None` without a backlog limit.
-    queues: Vec<Option<Queue>>,
-    /// Starts of open loops, and the agents that are free to take them.
-    turns: Turns,
+    /// Starts of open loops, and the end of the load.
+    pub starts: OpenStarts<P>,
     /// Number of agents that are not done.
     running: usize,
-    /// No operation starts from this time on.
-    end_ns: u64,
     /// Error of a script or of a preparation, which ends the load early.
     pub failure: Option<Error>,
 }
@@ -249,16 +244,12 @@ impl<P: Protocol> Agents<P> {
             Agent { number, group, ..alone }
         };
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
-        let queues: Vec<Option<Queue>> =
-            script.groups.iter().map(|group| backlog::queue(group, &script.places, thread)).collect();
         Self {
             control: Arc::clone(control),
             values: AgentValues::new(script, control, thread, list.len()),
             timers: AgentTimers::new(list.len(), script.is_paced),
-            queues,
-            turns: Turns::new(script, &list),
+            starts: OpenStarts::new(script, control, thread, &list),
             running: list.len(),
-            end_ns: script.end_ns,
             failure: None,
             list,
             routes,
@@ -302,16 +293,6 @@ impl<P: Protocol> Agents<P> {
     /// Whether all agents are done.
     pub fn are_done(&self) -> bool {
         self.running == 0
-    }
-
-    /// Returns the time from which on no operation starts.
-    pub fn end_ns(&self) -> u64 {
-        self.end_ns
-    }
-
-    /// Sets the time from which on no operation starts.
-    pub fn end_at(&mut self, now_ns: u64) {
-        self.end_ns = now_ns;
     }
 
     /// Returns the agent's current request.
@@ -371,11 +352,11 @@ impl<P: Protocol> Agents<P> {
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
         let started_ns = if is_fixed { intended_ns } else { at.now_ns };
-        if started_ns >= self.end_ns {
+        if started_ns >= self.starts.end_ns {
             return self.retire(id);
         }
         if !self.choose_step(id) {
-            self.turns.spend(id);
+            self.starts.turns.spend(id);
             return self.retire(id);
         }
         match self.values.take_records(id, &mut self.list[id]) {
@@ -641,6 +622,41 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
+    /// Counts operations that are due before `until_ns` and before the load's end, and have not
+    /// begun.
+    pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
+        self.starts.count_due(&self.list, until_ns, stats);
+    }
+
+    /// Records open operations as unfinished at the end of the load, and also operations that were
+    /// due and never began. The latter count under the agent's next step. They have no line in the
+    /// history because nothing was sent.
+    pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
+        self.count_due(now, stats);
+        let mut never_began = 0;
+        for id in self.ids() {
+            if self.list[id].has_operation() {
+                let agent = &self.list[id];
+                let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
+                self.record_end(
+                    id,
+                    OperationEnd { outcome: Outcome::Unfinished, read: None, applied, parts: None },
+                    now,
+                    stats,
+                );
+            }
+            never_began += self.starts.leave(id, &self.list[id], now, stats);
+        }
+        if never_began > 0 {
+            stats.notices.push(format!(
+                "{never_began} operations were due and never began: all agents still had others open. Either the target \
+                 cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
+                 time of them"
+            ));
+        }
+        self.starts.notice_dropped(stats);
+    }
+
     /// Moves to the next step of the cycle after an operation, or ends the cycle.
     fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
@@ -737,7 +753,7 @@ impl<P: Protocol> Agents<P> {
         for id in self.ids() {
             let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
             let timer = if is_fixed { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
-            let first_ns = self.turns.place(id).next_ns;
+            let first_ns = self.starts.turns.place(id).next_ns;
             self.list[id].intended_ns = first_ns;
             self.timers.set(timer, first_ns);
         }
@@ -770,7 +786,7 @@ impl<P: Protocol> Agents<P> {
     fn woken(&mut self, id: AgentId, due_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         match self.list[id].work {
             AgentWork::Unborn => {
-                stats.agents += u32::from(at.now_ns < self.end_ns);
+                stats.agents += u32::from(at.now_ns < self.starts.end_ns);
                 self.list[id].woken_ns = at.now_ns;
                 self.begin(id, due_ns, at, stats)
             }

@@ -232,13 +232,13 @@ impl<P: Protocol> Worker<P> {
         if self.agents.has_failed() || self.connections.failure.is_some() {
             self.control.abort();
         }
-        if self.control.is_stopped() && now_ns < self.agents.end_ns() {
-            self.agents.end_at(now_ns);
+        if self.control.is_stopped() && now_ns < self.agents.starts.end_ns {
+            self.agents.starts.end_ns = now_ns;
             self.drain_end_ns = now_ns.saturating_add(self.script.drain_ns);
         }
-        let is_ending = now_ns >= self.agents.end_ns();
+        let is_ending = now_ns >= self.agents.starts.end_ns;
         if is_ending && !std::mem::replace(&mut self.has_counted_all, true) {
-            self.agents.count_due(self.agents.end_ns(), &mut self.stats);
+            self.agents.count_due(self.agents.starts.end_ns, &mut self.stats);
         }
         self.control.is_aborted()
             || self.stats.is_cut_off
@@ -580,7 +580,7 @@ impl<P: Protocol> Worker<P> {
                 self.pause_after_cut(conn, now_ns);
             }
             self.fail_sent(waiting, now_ns, |_| cause);
-        } else if was_proven && now_ns < self.agents.end_ns() && self.agents.are_between_attempts(conn) {
+        } else if was_proven && now_ns < self.agents.starts.end_ns && self.agents.are_between_attempts(conn) {
             self.connect(conn, now_ns);
         }
     }

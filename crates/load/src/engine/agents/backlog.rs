@@ -2,11 +2,11 @@
 //! as open from the moment it is due. With a backlog limit, waiting operations are held in a queue.
 
 use experiment::plan::{Backlog, Overflow};
-use record::events::Outcome;
 use wire::protocols::Protocol;
 
-use super::{Agents, OperationEnd};
-use crate::engine::agent_group::AgentGroup;
+use super::Agent;
+use super::turns::OpenStarts;
+use crate::engine::agent_group::{AgentGroup, GroupId};
 use crate::engine::ids::AgentId;
 use crate::engine::script::{Places, Script};
 use crate::engine::thread_stats::ThreadStats;
@@ -28,33 +28,12 @@ pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> 
     Some(Queue::new(part as usize, backlog, places.services.max(1) as usize))
 }
 
-impl<P: Protocol> Agents<P> {
-    /// Counts the agent's operation as open from its intended start, unless it was counted when it
-    /// became due.
-    pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
-        let agent = &mut self.list[id];
-        let intended_ns = agent.intended_ns;
-        if !self.script.groups[agent.group].schedule.is_fixed() {
-            stats.begin(intended_ns);
-            return;
-        }
-        let place = std::mem::replace(&mut agent.start, AgentId::NONE);
-        if place == AgentId::NONE {
-            return;
-        }
-        if intended_ns >= self.turns.place(place).counted_ns {
-            stats.begin(intended_ns);
-        }
-        self.start_taken(place, now_ns);
-    }
-
+impl<P: Protocol> OpenStarts<P> {
     /// Counts late starts at a place. The start at `start_ns` was due and an agent was free, but no
     /// timer fired before `now`. Every other start that became due at the place meanwhile is late
     /// because of this thread, not because of the target. After a pause of the generator, each
     /// delayed operation is counted.
-    pub(super) fn count_late(&mut self, place: AgentId, start_ns: u64, now: u64, stats: &mut ThreadStats) {
-        let end_ns = self.end_ns();
-        let agent = &self.list[place];
+    pub fn count_late(&mut self, place: AgentId, agent: &Agent, start_ns: u64, now: u64, stats: &mut ThreadStats) {
         let counted_ns = std::mem::replace(&mut self.turns.place_mut(place).woken_ns, now);
         if start_ns >= counted_ns {
             stats.late(now - start_ns);
@@ -64,7 +43,7 @@ impl<P: Protocol> Agents<P> {
         }
         let from_ns = counted_ns.max(start_ns.saturating_add(1));
         let schedule = &self.script.groups[agent.group].schedule;
-        schedule.due(agent.place_in_group, from_ns, now.min(end_ns), &mut |due| {
+        schedule.due(agent.place_in_group, from_ns, now.min(self.end_ns), &mut |due| {
             for place in 0..due.count {
                 stats.late(now.saturating_sub(due.at_ns(place)));
             }
@@ -73,13 +52,13 @@ impl<P: Protocol> Agents<P> {
 
     /// Counts operations that are due before `until_ns` and before the load's end, and have not
     /// begun. Without a backlog limit they count as open.
-    pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
-        let until_ns = until_ns.min(self.end_ns());
+    pub fn count_due(&mut self, agents: &[Agent], until_ns: u64, stats: &mut ThreadStats) {
+        let until_ns = until_ns.min(self.end_ns);
         if !self.script.is_paced {
             return;
         }
-        for id in self.ids() {
-            let agent = &self.list[id];
+        for (index, agent) in agents.iter().enumerate() {
+            let id = AgentId::at(index);
             let schedule = &self.script.groups[agent.group].schedule;
             let is_spent = self.turns.is_spent(id);
             let place = self.turns.place_mut(id);
@@ -101,9 +80,9 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Queues the start for an agent of the place's service, or drops it if the queue is full.
-    pub(super) fn wait_or_drop(&mut self, place: AgentId, start_ns: u64, stats: &mut ThreadStats) {
+    pub fn wait_or_drop(&mut self, place: AgentId, group: GroupId, start_ns: u64, stats: &mut ThreadStats) {
         let service = self.service_line(place);
-        let Some(queue) = &mut self.queues[self.list[place].group.index()] else { return };
+        let Some(queue) = &mut self.queues[group.index()] else { return };
         if queue.push(service, start_ns) {
             stats.open(start_ns);
             return;
@@ -118,43 +97,19 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// Records open operations as unfinished at the end of the load, and also operations that were
-    /// due and never began. The latter count under the agent's next step. They have no line in the
-    /// history because nothing was sent.
-    pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
-        let until_ns = now.min(self.end_ns());
-        self.count_due(until_ns, stats);
-        let mut never_began = 0;
-        for id in self.ids() {
-            if self.list[id].has_operation() {
-                let agent = &self.list[id];
-                let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
-                self.record_end(
-                    id,
-                    OperationEnd { outcome: Outcome::Unfinished, read: None, applied, parts: None },
-                    now,
-                    stats,
-                );
-            }
-            never_began += match self.queues[self.list[id].group.index()] {
-                Some(_) => self.leave_queue(id, until_ns, now, stats),
-                None => self.leave_due(id, until_ns, now, stats),
-            };
+    /// Records the starts of the place that are due and have not begun, when the load ends. Returns
+    /// the number of operations that never began.
+    pub fn leave(&mut self, id: AgentId, agent: &Agent, now: u64, stats: &mut ThreadStats) -> u64 {
+        let until_ns = now.min(self.end_ns);
+        match self.queues[agent.group.index()] {
+            Some(_) => self.leave_queue(id, agent, until_ns, now, stats),
+            None => self.leave_due(id, agent, until_ns, now, stats),
         }
-        if never_began > 0 {
-            stats.notices.push(format!(
-                "{never_began} operations were due and never began: all agents still had others open. Either the target \
-                 cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
-                 time of them"
-            ));
-        }
-        self.notice_dropped(stats);
     }
 
     /// Records the starts at the place that are due and have not begun. Returns the number of
     /// operations that never began.
-    fn leave_due(&self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
-        let agent = &self.list[id];
+    fn leave_due(&self, id: AgentId, agent: &Agent, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let schedule = &self.script.groups[agent.group].schedule;
         let from_ns = self.turns.place(id).next_ns;
         let name = self.script.steps[agent.step].name;
@@ -178,8 +133,8 @@ impl<P: Protocol> Agents<P> {
     /// Records the starts in the queue of the place's service, and the starts that the place's
     /// timer did not reach. Returns the number of operations that never began. After a stop because
     /// of overflow, the rest of the schedule is dropped.
-    fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
-        let (group, place) = (self.list[id].group, self.list[id].place_in_group);
+    fn leave_queue(&mut self, id: AgentId, agent: &Agent, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+        let (group, place) = (agent.group, agent.place_in_group);
         let (is_spent, service) = (self.turns.is_spent(id), self.service_line(id));
         let schedule = |script: &Script<P>, from_ns, until_ns, take: &mut dyn FnMut(Due)| {
             script.groups[group].schedule.due(place, from_ns, until_ns, take);
@@ -191,9 +146,9 @@ impl<P: Protocol> Agents<P> {
             });
         }
         for start_ns in starts {
-            self.wait_or_drop(id, start_ns, stats);
+            self.wait_or_drop(id, group, start_ns, stats);
         }
-        let name = self.script.steps[self.list[id].step].name;
+        let name = self.script.steps[agent.step].name;
         let mut count = 0;
         while let Some(start_ns) = self.queues[group.index()].as_mut().and_then(|queue| queue.pop(service)) {
             match is_spent {
@@ -207,15 +162,15 @@ impl<P: Protocol> Agents<P> {
         if self.control.is_flooded() {
             let mut dropped = 0;
             let end_ns = self.script.groups[group].schedule.end_ns();
-            schedule(&self.script, self.end_ns(), end_ns, &mut |due| dropped += due.count);
+            schedule(&self.script, self.end_ns, end_ns, &mut |due| dropped += due.count);
             stats.drop_starts(dropped);
             self.queues[group.index()].iter_mut().for_each(|queue| queue.dropped += dropped);
         }
         count
     }
 
-    fn notice_dropped(&self, stats: &mut ThreadStats) {
-        let at_s = self.end_ns() as f64 / 1e9;
+    pub fn notice_dropped(&self, stats: &mut ThreadStats) {
+        let at_s = self.end_ns as f64 / 1e9;
         for Queue { bound: Backlog { most, overflow }, dropped, .. } in self.queues.iter().flatten() {
             if *dropped == 0 {
                 continue;

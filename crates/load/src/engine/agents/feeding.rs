@@ -128,7 +128,7 @@ impl<P: Protocol> Agents<P> {
     /// starts when the record arrives.
     pub(super) fn look_for_record(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
-        let turn = if !is_fixed && at.now_ns >= self.end_ns {
+        let turn = if !is_fixed && at.now_ns >= self.starts.end_ns {
             FeedTurn::Ends
         } else {
             self.values.take_records(id, &mut self.list[id])
@@ -141,10 +141,7 @@ impl<P: Protocol> Agents<P> {
         match turn {
             FeedTurn::Ends => {
                 // The start counts as open since it became due, so it returns to the queue.
-                let service = self.service_line(id);
-                if let Some(queue) = &mut self.queues[self.list[id].group.index()] {
-                    queue.put_back(service, intended_ns);
-                }
+                self.starts.put_back(id, self.list[id].group, intended_ns);
                 self.feed_ended(id)
             }
             _ => self.begin_operation(id, intended_ns, at, stats),

@@ -507,7 +507,7 @@ fn waiting_for_a_record_in_an_open_loop_is_latency() {
     stream.end_feed(Ok(()));
     assert_eq!(played.at(310), []);
     assert!(played.agents.are_done() && played.agents.control.is_stopped());
-    played.agents.end_at(310 * MS);
+    played.agents.starts.end_ns = 310 * MS;
     played.agents.leave_unfinished(350 * MS, &mut played.stats);
     assert_eq!((played.ended(Outcome::Unfinished), played.stats.open_now()), (1, 0), "it was due and never began");
     played.stats.finish(350 * MS);

@@ -1,5 +1,5 @@
-//! Timers of a thread's agents. The wheel cannot cancel a timer, so a timer that fires may no longer
-//! have a purpose.
+//! Timers of a thread's agents. The wheel cannot cancel a timer, so a timer that fires may no
+//! longer have a purpose.
 
 use crate::engine::ids::AgentId;
 use crate::engine::timer_wheel::Wheel;

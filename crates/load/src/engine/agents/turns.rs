@@ -11,11 +11,15 @@
 //! agent that is farthest in its cycle takes it. A cycle begins only if no free agent is within
 //! one. Agents at the same step take turns.
 
+use std::sync::Arc;
+
 use experiment::plan::StepOrder;
 use wire::protocols::Protocol;
 
+use super::backlog::{self, Queue};
 use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
-use crate::engine::agent_group::AgentGroup;
+use crate::engine::agent_group::{AgentGroup, GroupId};
+use crate::engine::control::LoadControl;
 use crate::engine::ids::{AgentId, indexed_by};
 use crate::engine::script::{CompiledStep, Script};
 use crate::engine::thread_stats::ThreadStats;
@@ -231,31 +235,109 @@ impl Turns {
     }
 }
 
+/// Starts of a thread's open loops, and the operations that wait for an agent.
+pub struct OpenStarts<P: Protocol> {
+    pub(super) script: Arc<Script<P>>,
+    pub(super) control: Arc<LoadControl>,
+    /// Starts, and the agents that are free to take them.
+    pub turns: Turns,
+    /// Queue of starts that wait for an agent, indexed by group. `None` without a backlog limit.
+    pub(super) queues: Vec<Option<Queue>>,
+    /// No operation starts from this time on.
+    pub end_ns: u64,
+}
+
+impl<P: Protocol> OpenStarts<P> {
+    /// Creates the starts of thread `thread` with these agents.
+    pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32, agents: &[Agent]) -> Self {
+        let groups = script.groups.iter();
+        Self {
+            turns: Turns::new(script, agents),
+            queues: groups.map(|group| backlog::queue(group, &script.places, thread)).collect(),
+            end_ns: script.end_ns,
+            script: Arc::clone(script),
+            control: Arc::clone(control),
+        }
+    }
+
+    /// Whether the group has a backlog limit.
+    fn is_bounded(&self, group: GroupId) -> bool {
+        self.queues[group.index()].is_some()
+    }
+
+    /// Takes the start that has waited longest for the agent's roster, with its place, or
+    /// [`AgentId::NONE`] if the start comes from a queue.
+    fn take_waiting(&mut self, id: AgentId, group: GroupId) -> Option<(u64, AgentId)> {
+        let (roster, service) = (self.turns.roster_of(id), self.service_line(id));
+        match &mut self.queues[group.index()] {
+            Some(queue) => queue.pop(service).map(|start_ns| (start_ns, AgentId::NONE)),
+            None => self.turns.take_waiting(roster).map(|place| (self.turns.places[place].next_ns, place)),
+        }
+    }
+
+    /// Returns a start to the front of its queue, if the group has one.
+    pub fn put_back(&mut self, id: AgentId, group: GroupId, start_ns: u64) {
+        let service = self.service_line(id);
+        if let Some(queue) = &mut self.queues[group.index()] {
+            queue.put_back(service, start_ns);
+        }
+    }
+
+    /// Makes the place's start wait for an agent.
+    pub fn wait_for_agent(&mut self, place: AgentId, group: GroupId, start_ns: u64, stats: &mut ThreadStats) {
+        match self.queues[group.index()] {
+            Some(_) => self.wait_or_drop(place, group, start_ns, stats),
+            None => self.turns.wait(place),
+        }
+    }
+
+    fn has_waiting(&self, place: AgentId, group: GroupId) -> bool {
+        match &self.queues[group.index()] {
+            Some(queue) => queue.has_waiting(self.service_line(place)),
+            None => !self.turns.rosters[self.turns.roster_of(place)].waiting.is_empty(),
+        }
+    }
+
+    /// Returns the number of the agent's service within the queue of its group.
+    pub fn service_line(&self, id: AgentId) -> usize {
+        self.turns.roster_of(id) % self.script.places.services.max(1) as usize
+    }
+
+    /// Returns the place's next start, and expects it.
+    fn next_start(&mut self, place: AgentId, agent: &Agent, now_ns: u64) -> u64 {
+        let schedule = &self.script.groups[agent.group].schedule;
+        let next = &mut self.turns.places[place].next_ns;
+        *next = schedule.next_ns(agent.place_in_group, *next, now_ns);
+        *next
+    }
+}
+
 impl<P: Protocol> Agents<P> {
     /// Handles a start that is due at the place: an agent begins an operation, or the start waits
     /// for an agent.
     pub(super) fn arrived(&mut self, place: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let start_ns = self.turns.places[place].next_ns;
-        if start_ns >= self.end_ns() {
+        let start_ns = self.starts.turns.places[place].next_ns;
+        if start_ns >= self.starts.end_ns {
             return AgentEffect::Wait;
         }
-        let roster = self.turns.roster_of(place);
-        let is_bounded = self.queues[self.list[place].group.index()].is_some();
+        let roster = self.starts.turns.roster_of(place);
+        let group = self.list[place].group;
+        let is_bounded = self.starts.is_bounded(group);
         if is_bounded {
             self.expect_next(place, at.now_ns);
         }
         if self.list[place].work == AgentWork::Unborn {
             stats.agents += 1;
-            if self.has_waiting(place) {
-                self.wait_for_agent(place, start_ns, stats);
+            if self.starts.has_waiting(place, group) {
+                self.starts.wait_for_agent(place, group, start_ns, stats);
                 return self.take_next(place, at, stats);
             }
             self.rest(place);
         }
         let mut is_counted = false;
-        while let Some(id) = self.turns.take_free(roster) {
+        while let Some(id) = self.starts.turns.take_free(roster) {
             if !std::mem::replace(&mut is_counted, true) {
-                self.count_late(place, start_ns, at.now_ns, stats);
+                self.starts.count_late(place, &self.list[place], start_ns, at.now_ns, stats);
             }
             self.list[id].woken_ns = at.now_ns;
             self.list[id].start = if is_bounded { AgentId::NONE } else { place };
@@ -267,35 +349,49 @@ impl<P: Protocol> Agents<P> {
                 return effect;
             }
         }
-        self.wait_for_agent(place, start_ns, stats);
+        self.starts.wait_for_agent(place, group, start_ns, stats);
         AgentEffect::Wait
     }
 
     /// Gives a free agent the start that has waited longest, or lets the agent wait for the next
     /// start.
     pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let roster = self.turns.roster_of(id);
-        let service = self.service_line(id);
-        let waiting = match &mut self.queues[self.list[id].group.index()] {
-            Some(queue) => queue.pop(service).map(|start_ns| (start_ns, AgentId::NONE)),
-            None => self.turns.take_waiting(roster).map(|place| (self.turns.places[place].next_ns, place)),
-        };
-        let Some((start_ns, place)) = waiting else {
+        let group = self.list[id].group;
+        let Some((start_ns, place)) = self.starts.take_waiting(id, group) else {
             self.rest(id);
             return AgentEffect::Wait;
         };
-        let woken_ns = if place == AgentId::NONE { 0 } else { self.turns.places[place].woken_ns };
+        let woken_ns = if place == AgentId::NONE { 0 } else { self.starts.turns.places[place].woken_ns };
         let agent = &mut self.list[id];
         agent.woken_ns = agent.woken_ns.max(woken_ns);
         agent.start = place;
         let effect = self.begin(id, start_ns, at, stats);
         if self.list[id].work == AgentWork::Done {
-            match &mut self.queues[self.list[id].group.index()] {
-                Some(queue) => queue.put_back(service, start_ns),
-                None => self.turns.put_back(place),
+            match place {
+                AgentId::NONE => self.starts.put_back(id, group, start_ns),
+                place => self.starts.turns.put_back(place),
             }
         }
         effect
+    }
+
+    /// Counts the agent's operation as open from its intended start, unless it was counted when it
+    /// became due.
+    pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
+        let agent = &mut self.list[id];
+        let intended_ns = agent.intended_ns;
+        if !self.script.groups[agent.group].schedule.is_fixed() {
+            stats.begin(intended_ns);
+            return;
+        }
+        let place = std::mem::replace(&mut agent.start, AgentId::NONE);
+        if place == AgentId::NONE {
+            return;
+        }
+        if intended_ns >= self.starts.turns.place(place).counted_ns {
+            stats.begin(intended_ns);
+        }
+        self.start_taken(place, now_ns);
     }
 
     /// Lets the agent wait for a start.
@@ -304,48 +400,21 @@ impl<P: Protocol> Agents<P> {
         agent.work = AgentWork::Pause;
         let first = self.script.groups[agent.group].steps.start;
         let step = if agent.begins_cycle { 0 } else { agent.step.index() - first };
-        self.turns.rest(id, step);
-    }
-
-    fn wait_for_agent(&mut self, place: AgentId, start_ns: u64, stats: &mut ThreadStats) {
-        match self.queues[self.list[place].group.index()] {
-            Some(_) => self.wait_or_drop(place, start_ns, stats),
-            None => self.turns.wait(place),
-        }
-    }
-
-    fn has_waiting(&self, place: AgentId) -> bool {
-        match &self.queues[self.list[place].group.index()] {
-            Some(queue) => queue.has_waiting(self.service_line(place)),
-            None => !self.turns.rosters[self.turns.roster_of(place)].waiting.is_empty(),
-        }
-    }
-
-    /// Returns the number of the agent's service within the queue of its group.
-    pub(super) fn service_line(&self, id: AgentId) -> usize {
-        self.turns.roster_of(id) % self.script.places.services.max(1) as usize
+        self.starts.turns.rest(id, step);
     }
 
     /// Notes that an operation has taken the place's start, and expects the next start.
     pub(super) fn start_taken(&mut self, place: AgentId, now_ns: u64) {
-        let next_ns = self.next_start(place, now_ns);
-        if next_ns <= now_ns && !self.turns.has_free(self.turns.roster_of(place)) {
-            self.turns.wait(place);
+        let next_ns = self.starts.next_start(place, &self.list[place], now_ns);
+        if next_ns <= now_ns && !self.starts.turns.has_free(self.starts.turns.roster_of(place)) {
+            self.starts.turns.wait(place);
         } else {
             self.timers.set(AgentTimer::Arrival(place), next_ns);
         }
     }
 
     fn expect_next(&mut self, place: AgentId, now_ns: u64) {
-        let next_ns = self.next_start(place, now_ns);
+        let next_ns = self.starts.next_start(place, &self.list[place], now_ns);
         self.timers.set(AgentTimer::Arrival(place), next_ns);
-    }
-
-    fn next_start(&mut self, place: AgentId, now_ns: u64) -> u64 {
-        let agent = &self.list[place];
-        let schedule = &self.script.groups[agent.group].schedule;
-        let next = &mut self.turns.places[place].next_ns;
-        *next = schedule.next_ns(agent.place_in_group, *next, now_ns);
-        *next
     }
 }

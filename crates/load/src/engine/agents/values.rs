@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use wire::protocols::Protocol;
-use wire::values::OperationValues;
-use wire::values::ValueSource;
 use wire::values::allowed::NotSendable;
 use wire::values::feeds::{FeedRows, TakenRecord};
+use wire::values::{OperationValues, ValueSource};
 
 use super::Agent;
 use super::answers::CaptureMemory;
