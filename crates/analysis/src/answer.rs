@@ -21,7 +21,6 @@ const ANSWERED: usize = 2;
 
 /// Returns the finding, with numbers. A void result begins with the reason why it must not be used,
 /// a partial result with the missing part.
-#[must_use]
 pub fn answer(results: &Results, plan: &Plan) -> String {
     let void = (results.verdict.is == Trust::Void).then(|| unusable(&results.verdict));
     let partial = results.partial.as_ref().map(|partial| stopped(&format!("This is a partial result: {partial}")));
@@ -30,7 +29,6 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
 
 /// Returns the answer for a reader who sees the verdict next to it: the verdict gives the reason
 /// why the result must not be used, or the missing part.
-#[must_use]
 pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     let void = (results.verdict.is == Trust::Void).then(|| match results.verdict.decisive() {
         0 => unusable(&Verdict::default()),
@@ -42,7 +40,6 @@ pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
 }
 
 /// Returns the findings beyond those in the answer, each in one sentence.
-#[must_use]
 pub fn further(results: &Results, plan: &Plan) -> Vec<String> {
     findings(results, plan).into_iter().skip(ANSWERED).collect()
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::answer::differing;
-use crate::comparisons::{self, CompareOptions, InterimLook, PlayedTrial};
+use crate::comparisons::{self, CompareOptions, ComparisonSide, InterimLook, PlayedTrial};
 use crate::metrics::metric;
 use crate::run::{analyze_for, found, plan_of, started_unix_s};
 use crate::verdict::figures::class_of_path;
@@ -85,13 +85,10 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
     for (other, folder) in others.iter().zip(&folders[1..]) {
         if let Some(one) = differing_plans(&[&first.plan], &[&other.plan]).first() {
             let (field, a, b) = (&one.field, &one.a, &one.b);
+            let (first, folder) = (folders[0].path().display(), folder.path().display());
             return Err(Error::Incomparable {
                 what: format!("{}: the runs in it are of different experiments", side.name),
-                hint: format!(
-                    "{field} is {a} in {} and {b} in {}",
-                    folders[0].path().display(),
-                    folder.path().display()
-                ),
+                hint: format!("{field} is {a} in {first} and {b} in {folder}"),
             });
         }
     }
@@ -156,11 +153,8 @@ fn of_variants(side: &Runs, options: &CompareOptions) -> Result<Vec<GatedCompari
 }
 
 fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedComparison>, Error> {
-    let as_sides: Vec<comparisons::ComparisonSide<'_>> = sides
-        .iter()
-        .map(|side| comparisons::ComparisonSide { name: side.name.clone(), trials: played(side) })
-        .collect();
-    let found = comparisons::between(&as_sides, options);
+    let as_sides = sides.iter().map(|side| ComparisonSide { name: side.name.clone(), trials: played(side) });
+    let found = comparisons::between(&as_sides.collect::<Vec<_>>(), options);
     let mut lacking = sides.iter().skip(1).filter(|side| !found.iter().any(|found| found.comparison.b == side.name));
     // A side with only void trials gets a warning instead: it is no error of the user.
     if let Some(side) = lacking.find(|side| !is_void_throughout(&sides[0]) && !is_void_throughout(side)) {
@@ -284,13 +278,10 @@ fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
 
 /// Returns warnings about metrics that some trials do not have.
 fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
-    let lacking = comparisons.iter().map(|judged| &judged.comparison);
-    let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
-    let lacking: BTreeSet<&String> = lacking.collect();
-    let warnings = lacking
-        .into_iter()
-        .map(|metric| format!("{metric}: some trials do not have it and are left out of its comparison"));
-    warnings.collect()
+    let lacking = comparisons.iter().map(|judged| &judged.comparison).filter(|found| found.without != [0, 0]);
+    let metrics: BTreeSet<&String> = lacking.map(|found| &found.metric).collect();
+    let what = "some trials do not have it and are left out of its comparison";
+    metrics.into_iter().map(|metric| format!("{metric}: {what}")).collect()
 }
 
 /// Returns warnings about figures that fail the gate only without adjustment.
@@ -487,6 +478,7 @@ fn differing(of: &str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::process::Command;
 
     use experiment::plan::{TargetKind, Trial};
     use fixture::TestDir;
@@ -498,23 +490,11 @@ mod tests {
 
     /// Copies the golden run into the folder.
     fn golden(folder: &TestDir, name: &str) -> PathBuf {
-        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../record/golden");
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/golden/2026-11-20T10-31-05-a-name-server-crashes");
         let to = folder.join(name);
-        copy(&golden.join("2026-11-20T10-31-05-a-name-server-crashes"), &to);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        assert!(Command::new("cp").arg("-r").arg(golden).arg(&to).status().unwrap().success());
         to
-    }
-
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            let target = to.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                copy(&entry.path(), &target);
-            } else {
-                std::fs::copy(entry.path(), target).unwrap();
-            }
-        }
     }
 
     fn edit(path: &Path, from: &str, to: &str) {
@@ -583,8 +563,8 @@ mod tests {
         let folder = TestDir::new();
         let (base, candidate) = (folder.join("base"), folder.join("candidate"));
         for name in ["1", "2"] {
-            copy(&golden(&folder, "one"), &base.join(name));
-            copy(&golden(&folder, "one"), &candidate.join(name));
+            golden(&folder, &format!("base/{name}"));
+            golden(&folder, &format!("candidate/{name}"));
         }
         let found = compare(&[&base, &candidate], &CompareOptions::default()).unwrap();
         assert_eq!((found.sides[0].runs, found.sides[1].trials), (2, 4));

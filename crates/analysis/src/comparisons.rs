@@ -74,7 +74,6 @@ pub struct InterimLook {
 /// Most of it is spent late, when there is most data: α·t² of the share t of the turns (K. Kim, D.
 /// L. DeMets, "Design and analysis of group sequential tests based on the type I error spending
 /// rate function", Biometrika 74, 1987). Returns 0 if nothing is left.
-#[must_use]
 pub fn level_of_look(turns: u32, at_most: u32, spent: f64) -> f64 {
     let share = f64::from(turns) / f64::from(at_most.max(turns).max(1));
     let left = LEVEL * share.powi(2) - spent;
@@ -95,10 +94,14 @@ const SMALLEST_LEVEL: f64 = 1e-9;
 /// Compares each variant with the first, at each point. Without variants, compares each value of a
 /// swept choice with its first value.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
-    let played: Vec<PlayedTrial> =
-        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+    let played = of_one_run(trials);
     let compared = compared(&couples_within(&plan.variants, &plan.swept, &played), &CompareOptions::default());
     compared.into_iter().map(|one| one.comparison).collect()
+}
+
+/// Returns the trials of a single run.
+fn of_one_run(trials: &[Trial]) -> Vec<PlayedTrial<'_>> {
+    trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect()
 }
 
 /// Compares in the same way within several runs of one experiment, with their repeats taken
@@ -248,14 +251,10 @@ struct ComparedValues {
 
 impl ComparedValues {
     fn of(units: &Units<'_>, figure: &TrialFigure) -> Self {
-        let (a, b): (Vec<_>, Vec<_>) = match units {
-            Units::Paired(pairs) => pairs.iter().map(|(a, b)| (a.value(figure), b.value(figure))).unzip(),
-            Units::Apart(a, b) => {
-                (a.iter().map(|unit| unit.value(figure)).collect(), b.iter().map(|unit| unit.value(figure)).collect())
-            }
-        };
+        let [a, b] =
+            [&units.a, &units.b].map(|side| side.iter().map(|unit| unit.value(figure)).collect::<Vec<Option<f64>>>());
         let without = [&a, &b].map(|values| values.iter().filter(|value| value.is_none()).count() as u32);
-        if matches!(units, Units::Paired(_)) {
+        if units.are_paired {
             let both: Vec<(f64, f64)> = a.iter().zip(&b).filter_map(|(a, b)| (*a).zip(*b)).collect();
             // Values of one side are kept to be shown, although there is nothing to compare them
             // with.
@@ -392,13 +391,23 @@ fn strangers_pct(trial: &Trial) -> Option<f64> {
 #[derive(Debug, Clone)]
 struct ObservationUnit<'a>(Vec<&'a Trial>);
 
+/// An observation of each side, made beside each other.
+type UnitPair<'a> = (ObservationUnit<'a>, ObservationUnit<'a>);
+
 /// Observations of both sides.
 #[derive(Debug)]
-enum Units<'a> {
-    /// Measured beside each other, so that drift cancels out.
-    Paired(Vec<(ObservationUnit<'a>, ObservationUnit<'a>)>),
-    /// Measured one after the other.
-    Apart(Vec<ObservationUnit<'a>>, Vec<ObservationUnit<'a>>),
+struct Units<'a> {
+    a: Vec<ObservationUnit<'a>>,
+    b: Vec<ObservationUnit<'a>>,
+    /// Whether each observation of `a` was made beside that of `b`, so that drift cancels out.
+    are_paired: bool,
+}
+
+impl<'a> Units<'a> {
+    fn paired(pairs: impl IntoIterator<Item = UnitPair<'a>>) -> Self {
+        let (a, b) = pairs.into_iter().unzip();
+        Self { a, b, are_paired: true }
+    }
 }
 
 impl<'a> ObservationUnit<'a> {
@@ -435,13 +444,8 @@ impl<'a> ComparedPair<'a> {
         observed
     }
 
-    /// Returns the trials of both sides.
-    pub fn trials(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
-        let units: Vec<ObservationUnit<'a>> = match &self.units {
-            Units::Paired(pairs) => pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect(),
-            Units::Apart(a, b) => a.iter().chain(b).cloned().collect(),
-        };
-        units.into_iter().flat_map(|unit| unit.0)
+    fn trials(&self) -> impl Iterator<Item = &'a Trial> {
+        self.units.a.iter().chain(&self.units.b).flat_map(|unit| unit.0.iter().copied())
     }
 }
 
@@ -470,7 +474,7 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
                     a: a.clone(),
                     b: b.clone(),
                     at: at.clone(),
-                    units: Units::Paired(pairs),
+                    units: Units::paired(pairs),
                     group: Some(group),
                     together: together.clone(),
                 });
@@ -485,7 +489,7 @@ fn pair_of<'a>(
     &(round, first, a): &PlacedTrial<'a>,
     group: usize,
     together: &[PlacedTrial<'a>],
-) -> Option<(ObservationUnit<'a>, ObservationUnit<'a>)> {
+) -> Option<UnitPair<'a>> {
     let (.., b) = together.iter().find(|(other, of, _)| first == 0 && (*other, *of) == (round, group))?;
     Some((ObservationUnit(vec![a]), ObservationUnit(vec![b])))
 }
@@ -565,23 +569,23 @@ fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Bet
         let together: Vec<PlacedTrial<'_>> =
             pairs.iter().enumerate().filter_map(|(round, pair)| in_round(round, pair)).flatten().collect();
         if is_allowed_for(&together) {
-            let pairs = pairs.into_iter().filter(|pair| in_round(0, pair).is_some()).collect();
-            return Some((Units::Paired(pairs), together));
+            return Some((Units::paired(pairs.into_iter().filter(|pair| in_round(0, pair).is_some())), together));
         }
         let usable: Vec<_> = pairs.iter().filter_map(|(a, b)| Some((a.usable()?, b.usable()?))).collect();
         if usable.len() > 1 {
             let rounds: Option<Vec<_>> = usable.iter().enumerate().map(|(round, pair)| in_round(round, pair)).collect();
             let together = rounds.map_or_else(Vec::new, |rounds| rounds.into_iter().flatten().collect());
-            return Some((Units::Paired(usable), together));
+            return Some((Units::paired(usable), together));
         }
     }
     let (a, b) = (usable(a), usable(b));
-    let units = in_turn(&a, &b).map_or_else(|| Units::Apart(by_run(&a), by_run(&b)), Units::Paired);
+    let apart = || Units { a: by_run(&a), b: by_run(&b), are_paired: false };
+    let units = in_turn(&a, &b).map_or_else(apart, Units::paired);
     (!a.is_empty() && !b.is_empty()).then_some((units, Vec::new()))
 }
 
 /// Returns both trials of a pair, if each side is one trial that can be compared.
-fn in_round<'a>(round: usize, (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>)) -> Option<[PlacedTrial<'a>; 2]> {
+fn in_round<'a>(round: usize, (a, b): &UnitPair<'a>) -> Option<[PlacedTrial<'a>; 2]> {
     match (a.0.as_slice(), b.0.as_slice()) {
         ([a], [b]) if is_comparable(a) && is_comparable(b) => Some([(round, 0, *a), (round, 1, *b)]),
         _ => None,
@@ -590,10 +594,7 @@ fn in_round<'a>(round: usize, (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>
 
 /// Pairs runs that alternated, in the order in which they began. Returns `None` if they did not
 /// alternate, or only once.
-fn in_turn<'a>(
-    a: &[PlayedTrial<'a>],
-    b: &[PlayedTrial<'a>],
-) -> Option<Vec<(ObservationUnit<'a>, ObservationUnit<'a>)>> {
+fn in_turn<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Vec<UnitPair<'a>>> {
     let mut begun: Vec<(f64, bool, ObservationUnit<'a>)> = runs(a, true)?;
     begun.extend(runs(b, false)?);
     begun.sort_by(|one, other| one.0.total_cmp(&other.0));

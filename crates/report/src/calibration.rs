@@ -75,14 +75,12 @@ fn table(calibration: &Calibration) -> Table {
 }
 
 /// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
-#[must_use]
 pub fn text(calibration: &Calibration, colour: bool) -> String {
     let said = wrapped(&answer(calibration), WIDTH).join("\n");
     text::visible(&format!("{}\n{said}\n", set(&table(calibration), WIDTH, colour))).into_owned()
 }
 
 /// Returns the whole Markdown text for a file in a repository, ending in a newline.
-#[must_use]
 pub fn markdown(calibration: &Calibration) -> String {
     format!("{}\n\n{}", answer(calibration), markdown::table(&table(calibration), usize::MAX))
 }

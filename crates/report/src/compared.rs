@@ -10,7 +10,6 @@ use crate::markdown;
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
 
-/// Returns the outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
     let gate = compared.gate_pct.map(numbers::percent);
     if compared.comparisons.is_empty() {
@@ -45,7 +44,6 @@ fn name(judged: &GatedComparison) -> String {
     format!("{}{}", differing::figure(&judged.comparison.metric), differing::at_place(&judged.comparison))
 }
 
-/// Returns the means of both sides.
 fn values(one: &Comparison) -> [String; 2] {
     [one.a_value, one.b_value].map(|value| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value)))
 }
@@ -78,7 +76,6 @@ const WIDTH: usize = 110;
 const LISTED: usize = 40;
 
 /// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
-#[must_use]
 pub fn text(compared: &Compared, colour: bool) -> String {
     let comparisons: Vec<&Comparison> = compared.comparisons.iter().map(|judged| &judged.comparison).collect();
     let mut parts = vec![sides(compared), surroundings(compared, colour)];
@@ -143,7 +140,6 @@ const LISTED_IN_MARKDOWN: usize = 10;
 const SHOWN: usize = 30;
 
 /// Returns the whole Markdown text, ending in a newline.
-#[must_use]
 pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("### Plimsoll: {}\n\n", markdown::escaped(outcome(compared).trim_end_matches('.')));
     for judged in compared.gated(Gated::Fails) {
@@ -195,7 +191,6 @@ fn row(judged: &GatedComparison, several: bool) -> String {
 
 /// Returns the results in JUnit's format. A comparison that fails the gate is a failure; a
 /// comparison without a result or decision is skipped.
-#[must_use]
 pub fn junit(compared: &Compared) -> String {
     let pairs = compared.comparisons.iter().map(|judged| (&judged.comparison.a, &judged.comparison.b));
     let suites: Vec<Suite> = distinct(pairs).into_iter().map(|(a, b)| suite(compared, a, b)).collect();

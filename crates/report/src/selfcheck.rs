@@ -14,7 +14,6 @@ use crate::words::summary::set;
 /// Maximum width in the terminal, columns.
 const WIDTH: usize = 110;
 
-/// Returns the outcome in one sentence.
 fn answer(checked: &SelfCheck) -> String {
     let all = checked.truths.len();
     let [right, marked, wrong] =
@@ -147,7 +146,6 @@ fn table(checked: &SelfCheck) -> Table {
 }
 
 /// Returns the whole text, ending in a newline, with the terminal's colours if `colour`.
-#[must_use]
 pub fn text(checked: &SelfCheck, colour: bool) -> String {
     let paragraphs = [answer(checked), smallest(checked), made(checked)];
     let paragraphs = paragraphs.map(|text| wrapped(&text, WIDTH).join("\n") + "\n").join("\n");
@@ -155,7 +153,6 @@ pub fn text(checked: &SelfCheck, colour: bool) -> String {
 }
 
 /// Returns the whole Markdown text for a file in a repository, ending in a newline.
-#[must_use]
 pub fn markdown(checked: &SelfCheck) -> String {
     let table = markdown::table(&table(checked), usize::MAX);
     format!("{}\n\n{}\n\n{table}\n{}\n", answer(checked), smallest(checked), made(checked))
@@ -173,10 +170,6 @@ struct TruthPage<'a> {
     runs: &'a [String],
 }
 
-/// Returns the whole page.
-///
-/// # Errors
-/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn page(checked: &SelfCheck) -> Result<String, Error> {
     let templates = Templates::new()?;
     let outcome = match checked.truths.iter().map(|one| one.came).max() {

@@ -15,7 +15,6 @@ const LISTED: usize = 40;
 
 /// Returns the answer, the verdict with its reasons, and the tables for a reviewer, as Markdown
 /// that ends in a newline.
-#[must_use]
 pub fn markdown(results: &Results, plan: &Plan) -> String {
     let (title, answer) = (markdown::escaped(&results.title), markdown::escaped(&results.answer));
     let mut text = format!("### Plimsoll: {title}\n\n{answer}\n\n");
@@ -49,7 +48,6 @@ pub fn markdown(results: &Results, plan: &Plan) -> String {
 /// Returns the results in JUnit's format: a test for each requirement, which fails if the
 /// requirement is violated, and for each trial. A void trial is an error, a suspect trial is
 /// skipped.
-#[must_use]
 pub fn junit(results: &Results, plan: &Plan) -> String {
     let required = results.requirements.iter().enumerate();
     let requirements = required.map(|(index, one)| case_of_requirement(one, index, plan, results));

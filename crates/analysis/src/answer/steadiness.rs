@@ -8,14 +8,12 @@ const WORTH_PCT: f64 = 8.0;
 
 /// Returns a clause for each note. Empty if it is certain whether the load was steady after its
 /// warm-up, and there is nothing else to say.
-#[must_use]
 pub fn notes(steady: &Steady) -> Vec<String> {
     let faster = steady.faster_start.as_ref().map(faster_start);
     faster.into_iter().chain(remaining(steady)).chain(doubt(steady)).collect()
 }
 
 /// Returns the clause that is not important enough for the answer: a doubt about a small change.
-#[must_use]
 pub fn beside_the_answer(steady: &Steady) -> Option<String> {
     doubt(steady).filter(|_| !is_large(steady))
 }

@@ -382,14 +382,21 @@ mod tests {
     #[test]
     fn retained_throughput_is_a_share_of_the_peak() {
         // Falls to three quarters of the peak at 64.
-        let falls = |n: f64| if n <= 16.0 { 100.0 * n } else { 1_600.0 * (1.0 - 0.25 * (n / 16.0).log2() / 2.0) };
-        let trials = trials(None, 3, 0.01, falls);
-        let at = |load: f64| retained(&RATE.into(), None, OVER, load, &each(&trials));
-        let found = at(64.0);
+        let trials =
+            trials(
+                None,
+                3,
+                0.01,
+                |n| {
+                    if n <= 16.0 { 100.0 * n } else { 1_600.0 * (1.0 - 0.25 * (n / 16.0).log2() / 2.0) }
+                },
+            );
+        let [low, peak, found] =
+            [48.0, 16.0, 64.0].map(|load| retained(&RATE.into(), None, OVER, load, &each(&trials)));
         assert!((found.value.unwrap() - 0.75).abs() < 0.02, "{found:?}");
         assert_eq!((found.holds(&at_least(0.7)), found.holds(&at_least(0.9))), (Holds::Yes, Holds::No));
-        assert_eq!((at(16.0).value, at(16.0).range), (Some(1.0), Some([1.0, 1.0])));
-        assert_eq!(at(48.0).holds(&at_least(0.0)), Holds::NotMeasured);
+        assert_eq!((peak.value, peak.range), (Some(1.0), Some([1.0, 1.0])));
+        assert_eq!(low.holds(&at_least(0.0)), Holds::NotMeasured);
         let cycles = retained(&"throughput.cycles_per_s".into(), None, OVER, 64.0, &each(&trials));
         assert!((cycles.value.unwrap() - found.value.unwrap()).abs() < 1e-9);
     }
@@ -407,25 +414,37 @@ mod tests {
     fn all_points_of_another_swept_path_count() {
         // The slower link halves the throughput of 2 fast cores, but not the knee. The texts of the
         // link's rates are no loads.
-        let mut all = Vec::new();
-        for (rate, factor) in [("100mbit", 1.0), ("5mbit", 0.5)] {
-            for mut trial in trials(Some("xeon"), 3, 0.01, |n| 60.0 * factor * n.min(2.0)) {
+        let at = |rate: &str, factor: f64, cores: f64| {
+            let mut trials = trials(Some("xeon"), 3, 0.01, |n| 60.0 * factor * n.min(cores));
+            for trial in &mut trials {
                 trial.point.insert("lab.port.distribution.rate".to_owned(), json!(rate));
-                all.push(trial);
             }
-        }
+            trials
+        };
+        let mut all = [at("100mbit", 1.0, 2.0), at("5mbit", 0.5, 2.0)].concat();
         let knee = knees(Some("xeon"), OVER, &each(&all));
         assert!((knee.value.unwrap() - 2.0).abs() < 0.1, "{knee:?}");
         assert!((peaks(Some("xeon"), &each(&all)).value.unwrap() - 120.0).abs() < 2.0);
         assert_eq!(knees(Some("xeon"), "lab.port.distribution.rate", &each(&all)), FunctionValue::default());
-        let slow = trials(Some("xeon"), 3, 0.01, |n| 60.0 * n.min(16.0));
-        for mut trial in slow {
-            trial.point.insert("lab.port.distribution.rate".to_owned(), json!("1mbit"));
-            all.push(trial);
-        }
+        all.extend(at("1mbit", 1.0, 16.0));
         let at_most = |bound| MetricRange { at_most: Some(bound), ..MetricRange::default() };
         let knee = knees(Some("xeon"), OVER, &each(&all));
         assert_eq!((knee.holds(&at_most(4.0)), knee.holds(&at_most(20.0))), (Holds::NotShown, Holds::Yes));
+    }
+
+    /// Curves of 24 and 6 cores with a smooth knee.
+    fn smooth_curves(noise: f64, random: &mut fastrand::Rng) -> Vec<Trial> {
+        let curves = [("a", 24.0), ("b", 6.0)]
+            .map(|(variant, cores)| trials(Some(variant), 3, 0.0, |n| 10.0 * n / (1.0 + (n / cores).powi(3)).cbrt()));
+        let mut both = curves.concat();
+        for trial in &mut both {
+            let off = 1.0 + noise * crate::synthetic::normal(random);
+            let throughput = &mut trial.throughput;
+            for rate in [&mut throughput.operations_per_s, &mut throughput.cycles_per_s] {
+                *rate = rate.map(|rate| rate * off);
+            }
+        }
+        both
     }
 
     /// In 40 sweeps with repeats that differ by 4 %, counts the intervals that contain the value of
@@ -433,19 +452,6 @@ mod tests {
     #[test]
     fn intervals_have_about_the_stated_coverage() {
         let mut random = fastrand::Rng::with_seed(11);
-        let smooth = |cores: f64| move |n: f64| 10.0 * n / (1.0 + (n / cores).powi(3)).cbrt();
-        let run = |noise: f64, random: &mut fastrand::Rng| {
-            let mut both = trials(Some("a"), 3, 0.0, smooth(24.0));
-            both.extend(trials(Some("b"), 3, 0.0, smooth(6.0)));
-            for trial in &mut both {
-                let off = 1.0 + noise * crate::synthetic::normal(random);
-                let throughput = &mut trial.throughput;
-                for rate in [&mut throughput.operations_per_s, &mut throughput.cycles_per_s] {
-                    *rate = rate.map(|rate| rate * off);
-                }
-            }
-            both
-        };
         type Asked = fn(&[&Trial]) -> FunctionValue;
         let asked: [(&str, Asked); 4] = [
             ("peak_ratio", |trials| peak_ratios(["a", "b"], trials)),
@@ -453,11 +459,11 @@ mod tests {
             ("flat_ratio", |trials| flat_ratio(["a", "b"], OVER, trials)),
             ("retained", |trials| retained(&RATE.into(), Some("a"), OVER, 16.0, trials)),
         ];
-        let exact = run(0.0, &mut random);
+        let exact = smooth_curves(0.0, &mut random);
         let truths: Vec<f64> = asked.iter().map(|(_, of)| of(&each(&exact)).value.unwrap()).collect();
         let mut held = [0; 4];
         for _ in 0..40 {
-            let noisy = run(0.04, &mut random);
+            let noisy = smooth_curves(0.04, &mut random);
             for (index, (_, of)) in asked.iter().enumerate() {
                 let [low, high] = of(&each(&noisy)).range.unwrap();
                 held[index] += u32::from((low..=high).contains(&truths[index]));
@@ -468,49 +474,22 @@ mod tests {
     }
 
     mod laws {
-        use experiment::plan::MetricRange;
-        use record::results::{Holds, Throughput};
-        use serde_json::json;
-
-        use super::super::*;
+        use super::*;
 
         /// Repeats of each load are off by less, nothing and more, so that their means are on the
         /// law.
-        fn trials(variant: &str, [lambda, sigma, kappa]: [f64; 3], repeats: u32, noise: f64) -> Vec<Trial> {
-            let mut trials = Vec::new();
-            for repeat in 1..=repeats {
-                for power in 0..7 {
-                    let agents = 1_u32 << power;
-                    let off = noise * (f64::from((repeat + power) % 3) - 1.0);
-                    let rate = FittedLaw { lambda, sigma, kappa }.at(f64::from(agents)) * (1.0 + off);
-                    trials.push(Trial {
-                        variant: Some(variant.to_owned()),
-                        point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
-                        repeat,
-                        throughput: Throughput { operations_per_s: Some(rate), ..Throughput::default() },
-                        ..Trial::default()
-                    });
-                }
-            }
-            trials
-        }
-
         fn serial_and_plain(repeats: u32, noise: f64) -> Vec<Trial> {
-            let mut both = trials("serial", [100.0, 0.2, 0.0], repeats, noise);
-            both.extend(trials("plain", [100.0, 0.05, 0.0005], repeats, noise));
-            both
-        }
-
-        const OVER: &str = "load.agents";
-
-        fn above(bound: f64) -> MetricRange {
-            MetricRange { above: Some(bound), ..MetricRange::default() }
+            let laws = [("serial", 0.2, 0.0), ("plain", 0.05, 0.0005)];
+            let curves = laws.map(|(variant, sigma, kappa)| {
+                trials(Some(variant), repeats, noise, |n| FittedLaw { lambda: 100.0, sigma, kappa }.at(n))
+            });
+            curves.concat()
         }
 
         #[test]
         fn contention_rises_with_a_serial_part() {
             let trials = serial_and_plain(3, 0.02);
-            let trials: Vec<&Trial> = trials.iter().collect();
+            let trials = each(&trials);
             let found = difference(LawParameter::Sigma, ["serial", "plain"], OVER, &trials);
             let [low, high] = found.range.unwrap();
             assert!(low < 0.15 && 0.15 < high && low > 0.05, "{found:?}");
@@ -524,16 +503,16 @@ mod tests {
 
         #[test]
         fn equal_curves_show_no_difference() {
-            let mut both = trials("a", [100.0, 0.1, 0.0], 3, 0.03);
-            both.extend(trials("b", [100.0, 0.1, 0.0], 3, 0.03));
-            let both: Vec<&Trial> = both.iter().collect();
-            assert_eq!(difference(LawParameter::Sigma, ["a", "b"], OVER, &both).holds(&above(0.0)), Holds::NotShown);
+            let law = FittedLaw { lambda: 100.0, sigma: 0.1, kappa: 0.0 };
+            let both = ["a", "b"].map(|variant| trials(Some(variant), 3, 0.03, |n| law.at(n))).concat();
+            let found = difference(LawParameter::Sigma, ["a", "b"], OVER, &each(&both));
+            assert_eq!(found.holds(&above(0.0)), Holds::NotShown);
         }
 
         #[test]
         fn exact_curves_yield_their_parameters() {
             let trials = serial_and_plain(3, 1e-6);
-            let trials: Vec<&Trial> = trials.iter().collect();
+            let trials = each(&trials);
             let found = difference(LawParameter::Sigma, ["serial", "plain"], OVER, &trials);
             assert!((found.value.unwrap() - 0.15).abs() < 1e-4, "{found:?}");
             let kappa = law(LawParameter::Kappa, Some("plain"), OVER, &trials).value.unwrap();
@@ -544,7 +523,7 @@ mod tests {
         #[test]
         fn a_missing_law_has_a_reason() {
             let once = serial_and_plain(1, 0.01);
-            let once: Vec<&Trial> = once.iter().collect();
+            let once = each(&once);
             let found = law(LawParameter::Sigma, Some("plain"), OVER, &once);
             assert_eq!((found.value, found.holds(&above(0.0))), (None, Holds::NotMeasured));
             assert!(found.note.contains("too few repeats"), "{found:?}");
@@ -554,7 +533,7 @@ mod tests {
                 let off = trial.throughput.operations_per_s.unwrap() % 1.0;
                 trial.throughput.operations_per_s = Some(100.0 * agents.min(8.0) * (1.0 + 0.01 * off));
             }
-            let corner: Vec<&Trial> = corner.iter().collect();
+            let corner = each(&corner);
             let found = difference(LawParameter::Kappa, ["serial", "plain"], OVER, &corner);
             assert!(found.value.is_none() && found.note.contains("does not follow the law"), "{found:?}");
         }

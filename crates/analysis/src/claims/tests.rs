@@ -7,17 +7,17 @@ use serde_json::json;
 use super::*;
 
 fn trial(variant: &str, agents: u32, repeat: u32, per_s: Option<f64>, back_s: &[Option<f64>]) -> Trial {
-    let fault = |&back_to_baseline_s: &Option<f64>| Fault {
+    let faults = back_s.iter().map(|&back_to_baseline_s| Fault {
         name: "oops".into(),
         outage: Some(Outage { back_to_baseline_s, ..Outage::default() }),
         ..Fault::default()
-    };
+    });
     Trial {
         variant: Some(variant.to_owned()),
         point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
         repeat,
         throughput: Throughput { operations_per_s: per_s, ..Throughput::default() },
-        faults: back_s.iter().map(fault).collect(),
+        faults: faults.collect(),
         ..Trial::default()
     }
 }
@@ -51,6 +51,10 @@ fn at_most(bound: f64) -> MetricRange {
 fn gate(metric: &str, range: MetricRange, filter: &[(&str, Value)]) -> Requirement {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     requirement(&plan::Requirement { metric: metric.into(), range, filter }, &trials(), &[])
+}
+
+fn gate_on(metric: &str, range: MetricRange) -> plan::Requirement {
+    plan::Requirement { metric: metric.into(), range, filter: BTreeMap::new() }
 }
 
 fn at_least(bound: f64) -> MetricRange {
@@ -106,9 +110,9 @@ fn a_void_trial_is_not_used_for_a_claim() {
 #[test]
 fn a_claim_uses_trials_that_are_void_for_other_figures() {
     let mut trials = trials();
-    let figure = |figure, is| FigureVerdict { figure, is, reasons: Vec::new() };
-    let figures = vec![figure(FigureClass::Throughput, Trust::Void), figure(FigureClass::Counts, Trust::Suspect)];
-    let verdict = Verdict { is: Trust::Void, figures, ..Verdict::default() };
+    let figures = [(FigureClass::Throughput, Trust::Void), (FigureClass::Counts, Trust::Suspect)];
+    let figures = figures.map(|(figure, is)| FigureVerdict { figure, is, reasons: Vec::new() });
+    let verdict = Verdict { is: Trust::Void, figures: figures.to_vec(), ..Verdict::default() };
     trials.iter_mut().for_each(|trial| trial.verdict = verdict.clone());
     let failed = claim(&planned("outcomes.failed", at_least(0.0)), &trials, &[]);
     assert_eq!((failed.holds, failed.on_void), (Holds::Yes, false));
@@ -118,39 +122,38 @@ fn a_claim_uses_trials_that_are_void_for_other_figures() {
 #[test]
 fn a_claim_on_void_trials_is_marked() {
     let mut trials = trials();
-    let asked = |metric: &str, on_void| plan::Claim { on_void, ..planned(metric, at_least(100.0)) };
-    assert!(!claim(&asked(RATE, true), &trials, &[]).on_void, "none is void");
+    let on_void = plan::Claim { on_void: true, ..planned(RATE, at_least(100.0)) };
+    assert!(!claim(&on_void, &trials, &[]).on_void, "none is void");
     trials.iter_mut().for_each(|trial| trial.verdict = Verdict { is: Trust::Void, ..Verdict::default() });
-    let found = claim(&asked(RATE, false), &trials, &[]);
+    let found = claim(&planned(RATE, at_least(100.0)), &trials, &[]);
     assert_eq!((found.value, found.holds, found.on_void), (None, Holds::NotMeasured, false));
-    let found = claim(&asked(RATE, true), &trials, &[]);
+    let found = claim(&on_void, &trials, &[]);
     assert_eq!((found.value, found.holds, found.on_void), (Some(350.0), Holds::Yes, true));
-    let ratio = format!("ratio({RATE}, xeon, pi)");
-    assert!(claim(&asked(&ratio, true), &trials, &[]).value.is_some());
-    let of_pi = BTreeMap::from([("variant".to_owned(), json!("pi"))]);
+    let metric = format!("ratio({RATE}, xeon, pi)").as_str().into();
+    assert!(claim(&plan::Claim { metric, ..on_void.clone() }, &trials, &[]).value.is_some());
     trials[0].verdict = Verdict::default();
-    let none_void = plan::Claim { filter: of_pi, ..asked(RATE, true) };
+    let none_void = plan::Claim { filter: [("variant".to_owned(), json!("pi"))].into(), ..on_void };
     assert!(!claim(&none_void, &trials[..1], &[]).on_void);
 }
 
 #[test]
 fn a_safe_load_is_judged_by_its_interval() {
-    let line = |variant: Option<&str>, surviving: &str, value, ci95| SafeLoad {
-        variant: variant.map(str::to_owned),
+    let lines = [
+        ("pi", "nothing lost", Some(1_000.0), [Some(900.0), Some(1_100.0)]),
+        ("pi", "one member down", Some(600.0), [Some(500.0), Some(700.0)]),
+        ("xeon", "nothing lost", Some(2_000.0), [Some(1_900.0), None]),
+        ("xeon", "one member down", None, [None, Some(16.0)]),
+        ("other", "nothing lost", None, [None, None]),
+    ];
+    let lines = lines.map(|(variant, surviving, value, ci95)| SafeLoad {
+        variant: Some(variant.to_owned()),
         surviving: surviving.to_owned(),
         value,
         ci95,
         complete: true,
         limited_by: "latency_us.p99".to_owned(),
         ..SafeLoad::default()
-    };
-    let lines = [
-        line(Some("pi"), "nothing lost", Some(1_000.0), [Some(900.0), Some(1_100.0)]),
-        line(Some("pi"), "one member down", Some(600.0), [Some(500.0), Some(700.0)]),
-        line(Some("xeon"), "nothing lost", Some(2_000.0), [Some(1_900.0), None]),
-        line(Some("xeon"), "one member down", None, [None, Some(16.0)]),
-        line(Some("other"), "nothing lost", None, [None, None]),
-    ];
+    });
     let held = |metric: &str, range| {
         let found = claim(&planned(metric, range), &[], &lines);
         (found.value, found.range, found.holds)
@@ -168,14 +171,10 @@ fn a_safe_load_is_judged_by_its_interval() {
     assert_eq!(note, "not even 16: latency_us.p99");
     assert_eq!(held("safe_load(other)", at_least(1.0)).2, Holds::NotMeasured);
     assert_eq!(held("safe_load(none)", at_least(1.0)).2, Holds::NotMeasured);
-    let alone = [line(None, "nothing lost", Some(7.0), [Some(7.0), Some(8.0)])];
+    let alone = [SafeLoad { variant: None, value: Some(7.0), ci95: [Some(7.0), Some(8.0)], ..lines[0].clone() }];
     for metric in ["safe_load()", "safe_load(nothing lost)"] {
         assert_eq!(claim(&planned(metric, at_least(7.0)), &[], &alone).holds, Holds::Yes, "{metric}");
-        let metric = metric.into();
-        assert!(
-            requirement(&plan::Requirement { metric, range: at_least(7.0), filter: BTreeMap::new() }, &[], &alone)
-                .holds
-        );
+        assert!(requirement(&gate_on(metric, at_least(7.0)), &[], &alone).holds);
     }
 }
 
@@ -187,31 +186,28 @@ fn a_claim_notes_a_missing_target_metric() {
     assert_eq!((found.value, found.holds, found.note.as_str()), (Some(7.0), Holds::Yes, ""));
     let found = claim(&planned("metrics.depth.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
     assert_eq!((found.holds, found.note.as_str()), (Holds::NotMeasured, "no host told `depth`"));
-    let gate = plan::Requirement { metric: "metrics.depth.max".into(), range: at_least(5.0), filter: BTreeMap::new() };
-    assert_eq!(
-        requirement(&gate, std::slice::from_ref(&told), &[]).unmeasured.as_deref(),
-        Some("no host told `depth`")
-    );
-    let gate = plan::Requirement { metric: "metrics.queue.per_s".into(), ..gate };
-    let found = requirement(&gate, &[told], &[]).unmeasured;
-    assert_eq!(found.as_deref(), Some("`queue` is a gauge, which has no `per_s`"));
+    for (metric, why) in [
+        ("metrics.depth.max", "no host told `depth`"),
+        ("metrics.queue.per_s", "`queue` is a gauge, which has no `per_s`"),
+    ] {
+        let found = requirement(&gate_on(metric, at_least(5.0)), std::slice::from_ref(&told), &[]);
+        assert_eq!(found.unmeasured.as_deref(), Some(why));
+    }
 }
 
 #[test]
 fn a_gate_names_interrupted_trials() {
-    let whole =
-        |id: &str| Trial { id: id.into(), failed_pct: Some(0.0), ended: Some(Ending::Done), ..Trial::default() };
-    let cut_off = Trial { failed_pct: None, ended: Some(Ending::Interrupted), ..whole("002") };
-    let gate = plan::Requirement { metric: "failed_pct".into(), range: below(1.0), filter: BTreeMap::new() };
-    let judged = |trials: &[Trial]| requirement(&gate, trials, &[]);
-    let found = judged(&[whole("001"), cut_off.clone()]);
-    assert_eq!((found.value, found.holds), (Some(0.0), false));
-    assert_eq!(found.unmeasured.as_deref(), Some("trial 002 was interrupted"));
-    let failed = Trial { id: "003".into(), ended: Some(Ending::Failed), ..cut_off.clone() };
-    let found = judged(&[whole("001"), cut_off, failed]);
-    assert_eq!(found.unmeasured.as_deref(), Some("trial 002 was interrupted, and 1 more of 3"));
-    let found = judged(&[whole("001")]);
-    assert_eq!((found.holds, found.unmeasured), (true, None));
+    let whole = Trial { id: "001".into(), failed_pct: Some(0.0), ended: Some(Ending::Done), ..Trial::default() };
+    let interrupted = Trial { id: "002".into(), failed_pct: None, ended: Some(Ending::Interrupted), ..whole.clone() };
+    let failed = Trial { id: "003".into(), ended: Some(Ending::Failed), ..interrupted.clone() };
+    let all = [whole, interrupted, failed];
+    let found = [1, 2, 3].map(|count| requirement(&gate_on("failed_pct", below(1.0)), &all[..count], &[]));
+    assert_eq!(
+        found.each_ref().map(|found| (found.value, found.holds)),
+        [1, 2, 3].map(|count| (Some(0.0), count == 1))
+    );
+    let why = found.each_ref().map(|found| found.unmeasured.as_deref());
+    assert_eq!(why, [None, Some("trial 002 was interrupted"), Some("trial 002 was interrupted, and 1 more of 3")]);
 }
 
 #[test]
@@ -302,12 +298,14 @@ fn a_function_without_data_is_not_measured() {
 #[test]
 fn a_gate_on_a_function_needs_all_of_its_interval() {
     let trials = curves(3, 0.01);
-    let gate = |metric: &str, range| {
-        requirement(&plan::Requirement { metric: metric.into(), range, filter: BTreeMap::new() }, &trials, &[]).holds
-    };
-    assert!(gate("peak(pi)", at_least(230.0)));
-    assert!(!gate("peak(pi)", at_least(240.0)), "it may be less");
-    assert!(!gate("knee(pi, lab.hosts)", at_least(0.0)), "what was not measured does not hold");
+    for (metric, bound, holds) in [
+        ("peak(pi)", 230.0, true),
+        // It may be less.
+        ("peak(pi)", 240.0, false),
+        ("knee(pi, lab.hosts)", 0.0, false),
+    ] {
+        assert_eq!(requirement(&gate_on(metric, at_least(bound)), &trials, &[]).holds, holds, "{metric} {bound}");
+    }
 }
 
 #[test]
@@ -331,38 +329,21 @@ fn a_range_is_put_into_words() {
 }
 
 mod ratio {
-    use record::results::{Outcomes, Throughput};
-    use serde_json::json;
-
-    use super::super::*;
-
-    fn trial(variant: &str, agents: u32, repeat: u32, per_s: Option<f64>) -> Trial {
-        Trial {
-            variant: Some(variant.to_owned()),
-            point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
-            repeat,
-            throughput: Throughput { operations_per_s: per_s, ..Throughput::default() },
-            outcomes: Outcomes { wrong: per_s.map_or(0, |rate| rate as u64 / 1_000), ..Outcomes::default() },
-            ..Trial::default()
-        }
-    }
-
-    const RATE: &str = "throughput.operations_per_s";
+    use super::*;
 
     fn of(path: &str, trials: &[Trial]) -> FunctionValue {
         ratio(&path.into(), ["a", "b"], &MetricRange::default(), (&trials.iter().collect::<Vec<_>>(), trials))
-    }
-
-    fn at_least(bound: f64) -> MetricRange {
-        MetricRange { at_least: Some(bound), ..MetricRange::default() }
     }
 
     /// Ratios of 2, 2.2 and 1.8181…: logarithms ln 2 and ln 2 ± ln 1.1, so the mean is ln 2 and the
     /// standard error ln 1.1 / √3.
     fn three() -> Vec<Trial> {
         let pairs = [(200.0, 100.0), (242.0, 110.0), (180.0, 99.0)];
-        let both = |((a, b), repeat)| [trial("a", 8, repeat, Some(a)), trial("b", 8, repeat, Some(b))];
-        pairs.into_iter().zip(1..).flat_map(both).collect()
+        let mut trials = Vec::new();
+        for ((a, b), repeat) in pairs.into_iter().zip(1..) {
+            trials.extend([trial("a", 8, repeat, Some(a), &[]), trial("b", 8, repeat, Some(b), &[])]);
+        }
+        trials
     }
 
     #[test]
@@ -383,8 +364,8 @@ mod ratio {
         let mut trials = Vec::new();
         for (agents, off) in [1, 2, 4, 8, 16, 32, 64].into_iter().zip([0.04, -0.1, 0.07, 0.02, -0.06, 0.09, -0.05]) {
             for (repeat, off) in [(1, off), (2, -off)] {
-                trials.push(trial("a", agents, repeat, Some(1_000.0 * ratio * (1.0 + off))));
-                trials.push(trial("b", agents, repeat, Some(1_000.0)));
+                trials.push(trial("a", agents, repeat, Some(1_000.0 * ratio * (1.0 + off)), &[]));
+                trials.push(trial("b", agents, repeat, Some(1_000.0), &[]));
             }
         }
         trials
@@ -392,12 +373,11 @@ mod ratio {
 
     #[test]
     fn two_repeats_at_each_of_seven_points_show_a_ratio() {
-        let below = |bound| MetricRange { below: Some(bound), ..MetricRange::default() };
         let trials = swept(0.7);
         let alone: Vec<Trial> = trials.iter().filter(|trial| trial.point["load.agents"] == 2).cloned().collect();
         assert_eq!(of(RATE, &alone).holds(&below(1.0)), Holds::NotShown);
         let filter = BTreeMap::from([("load.agents".to_owned(), json!(2))]);
-        let asked = plan::Claim { filter, ..super::planned(&format!("ratio({RATE}, a, b)"), below(1.0)) };
+        let asked = plan::Claim { filter, ..planned(&format!("ratio({RATE}, a, b)"), below(1.0)) };
         let found = claim(&asked, &trials, &[]);
         assert_eq!(
             (found.holds, found.note.as_str()),
@@ -412,7 +392,7 @@ mod ratio {
         let mut trials = swept(0.7);
         trials.retain(|trial| trial.point["load.agents"] != 2 || trial.repeat == 1);
         let filter = BTreeMap::from([("load.agents".to_owned(), json!(2))]);
-        let asked = plan::Claim { filter, ..super::planned(&format!("ratio({RATE}, a, b)"), at_least(0.6)) };
+        let asked = plan::Claim { filter, ..planned(&format!("ratio({RATE}, a, b)"), at_least(0.6)) };
         let found = claim(&asked, &trials, &[]);
         assert!(found.holds == Holds::NotShown && found.range.is_some(), "{found:?}");
     }
@@ -449,10 +429,9 @@ mod ratio {
 }
 
 mod onset {
-    use record::results::{Outcomes, Trust, Verdict};
-    use serde_json::json;
+    use record::results::Outcomes;
 
-    use super::super::*;
+    use super::*;
 
     const OVER: &str = "lab.port.distribution.rate";
     const WRONG: &str = "outcomes.wrong";
@@ -476,10 +455,6 @@ mod onset {
 
     fn found(trials: &[Trial]) -> FunctionValue {
         onset(&WRONG.into(), Some("dirty"), OVER, &trials.iter().collect::<Vec<_>>())
-    }
-
-    fn at_most(bound: f64) -> MetricRange {
-        MetricRange { at_most: Some(bound), ..MetricRange::default() }
     }
 
     #[test]
@@ -539,11 +514,9 @@ mod onset {
 }
 
 mod refusals {
-    use experiment::plan::{Claim, Requirement};
     use record::results::{Operation, Quantiles};
-    use serde_json::json;
 
-    use super::super::*;
+    use super::*;
     use crate::synthetic;
 
     fn trial(count: u64, p99: Option<f64>) -> Trial {
@@ -579,26 +552,18 @@ mod refusals {
 
     #[test]
     fn refused_metrics_are_listed_once_for_matching_trials() {
-        let gate = |metric: &str, filter: &[(&str, &str)]| Requirement {
-            metric: metric.into(),
-            range: MetricRange::default(),
-            filter: filter.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<BTreeMap<_, _>>(),
-        };
         let mut plan = synthetic::plan();
-        plan.requirements = vec![gate("latency_us.p99", &[]), gate("latency_us.p999", &[("variant", "other")])];
-        plan.claims = vec![Claim {
-            says: String::new(),
-            source: String::new(),
-            metric: "latency_us.p99".into(),
-            range: MetricRange::default(),
-            filter: BTreeMap::new(),
-            on_void: false,
-        }];
+        let of_other = [("variant".to_owned(), json!("other"))].into();
+        let any = MetricRange::default();
+        plan.requirements = vec![
+            gate_on("latency_us.p99", any.clone()),
+            plan::Requirement { filter: of_other, ..gate_on("latency_us.p999", any.clone()) },
+        ];
+        plan.claims = vec![planned("latency_us.p99", any.clone())];
         let asked = asked_in_vain(&plan, &trial(10, None));
         assert_eq!(asked, ["`latency_us.p99` needs at least 299 operations (got 10)"]);
         // In a search, requirements apply to the safe load, and only limits apply to each trial.
-        let limits = vec![gate("operations.save.latency_us.p97.5", &[])];
-        plan.find = Some(synthetic::find(limits));
+        plan.find = Some(synthetic::find(vec![gate_on("operations.save.latency_us.p97.5", any)]));
         let asked = asked_in_vain(&plan, &trial(10, None));
         assert_eq!(asked, ["`operations.save.latency_us.p97.5` needs at least 119 operations (got 10)"]);
     }

@@ -8,7 +8,8 @@ use proptest::test_runner::RngSeed;
 use record::results::{Consistency, Fault, Operation, Outage, Quantiles, Throughput, Trust, Verdict};
 use serde_json::json;
 
-use super::{ComparisonSide, PlayedTrial, *};
+use super::*;
+use crate::synthetic::{self, normal};
 
 /// A trial of a variant with this throughput, and the latency that follows for a closed loop of 64
 /// agents.
@@ -53,50 +54,33 @@ fn interim_looks_share_one_significance_level() {
 /// significant difference is no longer significant.
 #[test]
 fn a_look_with_a_smaller_share_is_stricter() {
-    let trials: Vec<Trial> = (1..=5)
-        .flat_map(|repeat| {
-            let drift = 1.0 + 0.02 * f64::from(repeat * 7 % 5);
-            [
-                trial("a", repeat, 1_000.0 * drift),
-                trial("b", repeat, 985.0 * drift * (1.0 + 0.004 * f64::from(repeat % 3))),
-            ]
-        })
-        .collect();
-    let played: Vec<PlayedTrial<'_>> =
-        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
-    let at = |level: Option<f64>| {
-        let metrics = vec![OPERATIONS.to_owned()];
+    let mut trials = Vec::new();
+    for repeat in 1..=5 {
+        let drift = 1.0 + 0.02 * f64::from(repeat * 7 % 5);
+        trials.push(trial("a", repeat, 1_000.0 * drift));
+        trials.push(trial("b", repeat, 985.0 * drift * (1.0 + 0.004 * f64::from(repeat % 3))));
+    }
+    let played = of_one_run(&trials);
+    let levels = [None, Some(LEVEL / 2.0), Some(LEVEL / 8.0), Some(0.0)];
+    let found = levels.map(|level| {
         let look = level.map(|level| InterimLook { number: 1, level });
-        let options = CompareOptions { metrics, gate_pct: Some(5.0), look, ..CompareOptions::default() };
+        let options = CompareOptions { look, ..options(&[OPERATIONS], Some(5.0)) };
         within_runs(&plan(&["a", "b"], &[]), &played, &options).remove(0).comparison
-    };
-    let (only, first, third) = (at(None), at(Some(LEVEL / 2.0)), at(Some(LEVEL / 8.0)));
-    let width = |one: &Comparison| one.ci95_adjusted.map(|[low, high]| high - low).unwrap();
-    assert!(width(&only) < width(&first) && width(&first) < width(&third));
-    let p = |one: &Comparison| one.p_adjusted.unwrap();
-    assert!((p(&first) - 2.0 * p(&only)).abs() < 1e-12 && (p(&third) - 8.0 * p(&only)).abs() < 1e-12);
-    let nothing_left = at(Some(0.0));
-    assert!(!nothing_left.significant && width(&nothing_left).is_finite());
-    for one in [only, first, third, nothing_left] {
+    });
+    let widths = found.each_ref().map(|one| one.ci95_adjusted.map(|[low, high]| high - low).unwrap());
+    assert!(widths[0] < widths[1] && widths[1] < widths[2] && widths[3].is_finite(), "{widths:?}");
+    assert!(!found[3].significant);
+    let p = found.each_ref().map(|one| one.p_adjusted.unwrap());
+    assert!((p[1] - 2.0 * p[0]).abs() < 1e-12 && (p[2] - 8.0 * p[0]).abs() < 1e-12);
+    for one in found {
         let [low, high] = one.ci95_adjusted.unwrap();
         assert_eq!(one.significant, !(low..=high).contains(&1.0), "interval and decision agree: {one:?}");
     }
 }
 
 pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
-    Plan {
-        format: 1,
-        title: String::new(),
-        asks: String::new(),
-        variants: variants.iter().map(|name| (*name).to_owned()).collect(),
-        swept: swept.iter().map(|path| (*path).to_owned()).collect(),
-        stop: None,
-        trials: Vec::new(),
-        requirements: Vec::new(),
-        claims: Vec::new(),
-        find: None,
-        demand: None,
-    }
+    let [variants, swept] = [variants, swept].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+    Plan { variants, swept, ..synthetic::plan() }
 }
 
 fn options(metrics: &[&str], gate_pct: Option<f64>) -> CompareOptions {
@@ -191,15 +175,10 @@ fn void_trials_are_left_out_with_their_partners() {
 
 #[test]
 fn losses_are_compared_as_differences() {
-    let lost = |trial: &Trial, lost| Trial {
-        consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
-        ..trial.clone()
-    };
-    let trials: Vec<Trial> = two_variants(&[(1_000.0, 1_000.0); 6])
-        .iter()
-        .zip([0, 2_000].into_iter().cycle())
-        .map(|(trial, n)| lost(trial, n))
-        .collect();
+    let mut trials = two_variants(&[(1_000.0, 1_000.0); 6]);
+    for (trial, lost) in trials.iter_mut().zip([0, 2_000].into_iter().cycle()) {
+        trial.consistency.lost_writes = Some(lost);
+    }
     let found = within(&plan(&["a", "b"], &[]), &trials);
     let six = of(&found, "consistency.lost_writes");
     assert_eq!((six.ratio, six.difference, six.difference_ci95), (None, Some(2_000.0), None));
@@ -223,6 +202,18 @@ fn missing_figures_are_counted_per_variant() {
     assert!(p50.a_value.is_some() && p50.b_value.is_none() && p50.p.is_none());
 }
 
+/// A trial that loses twice the share of its CPU that the hypervisor took. It is void if that is
+/// much.
+fn stolen_from(random: &mut Rng, variant: &str, repeat: u32, ratio: f64) -> Trial {
+    let steal: f64 = if random.f64() < 0.4 { 25.0 * random.f64() } else { 0.5 };
+    let mut one = trial(variant, repeat, 1_000.0 * ratio * (0.005 * normal(random) - 0.02 * steal).exp());
+    one.machine.steal_pct = Some(steal);
+    if steal >= 10.0 {
+        one.verdict = Verdict { is: Trust::Void, rules: vec!["steal".to_owned()], ..Verdict::default() };
+    }
+    one
+}
+
 /// A few percent of steal cost twice their share. With steal as a covariate, neither side is slower
 /// because of it, and no trial is left out because of it.
 #[test]
@@ -230,16 +221,8 @@ fn steal_is_adjusted_for_within_a_run() {
     let mut random = Rng::with_seed(8);
     let mut trials = Vec::new();
     for repeat in 1..=6 {
-        for variant in ["a", "b", "c"] {
-            let steal: f64 = if random.f64() < 0.4 { 25.0 * random.f64() } else { 0.5 };
-            let rate =
-                1_000.0 * (0.005 * normal(&mut random) - 0.02 * steal).exp() * if variant == "c" { 0.9 } else { 1.0 };
-            let mut one = trial(variant, repeat, rate);
-            one.machine.steal_pct = Some(steal);
-            if steal >= 10.0 {
-                one.verdict = Verdict { is: Trust::Void, rules: vec!["steal".to_owned()], ..Verdict::default() };
-            }
-            trials.push(one);
+        for (variant, ratio) in [("a", 1.0), ("b", 1.0), ("c", 0.9)] {
+            trials.push(stolen_from(&mut random, variant, repeat, ratio));
         }
     }
     assert!(trials.iter().any(|trial| !trial.counts()));
@@ -258,37 +241,30 @@ fn steal_is_adjusted_for_within_a_run() {
 #[test]
 fn steal_is_adjusted_for_between_alternating_runs() {
     let mut random = Rng::with_seed(4);
-    let mut side = |ratio: f64, pairs: usize| -> Vec<Trial> {
-        let one = |_| {
-            let steal: f64 = if random.f64() < 0.4 { 25.0 * random.f64() } else { 0.5 };
-            let rate = 1_000.0 * ratio * (0.005 * normal(&mut random) - 0.02 * steal).exp();
-            let mut one = trial("", 1, rate);
-            one.machine.steal_pct = Some(steal);
-            if steal >= 10.0 {
-                one.verdict = Verdict { is: Trust::Void, rules: vec!["steal".to_owned()], ..Verdict::default() };
-            }
-            one
-        };
-        (0..pairs).map(one).collect()
-    };
-    let begun = |from: f64, pairs: usize| (0..pairs).map(|run| from + 20.0 * run as f64).collect::<Vec<f64>>();
-    let (a, same, more) = (side(1.0, 8), side(1.0, 8), side(0.9, 8));
+    let [a, same, more] =
+        [1.0, 1.0, 0.9].map(|ratio| (0..8).map(|_| stolen_from(&mut random, "", 1, ratio)).collect::<Vec<Trial>>());
     assert!(a.iter().chain(&more).filter(|trial| !trial.counts()).count() > 2);
-    let of_a = side_of("a", &a, &begun(0.0, 8));
-    let found = between(&[of_a.clone(), side_of("more", &more, &begun(10.0, 8))], RATE);
+    let [of_a, same, more] = in_turns([("a", &a), ("same", &same), ("more", &more)]);
+    let found = between(&[of_a.clone(), more], RATE);
     assert_eq!((found[0].pairs, found[0].adjusted_for.as_slice()), (8, &["steal".to_owned()][..]), "{found:#?}");
     assert!(found[0].significant && (found[0].ratio.unwrap() - 0.9).abs() < 0.02, "{found:#?}");
-    assert!(!between(&[of_a, side_of("same", &same, &begun(10.0, 8))], RATE)[0].significant);
+    assert!(!between(&[of_a, same], RATE)[0].significant);
     // Five pairs leave too few degrees of freedom, so void trials are left out.
-    let (a, b) = (side(1.0, 5), side(0.9, 5));
-    let found = between(&[side_of("a", &a, &begun(0.0, 5)), side_of("b", &b, &begun(10.0, 5))], RATE);
+    let [a, b] = [1.0, 0.9].map(|ratio| (0..5).map(|_| stolen_from(&mut random, "", 1, ratio)).collect::<Vec<Trial>>());
+    let found = between(&in_turns([("a", &a), ("b", &b)]), RATE);
     assert!(found.iter().all(|found| found.adjusted_for.is_empty()), "{found:#?}");
-    let counting = |trials: &[Trial]| trials.iter().filter(|trial| trial.counts()).count() as u32;
-    assert!(found.iter().all(|found| found.trials[0] <= counting(&a) && found.trials[1] <= counting(&b)), "{found:#?}");
+    let counting = [a, b].map(|trials| trials.iter().filter(|trial| trial.counts()).count() as u32);
+    assert!(found.iter().all(|found| found.trials[0] <= counting[0] && found.trials[1] <= counting[1]), "{found:#?}");
 }
 
-fn side_of<'a>(name: &str, trials: &'a [Trial], begun: &[f64]) -> ComparisonSide<'a> {
-    side(name, trials, begun, 1)
+/// Sides of single trials that alternated.
+fn in_turns<'a, const N: usize>(sides: [(&str, &'a [Trial]); N]) -> [ComparisonSide<'a>; N] {
+    let mut offset = -5.0;
+    sides.map(|(name, trials)| {
+        offset += 5.0;
+        let begun: Vec<f64> = (0..trials.len()).map(|run| offset + 20.0 * run as f64).collect();
+        side(name, trials, &begun, 1)
+    })
 }
 
 fn at(trial: Trial, point: &[(&str, Value)]) -> Trial {
@@ -346,8 +322,7 @@ fn values_of_a_choice_are_compared_without_variants() {
 #[test]
 fn requested_metrics_replace_the_usual_metrics() {
     let trials = two_variants(&FIVE);
-    let played: Vec<PlayedTrial> =
-        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+    let played = of_one_run(&trials);
     let found = within_runs(&plan(&["a", "b"], &[]), &played, &options(&["throughput.cycles_per_s"], None));
     assert_eq!(found.len(), 1);
     let found = &found[0].comparison;
@@ -376,11 +351,6 @@ fn modes_are_compared_at_each_point_of_two_paths() {
     assert_eq!(of_wrong.len(), 5 * 4);
     assert!(of_wrong.iter().all(|found| found.at.len() == 2 && found.pairs == 3 && found.a == "a"));
     assert!(of_wrong.iter().all(|found| (found.difference == Some(7.0)) == (found.b == "f")), "{of_wrong:?}");
-}
-
-/// Standard normal, by G. E. P. Box and M. E. Muller 1958.
-fn normal(random: &mut Rng) -> f64 {
-    (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
 }
 
 /// Counts the runs with any flag, among 60 runs of two equal variants, at two points, on a machine
@@ -499,11 +469,8 @@ fn repeats_of_a_run_count_as_one_observation() {
 
 #[test]
 fn only_common_points_are_compared() {
-    let at = |rate, agents: i64| Trial {
-        point: BTreeMap::from([("load.agents".to_owned(), Value::from(agents))]),
-        ..trial("v", 1, rate)
-    };
-    let (a, b) = ([at(10.0, 1), at(20.0, 2)], [at(21.0, 2), at(30.0, 3)]);
+    let [a, b] = [[(10.0, 1), (20.0, 2)], [(21.0, 2), (30.0, 3)]]
+        .map(|trials| trials.map(|(rate, agents)| at(trial("v", 1, rate), &[("load.agents", json!(agents))])));
     let sides = [side("a", &a, &[0.0], 2), side("b", &b, &[5.0], 2)];
     let found = between(&sides, &[]);
     assert!(found.iter().all(|found| found.at["load.agents"] == 2 && found.at["variant"] == "v"), "{found:#?}");
@@ -555,54 +522,58 @@ fn usual_metrics_exist() {
 
 #[test]
 fn an_outage_without_recovery_has_no_worst_time() {
-    let fault = |name: &str, back_to_baseline_s| Fault {
-        name: name.into(),
-        outage: Some(Outage { back_to_baseline_s, failed: 5, ..Outage::default() }),
-        ..Fault::default()
-    };
-    let trial = |second| Trial { faults: vec![fault("oops", Some(1.5)), fault("kill", second)], ..Trial::default() };
+    let trials = [Some(0.5), None].map(|second| {
+        let faults = [("oops", Some(1.5)), ("kill", second)].map(|(name, back_to_baseline_s)| Fault {
+            name: name.into(),
+            outage: Some(Outage { back_to_baseline_s, failed: 5, ..Outage::default() }),
+            ..Fault::default()
+        });
+        Trial { faults: faults.to_vec(), ..Trial::default() }
+    });
     let back = TrialFigure::of("faults.outage.back_to_baseline_s");
-    assert_eq!(back.value(&trial(Some(0.5))), Some(1.5));
-    assert_eq!(back.value(&trial(None)), None);
-    assert_eq!(TrialFigure::of("faults.oops.outage.back_to_baseline_s").value(&trial(None)), Some(1.5));
-    assert_eq!(TrialFigure::of("faults.kill.outage.back_to_baseline_s").value(&trial(None)), None);
-    assert_eq!(TrialFigure::of("faults.outage.failed").value(&trial(None)), Some(5.0));
+    assert_eq!(trials.each_ref().map(|trial| back.value(trial)), [Some(1.5), None]);
+    for (path, value) in [
+        ("faults.oops.outage.back_to_baseline_s", Some(1.5)),
+        ("faults.kill.outage.back_to_baseline_s", None),
+        ("faults.outage.failed", Some(5.0)),
+    ] {
+        assert_eq!(TrialFigure::of(path).value(&trials[1]), value, "{path}");
+    }
     assert_eq!(back.value(&Trial::default()), None);
 }
 
 #[test]
 fn cycles_are_compared_if_not_proportional_to_operations() {
-    let trial = |per_s: f64, cycles| Trial {
-        throughput: Throughput { operations_per_s: Some(per_s), cycles_per_s: Some(cycles), ..Throughput::default() },
-        ..Trial::default()
-    };
-    let has = |trials: &[Trial]| usual(trials.iter()).iter().any(|figure| figure.path == CYCLES);
-    assert!(!has(&[trial(100.0, 25.0), trial(200.0, 50.1)]));
-    assert!(has(&[trial(100.0, 25.0), trial(200.0, 40.0)]));
-    assert!(!has(&[]));
+    for (rates, are_compared) in
+        [(&[(100.0, 25.0), (200.0, 50.1)][..], false), (&[(100.0, 25.0), (200.0, 40.0)], true), (&[], false)]
+    {
+        let mut trials: Vec<Trial> = rates.iter().map(|(per_s, _)| trial("", 1, *per_s)).collect();
+        for (trial, (_, cycles)) in trials.iter_mut().zip(rates) {
+            trial.throughput.cycles_per_s = Some(*cycles);
+        }
+        assert_eq!(usual(trials.iter()).iter().any(|figure| figure.path == CYCLES), are_compared, "{rates:?}");
+    }
 }
 
 /// Two races index documents, with twice as many queries as documents: documents are reported.
 #[test]
 fn unit_throughput_and_service_time_are_compared() {
-    let trial = |variant: &str, repeat, docs: f64| {
-        let service_us = Some(Quantiles { p50: Some(5e8 / docs), ..Quantiles::default() });
-        let bulk = Operation { units: Some(500), service_us, ..Operation::default() };
-        let throughput = Throughput { median_units_per_s: Some(docs), ..trial(variant, repeat, 1_000.0).throughput };
-        let operations = [("bulk".to_owned(), bulk), ("term".to_owned(), Operation::default())].into();
-        Trial { throughput, operations, ..trial(variant, repeat, 1_000.0) }
-    };
-    let docs = |repeat| 8_000.0 + 100.0 * f64::from(repeat);
-    let trials: Vec<Trial> = (1..=3)
-        .flat_map(|repeat| [trial("disk", repeat, docs(repeat)), trial("memory", repeat, 1.5 * docs(repeat) + 1.0)])
-        .collect();
+    let mut trials = Vec::new();
+    for repeat in 1..=3 {
+        let docs = 8_000.0 + 100.0 * f64::from(repeat);
+        for (variant, docs) in [("disk", docs), ("memory", 1.5 * docs + 1.0)] {
+            let mut trial = trial(variant, repeat, 1_000.0);
+            let service_us = Some(Quantiles { p50: Some(5e8 / docs), ..Quantiles::default() });
+            let bulk = Operation { units: Some(500), service_us, ..Operation::default() };
+            trial.throughput.median_units_per_s = Some(docs);
+            trial.operations = [("bulk".to_owned(), bulk), ("term".to_owned(), Operation::default())].into();
+            trials.push(trial);
+        }
+    }
     let found = within(&plan(&["disk", "memory"], &[]), &trials);
-    let ratio = |metric: &str| found.iter().find(|found| found.metric == metric).and_then(|found| found.ratio);
-    assert!(
-        (ratio(UNITS).unwrap() - 1.5).abs() < 0.01
-            && (ratio("operations.bulk.service_us.p50").unwrap() * 1.5 - 1.0).abs() < 0.01
-    );
-    assert_eq!(ratio("operations.term.service_us.p50"), None);
+    let (docs, service) = (of(&found, UNITS), of(&found, "operations.bulk.service_us.p50"));
+    assert!((docs.ratio.unwrap() - 1.5).abs() < 0.01 && (service.ratio.unwrap() * 1.5 - 1.0).abs() < 0.01);
+    assert!(!found.iter().any(|found| found.metric == "operations.term.service_us.p50"));
     let told = crate::answer::differing::sentence(&found).unwrap();
     assert!(told.contains("50 % faster than"), "{told}");
 }
@@ -656,16 +627,18 @@ fn a_gate_decides_by_significance_and_interval() {
 
 /// Two sides of repeats that differ like single trials on a shared machine.
 fn noisy(random: &mut Rng, repeats: usize, ratio: f64, spread: f64) -> [Vec<Trial>; 2] {
-    let mut side = |ratio: f64| -> Vec<Trial> {
+    [1.0, ratio].map(|ratio| {
         let rates: Vec<f64> = (0..repeats).map(|_| 1_000.0 * ratio * (spread * normal(random)).exp()).collect();
         trials(&rates)
-    };
-    [side(1.0), side(ratio)]
+    })
 }
 
 fn held([a, b]: &[Vec<Trial>; 2], metrics: &[&str]) -> Vec<GatedComparison> {
-    let begun = |from: f64, trials: &[Trial]| (0..trials.len()).map(|run| from + run as f64).collect::<Vec<f64>>();
-    let sides = [side("a", a, &begun(0.0, a), 1), side("b", b, &begun(1_000.0, b), 1)];
+    let [of_a, of_b] = [(0.0, a), (1_000.0, b)].map(|(from, trials)| {
+        let begun: Vec<f64> = (0..trials.len()).map(|run| from + run as f64).collect();
+        (begun, trials)
+    });
+    let sides = [side("a", of_a.1, &of_a.0, 1), side("b", of_b.1, &of_b.0, 1)];
     super::between(&sides, &options(metrics, Some(5.0)))
 }
 
@@ -701,11 +674,11 @@ fn the_suggested_repeats_usually_decide_the_gate() {
     }
     assert!(decided >= 8, "{decided} of 12");
     // Without spread the number of repeats decides: 2 of the ways to divide them.
-    let lost = |lost| Trial {
-        consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
-        ..trial("", 1, 1_000.0)
-    };
-    let found = held(&[vec![lost(0); 3], vec![lost(2_000); 3]], &["consistency.lost_writes"]);
+    let sides = [0, 2_000].map(|lost| {
+        let consistency = Consistency { lost_writes: Some(lost), ..Consistency::default() };
+        vec![Trial { consistency, ..trial("", 1, 1_000.0) }; 3]
+    });
+    let found = held(&sides, &["consistency.lost_writes"]);
     assert_eq!((found[0].gate, found[0].repeats_needed), (Some(Gated::CannotTell), Some(4)));
     // A single trial does not show its noise.
     let found = held(&[trials(&[1_000.0]), trials(&[999.0])], RATE);
@@ -714,44 +687,50 @@ fn the_suggested_repeats_usually_decide_the_gate() {
 
 #[test]
 fn worsening_has_a_sign() {
-    let worse = |comparison: &Comparison| Worsening::of(comparison).map(|worse| worse.estimate_pct);
-    let near = |found: Option<f64>, known: f64| assert!((found.unwrap() - known).abs() < 1e-9, "{found:?}");
-    near(worse(&comparison("latency_us.p99", 100.0, 90.0, true, None)), -10.0);
-    near(worse(&comparison("throughput.cycles_per_s", 100.0, 90.0, true, None)), 10.0);
-    assert_eq!(worse(&comparison("failed_pct", 0.0, 1.0, true, None)), Some(f64::INFINITY));
-    assert_eq!(worse(&Comparison::default()), None);
+    for (metric, a, b, known) in [
+        ("latency_us.p99", 100.0, 90.0, -10.0),
+        ("throughput.cycles_per_s", 100.0, 90.0, 10.0),
+        ("failed_pct", 0.0, 1.0, f64::INFINITY),
+    ] {
+        let worse = Worsening::of(&comparison(metric, a, b, true, None)).unwrap().estimate_pct;
+        assert!(worse == known || (worse - known).abs() < 1e-9, "{metric}: {worse}");
+    }
+    assert_eq!(Worsening::of(&Comparison::default()), None);
 }
 
 #[test]
 fn a_sure_gate_fails_only_by_the_whole_interval() {
-    let one = |ends| comparison("throughput.operations_per_s", 100.0, 93.0, true, Some(ends));
     for (ends, sure, known) in [
         ([91.0, 94.9], true, Gated::Fails),
         ([91.0, 95.1], true, Gated::CannotTell),
         ([91.0, 95.1], false, Gated::Fails),
     ] {
-        assert_eq!(gated(&one(ends), 5.0, sure), known, "{ends:?}");
+        let one = comparison("throughput.operations_per_s", 100.0, 93.0, true, Some(ends));
+        assert_eq!(gated(&one, 5.0, sure), known, "{ends:?}");
     }
 }
 
 /// Eight pairs in which `b` is slower by `slower_pct`, plus a percent for each point of steal, of
 /// which it has `more_steal` more than `a`.
 fn beside_steal(slower_pct: f64, more_steal: [f64; 8]) -> Vec<Trial> {
-    let one = |variant: &str, repeat: u32, steal: f64, slower_pct: f64| {
-        let wobble = 0.1 * (f64::from(repeat * 3 % 8) - 3.5) * if variant == "a" { 1.0 } else { -0.7 };
-        let mut trial = trial(variant, repeat, 1_000.0 * (-(steal + slower_pct + 0.3 * wobble) / 100.0).exp());
-        trial.machine.steal_pct = Some(steal);
-        trial
-    };
-    let pairs = (1..).zip(more_steal).map(|(repeat, more)| (repeat, 12.0 + f64::from(repeat * 5 % 7), more));
-    pairs
-        .flat_map(|(repeat, steal, more)| [one("a", repeat, steal, 0.0), one("b", repeat, steal + more, slower_pct)])
-        .collect()
+    let mut trials = Vec::new();
+    for (repeat, more) in (1..).zip(more_steal) {
+        let steal = 12.0 + f64::from(repeat * 5 % 7);
+        let wobble = 0.03 * (f64::from(repeat * 3 % 8) - 3.5);
+        for (variant, steal, slower_pct, wobble) in
+            [("a", steal, 0.0, wobble), ("b", steal + more, slower_pct, -0.7 * wobble)]
+        {
+            let rate = 1_000.0 * (-(steal + slower_pct + wobble) / 100.0).exp();
+            let mut trial = trial(variant, repeat, rate);
+            trial.machine.steal_pct = Some(steal);
+            trials.push(trial);
+        }
+    }
+    trials
 }
 
 fn gated_by(trials: &[Trial], gate_pct: f64) -> GatedComparison {
-    let played: Vec<PlayedTrial<'_>> =
-        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+    let played = of_one_run(trials);
     within_runs(&plan(&["a", "b"], &[]), &played, &options(RATE, Some(gate_pct))).remove(0)
 }
 
@@ -790,13 +769,11 @@ fn steal_that_b_may_cause_is_not_adjusted_for() {
 #[test]
 fn steal_that_b_may_cause_stays_unadjusted_between_runs() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
-    let of_side = |at: usize| -> Vec<Trial> {
+    let [a, b] = [0, 1].map(|at| {
         let of_runs = trials.iter().skip(at).step_by(2).cloned();
-        of_runs.map(|trial| Trial { variant: None, repeat: 1, ..trial }).collect()
-    };
-    let (a, b) = (of_side(0), of_side(1));
-    let begun = |from: f64| (0..8).map(|run| from + 20.0 * f64::from(run)).collect::<Vec<f64>>();
-    let found = between(&[side_of("a", &a, &begun(0.0)), side_of("b", &b, &begun(10.0))], RATE);
+        of_runs.map(|trial| Trial { variant: None, repeat: 1, ..trial }).collect::<Vec<Trial>>()
+    });
+    let found = between(&in_turns([("a", &a), ("b", &b)]), RATE);
     assert_eq!((found[0].pairs, found[0].not_adjusted_for.len(), found[0].raw_ratio), (8, 1, None), "{found:#?}");
     assert!((found[0].ratio.unwrap() - 0.95).abs() < 0.005, "{found:#?}");
 }
@@ -862,8 +839,7 @@ proptest! {
                 }
             }
         }
-        let played: Vec<PlayedTrial<'_>> =
-            trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+        let played = of_one_run(&trials);
         let metrics = vec![["throughput.operations_per_s", "latency_us.p50"][metric].to_owned()];
         let options = CompareOptions { metrics, is_sure, ..CompareOptions::default() };
         for judged in within_runs(&plan(names, &[]), &played, &options) {

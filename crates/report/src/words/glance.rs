@@ -23,7 +23,6 @@ const FIGURE: usize = 8;
 
 /// Returns the first trial's results, ending in a newline, with the terminal's colours if `colour`.
 /// `latency_ns` contains the latencies of its `ok` operations, if there are any.
-#[must_use]
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
     let answer = answer::beside_the_verdict(results, plan);
     let mut parts = vec![answered(&answer, &answer::further(results, plan), WIDTH)];
@@ -126,7 +125,6 @@ fn redirects(trial: &Trial) -> String {
     line("redirects", &format!("{}, {what}", told.join(", ")))
 }
 
-/// Headings of the quantiles.
 const QUANTILES: [&str; 7] = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
 
 /// Returns a table of quantiles: latency and, if it differs, service time.
@@ -267,7 +265,6 @@ struct HistogramRow {
 
 /// Returns a line for each range of times: upper edge, bar, share, count. At most `most` lines (at
 /// least 3) of at most `width` characters. Empty if there are no times.
-#[must_use]
 pub fn bars(times_ns: &Histogram<u64>, most: usize, width: usize) -> Vec<String> {
     let rows = rows(times_ns, most.max(3));
     let all: u64 = rows.iter().map(|row| row.count).sum();

@@ -68,11 +68,13 @@ fn only_attempts_beyond_the_first_are_retries() {
 
 #[test]
 fn one_outage_without_a_time_leaves_the_longest_unknown() {
-    let outage = |back| Some(Outage { back_to_baseline_s: back, ..Outage::default() });
-    let fault = |back| Fault { outage: outage(back), ..Fault::default() };
-    let mut trial = Trial { faults: vec![fault(Some(1.0)), fault(Some(2.0))], ..Trial::default() };
+    let faults = [1.0, 2.0].map(|back_s| {
+        let outage = Some(Outage { back_to_baseline_s: Some(back_s), ..Outage::default() });
+        Fault { outage, ..Fault::default() }
+    });
+    let mut trial = Trial { faults: faults.to_vec(), ..Trial::default() };
     assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), Some(2.0));
-    trial.faults.push(fault(None));
+    trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
     assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), None);
     assert_eq!(longest(&Trial::default(), |outage| outage.back_to_baseline_s), None);
 }

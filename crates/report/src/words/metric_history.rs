@@ -13,7 +13,6 @@ const WIDTH: usize = 100;
 const NAMED: usize = 4;
 
 /// Returns every series of a history, ending in a newline, with the terminal's colours if `colour`.
-#[must_use]
 pub fn course(course: &MetricHistory, colour: bool) -> String {
     let mut parts = vec![heading(course)];
     parts.extend(course.series.iter().map(|series| section(course, series, colour)));

@@ -50,7 +50,6 @@ fn rows(many: usize, _: &Results) -> String {
 
 /// Returns the summary, at most 100 columns wide, ending in a newline, with the terminal's colours
 /// if `colour`.
-#[must_use]
 pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let verdict = verdict(results, colour, WIDTH) + &partial(results, WIDTH);
     let mut parts = vec![heading(results), finding(results, plan), verdict];

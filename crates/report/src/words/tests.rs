@@ -148,10 +148,8 @@ fn nothing_measured() {
     insta::assert_snapshot!(words(&plan, &results));
 }
 
-#[test]
-fn the_safe_load_of_a_search() {
-    let (plan, mut results) = one();
-    let line = |surviving: &str, value, ci95, limited_by: &str| SafeLoad {
+fn safe_load(surviving: &str, value: Option<f64>, ci95: [Option<f64>; 2], limited_by: &str) -> SafeLoad {
+    SafeLoad {
         over: "load.rate".to_owned(),
         value,
         ci95,
@@ -159,28 +157,33 @@ fn the_safe_load_of_a_search() {
         surviving: surviving.to_owned(),
         complete: true,
         ..SafeLoad::default()
-    };
+    }
+}
+
+#[test]
+fn the_safe_load_of_a_search() {
+    let (plan, mut results) = one();
     results.safe_loads = vec![
-        line("nothing lost", Some(12_300.0), [Some(11_900.0), Some(12_700.0)], "latency_us.p99"),
-        line("one member down", Some(8100.0), [Some(8000.0), Some(8350.0)], "latency_us.p99"),
+        safe_load("nothing lost", Some(12_300.0), [Some(11_900.0), Some(12_700.0)], "latency_us.p99"),
+        safe_load("one member down", Some(8100.0), [Some(8000.0), Some(8350.0)], "latency_us.p99"),
     ];
     let healthy = answer(&results, &plan);
     results.safe_loads = vec![
-        line(
+        safe_load(
             "nothing lost",
             Some(16_000.0),
             [Some(15_800.0), None],
             "the generator: its busiest thread used 99 % of a core",
         ),
-        line("oops", None, [None, Some(4.0)], "failed_pct"),
-        SafeLoad { complete: false, ..line("", Some(900.0), [Some(500.0), Some(1800.0)], "latency_us.p99") },
-        line("one member down", None, [None, None], "the search: the machine was busy"),
+        safe_load("oops", None, [None, Some(4.0)], "failed_pct"),
+        SafeLoad { complete: false, ..safe_load("", Some(900.0), [Some(500.0), Some(1800.0)], "latency_us.p99") },
+        safe_load("one member down", None, [None, None], "the search: the machine was busy"),
     ];
     let hindered = answer(&results, &plan);
     results.safe_loads = vec![SafeLoad {
         variant: Some("tuned".to_owned()),
         over: "load.agents".to_owned(),
-        ..line("nothing lost", Some(7.0), [Some(7.0), Some(7.0)], "failed_pct")
+        ..safe_load("nothing lost", Some(7.0), [Some(7.0), Some(7.0)], "failed_pct")
     }];
     insta::assert_snapshot!([healthy, hindered, answer(&results, &plan)].join("\n"));
 }
@@ -188,27 +191,20 @@ fn the_safe_load_of_a_search() {
 #[test]
 fn a_search_has_its_tables_and_its_chart() {
     let (mut plan, mut results) = one();
-    let step = |trial: &str, value, held, broke: &[&str]| record::results::SearchStep {
+    let steps = [
+        ("001", 8000.0, Some(true), None),
+        ("002", 16_000.0, None, Some("it was cut off")),
+        ("003", 16_000.0, Some(false), Some("latency_us.p99 = 64,000, asked below 50,000")),
+    ];
+    let steps = steps.map(|(trial, value, held, broke)| record::results::SearchStep {
         trial: trial.to_owned(),
         value,
         held,
-        broke: broke.iter().map(|text| (*text).to_owned()).collect(),
+        broke: broke.into_iter().map(str::to_owned).collect(),
         figures: [("latency_us.p99".to_owned(), value * 4.0)].into(),
-    };
-    results.safe_loads = vec![SafeLoad {
-        over: "load.rate".to_owned(),
-        value: Some(12_300.0),
-        ci95: [Some(11_900.0), Some(12_700.0)],
-        limited_by: "latency_us.p99".to_owned(),
-        surviving: "nothing lost".to_owned(),
-        complete: true,
-        steps: vec![
-            step("001", 8000.0, Some(true), &[]),
-            step("002", 16_000.0, None, &["it was cut off"]),
-            step("003", 16_000.0, Some(false), &["latency_us.p99 = 64,000, asked below 50,000"]),
-        ],
-        ..SafeLoad::default()
-    }];
+    });
+    let found = safe_load("nothing lost", Some(12_300.0), [Some(11_900.0), Some(12_700.0)], "latency_us.p99");
+    results.safe_loads = vec![SafeLoad { steps: steps.to_vec(), ..found }];
     let text = summary(&results, &plan, false);
     assert!(text.contains("12,300") && text.contains("no result") && text.contains("64,000"), "{text}");
     plan.find = Some(
@@ -312,57 +308,53 @@ fn a_sweep_reports_knees_and_crossings() {
     let plan = example::plan(&["pi", "xeon"], &[("load.agents", &["1", "2", "4"])], 2);
     let mut results = example::results(&plan);
     results.scaling = vec![curve("pi", Some(24.0)), curve("xeon", None)];
-    let crossing = |lead, at, ci95| Crossing {
+    let crossing = Crossing {
         a: "pi".to_owned(),
         b: "xeon".to_owned(),
         over: "load.agents".to_owned(),
-        lead,
-        at,
-        ci95,
+        lead: Lead::Crosses,
+        at: Some(12.0),
+        ci95: Some([Some(11.0), None]),
         peak_ratio: Some(1.51),
         peak_ratio_ci95: Some([1.42, 1.6]),
         ..Crossing::default()
     };
-    results.crossings = vec![crossing(Lead::Crosses, Some(12.0), Some([Some(11.0), None]))];
+    results.crossings = vec![crossing];
     insta::assert_snapshot!(words(&plan, &results));
-    let says = |crossing: Crossing, words: &str| {
-        let results = Results { crossings: vec![crossing], ..results.clone() };
+    let once = "Each of these points is one trial, so no difference was tested.";
+    assert!(!found(&results, &plan).contains(once));
+    for (lead, says) in [
+        (
+            Lead::Throughout,
+            "`pi` is ahead of `xeon` throughout, and its peak is 1.51 times that of `xeon` (95 % interval 1.42–1.6).",
+        ),
+        (
+            Lead::NotShown,
+            "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
+        ),
+    ] {
+        results.crossings[0].lead = lead;
         let answer = answer(&results, &plan);
-        assert!(answer.contains(words), "{answer}");
-    };
-    says(
-        crossing(Lead::Throughout, None, None),
-        "`pi` is ahead of `xeon` throughout, and its peak is 1.51 times that of `xeon` (95 % interval 1.42–1.6).",
-    );
-    says(
-        crossing(Lead::NotShown, None, None),
-        "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
-    );
-    let tells = |results: &Results| {
-        let further = further(results, &plan);
-        further.iter().any(|one| one.contains("Each of these points is one trial, so no difference was tested."))
-    };
-    assert!(!tells(&results));
-    let mut unrepeated = results.clone();
-    unrepeated.scaling.iter_mut().flat_map(|scaling| &mut scaling.points).for_each(|point| point.per_s.truncate(1));
-    assert!(tells(&unrepeated));
+        assert!(answer.contains(says), "{answer}");
+    }
+    results.scaling.iter_mut().flat_map(|scaling| &mut scaling.points).for_each(|point| point.per_s.truncate(1));
+    assert!(found(&results, &plan).contains(once));
 }
 
 #[test]
 fn a_search_that_never_holds_is_reported() {
     let (plan, mut results) = one();
-    let line = |variant: &str, surviving: &str| SafeLoad {
+    let lines = [
+        ("async_dirty", "nothing lost", None, [None, Some(1.0)]),
+        ("sync_dirty", "nothing lost", Some(40.0), [Some(36.0), Some(44.0)]),
+        ("sync_dirty", "one member down", None, [None, Some(1.0)]),
+    ];
+    let lines = lines.map(|(variant, surviving, value, ci95)| SafeLoad {
         variant: Some(variant.to_owned()),
         over: "load.agents".to_owned(),
-        value: None,
-        ci95: [None, Some(1.0)],
-        limited_by: "wrong_per_1000_cycles".to_owned(),
-        surviving: surviving.to_owned(),
-        complete: true,
-        ..SafeLoad::default()
-    };
-    let held = SafeLoad { value: Some(40.0), ci95: [Some(36.0), Some(44.0)], ..line("sync_dirty", "nothing lost") };
-    results.safe_loads = vec![line("async_dirty", "nothing lost"), held, line("sync_dirty", "one member down")];
+        ..safe_load(surviving, value, ci95, "wrong_per_1000_cycles")
+    });
+    results.safe_loads = lines.to_vec();
     let said = answer(&results, &plan);
     let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries at least \
                  36 agents (95 %; edge near 40, interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
