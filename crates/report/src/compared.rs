@@ -5,7 +5,7 @@ use record::compared::{Compared, Gated, GatedComparison};
 use record::results::{Comparison, Trust};
 use text::{distinct, hanging, numbers, without_controls};
 
-use crate::junit::{Case, CaseOutcome, Suite};
+use crate::junit::{CaseOutcome, Suite, TestCase};
 use crate::markdown;
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
@@ -207,7 +207,7 @@ fn suite(compared: &Compared, a: &str, b: &str) -> Suite {
             _ if judged.comparison.p.is_none() => CaseOutcome::Skipped,
             _ => CaseOutcome::Passed,
         };
-        Case { name: name(judged), class: title.clone(), outcome, text: finding(judged) }
+        TestCase { name: name(judged), class: title.clone(), outcome, text: finding(judged) }
     });
     let differing = compared.surroundings.iter().filter(|one| one.side == b);
     let properties = differing.map(|one| (format!("{} {}", one.of, one.field), format!("{} → {}", one.a, one.b)));

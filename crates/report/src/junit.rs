@@ -5,12 +5,12 @@ pub struct Suite {
     pub title: String,
     /// Names and values.
     pub properties: Vec<(String, String)>,
-    pub cases: Vec<Case>,
+    pub cases: Vec<TestCase>,
     pub output: String,
 }
 
 /// A test.
-pub struct Case {
+pub struct TestCase {
     pub name: String,
     pub class: String,
     pub outcome: CaseOutcome,
@@ -56,12 +56,12 @@ impl Suite {
             }
             text.push_str("    </properties>\n");
         }
-        text.extend(self.cases.iter().map(Case::xml));
+        text.extend(self.cases.iter().map(TestCase::xml));
         text + &format!("    <system-out>{}</system-out>\n  </testsuite>\n", lines_escaped(&self.output))
     }
 }
 
-impl Case {
+impl TestCase {
     fn xml(&self) -> String {
         let text = escaped(&self.text);
         let inside = match self.outcome {

@@ -5,7 +5,7 @@ use experiment::plan::Plan;
 use record::results::{Requirement, Results, Trial, Trust};
 
 use crate::ReportInput;
-use crate::junit::{Case, CaseOutcome, Suite};
+use crate::junit::{CaseOutcome, Suite, TestCase};
 use crate::markdown;
 use crate::tables::{Table, comparison, sweeps, trust_word, verdicts};
 use crate::words::{meaning, usable_figures, verdict};
@@ -60,7 +60,7 @@ pub fn junit(results: &Results, plan: &Plan) -> String {
     crate::junit::file("plimsoll run", &[suite])
 }
 
-fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, results: &Results) -> Case {
+fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, results: &Results) -> TestCase {
     let metric = &requirement.metric;
     let (asked, filter) = verdicts::requirement_asked(requirement, index, plan, results);
     let filter = if filter.is_empty() { filter } else { format!(" where {filter}") };
@@ -69,7 +69,7 @@ fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, res
         None => "not measured".to_owned(),
     };
     let why = requirement.unmeasured.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
-    Case {
+    TestCase {
         name: format!("{metric} {asked}{filter}"),
         class: "requirement".to_owned(),
         outcome: if requirement.holds { CaseOutcome::Passed } else { CaseOutcome::Failure("violated") },
@@ -77,7 +77,7 @@ fn case_of_requirement(requirement: &Requirement, index: usize, plan: &Plan, res
     }
 }
 
-fn case_of_trial(trial: &Trial) -> Case {
+fn case_of_trial(trial: &Trial) -> TestCase {
     let why = trial.verdict.reasons.join("; ");
     let (outcome, text) = match trial.verdict.is {
         Trust::Valid => (CaseOutcome::Passed, String::new()),
@@ -85,7 +85,7 @@ fn case_of_trial(trial: &Trial) -> Case {
         Trust::Void => (CaseOutcome::Error("void"), why),
     };
     let name = format!("trial {}: {}", trial.id, trust_word(trial.verdict.is));
-    Case { name, class: "trial".to_owned(), outcome, text }
+    TestCase { name, class: "trial".to_owned(), outcome, text }
 }
 
 #[cfg(test)]
