@@ -40,9 +40,11 @@ use crate::placement::ClientPlacement;
 use crate::registry::RegistryWriter;
 use crate::sampling::WatchedProcesses;
 use crate::{Caller, Error};
-use bring_up::{BringUp, PreparedTarget, interruptible, sessions};
-use hook_runner::{ASK_PATIENCE, AUDIT_PATIENCE, HookRunner};
+use bring_up::{BringUp, PreparedTarget};
+use hook_runner::{AUDIT_PATIENCE, HookRunner};
 use lab_facts::LabFacts;
+use lab_hosts::{interruptible, sessions};
+use layout::ASK_PATIENCE;
 
 /// Name of the hook that removes the data of a trial.
 const RESET: &str = "reset";

@@ -7,9 +7,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
 
 use experiment::manifest::Manifest;
 use experiment::plan::{self, TargetKind};
@@ -22,7 +19,7 @@ use super::fault_ledger::{FaultLedger, HostInjections, InjectionKey};
 use super::hook_runner::{self, HookRunner};
 use super::host_tasks::HostTask;
 use super::lab_facts::{LabFacts, slowdown};
-use super::lab_hosts::LabHosts;
+use super::lab_hosts::{LabHosts, interruptible, sessions};
 use super::layout::{DeploymentLayout, LayoutInput, Service};
 use super::process_slots::{ProcessSlot, ProcessSlots};
 use super::{Deployment, Hosts, NotUp};
@@ -35,7 +32,6 @@ use crate::placement::ClientPlacement;
 use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
 use crate::sampling::{COMMAND_ROLE, ProbeSources, WatchedProcesses};
-use crate::session::RunnerSession;
 use crate::{Caller, Error, targets, tiers};
 
 /// Time limit for such a target to stop, seconds.
@@ -53,8 +49,6 @@ const UNHINDERED_DISK: Disk = Disk {
     read_bytes_per_s: Some(1e12),
     write_bytes_per_s: Some(1e12),
 };
-/// Interval between checks whether the user wants to end.
-const GLANCE: Duration = Duration::from_millis(20);
 
 /// Starts the target and waits until it is ready. On failure, stops everything again.
 pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Deployment, NotUp> {
@@ -167,30 +161,6 @@ fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, Stri
 /// too, and would be taken for foreign processes.
 fn clients_alone<'a>(lab: &plan::Lab, cpus: &'a [u32]) -> &'a [u32] {
     if lab.hosts.iter().any(|host| host.is_generator) { &[] } else { cpus }
-}
-
-/// Returns the sessions that an interrupt gives up. Work on this machine is quick and may go on.
-pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
-    hosts.iter().filter(|host| !host.is_here()).map(Host::session).collect()
-}
-
-/// Does slow work on hosts. Once `stop` is set, gives up the sessions, so that no reply is awaited.
-/// Each host then ends its work by itself.
-pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
-    thread::scope(|scope| {
-        let (done, is_done) = channel::<()>();
-        // If the thread cannot start, the user only waits longer.
-        let _watching = thread::Builder::new().name("stop".to_owned()).spawn_scoped(scope, move || {
-            while is_done.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
-                if stop.load(Ordering::SeqCst) {
-                    return sessions.iter().for_each(|session| session.give_up("interrupted"));
-                }
-            }
-        });
-        let did = work();
-        drop(done);
-        did
-    })
 }
 
 /// Sends operations from the clients' network and CPUs.
@@ -485,11 +455,7 @@ fn readiness_program(slot: &ProcessSlot, host: &Host, run: &str) -> Option<HostT
 
 #[cfg(test)]
 mod tests {
-    use fixture::TestDir;
-    use runner::ProgramSpec;
-
     use super::*;
-    use crate::fakes::setup_in;
 
     #[test]
     fn shared_client_cpus_are_not_checked_for_strangers() {
@@ -514,17 +480,5 @@ mod tests {
         assert_eq!(hidden("--data=/tmp/own/x", "/tmp/e35").as_deref(), Some("/tmp/e35"));
         assert_eq!(hidden("PATH=/bin:/dev/shm/bin", "").as_deref(), Some("/dev/shm/bin"));
         assert_eq!(hidden("/tmp/made", "/srv/etcd"), None, "it may be made there");
-    }
-
-    #[test]
-    fn a_stop_request_aborts_a_long_operation_on_a_host() {
-        let folder = TestDir::new();
-        let (session, serving) = RunnerSession::on_thread(&setup_in(&folder), &Default::default()).unwrap();
-        let long = Duration::from_secs(600);
-        let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };
-        let sessions = [session];
-        let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));
-        assert!(matches!(ran, Err(Error::HostLost { .. })), "{ran:?}");
-        assert_eq!(serving.join().unwrap(), 0, "it has ended what it was doing");
     }
 }

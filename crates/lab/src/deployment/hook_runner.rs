@@ -13,15 +13,13 @@ use serde_json::Value;
 use super::host_tasks::HostTask;
 use super::lab_facts::slowdown;
 use super::lab_hosts::LabHosts;
-use super::layout::HookHost;
+use super::layout::{ASK_PATIENCE, HookHost};
 use super::process_slots::ProcessSlots;
 use crate::Error;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
 use crate::host::{Host, in_parallel};
 use crate::member_programs::MemberPrograms;
 
-/// Time limit of a hook that queries a running target.
-pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(10);
 /// Name of the hook that lists a member's records.
 const AUDIT: &str = "audit";
 /// Time limit of that hook. A slow core may need seconds for tens of thousands of records.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::plan;
@@ -11,7 +13,6 @@ use experiment::tier::{Tier, TierMedium};
 use record::events::{HostFigures, TierFigures, What};
 use runner::ProgramSpec;
 
-use super::bring_up::{interruptible, sessions};
 use super::{HostEvent, Hosts};
 use crate::Error;
 use crate::deployment_spec::{DeploymentSpec, StorageFigures};
@@ -24,6 +25,8 @@ use crate::tiers;
 
 /// Duration of each storage measurement.
 const MEASURE: Duration = Duration::from_secs(1);
+/// Interval between checks whether the user wants to end.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// The hosts of a deployment.
 pub(crate) struct LabHosts {
@@ -315,4 +318,48 @@ fn measure_host(lab: &plan::Lab, index: usize, host: &Host, stop: &AtomicBool) -
         figures.unmeasured = measured.storage_unmeasured;
     }
     HostFigures { tiers, ..data }
+}
+
+/// Returns the sessions that an interrupt gives up. Work on this machine is quick and may go on.
+pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
+    hosts.iter().filter(|host| !host.is_here()).map(Host::session).collect()
+}
+
+/// Does slow work on hosts. Once `stop` is set, gives up the sessions, so that no reply is awaited.
+/// Each host then ends its work by itself.
+pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        // If the thread cannot start, the user only waits longer.
+        let _watching = thread::Builder::new().name("stop".to_owned()).spawn_scoped(scope, move || {
+            while is_done.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
+                if stop.load(Ordering::SeqCst) {
+                    return sessions.iter().for_each(|session| session.give_up("interrupted"));
+                }
+            }
+        });
+        let did = work();
+        drop(done);
+        did
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::TestDir;
+
+    use super::*;
+    use crate::fakes::setup_in;
+
+    #[test]
+    fn a_stop_request_aborts_a_long_operation_on_a_host() {
+        let folder = TestDir::new();
+        let (session, serving) = RunnerSession::on_thread(&setup_in(&folder), &Default::default()).unwrap();
+        let long = Duration::from_secs(600);
+        let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };
+        let sessions = [session];
+        let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));
+        assert!(matches!(ran, Err(Error::HostLost { .. })), "{ran:?}");
+        assert_eq!(serving.join().unwrap(), 0, "it has ended what it was doing");
+    }
 }

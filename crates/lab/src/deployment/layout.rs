@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use experiment::manifest::{self, Manifest, Metrics, ReadyCheck};
 use rustix::process::Signal;
 
 use super::discovery::{DiscoveredHost, PortNumbers};
-use super::hook_runner::ASK_PATIENCE;
 use super::process_slots::ProcessSlot;
 use crate::Error;
 use crate::hooks::{ANSWER_BYTES, Hook, variable};
@@ -19,6 +19,9 @@ use crate::readiness::ReadinessCheck;
 use crate::scrape::Endpoint;
 use crate::targets::PlaceholderValues;
 use crate::tiers::user_of;
+
+/// Time limit of a hook that queries a running target.
+pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host on which hooks can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
