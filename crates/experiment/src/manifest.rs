@@ -135,8 +135,9 @@ impl Manifest {
     /// Returns the trial's parameters that determine the installation.
     #[must_use]
     pub fn installed_with(&self, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let decides = |name: &String| self.install_with.as_ref().is_none_or(|listed| listed.contains(name));
-        with.iter().filter(|(name, _)| decides(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+        let mut deciding = with.clone();
+        deciding.retain(|name, _| self.install_with.as_ref().is_none_or(|listed| listed.contains(name)));
+        deciding
     }
 
     /// Whether one of the processes is Plimsoll itself, or receives its path.
@@ -178,8 +179,8 @@ impl Needs {
 }
 
 fn sysctls(needs: &Section<'_>) -> BTreeMap<String, u64> {
-    let number = |entry: TableEntry| Some((entry.key.clone(), entry.node.json().as_u64()?));
-    needs.entries("sysctl").into_iter().filter_map(number).collect()
+    let sysctls = needs.entries("sysctl").into_iter();
+    sysctls.filter_map(|entry| Some((entry.key, entry.node.json().as_u64()?))).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0, and at most 10^18")]
@@ -255,8 +256,8 @@ fn kept(metrics: &Section<'_>) -> BTreeMap<String, String> {
     let Some(node) = metrics.node("keep") else { return BTreeMap::new() };
     match node.table() {
         Some(table) => {
-            let text = |entry: &TableEntry| Some((entry.key.clone(), entry.node.text()?.to_owned()));
-            table.entries.iter().filter_map(text).collect()
+            let entries = table.entries.iter();
+            entries.filter_map(|entry| Some((entry.key.clone(), entry.node.text()?.to_owned()))).collect()
         }
         None => node
             .list()
@@ -280,8 +281,8 @@ section! {
             "\"role.port\" that clients connect to; left out if steps and programs are all it needs";
         /// Role of the members: faults hit them, and hooks and metrics are read from them.
         members: Text => members: String = |about| {
-            let serving = || about.text("service")?.split('.').next();
-            about.text("members").or_else(serving).unwrap_or_default().to_owned()
+            let serving = about.text("service").and_then(|service| service.split('.').next());
+            about.text("members").or(serving).unwrap_or_default().to_owned()
         }, "Role whose hosts are its members, if clients connect to something in front of them";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         around: TIME => around_s: Option<f64>,
@@ -664,8 +665,8 @@ fn conditions(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
 fn leads_out(node: &Node) -> Option<Problem> {
     let path = node.text()?;
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
-    let problem = || Problem::new(&node.place, "a hook is a file of the target's folder");
-    leads_out.then(|| problem().expected("leads out of the folder"))
+    let problem = Problem::new(&node.place, "a hook is a file of the target's folder");
+    leads_out.then(|| problem.expected("leads out of the folder"))
 }
 
 fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
@@ -735,8 +736,8 @@ fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Probl
 fn metric_name(name: &str, place: &TextSpan) -> Option<Problem> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let is_name = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_part);
-    let problem = || Problem::new(place, format!("`{name}` is not a metric's name"));
-    (!is_name).then(|| problem().expected("letters, digits, `_` and `:`, without labels"))
+    let problem = Problem::new(place, format!("`{name}` is not a metric's name"));
+    (!is_name).then(|| problem.expected("letters, digits, `_` and `:`, without labels"))
 }
 
 fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {

@@ -53,11 +53,13 @@ pub fn located(source: &Source, sets: &[String], mistakes: &[Mistake]) -> Proble
     let layers = overlay::layers(base, &named(sets), &mut ignored);
     let settings = layers.settings(&mut ignored);
     let start = TextSpan::new(&file, 0, 0..0);
-    let problem = |mistake: &Mistake| {
+    let mut problems = Vec::new();
+    for mistake in mistakes {
         let place = settings.iter().find_map(|setting| place(&setting.tree, &mistake.part));
-        Problem::new(&place.unwrap_or_else(|| start.clone()), &mistake.reason).expected("cannot be played")
-    };
-    Problems::new(mistakes.iter().map(problem).collect(), false)
+        let problem = Problem::new(&place.unwrap_or_else(|| start.clone()), &mistake.reason);
+        problems.push(problem.expected("cannot be played"));
+    }
+    Problems::new(problems, false)
 }
 
 fn place(trial: &TomlTable, part: &TrialPart) -> Option<TextSpan> {
@@ -80,9 +82,9 @@ fn place(trial: &TomlTable, part: &TrialPart) -> Option<TextSpan> {
             steps(trial).find(|step| is_named(step, name)).and_then(|step| value(step, "call").or(value(step, "name")))
         }
         TrialPart::Argument { step: name, argument, text } => {
-            let own = |step: &&TomlTable| is_named(step, name);
-            let is_it = |step: &TomlTable| argument_place(step, argument, text);
-            steps(trial).filter(own).find_map(is_it).or_else(|| place(trial, &TrialPart::Step(name.clone())))
+            let mut own = steps(trial).filter(|step| is_named(step, name));
+            own.find_map(|step| argument_place(step, argument, text))
+                .or_else(|| place(trial, &TrialPart::Step(name.clone())))
         }
         TrialPart::Load => None,
     };

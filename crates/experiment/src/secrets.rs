@@ -307,8 +307,8 @@ impl Search {
 /// Returns the argument's name in a path: `header.authorization` of
 /// `load.cycle.with.header.authorization`.
 fn argument(path: &str) -> Option<&str> {
-    let after = |table: &str| path.rsplit_once(&format!(".{table}.")).map(|(_, argument)| argument);
-    TABLES.iter().filter_map(|table| after(table)).min_by_key(|argument| argument.len())
+    let arguments = TABLES.iter().filter_map(|table| Some(path.rsplit_once(&format!(".{table}."))?.1));
+    arguments.min_by_key(|argument| argument.len())
 }
 
 /// Whether an argument of this name, or a field of an answer, is a credential.
@@ -327,14 +327,12 @@ pub fn is_credential(argument: &str) -> bool {
 /// answer, a feed or a script.
 fn is_literal(text: &str) -> bool {
     let Ok(template) = Template::parse(text) else { return true };
-    let is_from_elsewhere = |part: &TemplatePart| {
-        matches!(
-            part,
-            TemplatePart::Env(_) | TemplatePart::Slot(_) | TemplatePart::Feed { .. } | TemplatePart::Script(_)
-        )
-    };
     let parts = template.all_parts();
-    !parts.iter().any(|part| is_from_elsewhere(part)) && parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
+    let is_from_elsewhere = parts.iter().any(|part| {
+        use TemplatePart::{Env, Feed, Script, Slot};
+        matches!(part, Env(_) | Slot(_) | Feed { .. } | Script(_))
+    });
+    !is_from_elsewhere && parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
 }
 
 /// Returns `user:password@` of a URL, and the password.
@@ -369,8 +367,9 @@ fn forms(value: &str) -> Vec<String> {
     }));
     // A login has a colon and an at sign, and a pair has its name, so neither can be an ordinary
     // word.
-    let is_no_word = |form: &String| form.contains(':') && form.ends_with('@') || form.contains('=');
-    forms.retain(|form| form.chars().count() >= DISTINCT || is_no_word(form));
+    forms.retain(|form| {
+        form.chars().count() >= DISTINCT || form.contains(':') && form.ends_with('@') || form.contains('=')
+    });
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     forms

@@ -84,15 +84,15 @@ fn blank(text: &str, range: Range<usize>) -> String {
 }
 
 fn table(source: &Arc<Source>, rank: usize, base: usize, table: &DeTable<'_>) -> TomlTable {
-    let entry = |(key, value): (&Spanned<_>, &Spanned<_>)| {
-        let key: &Spanned<std::borrow::Cow<'_, str>> = key;
-        TableEntry {
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        entries.push(TableEntry {
             key: key.get_ref().to_string(),
             key_place: TextSpan::new(source, rank, base + key.span().start..base + key.span().end),
             node: node(source, rank, base, value),
-        }
-    };
-    TomlTable { entries: table.iter().map(entry).collect() }
+        });
+    }
+    TomlTable { entries }
 }
 
 fn node(source: &Arc<Source>, rank: usize, base: usize, spanned: &Spanned<DeValue<'_>>) -> Node {

@@ -178,24 +178,30 @@ impl Template {
     /// Returns an example value, with `1` for each placeholder.
     #[must_use]
     pub fn example(&self) -> String {
-        let example = |part: &TemplatePart| match part {
-            TemplatePart::Text(text) => text.clone(),
-            TemplatePart::Base64(of) => BASE64.encode(of.example()),
-            TemplatePart::Pad { of, .. } => of.example(),
-            _ => "1".to_owned(),
-        };
-        self.parts.iter().map(example).collect()
+        let mut example = String::new();
+        for part in &self.parts {
+            example += &match part {
+                TemplatePart::Text(text) => text.clone(),
+                TemplatePart::Base64(of) => BASE64.encode(of.example()),
+                TemplatePart::Pad { of, .. } => of.example(),
+                _ => "1".to_owned(),
+            };
+        }
+        example
     }
 
     /// Returns the template with environment variables filled in.
     fn filled(self, value: &dyn Fn(&str) -> Option<String>) -> Self {
-        let fill = |part| match part {
-            TemplatePart::Env(name) => value(&name).map_or(TemplatePart::Env(name), TemplatePart::Text),
-            TemplatePart::Base64(of) => TemplatePart::Base64(of.filled(value)),
-            TemplatePart::Pad { width, of } => TemplatePart::Pad { width, of: of.filled(value) },
-            other => other,
-        };
-        Self { parts: self.parts.into_iter().map(fill).collect() }
+        let mut parts = Vec::new();
+        for part in self.parts {
+            parts.push(match part {
+                TemplatePart::Env(name) => value(&name).map_or(TemplatePart::Env(name), TemplatePart::Text),
+                TemplatePart::Base64(of) => TemplatePart::Base64(of.filled(value)),
+                TemplatePart::Pad { width, of } => TemplatePart::Pad { width, of: of.filled(value) },
+                other => other,
+            });
+        }
+        Self { parts }
     }
 
     /// Returns the text, if the template has no placeholders.

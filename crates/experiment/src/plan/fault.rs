@@ -156,11 +156,11 @@ pub(super) fn read(
     let mut sections = root.sections("fault");
     let faults_end = sections.len();
     sections.extend(root.sections("action").into_iter().map(|section| Section { keys: FAULT, ..section }));
-    let named = |(index, section): (usize, &Section<'_>)| {
+    let mut names = Vec::new();
+    for (index, section) in sections.iter().enumerate() {
         let table = if index < faults_end { "fault" } else { "action" };
-        Some(format!("{table}.{}", section.text("name")?))
-    };
-    let names: Vec<String> = sections.iter().enumerate().filter_map(named).collect();
+        names.extend(section.text("name").map(|name| format!("{table}.{name}")));
+    }
     let mut faults = Vec::new();
     let mut heals = Vec::new();
     let mut firsts: HashMap<&str, &Section<'_>> = HashMap::new();

@@ -143,26 +143,28 @@ pub(super) fn requirements(
     names: &MetricNames<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Requirement> {
-    let read = |section: &Section<'_>| {
+    let mut requirements = Vec::new();
+    for section in sections {
         let requirement = Requirement::read(section);
         let metric = check_named(section, names, problems);
         check_range(section, &requirement.range, metric, section.place("metric"), problems);
-        requirement
-    };
-    sections.iter().map(read).collect()
+        requirements.push(requirement);
+    }
+    requirements
 }
 
 pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
-    let read = |section: &Section<'_>| {
+    let mut claims = Vec::new();
+    for section in &root.sections("claim") {
         let claim = Claim::read(section);
         let metric = check_named(section, names, problems);
         if let Some(holds) = section.section("holds") {
             check_range(&holds, &claim.range, metric, holds.place, problems);
             problems.extend(always_holds(&claim, holds.place));
         }
-        claim
-    };
-    root.sections("claim").iter().map(read).collect()
+        claims.push(claim);
+    }
+    claims
 }
 
 /// Checks the names in the metric and in the filter. Returns the metric, if it exists.
@@ -519,8 +521,7 @@ pub(super) fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Ch
 fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let unknown = swept(word, place, names);
     let sweep = names.sweeps.iter().find(|sweep| sweep.path == word);
-    let is_load = |sweep: &Sweep| sweep.values.iter().all(|value| value.number().is_some_and(|load| load > 0.0));
-    if sweep.is_some_and(|sweep| !is_load(sweep)) {
+    if sweep.is_some_and(|sweep| !sweep.values.iter().all(|value| value.number().is_some_and(|load| load > 0.0))) {
         let problem = Problem::absent(place, format!("there is no curve over `{word}`")).expected("not a load");
         return Some(problem.hint("a curve goes over numbers above 0; onset(metric, a, path) takes any values"));
     }

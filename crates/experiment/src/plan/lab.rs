@@ -233,8 +233,8 @@ impl Lab {
     /// Whether the hosts equal those of another lab. Ports may have other limits.
     #[must_use]
     pub fn has_same_hosts(&self, other: &Self) -> bool {
-        let bare = |lab: &Self| Self { ports: Vec::new(), ..lab.clone() };
-        bare(self) == bare(other)
+        let [own, other] = [self, other].map(|lab| Self { ports: Vec::new(), ..lab.clone() });
+        own == other
     }
 
     /// Whether Plimsoll makes any of the hosts.
@@ -314,8 +314,8 @@ fn balancers(hosts: &[Host], target: Option<&TargetKind>, context: &CheckContext
     let Some(TargetKind::Folder { name, .. }) = target else { return Vec::new() };
     let Some(manifest) = context.catalog.targets.get(name) else { return Vec::new() };
     let (service, members) = (manifest.about.service_role(), manifest.about.members.as_str());
-    let balances = |host: &&Host| !host.roles.is_empty() && host.runs(service) && !host.runs(members);
-    hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
+    let balancers = hosts.iter().filter(|host| !host.roles.is_empty() && host.runs(service) && !host.runs(members));
+    balancers.map(|host| host.name.clone()).collect()
 }
 
 /// Returns the demand of each member according to the target.

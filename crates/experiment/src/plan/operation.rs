@@ -297,10 +297,8 @@ pub(super) fn arguments_of(
         problems.push(problem.expected("unknown argument").hint(hint));
     }
     // A misspelt argument is not reported as missing as well.
-    let is_missing = |field: &&NamedArgument<'_>| {
-        field.required && !meant.contains(&field.name) && given.iter().all(|entry| entry.key != field.name)
-    };
-    let missing: Vec<&NamedArgument<'_>> = fields.iter().filter(is_missing).collect();
+    let mut missing: Vec<&NamedArgument<'_>> = fields.iter().filter(|field| field.required).collect();
+    missing.retain(|field| !meant.contains(&field.name) && given.iter().all(|entry| entry.key != field.name));
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(|field| format!("`{}`", field.name)).collect();
         let names = join_words(&names, "and");
@@ -527,10 +525,10 @@ fn kept(node: &Node) -> Option<SlotContent> {
 /// Checks that the answer has the fields of `expect`.
 fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
-    let wrong = |entry: &TableEntry| {
-        not_a_comparison(entry, comparisons, called.operation).or_else(|| not_a_field(entry, called))
-    };
-    context.problems.extend(section.entries("expect").iter().filter_map(wrong));
+    for entry in &section.entries("expect") {
+        let wrong = not_a_comparison(entry, comparisons, called.operation).or_else(|| not_a_field(entry, called));
+        context.problems.extend(wrong);
+    }
 }
 
 /// Returns the problem of a misspelt comparison: `{ matchs = "…" }` would be read as the field
@@ -637,11 +635,10 @@ fn check_kept(entry: &TableEntry, context: &mut CheckContext<'_>) {
 
 /// Checks that the request and the answer have the fields of `keep`.
 fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
-    let wrong = |entry: &TableEntry| {
+    for entry in &section.entries("keep") {
         let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
-        not_a_part(node?, section, called)
-    };
-    context.problems.extend(section.entries("keep").iter().filter_map(wrong));
+        context.problems.extend(node.and_then(|node| not_a_part(node, section, called)));
+    }
 }
 
 /// Returns the problem of a `request.FIELD` or `answer.FIELD`, each with an optional JSON pointer.

@@ -226,11 +226,12 @@ fn read_preparation(root: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<P
         by_agent: false,
     };
     let sections = root.sections("prepare");
-    let read = |section: &Section<'_>| Prepare {
-        step: operation::read(section, &scope, context),
-        count: section.get("count").unwrap_or(1),
-    };
-    sections.iter().map(read).collect()
+    let mut preparation = Vec::new();
+    for section in &sections {
+        let step = operation::read(section, &scope, context);
+        preparation.push(Prepare { step, count: section.get("count").unwrap_or(1) });
+    }
+    preparation
 }
 
 /// Divides every duration by the lab's speed and multiplies every rate by it.
@@ -316,19 +317,22 @@ pub(crate) fn seed_of_fault(trial_seed: u64, name: &str) -> u64 {
 /// Returns the faults, each with a seed. A fault without a seed (0) gets one that depends on the
 /// trial's seed.
 pub(crate) fn seeded_faults(faults: &[Fault], trial_seed: u64) -> Vec<Fault> {
-    let own = |fault: &Fault| if fault.seed == 0 { seed_of_fault(trial_seed, &fault.name) } else { fault.seed };
-    faults.iter().map(|fault| Fault { seed: own(fault), ..fault.clone() }).collect()
+    let mut seeded = faults.to_vec();
+    for fault in seeded.iter_mut().filter(|fault| fault.seed == 0) {
+        fault.seed = seed_of_fault(trial_seed, &fault.name);
+    }
+    seeded
 }
 
 /// Returns the steps with seeded actions. All actions of a step have the same seed, so that `one`
 /// selects the same member in each of them.
 pub(crate) fn seeded_steps(steps: &[Exercise], trial_seed: u64) -> Vec<Exercise> {
-    let seeded = |step: &Exercise| {
+    let mut seeded = steps.to_vec();
+    for step in &mut seeded {
         let seed = seed_of_fault(trial_seed, &step.name);
-        let own = |fault: &Fault| Fault { seed: if fault.seed == 0 { seed } else { fault.seed }, ..fault.clone() };
-        Exercise { does: step.does.iter().map(own).collect(), ..step.clone() }
-    };
-    steps.iter().map(seeded).collect()
+        step.does.iter_mut().filter(|fault| fault.seed == 0).for_each(|fault| fault.seed = seed);
+    }
+    seeded
 }
 
 fn mix_text(state: u64, text: &str) -> u64 {

@@ -42,10 +42,9 @@ impl UsualTimes {
 
     /// Whether some steps have no known duration, only a bound.
     pub(super) fn has_unknown_steps(&self, plan: &Plan) -> bool {
-        let is_unknown = |trial: &&Trial| {
+        plan.possible().iter().any(|trial| {
             trial.steps.iter().any(|step| step.usual_s.is_none()) && self.measured_beyond_load_s(trial).is_none()
-        };
-        plan.possible().iter().any(|trial| is_unknown(&trial))
+        })
     }
 
     /// Seconds that starting and stopping usually take. A slowed lab starts and stops more slowly,
