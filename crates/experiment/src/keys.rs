@@ -146,10 +146,9 @@ impl KeyType {
     /// Whether the table is a value of this type and not a part of a path. A value has at least one
     /// of the type's keys, or another tool's name for one.
     pub fn is_value(&self, table: &TomlTable) -> bool {
-        let has = |key: &Key| {
+        self.keys().iter().any(|key| {
             table.entries.iter().any(|entry| key.name == entry.key || key.elsewhere.contains(&entry.key.as_str()))
-        };
-        self.keys().iter().any(has)
+        })
     }
 }
 

@@ -734,8 +734,9 @@ fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Probl
 
 /// Returns the problem of a metric's name.
 fn metric_name(name: &str, place: &TextSpan) -> Option<Problem> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    let is_name = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_part);
+    let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'));
     let problem = Problem::new(place, format!("`{name}` is not a metric's name"));
     (!is_name).then(|| problem.expected("letters, digits, `_` and `:`, without labels"))
 }

@@ -11,7 +11,7 @@ use crate::plan::file_keys::{EXPERIMENT, SWEEP};
 use crate::plan::load_group;
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
-use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
+use crate::tree::{Node, TextSpan, TomlTable, TomlValue};
 use crate::trial_setting::{Sweep, TrialSetting};
 
 /// Sections that make up a trial. Variants and sweeps may change only these.
@@ -85,8 +85,8 @@ impl Layers {
     /// fastest. At each point come all variants, so that compared trials run close together.
     pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<TrialSetting> {
         // The variants themselves are left out: there may be many, and each tree is a copy.
-        let inside = |entry: &&TableEntry| TRIAL_SECTIONS.contains(&entry.key.as_str());
-        let base = TomlTable { entries: self.base.entries.iter().filter(inside).cloned().collect() };
+        let entries = self.base.entries.iter().filter(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()));
+        let base = TomlTable { entries: entries.cloned().collect() };
         let mut trees = Vec::new();
         for variant in &self.variants {
             let mut tree = base.clone();
@@ -227,11 +227,11 @@ fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<
 /// silently ignored.
 fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], problems: &mut Vec<Problem>) {
     for set in sets {
-        let in_variant = |variant: &Variant| {
+        let in_variants = variants.iter().map(|variant| {
             let steps = path::resolve(&set.path, EXPERIMENT, &variant.overlay).ok()?;
             path::get(&variant.overlay, &steps).filter(|node| node.table().is_none()).map(|node| node.place.clone())
-        };
-        let places: Vec<Option<TextSpan>> = variants.iter().map(in_variant).collect();
+        });
+        let places: Vec<Option<TextSpan>> = in_variants.collect();
         if let Some(Some(first)) = places.first()
             && places.iter().all(Option::is_some)
             && path::get(base, &set.steps).is_some()
@@ -262,11 +262,13 @@ fn steps_through(sweep: &Sweep, tree: &TomlTable, problems: &mut Vec<Problem>) -
 fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
     let mut paths = base.table("sweep").cloned().unwrap_or_default();
     paths.entries.retain(|entry| keys::find(SWEEP, &entry.key).is_none());
-    let sweep = |entry: TableEntry| {
-        let values = entry.node.list()?.to_vec();
-        Some(Sweep { path: entry.key, path_place: entry.key_place, listed: values.clone(), values })
-    };
-    let mut sweeps: Vec<Sweep> = paths.flattened().into_iter().filter_map(sweep).collect();
+    let mut sweeps = Vec::new();
+    for entry in paths.flattened() {
+        if let Some(values) = entry.node.list() {
+            let (listed, values) = (values.to_vec(), values.to_vec());
+            sweeps.push(Sweep { path: entry.key, path_place: entry.key_place, listed, values });
+        }
+    }
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
     sweeps.retain(|sweep| {
         check_values(sweep, problems);

@@ -122,8 +122,8 @@ fn enter_value(
         KeyType::Map(of) | KeyType::Paths(of) => {
             // The free key may have dots. If the value is a table, the rest of the path is a key of
             // that table.
-            let is_key = |(text, _): &PathPart| keys::find(of.keys(), text).is_some();
-            let end = parts.iter().skip(1).position(is_key).map_or(parts.len(), |at| at + 1);
+            let next_key = parts.iter().skip(1).position(|(text, _)| keys::find(of.keys(), text).is_some());
+            let end = next_key.map_or(parts.len(), |at| at + 1);
             let name: Vec<&str> = parts[..end].iter().map(|(text, _)| text.as_str()).collect();
             let name = name.join(".");
             steps.push(PathStep::Key(name.clone()));

@@ -34,8 +34,7 @@ impl Pointer {
             return Err(PointerError { at: at..at + 1, what });
         }
         // In this order, or `~01` would become `/`.
-        let name = |step: &str| step.replace("~1", "/").replace("~0", "~");
-        Ok(Self { steps: steps.split('/').map(name).collect() })
+        Ok(Self { steps: steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect() })
     }
 }
 

@@ -196,8 +196,8 @@ fn whole_bytes(bytes: f64) -> u64 {
 }
 
 fn sources(root: &Section<'_>) -> String {
-    let line = |name: &&str| Some(format!("{name}: {}", root.section(name)?.text("source")?));
-    SECTIONS.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+    let lines = SECTIONS.iter().filter_map(|name| Some(format!("{name}: {}", root.section(name)?.text("source")?)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn check(root: &Section<'_>, problems: &mut Vec<Problem>) {

@@ -124,8 +124,10 @@ fn told_apart(finished: &[Finished]) -> Vec<Finished> {
     let calm = held.min_by(|a, b| a.value.total_cmp(&b.value)).and_then(|one| Some((one.value, one.service_us?)));
     let mut told = finished.to_vec();
     for one in told.iter_mut().filter(|one| one.waited && matches!(one.said, ProbeResult::Broke(_))) {
-        let is_calm = |calm_us: f64| one.service_us.is_some_and(|us| us <= GROWN * calm_us);
-        if calm.is_some_and(|(value, calm_us)| value < one.value && is_calm(calm_us)) {
+        if let Some((value, calm_us)) = calm
+            && value < one.value
+            && one.service_us.is_some_and(|us| us <= GROWN * calm_us)
+        {
             one.said = ProbeResult::Nothing(Inconclusive::Generator(TOO_FEW_AGENTS.to_owned()));
         }
     }

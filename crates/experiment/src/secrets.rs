@@ -146,8 +146,8 @@ impl Secrets {
     /// Returns a `--set` with all secrets hidden. Numbers start at 0.
     #[must_use]
     pub fn hidden_set(&self, number: usize, set: &str) -> String {
-        let is_here = |secret: &&Secret| secret.place.as_ref().is_some_and(|place| place.rank == number + 1);
-        match (self.0.iter().find(is_here), set.split_once('=')) {
+        let here = self.0.iter().find(|secret| secret.place.as_ref().is_some_and(|place| place.rank == number + 1));
+        match (here, set.split_once('=')) {
             (Some(secret), Some((path, _))) => format!("{path}={}", secret.mark),
             _ => self.hidden(set).into_owned(),
         }

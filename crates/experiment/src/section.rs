@@ -42,9 +42,10 @@ impl<'a> Section<'a> {
 
     /// Returns the text, or the default.
     pub fn text(&self, key: &str) -> Option<&'a str> {
-        let default = |key: &Key| if let Need::Default(default) = key.need { Some(default) } else { None };
-        let default = || keys::find(self.keys, key).filter(|key| !self.has(key.name)).and_then(default);
-        self.table.text(key).or_else(default)
+        self.table.text(key).or_else(|| match keys::find(self.keys, key)?.need {
+            Need::Default(default) if !self.has(key) => Some(default),
+            _ => None,
+        })
     }
 
     /// Returns the value, or the default: times in seconds, sizes and rates in their base units.

@@ -112,11 +112,12 @@ impl SameTimes<'_> {
         if self.trials.len() == plan.possible().len() {
             return "each trial".to_owned();
         }
-        let name = |trial: &&Trial| {
-            let parts = [trial.variant.clone(), trial.surviving.clone()];
-            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-        };
-        format!("each trial of: {}", self.trials.iter().map(name).collect::<Vec<_>>().join("; "))
+        let mut names = Vec::new();
+        for trial in &self.trials {
+            let parts = [&trial.variant, &trial.surviving].into_iter().flatten();
+            names.push(parts.filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", "));
+        }
+        format!("each trial of: {}", names.join("; "))
     }
 }
 
@@ -133,8 +134,10 @@ fn clock_lines(trial: &Trial) -> Vec<String> {
         lines.push(format!("         {}", bar(trial)));
         lines.push(format!("         {}", legend(trial)));
     }
-    let kind = |fault: &Fault| if fault.repairs { "action" } else { "fault" };
-    lines.extend(trial.faults.iter().map(|fault| format!("{:<9}{}", kind(fault), fault_line(fault))));
+    for fault in &trial.faults {
+        let kind = if fault.repairs { "action" } else { "fault" };
+        lines.push(format!("{kind:<9}{}", fault_line(fault)));
+    }
     lines.extend(trial.steps.iter().map(|step| format!("step     {}", step_line(step))));
     for note in room::notes(trial) {
         lines.extend(hanging(&note, "note     ", "         ", WIDTH).lines().map(str::to_owned));
@@ -312,11 +315,12 @@ fn load_s(trial: &Trial) -> f64 {
     if let Some(load) = &trial.load {
         return load.time_s;
     }
-    let end = |fault: &Fault| {
+    let mut end_s: f64 = 0.0;
+    for fault in &trial.faults {
         let last_s = moments(fault, &trial.faults, f64::INFINITY).last().copied().unwrap_or(0.0);
-        last_s + fault.for_s.unwrap_or(0.0)
-    };
-    trial.faults.iter().map(end).fold(0.0, f64::max)
+        end_s = end_s.max(last_s + fault.for_s.unwrap_or(0.0));
+    }
+    end_s
 }
 
 /// Returns the times before `end_s` at which a fault begins. For a fault that never stops

@@ -346,11 +346,11 @@ fn check_bounds(
         }
     }
     if let Some(up_to) = section.number("up_to") {
-        let own = |parts: &TrialTemplate| {
+        let own = parts.iter().flatten().find_map(|parts| {
             let load = parts.load.as_ref()?.population(group)?;
             if whole { Some(f64::from(load.agents)) } else { Some(load.rate.as_ref()?.per_s()? / parts.lab.speed) }
-        };
-        let first = section.number("from").or_else(|| parts.iter().flatten().find_map(own));
+        });
+        let first = section.number("from").or(own);
         if first.is_some_and(|first| first > up_to) {
             let problem = Problem::new(section.place("up_to"), "the search would begin above its bound");
             let from = if section.has("from") { "the first value" } else { "the first value is that of [load]" };

@@ -633,8 +633,8 @@ fn elsewhere(text: &str) -> Option<String> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
     let is_quantile = ["p", "latencyp", "platency", "pms", "latencymsp", "platencyms"].contains(&letters.as_str());
     let quantile = Some(format!("p{digits}")).filter(|name| is_quantile && percentile(name).is_some());
-    let by_name = || ELSEWHERE.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(metric, _)| *metric);
-    quantile.map(|name| format!("latency_us.{name}")).or_else(|| by_name().map(str::to_owned))
+    let by_name = ELSEWHERE.iter().find(|(_, names)| names.contains(&name.as_str()));
+    quantile.map(|name| format!("latency_us.{name}")).or_else(|| by_name.map(|(metric, _)| (*metric).to_owned()))
 }
 
 /// Returns the metric with the same last part.
@@ -666,8 +666,8 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     let start = base + list.len() + 1;
     let problem = Problem::absent(&node.inside(start..start + name.len()), format!("{what} `{name}`"));
     let hint = nearest_hint(name, known.iter().map(String::as_str));
-    let none = || "a target's own figures are those that `keep` names in [metrics] of its target.toml".to_owned();
-    Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(none))))
+    let none = "a target's own figures are those that `keep` names in [metrics] of its target.toml";
+    Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(|| none.to_owned()))))
 }
 
 /// Values that only counters have.

@@ -340,8 +340,8 @@ fn hosts(section: &Section<'_>, networks: &[Network], context: &mut CheckContext
         return addresses.enumerate().map(|(index, ssh)| Host { ssh: Some(ssh.to_owned()), ..plain(index) }).collect();
     }
     if let Some(pods) = section.section("pods") {
-        let pod = |number| Host { name: format!("pod{number}"), is_pod: true, ..Host::default() };
-        return (1..=LabPods::read(&pods).count).map(pod).collect();
+        let numbers = 1..=LabPods::read(&pods).count;
+        return numbers.map(|number| Host { name: format!("pod{number}"), is_pod: true, ..Host::default() }).collect();
     }
     let count = section.get("hosts").unwrap_or(usize::from(profile.is_some()));
     (0..count).map(plain).collect()

@@ -57,11 +57,11 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     let sections = section.sections("group");
     check_alone(section, context);
     check_names(&sections, context);
-    let read = |group: &Section<'_>| {
+    let mut groups = Vec::new();
+    for group in &sections {
         let alone = alone(section.table, group.table);
-        load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, context)
-    };
-    let groups: Vec<Load> = sections.iter().map(read).collect();
+        groups.push(load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, context));
+    }
     check_operations(&sections, &groups, context);
     let mut load = Load { groups, rate: None, backlog: None, count: None, ..Load::read(section) };
     load.add_up_groups();
@@ -144,8 +144,9 @@ fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut Che
     for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
         for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
             let Some(name) = step.text("name").or(step.text("call")) else { continue };
-            let uses = |other: &&Load| other.steps.iter().any(|known| known.name == name);
-            let Some(other) = groups[..index].iter().find(uses) else { continue };
+            let mut before = groups[..index].iter();
+            let other = before.find(|other| other.steps.iter().any(|known| known.name == name));
+            let Some(other) = other else { continue };
             // A repeated name in the same group means the same operation.
             let (own, others) = (group.name.as_deref().unwrap_or("?"), other.name.as_deref().unwrap_or("?"));
             let key = if step.has("name") { "name" } else { "call" };

@@ -570,8 +570,8 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
             None => section.place("urls").clone(),
         };
         let problem = Problem::new(&place, format!("no protocol has the scheme `{scheme}`")).expected("unknown scheme");
-        let nearest = || nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
-        let hint = authority::way_round(scheme).map(str::to_owned).or_else(nearest);
+        let nearest = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        let hint = authority::way_round(scheme).map(str::to_owned).or(nearest);
         context.problems.push(problem.maybe(hint));
     }
     found

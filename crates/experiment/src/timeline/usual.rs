@@ -21,14 +21,16 @@ impl UsualTimes {
     /// stopping.
     pub(super) fn of_plan(&self, plan: &Plan) -> (f64, f64) {
         if let Some(find) = &plan.find {
-            let of_search = |template: &Trial| {
+            let mut sum = (0.0, 0.0);
+            for template in &find.templates {
                 let trials = f64::from(search::typical_trials(find, template));
                 let is_shared = plan.shares_start(template, template) && find.templates.len() == 1;
                 let again = trials - 1.0;
                 let (first_s, later_s) = (self.around_s(template, false), self.around_s(template, is_shared));
-                (trials * played_s(template) + first_s + again * later_s, first_s + again * later_s)
-            };
-            return find.templates.iter().map(of_search).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+                sum.0 += trials * played_s(template) + first_s + again * later_s;
+                sum.1 += first_s + again * later_s;
+            }
+            return sum;
         }
         let mut before: Option<&Trial> = None;
         plan.trials.iter().fold((0.0, 0.0), |(total_s, all_around_s), trial| {
