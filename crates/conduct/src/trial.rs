@@ -95,7 +95,7 @@ impl PendingInterrupts<'_> {
     }
 }
 
-/// What a trial is played from.
+/// Inputs from which a trial is played.
 struct TrialContext<'a> {
     run: &'a Run<'a>,
     registry: &'a Registry,

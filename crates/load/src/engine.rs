@@ -37,7 +37,7 @@ use transport::service_address::ServiceAddress;
 use transport::source_addresses::{SourceAddresses, ports};
 use transport::tunnel::TunnelRequest;
 use wire::feed_stream::FeedReaders;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use crate::{Error, LoadOrder, StartLoad, ThreadInterval, TransportError};
 
@@ -63,7 +63,7 @@ use thread_stats::ThreadTotals;
 use worker::Worker;
 
 /// Implements [`crate::check`] for a protocol.
-pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
+pub fn check<P: SessionProtocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
     // Host names are resolved at the start of the load, not here.
@@ -74,7 +74,7 @@ pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
 }
 
 /// Implements [`crate::compile`] for a protocol.
-pub fn compile<P: Protocol>(orders: &LoadOrder) -> Result<StartLoad, Error> {
+pub fn compile<P: SessionProtocol>(orders: &LoadOrder) -> Result<StartLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
     let tunnels = tunnels(orders, &script.services)?;
@@ -88,7 +88,7 @@ pub fn compile<P: Protocol>(orders: &LoadOrder) -> Result<StartLoad, Error> {
 }
 
 /// Starts the threads of a compiled load.
-fn start<P: Protocol>(
+fn start<P: SessionProtocol>(
     script: &Arc<Script<P>>,
     paths: &ConnectPaths,
     clock: Clock,
@@ -120,7 +120,7 @@ fn start<P: Protocol>(
 
 /// Returns the source addresses of the connections to each service. Empty for a protocol that runs
 /// programs.
-fn sources_of<P: Protocol>(
+fn sources_of<P: SessionProtocol>(
     orders: &LoadOrder,
     script: &Script<P>,
     services: &[ServiceAddress],
@@ -163,7 +163,7 @@ impl Drop for AbortOnError {
 
 /// Returns the address that a service's clients connect to. Unspecified for a protocol that runs
 /// programs.
-fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
+fn address_of<P: SessionProtocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
     if P::RUNS_PROGRAMS {
         return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
     }
@@ -172,12 +172,12 @@ fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Resul
 
 /// Returns the authority to connect to: the proxy if a tunnel leads to the service, or else the
 /// service.
-fn entrance<'a, P: Protocol>(service: &'a P, tunnel: Option<&'a TunnelRequest>) -> &'a str {
+fn entrance<'a, P: SessionProtocol>(service: &'a P, tunnel: Option<&'a TunnelRequest>) -> &'a str {
     tunnel.map_or(service.authority(), |tunnel| tunnel.proxy.as_str())
 }
 
 /// Returns a tunnel for each service that uses TLS, if the experiment names a proxy.
-fn tunnels<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
+fn tunnels<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
     let tunnel = |service: &P| {
         let proxy = orders.tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
         Some(TunnelRequest::of(proxy, service.authority()))

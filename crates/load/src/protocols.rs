@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use experiment::catalog;
 use experiment::mistake::Mistake;
-#[cfg(not(feature = "testing"))]
-use wire::protocols::Protocol as Implementation;
 use wire::protocols::command::Command;
 use wire::protocols::http::Http;
 use wire::protocols::lines::Lines;
 use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
+#[cfg(not(feature = "testing"))]
+use wire::session::SessionProtocol as Implementation;
 #[cfg(feature = "testing")]
 use wire::testing::{ProtocolTests, TestedProtocol as Implementation};
 
@@ -26,10 +26,16 @@ pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Vsns>(),
 ];
 
+/// Protocols that only tests use. No experiment can name them.
+#[cfg(feature = "testing")]
+pub static TEST_KINDS: &[&ProtocolKind] = &[&ProtocolKind::of::<wire::testing::multiplexed::Multiplexed>()];
+#[cfg(not(feature = "testing"))]
+static TEST_KINDS: &[&ProtocolKind] = &[];
+
 /// Returns the protocol with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static ProtocolKind> {
-    KINDS.iter().copied().find(|kind| kind.info.name == name)
+    KINDS.iter().chain(TEST_KINDS).copied().find(|kind| kind.info.name == name)
 }
 
 /// A protocol, with the engine and the client compiled for it.

@@ -5,7 +5,7 @@
 use std::alloc::System;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -19,31 +19,49 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const AGENTS: u32 = 8;
 
-/// Answers each frame with `ok` and the bytes `found`, from a preallocated buffer.
-fn serve() -> String {
+/// Serves a connection from a preallocated buffer.
+type Service = fn(&mut TcpStream, &mut [u8]) -> Option<()>;
+
+/// Answers a frame with `ok` and the bytes `found`.
+fn answer_name(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    stream.read_exact(&mut buffer[..4]).ok()?;
+    let length = u32::from_be_bytes(*buffer.first_chunk::<4>()?) as usize;
+    stream.read_exact(&mut buffer[..length]).ok()?;
+    let mut answer = *b"\0\0\0\x0a????\0found";
+    answer[4..8].copy_from_slice(&buffer[..4]);
+    stream.write_all(&answer).ok()
+}
+
+/// Answers a request in two parts, and pings in between.
+fn answer_in_parts(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    stream.read_exact(&mut buffer[..7]).ok()?;
+    let length = usize::from(u16::from_be_bytes(*buffer.first_chunk::<2>()?));
+    stream.read_exact(&mut buffer[7..7 + length]).ok()?;
+    if buffer[2] == b'o' {
+        return Some(());
+    }
+    let mut answer = *b"\0\x03p????fou\0\0i\0\0\0\0\0\x02a????nd";
+    answer[3..7].copy_from_slice(&buffer[3..7]);
+    answer[20..24].copy_from_slice(&buffer[3..7]);
+    stream.write_all(&answer).ok()
+}
+
+fn serve(service: Service) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let service = listener.local_addr().unwrap().to_string();
+    let address = listener.local_addr().unwrap().to_string();
     let acceptor = move || {
         for stream in listener.incoming().take(AGENTS as usize) {
             let mut stream = stream.unwrap();
             stream.set_nodelay(true).unwrap();
             let answer_all = move || {
                 let mut buffer = [0; 4096];
-                while stream.read_exact(&mut buffer[..4]).is_ok() {
-                    let length = u32::from_be_bytes(*buffer.first_chunk::<4>().unwrap()) as usize;
-                    stream.read_exact(&mut buffer[..length]).unwrap();
-                    let mut answer = *b"\0\0\0\x0a????\0found";
-                    answer[4..8].copy_from_slice(&buffer[..4]);
-                    if stream.write_all(&answer).is_err() {
-                        return;
-                    }
-                }
+                while service(&mut stream, &mut buffer).is_some() {}
             };
             std::thread::Builder::new().spawn(answer_all).unwrap();
         }
     };
     std::thread::Builder::new().spawn(acceptor).unwrap();
-    service
+    address
 }
 
 fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T> {
@@ -91,10 +109,10 @@ fn load(think_s: f64, rate: Option<Rate>) -> Load {
 }
 
 /// Returns the numbers of operations and allocations in the third and fourth second of the load.
-fn count(load: Load) -> (u64, usize) {
+fn count(protocol: &str, service: Service, load: Load) -> (u64, usize) {
     let orders = LoadOrder {
-        protocol: "vsns".into(),
-        services: vec![serve()],
+        protocol: protocol.into(),
+        services: vec![serve(service)],
         load,
         purpose: LoadPurpose::Measure,
         seed: 1,
@@ -138,9 +156,29 @@ fn an_operation_allocates_nothing() {
         shared,
     ] {
         let rate = load.rate.clone();
-        let (operations, allocations) = count(load);
+        let (operations, allocations) = count("vsns", answer_name, load);
         assert!(operations > 1000, "{operations} operations at {rate:?} are too few to tell");
         // Sending an interval allocates a list of slots and a few rows each second.
         assert!(allocations < 64, "{allocations} allocations for {operations} operations at {rate:?}");
     }
+    let (operations, allocations) = count_multiplexed();
+    assert!(
+        operations > 1000 && allocations < 64,
+        "{allocations} allocations for {operations} operations, multiplexed"
+    );
+}
+
+/// Counts operations that share connections of a protocol that answers in any order and in parts.
+fn count_multiplexed() -> (u64, usize) {
+    let echo = Step {
+        call: "echo".into(),
+        name: "echo".into(),
+        with: pairs(&[("text", "{agent}-{seq}")]),
+        keep: pairs(&[("found", "answer.text")]),
+        expect: pairs(&[("text", "found")]),
+        ..Step::default()
+    };
+    let connections = Connections { keep_alive: true, pipeline: 4 };
+    let load = Load { connections, steps: vec![echo], ..load(0.0001, None) };
+    count("multiplexed", answer_in_parts, load)
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use wire::cause::AttemptCause;
 use wire::excerpt;
-use wire::protocols::{Answer as Whole, Call, Progress, Protocol, RequestContext};
+use wire::protocols::Call;
+use wire::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use wire::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 use crate::service_address::ServiceAddress;
@@ -128,7 +129,7 @@ impl std::fmt::Debug for Client {
 
 /// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and
 /// each operation.
-pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
+pub fn connect<P: SessionProtocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
     if P::RUNS_PROGRAMS {
         return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
     }
@@ -144,8 +145,9 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
         timeout,
         answer_bytes: usize::MAX,
         pipe: None,
-        decoder: P::Decoder::default(),
+        session: P::Session::default(),
         memory: P::Memory::default(),
+        input: Vec::new(),
         last_id: 0,
         exchanged: ExchangedBytes::default(),
     };
@@ -153,7 +155,7 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
     Ok(Client(Box::new(talk)))
 }
 
-struct ClientExchange<P: Protocol> {
+struct ClientExchange<P: SessionProtocol> {
     protocol: P,
     peers: Option<TlsPeers>,
     /// Request for the tunnel, if a proxy leads to the service.
@@ -161,23 +163,24 @@ struct ClientExchange<P: Protocol> {
     timeout: Duration,
     answer_bytes: usize,
     pipe: Option<ClientConnection>,
-    decoder: P::Decoder,
+    session: P::Session,
     memory: P::Memory,
+    /// Received bytes that are not used yet.
+    input: Vec<u8>,
     last_id: u32,
     exchanged: ExchangedBytes,
 }
 
-impl<P: Protocol> ProtocolClient for ClientExchange<P> {
+impl<P: SessionProtocol> ProtocolClient for ClientExchange<P> {
     fn call_all(
         &mut self,
         operation: &str,
         calls: &[BTreeMap<String, String>],
     ) -> Vec<Result<ClientAnswer, CallError>> {
-        let mut answers = Vec::new();
-        if let Err(error) = self.answer_all(operation, calls, &mut answers) {
-            answers.resize(calls.len(), Err(error));
-        }
-        answers
+        let mut answers = vec![None; calls.len()];
+        let ended = self.answer_all(operation, calls, &mut answers);
+        let missing = || Err(ended.clone().err().unwrap_or_else(|| CallError::Lost("no answer".to_owned())));
+        answers.into_iter().map(|answer| answer.map_or_else(missing, Ok)).collect()
     }
 
     fn exchanged(&self) -> &ExchangedBytes {
@@ -191,15 +194,15 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
 
 /// Returns all fields that answers to the operation can have, except headers. Headers can only be
 /// requested by name.
-fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
+fn wants<P: SessionProtocol>(operation: &str) -> Result<Vec<String>, CallError> {
     let known = P::INFO.operations.iter().find(|known| known.name == operation);
     let known =
         known.ok_or_else(|| CallError::Invalid(format!("`{}` has no operation `{operation}`", P::INFO.name)))?;
     Ok(known.answers.iter().filter(|field| !field.name.ends_with('*')).map(|field| field.name.to_owned()).collect())
 }
 
-impl<P: Protocol> ClientExchange<P> {
-    fn open(&self) -> Result<ClientConnection, CallError> {
+impl<P: SessionProtocol> ClientExchange<P> {
+    fn open(&mut self) -> Result<ClientConnection, CallError> {
         let authority = self.tunnel.as_ref().map_or(self.protocol.authority(), |tunnel| tunnel.proxy.as_str());
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
         let address = ServiceAddress::resolve(authority).map_err(|error| wrong(error.to_string()))?;
@@ -217,39 +220,47 @@ impl<P: Protocol> ClientExchange<P> {
         Ok(pipe)
     }
 
-    /// Sends the protocol's greeting and waits for the answer.
-    fn greet(&self, pipe: &mut ClientConnection) -> Result<(), CallError> {
-        let Some(greeting) = self.protocol.greeting() else { return Ok(()) };
-        let refused = |why: String| CallError::Connect { service: self.protocol.authority().to_owned(), reason: why };
+    /// Exchanges what the protocol requires before the first request.
+    fn greet(&mut self, pipe: &mut ClientConnection) -> Result<(), CallError> {
+        let (protocol, timeout) = (&self.protocol, self.timeout);
+        let refused = |reason: String| CallError::Connect { service: protocol.authority().to_owned(), reason };
         // No operation has been sent yet, so none can have taken effect.
         let unasked = |error: io::Error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {:?}", self.timeout)),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {timeout:?}")),
             _ => refused(error.to_string()),
         };
-        let deadline = Instant::now() + self.timeout;
-        pipe.send(&greeting.bytes, deadline).map_err(unasked)?;
-        let mut input = Vec::new();
-        let mut buffer = vec![0; BUFFER];
+        let deadline = Instant::now() + timeout;
+        let (mut input, mut out, mut buffer) = (Vec::new(), Vec::new(), vec![0; BUFFER]);
+        P::reset(&mut self.session, &mut self.memory);
+        let mut opening = protocol.greet(&mut self.session, &mut out);
         loop {
-            match P::greeted(greeting, &input) {
-                Progress::Answer(answer) if answer.result == AttemptCause::Ok && answer.used == input.len() => {
+            pipe.send(&out, deadline).map_err(unasked)?;
+            out.clear();
+            match opening {
+                Opening::Open { used } => {
+                    input.drain(..used);
+                    if !input.is_empty() && !P::SPEAKS_UNASKED {
+                        return Err(refused("more than one answer to the greeting".to_owned()));
+                    }
+                    self.input = input;
                     return Ok(());
                 }
-                Progress::Answer(Whole { result: AttemptCause::Ok, .. }) => {
-                    return Err(refused("more than one answer to the greeting".to_owned()));
+                Opening::Refused(cause) => {
+                    let text = excerpt::last_line(&input);
+                    return Err(refused(format!("{}: it said `{text}`", cause.text(P::REFUSALS))));
                 }
-                Progress::Answer(Whole { result: cause, .. }) | Progress::Bad(cause) => {
-                    return Err(refused(format!(
-                        "{}: it said `{}`",
-                        cause.text(P::REFUSALS),
-                        excerpt::last_line(&input)
-                    )));
+                Opening::Wait { used } => {
+                    input.drain(..used);
+                    if used > 0 && !input.is_empty() {
+                        opening = protocol.greeted(&mut self.session, &input, &mut out);
+                        continue;
+                    }
                 }
-                Progress::More { .. } => {}
             }
             if pipe.receive(&mut buffer, &mut input, deadline).map_err(unasked)? {
                 return Err(refused("the connection was closed before the greeting was answered".to_owned()));
             }
+            opening = protocol.greeted(&mut self.session, &input, &mut out);
         }
     }
 
@@ -258,7 +269,7 @@ impl<P: Protocol> ClientExchange<P> {
         operation: &str,
         with: &BTreeMap<String, String>,
         wants: &[String],
-    ) -> Result<(P::Request, Vec<Argument>), CallError> {
+    ) -> Result<ClientRequest<P>, CallError> {
         let known = P::INFO.operations.iter().find(|known| known.name == operation);
         let known = known.ok_or_else(|| CallError::Invalid(format!("there is no operation `{operation}`")))?;
         let arguments: Vec<Argument> = with
@@ -270,81 +281,119 @@ impl<P: Protocol> ClientExchange<P> {
             .collect();
         let call = Call { number: 0, operation: known, arguments: &arguments, wants, program: None, closes: false };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
-        Ok((request, arguments))
+        Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
 
-    /// Sends all requests and appends the answers, up to the first missing answer.
+    /// Sends all requests and stores their answers, up to the first missing answer. `answers` has a
+    /// place for each request.
     fn answer_all(
         &mut self,
         operation: &str,
         calls: &[BTreeMap<String, String>],
-        answers: &mut Vec<Result<ClientAnswer, CallError>>,
+        answers: &mut [Option<ClientAnswer>],
     ) -> Result<(), CallError> {
         let wants = wants::<P>(operation)?;
-        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
-        let (mut requests, mut bytes) = (Vec::new(), Vec::new());
-        for with in calls {
-            let (request, arguments) = self.compile(operation, with, &wants)?;
-            self.last_id = self.last_id.wrapping_add(1).max(1);
-            let written =
-                P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
-            written.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))?;
-            requests.push((request, self.last_id));
-        }
-        let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
+        let requests = calls.iter().map(|with| self.compile(operation, with, &wants));
+        let mut requests = requests.collect::<Result<Vec<_>, _>>()?;
+        let is_usable = |pipe: ClientConnection| if P::SPEAKS_UNASKED { Some(pipe) } else { pipe.if_silent() };
+        let mut pipe = match self.pipe.take().and_then(is_usable) {
             Some(pipe) => pipe,
             None => self.open()?,
         };
+        self.exchanged = ExchangedBytes::default();
+        let (mut out, mut buffer, mut ended) = (Vec::new(), vec![0; BUFFER], false);
+        if let Err(error) = self.encode_unsent(&mut requests, &mut out) {
+            self.pipe = Some(pipe);
+            return Err(error);
+        }
         let mut deadline = Instant::now() + self.timeout;
-        self.exchanged = ExchangedBytes { sent: bytes, received: Vec::new() };
-        pipe.send(&self.exchanged.sent, deadline).map_err(|error| self.lost(&error))?;
-        let (mut input, mut buffer) = (Vec::new(), vec![0; BUFFER]);
-        for (number, (request, id)) in requests.iter().enumerate() {
-            self.memory = P::Memory::default();
-            let asked = RequestContext { request, id: *id };
-            let whole = self.await_answer(&mut pipe, &asked, (&mut input, &mut buffer), deadline);
-            deadline = Instant::now() + self.timeout;
-            let answer = whole.map(|whole| (self.read_fields(request, &wants, &input, whole), whole));
-            P::rest(&mut self.decoder, &mut self.memory);
-            let (answer, whole) = answer?;
-            answers.push(Ok(answer));
-            input.drain(..whole.used);
-            if !whole.reusable && number + 1 < requests.len() {
-                return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+        let (mut is_reusable, mut is_draining) = (true, false);
+        loop {
+            self.exchanged.sent.extend_from_slice(&out);
+            pipe.send(&out, deadline).map_err(|error| self.lost(&error))?;
+            out.clear();
+            let open = ClientRequests(&requests);
+            let used = match P::receive(&mut self.session, &mut self.memory, &open, &self.input, ended, &mut out) {
+                SessionEvent::Bad(cause) => return Err(CallError::BadAnswer(cause.text(P::REFUSALS))),
+                SessionEvent::More { .. } if ended => {
+                    return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+                }
+                SessionEvent::More { used } => {
+                    self.input.drain(..used);
+                    let before = self.input.len();
+                    ended = pipe.receive(&mut buffer, &mut self.input, deadline).map_err(|error| self.lost(&error))?;
+                    self.exchanged.received.extend_from_slice(&self.input[before..]);
+                    if self.exchanged.received.len() > self.answer_bytes {
+                        return Err(CallError::BadAnswer(AttemptCause::TooLong.text(P::REFUSALS)));
+                    }
+                    0
+                }
+                SessionEvent::Control { used } | SessionEvent::Part { used, .. } => used,
+                SessionEvent::Drain { used } => {
+                    (is_reusable, is_draining) = (false, true);
+                    used
+                }
+                SessionEvent::Untouched { id, used } => {
+                    // It is sent again.
+                    requests.iter_mut().filter(|request| request.id == id).for_each(|request| request.id = 0);
+                    used
+                }
+                SessionEvent::Answer { id, answer } => {
+                    self.take_answer(id, answer, &mut requests, &wants, answers);
+                    deadline = Instant::now() + self.timeout;
+                    is_reusable &= answer.reusable;
+                    if answers.iter().all(Option::is_some) {
+                        break;
+                    }
+                    if !answer.reusable {
+                        return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+                    }
+                    0
+                }
+            };
+            self.input.drain(..used);
+            if !is_draining {
+                self.encode_unsent(&mut requests, &mut out)?;
+            } else if requests.iter().all(|request| request.id == 0 || !request.is_open) {
+                return Err(CallError::Lost("the target takes no more operations on the connection".to_owned()));
             }
-            if whole.reusable && number + 1 == requests.len() && input.is_empty() {
-                self.pipe = Some(pipe);
-                break;
-            }
+        }
+        if is_reusable && (P::SPEAKS_UNASKED || self.input.is_empty()) {
+            self.pipe = Some(pipe);
         }
         Ok(())
     }
 
-    /// Receives until the answer is complete.
-    fn await_answer(
+    /// Stores the answer that was just received.
+    fn take_answer(
         &mut self,
-        pipe: &mut ClientConnection,
-        asked: &RequestContext<'_, P>,
-        (input, buffer): (&mut Vec<u8>, &mut [u8]),
-        deadline: Instant,
-    ) -> Result<Whole, CallError> {
-        let mut ended = false;
-        loop {
-            match P::decode(asked, &mut self.decoder, &mut self.memory, input, ended) {
-                Progress::Answer(answer) => return Ok(answer),
-                Progress::Bad(cause) => return Err(CallError::BadAnswer(cause.text(P::REFUSALS))),
-                Progress::More { .. } if ended => {
-                    return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
-                }
-                Progress::More { used } => drop(input.drain(..used)),
-            }
-            let before = input.len();
-            ended = pipe.receive(buffer, input, deadline).map_err(|error| self.lost(&error))?;
-            self.exchanged.received.extend_from_slice(&input[before..]);
-            if self.exchanged.received.len() > self.answer_bytes {
-                return Err(CallError::BadAnswer(AttemptCause::TooLong.text(P::REFUSALS)));
+        id: u32,
+        answer: Answer,
+        requests: &mut [ClientRequest<P>],
+        wants: &[String],
+        answers: &mut [Option<ClientAnswer>],
+    ) {
+        for (request, place) in requests.iter_mut().zip(answers).filter(|(request, _)| request.id == id) {
+            *place = Some(self.read_fields(&request.request, wants, answer.result == AttemptCause::Ok));
+            request.is_open = false;
+        }
+        P::finish(&mut self.session, &mut self.memory);
+        self.input.drain(..answer.used);
+    }
+
+    /// Encodes the requests that are not sent, as many as the protocol takes now.
+    fn encode_unsent(&mut self, requests: &mut [ClientRequest<P>], out: &mut Vec<u8>) -> Result<(), CallError> {
+        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        for request in requests.iter_mut().filter(|request| request.id == 0) {
+            let id = self.last_id.wrapping_add(1).max(1);
+            let values = OperationValues { source, arguments: &request.arguments };
+            let encoded = P::encode(&mut self.session, &mut self.memory, &request.request, id, &values, out);
+            match encoded.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))? {
+                Encoded::NotNow => break,
+                Encoded::Done => (self.last_id, request.id, request.is_open) = (id, id, true),
             }
         }
+        Ok(())
     }
 
     fn lost(&self, error: &io::Error) -> CallError {
@@ -354,17 +403,46 @@ impl<P: Protocol> ClientExchange<P> {
         }
     }
 
-    fn read_fields(&self, request: &P::Request, wants: &[String], input: &[u8], whole: Whole) -> ClientAnswer {
+    /// Returns the answer that was just received.
+    fn read_fields(&self, request: &P::Request, wants: &[String], ok: bool) -> ClientAnswer {
         let mut scratch = Vec::new();
-        let status = String::from_utf8_lossy(P::status(&self.decoder, input, &mut scratch)).into_owned();
+        let status = String::from_utf8_lossy(P::status(&self.session, &self.input, &mut scratch)).into_owned();
         let mut fields = BTreeMap::new();
         for (number, name) in wants.iter().enumerate() {
             scratch.clear();
-            if let Some(value) = P::field(request, &self.decoder, number, input, &mut scratch) {
+            if let Some(value) = P::field(request, &self.session, number, &self.input, &mut scratch) {
                 fields.insert(name.clone(), value.to_vec());
             }
         }
-        ClientAnswer { ok: whole.result == AttemptCause::Ok, status, fields }
+        ClientAnswer { ok, status, fields }
+    }
+}
+
+/// A request of a client.
+struct ClientRequest<P: SessionProtocol> {
+    request: P::Request,
+    arguments: Vec<Argument>,
+    /// Number on the connection; 0 before it is sent.
+    id: u32,
+    is_open: bool,
+}
+
+struct ClientRequests<'a, P: SessionProtocol>(&'a [ClientRequest<P>]);
+
+impl<'a, P: SessionProtocol> ClientRequests<'a, P> {
+    fn first(&self, is_it: impl Fn(&ClientRequest<P>) -> bool) -> Option<RequestContext<'a, P>> {
+        let found = self.0.iter().find(|request| request.is_open && request.id != 0 && is_it(request))?;
+        Some(RequestContext { request: &found.request, id: found.id })
+    }
+}
+
+impl<'a, P: SessionProtocol> OpenRequests<'a, P> for ClientRequests<'a, P> {
+    fn oldest(&self) -> Option<RequestContext<'a, P>> {
+        self.first(|_| true)
+    }
+
+    fn get(&self, id: u32) -> Option<RequestContext<'a, P>> {
+        self.first(|request| request.id == id)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Sockets of connections: opened, greeted, written, read and closed; with or without TLS; by
-//! system calls or by io_uring.
+//! Sockets of connections: opened, written, read and closed; with or without TLS; by system calls
+//! or by io_uring.
 //!
 //! Each change of a connection is a [`ConnEvent`], regardless of its transport. The caller takes
 //! events one by one and handles each before it takes the next. This module knows nothing about the
@@ -55,7 +55,6 @@ const GONE: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFla
 /// A target that sends faster than the thread reads must not occupy the thread.
 const READS: u8 = 16;
 
-/// Nanoseconds in a second.
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Clock that counts nanoseconds since the start of the load.
@@ -105,8 +104,9 @@ pub struct ConnectionSettings {
 /// Events of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnEvent {
-    /// The connection takes requests.
-    Opened,
+    /// The connection is made, and its TLS handshake is complete. The caller must exchange what the
+    /// protocol requires before the first request, and then [open](ConnectionSet::open) it.
+    Connected,
     /// The connection could not be opened, and no request was sent on it. The caller must close it.
     ConnectFailed(AttemptCause),
     /// Bytes have arrived; see [`ReadBuffers::bytes`].
@@ -139,8 +139,10 @@ enum SocketState {
     Tunnelling(Box<TlsStream>),
     /// The socket is connected, and the TLS handshake is in progress.
     Handshaking(Box<TlsStream>),
-    /// The socket is open without TLS, and the greeting is not answered yet.
-    Greeting(OwnedFd),
+    /// The socket carries bytes, and the protocol's opening is not complete yet.
+    Opening(OwnedFd),
+    /// The same with TLS.
+    OpeningTls(Box<TlsStream>),
     /// The socket is open and takes requests.
     Up(SocketStream),
 }
@@ -169,8 +171,8 @@ pub struct Connection {
     broken: Option<AttemptCause>,
     /// Earliest time of the next connect.
     connect_after_ns: u64,
-    /// Request bytes that the socket has not taken yet. Before the connection is open: bytes
-    /// received in answer to the greeting or the tunnel request.
+    /// Bytes that the socket has not taken yet. Before the TLS handshake: bytes received in answer
+    /// to the tunnel request.
     pending: Vec<u8>,
 }
 
@@ -179,11 +181,12 @@ impl Connection {
         match &self.state {
             SocketState::Down => None,
             SocketState::Connecting(socket)
-            | SocketState::Greeting(socket)
+            | SocketState::Opening(socket)
             | SocketState::Up(SocketStream::Plain(socket) | SocketStream::Ring(socket)) => Some(socket),
-            SocketState::Tunnelling(tls) | SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => {
-                Some(&tls.socket)
-            }
+            SocketState::Tunnelling(tls)
+            | SocketState::Handshaking(tls)
+            | SocketState::OpeningTls(tls)
+            | SocketState::Up(SocketStream::Tls(tls)) => Some(&tls.socket),
         }
     }
 
@@ -191,7 +194,9 @@ impl Connection {
     #[inline]
     fn tls(&mut self) -> Option<&mut TlsStream> {
         match &mut self.state {
-            SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => Some(tls),
+            SocketState::Handshaking(tls) | SocketState::OpeningTls(tls) | SocketState::Up(SocketStream::Tls(tls)) => {
+                Some(tls)
+            }
             _ => None,
         }
     }
@@ -200,17 +205,18 @@ impl Connection {
     #[inline]
     fn has_unsent(&self) -> bool {
         match &self.state {
-            SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => tls.session.wants_write(),
-            SocketState::Up(_) => !self.pending.is_empty(),
+            SocketState::Handshaking(tls) | SocketState::OpeningTls(tls) | SocketState::Up(SocketStream::Tls(tls)) => {
+                tls.session.wants_write()
+            }
+            SocketState::Opening(_) | SocketState::Up(_) => !self.pending.is_empty(),
             _ => false,
         }
     }
 
-    /// Returns the event of an unusable connection. During a greeting or handshake, the connect has
-    /// failed.
+    /// Returns the event of an unusable connection. Before it is open, the connect has failed.
     fn lost(&self, cause: AttemptCause) -> ConnEvent {
         match self.state {
-            SocketState::Greeting(_) | SocketState::Tunnelling(_) => {
+            SocketState::Opening(_) | SocketState::OpeningTls(_) | SocketState::Tunnelling(_) => {
                 ConnEvent::ConnectFailed(AttemptCause::ConnectFailed)
             }
             // Without keys, no request can have been sent.
@@ -224,10 +230,8 @@ impl Connection {
         match self.broken {
             // An answer that ends with its connection is incomplete.
             Some(cause) => self.lost(cause),
-            None if matches!(self.state, SocketState::Greeting(_) | SocketState::Tunnelling(_)) => {
-                self.lost(AttemptCause::Closed)
-            }
-            None => ConnEvent::Ended,
+            None if matches!(self.state, SocketState::Up(_)) => ConnEvent::Ended,
+            None => self.lost(AttemptCause::Closed),
         }
     }
 }
@@ -437,7 +441,8 @@ impl ConnectionSet {
             SocketState::Connecting(_)
             | SocketState::Tunnelling(_)
             | SocketState::Handshaking(_)
-            | SocketState::Greeting(_) => SendPath::WhenOpen,
+            | SocketState::Opening(_)
+            | SocketState::OpeningTls(_) => SendPath::WhenOpen,
             SocketState::Down => SendPath::Down,
         }
     }
@@ -447,6 +452,11 @@ impl ConnectionSet {
     pub fn connect_after_ns(&self, conn: ConnId) -> u64 {
         let connection = &self.list[conn.index()];
         if matches!(connection.state, SocketState::Down) { connection.connect_after_ns } else { 0 }
+    }
+
+    /// Returns the number of the connection's service.
+    pub fn service(&self, conn: ConnId) -> usize {
+        self.list[conn.index()].service as usize
     }
 
     /// Sets the service for the next connect. The connection must be down.
@@ -465,21 +475,21 @@ impl ConnectionSet {
     pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<(), AttemptCause> {
         let connection = &mut self.list[conn.index()];
         let sent = match &mut connection.state {
+            SocketState::Up(SocketStream::Tls(tls)) | SocketState::OpeningTls(tls) => {
+                return tls.write_plaintext(bytes);
+            }
             // Earlier bytes still wait, so these bytes must wait too.
-            SocketState::Up(SocketStream::Plain(_) | SocketStream::Ring(_)) if !connection.pending.is_empty() => 0,
-            SocketState::Up(SocketStream::Plain(socket)) => write(socket.as_fd(), bytes)?,
+            SocketState::Up(_) | SocketState::Opening(_) if !connection.pending.is_empty() => 0,
+            SocketState::Up(SocketStream::Plain(socket)) | SocketState::Opening(socket) => {
+                write(socket.as_fd(), bytes)?
+            }
             SocketState::Up(SocketStream::Ring(socket)) => {
                 if let Some(ring) = &mut self.ring {
                     ring.send(RingToken::new(conn.number(), connection.generation), socket.as_fd(), bytes);
                 }
                 return Ok(());
             }
-            SocketState::Up(SocketStream::Tls(tls)) => return tls.write_plaintext(bytes),
-            SocketState::Down
-            | SocketState::Connecting(_)
-            | SocketState::Tunnelling(_)
-            | SocketState::Handshaking(_)
-            | SocketState::Greeting(_) => return Ok(()),
+            _ => return Ok(()),
         };
         if sent < bytes.len() {
             if connection.pending.is_empty() {
@@ -665,32 +675,37 @@ impl ConnectionSet {
         let service = connection.service as usize;
         match self.peers.as_ref().and_then(|peers| peers.session(service)) {
             // Bytes that arrive before any request cannot answer it.
-            None if source.flags.contains(EventFlags::IN) && !self.may_speak_first(service) => {
+            None if source.flags.contains(EventFlags::IN) && !self.opening.services[service].speaks_first => {
                 match first_byte(&socket) {
                     Ok(Some(first)) if !(self.opening.may_refuse_unasked)(first) => {
                         Some(ConnEvent::ConnectFailed(AttemptCause::BadAnswer))
                     }
-                    Ok(_) => self.greet(source.conn, socket),
+                    Ok(_) => Some(self.connected(source.conn, SocketState::Opening(socket))),
                     // The system reports this error only once. A later write would only find a
                     // broken pipe.
                     Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
                 }
             }
-            None => self.greet(source.conn, socket),
+            None => Some(self.connected(source.conn, SocketState::Opening(socket))),
             Some(Ok(session)) => self.enter(source.conn, socket, session),
             Some(Err(cause)) => Some(ConnEvent::ConnectFailed(cause)),
         }
     }
 
-    /// Makes the connection take requests.
-    fn opened(&mut self, conn: ConnId, stream: SocketStream) -> ConnEvent {
-        let stream = self.hand_to_ring(conn, stream);
+    fn connected(&mut self, conn: ConnId, state: SocketState) -> ConnEvent {
         let connection = &mut self.list[conn.index()];
-        connection.state = SocketState::Up(stream);
-        connection.broken = None;
-        let greeting = std::mem::take(&mut connection.pending);
-        self.spare.recycle(greeting);
-        ConnEvent::Opened
+        (connection.state, connection.broken) = (state, None);
+        ConnEvent::Connected
+    }
+
+    /// Makes a connected connection take requests.
+    pub fn open(&mut self, conn: ConnId) {
+        let state = match std::mem::replace(&mut self.list[conn.index()].state, SocketState::Down) {
+            SocketState::Opening(socket) => SocketState::Up(self.hand_to_ring(conn, socket)),
+            SocketState::OpeningTls(tls) => SocketState::Up(SocketStream::Tls(tls)),
+            state => state,
+        };
+        self.list[conn.index()].state = state;
     }
 
     /// Reads the available bytes, or all bytes to the end if the peer is gone.
@@ -699,7 +714,7 @@ impl ConnectionSet {
         loop {
             let connection = &self.list[source.conn.index()];
             let socket = match &connection.state {
-                SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket) => socket,
+                SocketState::Up(SocketStream::Plain(socket)) | SocketState::Opening(socket) => socket,
                 SocketState::Tunnelling(tls) => &tls.socket,
                 _ => {
                     source.stage = SourceStage::Write;
@@ -721,10 +736,8 @@ impl ConnectionSet {
                     if count < buffers.received.len() && !source.is_gone {
                         source.stage = SourceStage::Write;
                     }
-                    match connection.state {
-                        SocketState::Greeting(_) => return self.greeted(source.conn, &buffers.received[..count]),
-                        SocketState::Tunnelling(_) => return self.tunnelled(source.conn, &buffers.received[..count]),
-                        _ => {}
+                    if matches!(connection.state, SocketState::Tunnelling(_)) {
+                        return self.tunnelled(source.conn, &buffers.received[..count]);
                     }
                     (buffers.is_plaintext, buffers.length) = (false, count);
                     return Some(ConnEvent::Bytes);
@@ -769,7 +782,9 @@ impl ConnectionSet {
         if let Some(tls) = connection.tls() {
             return tls.write().err().map(|cause| connection.lost(cause));
         }
-        let SocketState::Up(SocketStream::Plain(socket) | SocketStream::Ring(socket)) = &connection.state else {
+        let (SocketState::Up(SocketStream::Plain(socket) | SocketStream::Ring(socket)) | SocketState::Opening(socket)) =
+            &connection.state
+        else {
             return None;
         };
         match write(socket.as_fd(), &connection.pending) {
@@ -910,11 +925,15 @@ mod tests {
             self.seen.remove(0)
         }
 
-        /// Handles an event as the worker does: closes the connection if the event requires it.
+        /// Handles an event as the worker does: opens or closes the connection if the event
+        /// requires it.
         fn note(&mut self, event: ConnEvent) {
             let bytes = if event == ConnEvent::Bytes { self.buffers.bytes().to_vec() } else { Vec::new() };
             self.seen.push((event, bytes));
-            if !matches!(event, ConnEvent::Opened | ConnEvent::Bytes) {
+            if event == ConnEvent::Connected {
+                self.connections.open(CONN);
+            }
+            if !matches!(event, ConnEvent::Connected | ConnEvent::Bytes) {
                 self.connections.close(CONN);
             }
         }
@@ -935,7 +954,7 @@ mod tests {
             for _ in 0..2 {
                 talk.connections.connect(CONN).unwrap();
                 assert_eq!(talk.connections.send_path(CONN), SendPath::WhenOpen);
-                assert_eq!(talk.next().0, ConnEvent::Opened);
+                assert_eq!(talk.next().0, ConnEvent::Connected);
                 let mut target = listener.accept().unwrap().0;
                 talk.connections.send(CONN, b"hello\n").unwrap();
                 talk.connections.submit();
@@ -954,7 +973,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut talk = TestConnection::new(listener.local_addr().unwrap(), false);
         talk.connections.connect(CONN).unwrap();
-        assert_eq!(talk.next().0, ConnEvent::Opened);
+        assert_eq!(talk.next().0, ConnEvent::Connected);
         let mut target = listener.accept().unwrap().0;
         talk.connections.send(CONN, b"never read").unwrap();
         target.write_all(b"enough\n").unwrap();

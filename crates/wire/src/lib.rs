@@ -6,10 +6,12 @@ pub mod cause;
 pub mod error;
 pub mod excerpt;
 pub mod feed_stream;
+pub mod in_order;
 pub mod input_files;
 pub mod open_words;
 pub mod pointer;
 pub mod protocols;
+pub mod session;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod values;

@@ -7,8 +7,7 @@ use experiment::catalog;
 use experiment::plan::MemberProgram;
 
 use crate::cause::{AttemptCause, Refusal};
-use crate::values::allowed::NotSendable;
-use crate::values::{Argument, OperationValues};
+use crate::values::Argument;
 
 pub mod command;
 pub mod http;
@@ -16,7 +15,10 @@ pub mod lines;
 pub mod redis;
 pub mod vsns;
 
-/// A protocol, opened for one service. The engine is compiled separately for each protocol.
+/// A protocol, opened for one service: names, addresses and requests. Its exchange of bytes on a
+/// connection is a [`SessionProtocol`](crate::session::SessionProtocol), or more simply an
+/// [`InOrderProtocol`](crate::in_order::InOrderProtocol). The engine is compiled separately for
+/// each protocol.
 pub trait Protocol: Sized + Send + Sync + 'static {
     /// Description for experiment files.
     const INFO: &'static catalog::Protocol;
@@ -33,13 +35,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// A compiled step.
     type Request: Send + Sync + 'static;
 
-    /// State of a connection between pieces of an answer. It must be small and must hold no heap
-    /// memory between answers.
-    type Decoder: Default + Send + 'static;
-
-    /// State of a thread between answers.
-    type Memory: Default + Send + 'static;
-
     /// Opens a service: `host:port` or a URL.
     fn open(service: &str) -> Result<Self, String>;
 
@@ -50,6 +45,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Returns the host name for the server's certificate, or `None` without TLS.
     fn tls_host(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether the target sends the first bytes on a connection.
+    fn speaks_first(&self) -> bool {
+        false
     }
 
     /// Whether a target that sends this byte before any request refuses the connection. Otherwise
@@ -69,17 +69,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
     }
 
-    /// Returns the greeting of each connection, if the protocol has one.
-    fn greeting(&self) -> Option<&Greeting> {
-        None
-    }
-
-    /// Decodes all bytes received after the greeting. A result other than [`AttemptCause::Ok`]
-    /// means that the target refuses the connection.
-    fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
-        Progress::Bad(AttemptCause::BadAnswer)
-    }
-
     /// Compiles a step.
     fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
 
@@ -91,64 +80,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// indicate a fault of the server. The operation then had no effect. If the step expects
     /// otherwise, the operation counts as wrong.
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
-
-    /// Appends the request. `id` is its number on this connection.
-    ///
-    /// # Errors
-    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
-    /// sent.
-    fn encode(
-        request: &Self::Request,
-        id: u32,
-        values: &OperationValues<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), NotSendable>;
-
-    /// Decodes received bytes. `ended` is true if the stream has ended. The next call gets the
-    /// unused bytes and the bytes received since.
-    fn decode(
-        asked: &RequestContext<'_, Self>,
-        decoder: &mut Self::Decoder,
-        memory: &mut Self::Memory,
-        input: &[u8],
-        ended: bool,
-    ) -> Progress;
-
-    /// Returns the requested field number `want` of the answer that [`Protocol::decode`] just found
-    /// in `input`, or `None` if the answer does not have it. `scratch` is empty and may be used.
-    fn field<'a>(
-        request: &'a Self::Request,
-        decoder: &'a Self::Decoder,
-        want: usize,
-        input: &'a [u8],
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<&'a [u8]>;
-
-    /// Resets the decoder and returns its memory, after an answer has been processed or the
-    /// connection is gone.
-    fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
-
-    /// Returns the status and the destination of an answer that is a redirect.
-    fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
-        None
-    }
-
-    /// Returns the numeric status of the answer, if the protocol has one.
-    fn status_code(_decoder: &Self::Decoder) -> Option<u16> {
-        None
-    }
-
-    /// Returns the status of the answer in the protocol's terms: `ok`, `not_found`, `200`.
-    fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
-}
-
-/// The exchange on a new connection before any request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Greeting {
-    /// First bytes to send; empty if the target speaks first.
-    pub bytes: Vec<u8>,
-    /// Number of answers to wait for before the first request; at least one.
-    pub answers: u32,
 }
 
 /// A step to be compiled.
@@ -197,38 +128,6 @@ fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Fi
         Some(start) => name.len() > start.len() && name.starts_with(start),
         None => field.name == name,
     })
-}
-
-/// The parts of a request that decoding its answer depends on.
-pub struct RequestContext<'a, P: Protocol> {
-    pub request: &'a P::Request,
-    /// Number of the request on this connection.
-    pub id: u32,
-}
-
-/// Result of [`Protocol::decode`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// The answer is not complete.
-    More {
-        /// Bytes that the decoder has consumed and does not need again.
-        used: usize,
-    },
-    /// The answer is complete.
-    Answer(Answer),
-    /// The bytes are not a valid answer. The connection cannot be used any more.
-    Bad(AttemptCause),
-}
-
-/// A complete answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
-    /// Bytes of the input that belong to the answer.
-    pub used: usize,
-    /// [`AttemptCause::Ok`], or the reason why the answer is a failure.
-    pub result: AttemptCause,
-    /// Whether the connection can take another request.
-    pub reusable: bool,
 }
 
 /// Statement of a failing answer about the data.

@@ -5,20 +5,21 @@
 pub mod exchange;
 pub mod fuzz;
 pub mod hostile;
+pub mod multiplexed;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use experiment::plan;
 
-use crate::protocols::Protocol;
+use crate::session::SessionProtocol;
 use crate::values::{TemplateNames, ValueSource};
-use hostile::Case;
+use hostile::HostileCase;
 
 /// A protocol with its test data. The file `testing.rs` in the protocol's folder implements it.
-pub trait TestedProtocol: Protocol {
+pub trait TestedProtocol: SessionProtocol {
     /// Targets that misbehave, and the results in which attempts on them end.
-    const HOSTILE: &'static [Case];
+    const HOSTILE: &'static [HostileCase];
     /// Most bytes that the decoder may leave in the input. Without a limit, an answer stays in the
     /// input until it is complete.
     const HELD_BYTES: usize = usize::MAX;
@@ -63,7 +64,7 @@ pub struct ReceivedRequest {
 /// Test data of a protocol, for the table of protocols.
 #[derive(Debug)]
 pub struct ProtocolTests {
-    pub hostile: &'static [Case],
+    pub hostile: &'static [HostileCase],
     pub read_request: fn(&mut dyn Read) -> Option<ReceivedRequest>,
     /// Opens a service. Then decodes an answer to the greeting, if the protocol has one.
     pub greet: fn(&str, &[u8]) -> Result<(), String>,

@@ -1,5 +1,5 @@
-//! Records of a trial while it runs: its event log, its probes and the recording of its load. Passes
-//! events on to the observer.
+//! Records of a trial while it runs: its event log, its probes and the recording of its load.
+//! Passes events on to the observer.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::{Duration, Instant};

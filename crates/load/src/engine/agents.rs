@@ -14,7 +14,7 @@ use record::events::Outcome;
 use record::rows::AgentCycles;
 use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
-use wire::protocols::{Protocol, RequestContext};
+use wire::session::{Encoded, RequestContext, SessionProtocol};
 use wire::values::allowed::NotSendable;
 use wire::values::mix;
 
@@ -92,7 +92,8 @@ pub struct Agent {
     pub place: AgentService,
     /// Connection of the thread that the agent uses. It never changes.
     pub connection: ConnId,
-    /// Next agent in the queue for the connection, if any.
+    /// Neighbours in the line for the connection, if any.
+    pub ahead: AgentId,
     pub behind: AgentId,
     pub work: AgentWork,
     /// Step of the current operation, or of the next operation.
@@ -107,7 +108,7 @@ pub struct Agent {
     pub is_unsure: bool,
     /// Attempts of the current operation.
     pub tries: u32,
-    /// Number of the agent's last request on its connection.
+    /// Number of the agent's last request on its connection; 0 before it is sent.
     pub request_id: u32,
     /// Slots filled in this cycle, one bit each.
     pub kept: u32,
@@ -148,6 +149,7 @@ impl Agent {
             place_in_group: number - 1,
             place,
             connection,
+            ahead: AgentId::NONE,
             behind: AgentId::NONE,
             work: AgentWork::Unborn,
             step: StepId::FIRST,
@@ -217,7 +219,7 @@ pub enum AgentEffect {
 }
 
 /// The agents of a thread.
-pub struct Agents<P: Protocol> {
+pub struct Agents<P: SessionProtocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     list: Vec<Agent>,
@@ -232,7 +234,7 @@ pub struct Agents<P: Protocol> {
     pub failure: Option<Error>,
 }
 
-impl<P: Protocol> Agents<P> {
+impl<P: SessionProtocol> Agents<P> {
     /// Creates the agents of thread `thread`.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32) -> Self {
         let routes = ConnectionRoutes::new(script, thread);
@@ -309,7 +311,7 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Appends the request of the agent's step, to be sent now with number `request_id`. Returns
-    /// whether a script computed part of the request.
+    /// whether the protocol takes it now, and whether a script computed part of the request.
     ///
     /// # Errors
     /// If the protocol cannot represent one of the values. The request is then not sent.
@@ -317,33 +319,36 @@ impl<P: Protocol> Agents<P> {
     pub fn encode(
         &mut self,
         id: AgentId,
+        state: (&mut P::Session, &mut P::Memory),
         request_id: u32,
         now_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<bool, NotSendable> {
+    ) -> Result<(Encoded, bool), NotSendable> {
         let agent = &mut self.list[id];
-        agent.request_id = request_id;
-        agent.sent_ns = now_ns;
-        self.values.encode(id, agent, out)
+        let encoded = self.values.encode(id, agent, state, request_id, out)?;
+        if encoded.0 == Encoded::Done {
+            (agent.request_id, agent.sent_ns) = (request_id, now_ns);
+        }
+        Ok(encoded)
     }
 
-    /// Sets the send time of this agent and of the agents behind it to `now_ns`, so that the time a
-    /// script took is not service time.
-    pub fn stamp_anew(&mut self, mut next: AgentId, now_ns: u64) {
-        while next != AgentId::NONE {
+    /// Sets the send time of this agent and of those behind it up to `end` to `now_ns`, so that the
+    /// time a script took is not service time.
+    pub fn stamp_anew(&mut self, mut next: AgentId, end: AgentId, now_ns: u64) {
+        while next != end {
             let agent = &mut self.list[next];
             agent.sent_ns = now_ns;
             next = agent.behind;
         }
     }
 
-    /// Prepares to send the agent's request again. If it was already sent, the attempt may have
-    /// taken effect. Returns whether it was already sent.
-    pub fn unsend(&mut self, id: AgentId) -> bool {
+    /// Prepares to send the agent's request again. If it was already sent and the target may have
+    /// begun it, the attempt may have taken effect. Returns whether it was already sent.
+    pub fn unsend(&mut self, id: AgentId, is_untouched: bool) -> bool {
         let agent = &mut self.list[id];
         let was_sent = agent.sent_ns != NEVER;
         agent.sent_ns = NEVER;
-        agent.is_unsure |= was_sent;
+        agent.is_unsure |= was_sent && !is_untouched;
         was_sent
     }
 
@@ -421,7 +426,7 @@ impl<P: Protocol> Agents<P> {
         stats: &mut ThreadStats,
     ) -> AgentEffect {
         let agent = &mut self.list[id];
-        agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
+        agent.is_unsure |= agent.sent().is_some() && !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         stats.attempt(self.script.steps[agent.step].name, cause);
         self.values.note_failure(id, agent, cause, None, stats);
         let group = &self.script.groups[agent.group];
@@ -510,7 +515,7 @@ impl<P: Protocol> Agents<P> {
         let (outcome, cause) = match class {
             AnswerClass::Ok => {
                 let redirect = self.values.redirect(agent, answer, stats);
-                let cause = redirect.unwrap_or_else(|| match P::status_code(answer.decoder) {
+                let cause = redirect.unwrap_or_else(|| match P::status_code(answer.session) {
                     None | Some(200) => AttemptCause::Ok,
                     Some(status) => AttemptCause::OkStatus(status),
                 });

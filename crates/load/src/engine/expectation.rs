@@ -7,7 +7,7 @@ use experiment::plan::{Expected, SlotContent};
 use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 use wire::pointer::CompiledPointer;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 use wire::values::lua::{Function, Program};
 use wire::values::{Argument, CompiledTemplate, ValueSource};
 
@@ -51,15 +51,15 @@ impl CompiledField {
     /// Returns the text of the field or place in the answer. `None` if it is absent, or if a place
     /// is wanted and the field is not JSON.
     #[inline]
-    pub fn read<'a, P: Protocol>(
+    pub fn read<'a, P: SessionProtocol>(
         &self,
         request: &'a P::Request,
-        decoder: &'a P::Decoder,
+        session: &'a P::Session,
         input: &'a [u8],
         found: &'a mut ExtractedFields,
     ) -> Option<&'a [u8]> {
         found.field.clear();
-        let field = P::field(request, decoder, self.want, input, &mut found.field)?;
+        let field = P::field(request, session, self.want, input, &mut found.field)?;
         match &self.place {
             None => Some(field),
             Some(place) => place.find(field, &mut found.place),

@@ -2,7 +2,7 @@
 //! the load starts.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use super::script::Script;
 use crate::Error;
@@ -15,7 +15,7 @@ const OTHERS: u64 = 128;
 const OF_PROGRAM: u64 = 9;
 
 /// Checks that the process may open the files that the load needs.
-pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
+pub fn check<P: SessionProtocol>(script: &Script<P>) -> Result<(), Error> {
     let connections = script.places.connections_in(script.mine.clone());
     let each = if P::RUNS_PROGRAMS { OF_PROGRAM } else { 1 };
     files(script.places.agents, u64::from(connections) * each + script.mine.len() as u64 + OTHERS)

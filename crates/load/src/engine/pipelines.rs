@@ -1,5 +1,5 @@
-//! Open requests of connections: agents that wait for answers, in the order of their requests, and
-//! partly received answers.
+//! Open requests of connections: agents that wait for answers, the state of the protocol, and
+//! partly received bytes.
 
 use std::ops::{Index, IndexMut};
 
@@ -7,36 +7,47 @@ use transport::buffer_pool::BufferPool;
 use transport::conn_id::ConnId;
 use wire::answer_budget::BudgetShare;
 use wire::cause::AttemptCause;
-use wire::protocols::{Progress, Protocol};
+use wire::session::{Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use wire::values::allowed::NotSendable;
 
 use super::agents::answers::DecodedAnswer;
-use super::agents::{Agent, Agents};
+use super::agents::{Agent, AgentWork, Agents};
 use super::ids::AgentId;
 
 /// Open requests of a connection.
-pub struct Pipeline<P: Protocol> {
+pub struct Pipeline<P: SessionProtocol> {
     /// Agents with an attempt on the connection.
     pub waiting: WaitingAgents,
+    /// Whether the protocol's opening is complete.
+    pub is_open: bool,
     /// Whether the current socket has carried an answer.
     pub is_proven: bool,
-    /// Number of the last request.
-    last_id: u32,
-    /// Decoder of the next answer.
-    decoder: P::Decoder,
+    /// Whether the target takes no more requests on the current socket.
+    pub is_draining: bool,
+    /// Whether the protocol has put off requests until the target sends something.
+    pub is_blocked: bool,
+    /// Bytes that the protocol has sent by itself since the socket last took all bytes.
+    control_bytes: u32,
+    /// Number of requests so far, modulo the numbers that an id can hold.
+    sequence: u32,
+    session: P::Session,
     /// Bytes of an incomplete answer.
     input: Vec<u8>,
     /// Share of the memory budget that these bytes hold.
     held: BudgetShare,
 }
 
-impl<P: Protocol> Default for Pipeline<P> {
+impl<P: SessionProtocol> Default for Pipeline<P> {
     fn default() -> Self {
         Self {
             waiting: WaitingAgents::default(),
+            is_open: false,
             is_proven: false,
-            last_id: 0,
-            decoder: P::Decoder::default(),
+            is_draining: false,
+            is_blocked: false,
+            control_bytes: 0,
+            sequence: 0,
+            session: P::Session::default(),
             input: Vec::new(),
             held: BudgetShare::default(),
         }
@@ -44,19 +55,83 @@ impl<P: Protocol> Default for Pipeline<P> {
 }
 
 /// Open requests on the connections of a thread.
-pub struct Pipelines<P: Protocol> {
+pub struct Pipelines<P: SessionProtocol> {
     list: Vec<Pipeline<P>>,
+    ids: RequestIds,
     /// Connections on which requests became ready in this turn of the loop. They are sent together.
     pub ready: Vec<ConnId>,
     /// Buffer for encoded requests.
     pub outgoing: Vec<u8>,
+    /// Buffer for bytes that a protocol sends by itself, such as acknowledgements.
+    pub control: Vec<u8>,
     /// Agents whose requests could not be encoded.
     pub refused: Vec<(AgentId, NotSendable)>,
     memory: P::Memory,
     spare: BufferPool,
 }
 
-impl<P: Protocol> Index<ConnId> for Pipelines<P> {
+/// Numbers of requests. The lower bits are the agent's place among the agents of its connection, so
+/// an answer's number leads to its agent without a search. The upper bits count the requests.
+#[derive(Debug, Clone, Copy)]
+struct RequestIds {
+    connections: usize,
+    place_bits: u32,
+}
+
+impl RequestIds {
+    fn of(connections: usize, agents: usize) -> Self {
+        let places = agents.div_ceil(connections.max(1)).max(1);
+        Self { connections, place_bits: usize::BITS - (places - 1).leading_zeros() }
+    }
+
+    /// Returns the number of the agent's next request.
+    #[inline]
+    fn next(self, sequence: &mut u32, agent: AgentId) -> u32 {
+        // No request has the number 0: VSNS answers with it before it reads a request.
+        *sequence = (sequence.wrapping_add(1) & (u32::MAX >> self.place_bits)).max(1);
+        if self.place_bits == 0 {
+            return *sequence;
+        }
+        let place = agent.index() / self.connections;
+        *sequence << self.place_bits | u32::try_from(place).unwrap_or_default()
+    }
+
+    /// Returns the agent of the connection that a request's number leads to.
+    #[inline]
+    fn agent(self, conn: ConnId, id: u32) -> AgentId {
+        let place = id & !(u32::MAX << self.place_bits);
+        AgentId::at(conn.index() + place as usize * self.connections)
+    }
+}
+
+/// Open requests of a connection, as the protocol sees them.
+struct RequestsOf<'a, P: SessionProtocol> {
+    agents: &'a Agents<P>,
+    oldest: Option<AgentId>,
+    conn: ConnId,
+    ids: RequestIds,
+}
+
+impl<'a, P: SessionProtocol> OpenRequests<'a, P> for RequestsOf<'a, P> {
+    #[inline]
+    fn oldest(&self) -> Option<RequestContext<'a, P>> {
+        self.oldest.map(|id| self.agents.asked(id))
+    }
+
+    fn get(&self, id: u32) -> Option<RequestContext<'a, P>> {
+        open_agent(self.ids, self.conn, self.agents.all(), id).map(|agent| self.agents.asked(agent))
+    }
+}
+
+/// Returns the agent whose open request has this number.
+#[inline]
+fn open_agent(ids: RequestIds, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
+    let agent = ids.agent(conn, id);
+    let found = agents.get(agent.index())?;
+    (id != 0 && found.request_id == id && found.work == AgentWork::Attempt).then_some(agent)
+}
+
+impl<P: SessionProtocol> Index<ConnId> for Pipelines<P> {
     type Output = Pipeline<P>;
 
     #[inline]
@@ -65,77 +140,126 @@ impl<P: Protocol> Index<ConnId> for Pipelines<P> {
     }
 }
 
-impl<P: Protocol> IndexMut<ConnId> for Pipelines<P> {
+impl<P: SessionProtocol> IndexMut<ConnId> for Pipelines<P> {
     #[inline]
     fn index_mut(&mut self, conn: ConnId) -> &mut Pipeline<P> {
         &mut self.list[conn.index()]
     }
 }
 
-impl<P: Protocol> Pipelines<P> {
-    /// Creates the state of idle connections.
-    pub fn new(connections: usize) -> Self {
+impl<P: SessionProtocol> Pipelines<P> {
+    /// Creates the state of idle connections, which `agents` agents share evenly.
+    pub fn new(connections: usize, agents: usize) -> Self {
         let list = std::iter::repeat_with(Pipeline::default).take(connections).collect();
         Self {
             list,
+            ids: RequestIds::of(connections, agents),
             ready: Vec::new(),
             outgoing: Vec::new(),
+            control: Vec::new(),
             refused: Vec::new(),
             memory: P::Memory::default(),
             spare: BufferPool::default(),
         }
     }
 
+    /// Begins a new connection to the service. Bytes to send are in `control`.
+    pub fn greet(&mut self, conn: ConnId, service: &P) -> Opening {
+        service.greet(&mut self.list[conn.index()].session, &mut self.control)
+    }
+
+    /// Continues the opening of a connection. Bytes to send are in `control`.
+    pub fn greeted(&mut self, conn: ConnId, service: &P, input: &[u8]) -> Opening {
+        service.greeted(&mut self.list[conn.index()].session, input, &mut self.control)
+    }
+
+    /// Empties `control`, which was sent. Returns how many such bytes the socket has not taken, at
+    /// most.
+    pub fn count_control(&mut self, conn: ConnId, is_taken: bool) -> u32 {
+        let count = &mut self.list[conn.index()].control_bytes;
+        *count = if is_taken { 0 } else { count.saturating_add(u32::try_from(self.control.len()).unwrap_or(u32::MAX)) };
+        self.control.clear();
+        *count
+    }
+
     /// Encodes the requests that wait to be sent, one after the other. Returns the first agent if a
     /// script computed any of the requests. Agents whose requests cannot be encoded leave the line.
     #[inline]
     pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
-        let pipeline = &mut self.list[conn.index()];
-        let mut next = pipeline.waiting.unsent();
-        pipeline.waiting.all_sent();
         self.outgoing.clear();
+        let pipeline = &mut self.list[conn.index()];
+        if pipeline.is_draining {
+            return None;
+        }
+        pipeline.is_blocked = false;
+        let mut next = pipeline.waiting.unsent();
         let mut asks_script = false;
         let mut first = AgentId::NONE;
         while next != AgentId::NONE {
             let id = next;
-            next = agents.all()[id].behind;
-            // Answers without a request have the number 0.
-            pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
+            let request_id = self.ids.next(&mut pipeline.sequence, id);
             let begin = self.outgoing.len();
-            match agents.encode(id, pipeline.last_id, now_ns, &mut self.outgoing) {
-                Ok(asks) => {
+            let state = (&mut pipeline.session, &mut self.memory);
+            match agents.encode(id, state, request_id, now_ns, &mut self.outgoing) {
+                Ok((Encoded::Done, asks)) => {
                     asks_script |= asks;
                     first = if first == AgentId::NONE { id } else { first };
+                    next = agents.all()[id].behind;
+                }
+                Ok((Encoded::NotNow, _)) => {
+                    self.outgoing.truncate(begin);
+                    pipeline.is_blocked = true;
+                    break;
                 }
                 Err(refusal) => {
+                    next = agents.all()[id].behind;
                     self.outgoing.truncate(begin);
                     pipeline.waiting.remove(agents.all_mut(), id);
                     self.refused.push((id, refusal));
                 }
             }
         }
+        pipeline.waiting.unsent = next;
         asks_script.then_some(first)
     }
 
-    /// Tries to decode the answer to agent `id`, which is the first that waits for an answer.
+    /// Reads the next event in received bytes. Bytes to send in return are in `control`.
     #[inline]
-    pub fn decode(&mut self, conn: ConnId, agents: &Agents<P>, id: AgentId, input: &[u8], ended: bool) -> Progress {
-        P::decode(&agents.asked(id), &mut self.list[conn.index()].decoder, &mut self.memory, input, ended)
+    pub fn receive(&mut self, conn: ConnId, agents: &Agents<P>, input: &[u8], ended: bool) -> SessionEvent {
+        let pipeline = &mut self.list[conn.index()];
+        let open = RequestsOf { agents, oldest: pipeline.waiting.asked(), conn, ids: self.ids };
+        P::receive(&mut pipeline.session, &mut self.memory, &open, input, ended, &mut self.control)
     }
 
-    /// Returns the answer that was just decoded from the beginning of `input`.
+    /// Returns the agent whose open request has this number.
+    #[inline]
+    pub fn agent(&self, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
+        open_agent(self.ids, conn, agents, id)
+    }
+
+    /// Gives up an open request. Returns false if the connection must be closed for that.
+    pub fn cancel(&mut self, conn: ConnId, agents: &mut [Agent], id: AgentId) -> bool {
+        let pipeline = &mut self.list[conn.index()];
+        let is_cancelled = P::cancel(&mut pipeline.session, &mut self.memory, agents[id].request_id, &mut self.control);
+        if is_cancelled {
+            pipeline.waiting.remove(agents, id);
+        }
+        is_cancelled
+    }
+
+    /// Returns the answer that was just received, from the beginning of `input`.
     #[inline]
     pub fn decoded<'a>(&'a self, conn: ConnId, input: &'a [u8], result: AttemptCause) -> DecodedAnswer<'a, P> {
-        DecodedAnswer { decoder: &self.list[conn.index()].decoder, input, result }
+        DecodedAnswer { session: &self.list[conn.index()].session, input, result }
     }
 
     /// Removes the answered agent from the line. Returns whether other agents wait for answers.
     #[inline]
-    pub fn finish(&mut self, conn: ConnId, agents: &Agents<P>) -> bool {
+    pub fn finish(&mut self, conn: ConnId, agents: &mut [Agent], id: AgentId) -> bool {
         let pipeline = &mut self.list[conn.index()];
         pipeline.is_proven = true;
-        pipeline.waiting.leave(agents.all());
-        P::rest(&mut pipeline.decoder, &mut self.memory);
+        pipeline.waiting.remove(agents, id);
+        P::finish(&mut pipeline.session, &mut self.memory);
         pipeline.waiting.asked().is_some()
     }
 
@@ -184,7 +308,9 @@ impl<P: Protocol> Pipelines<P> {
     #[must_use = "who waits must not be forgotten"]
     pub fn reset(&mut self, conn: ConnId) -> AgentId {
         let pipeline = &mut self.list[conn.index()];
-        P::rest(&mut pipeline.decoder, &mut self.memory);
+        P::reset(&mut pipeline.session, &mut self.memory);
+        (pipeline.is_open, pipeline.is_draining, pipeline.is_blocked) = (false, false, false);
+        pipeline.control_bytes = 0;
         let waiting = pipeline.waiting.disband();
         pipeline.held = BudgetShare::default();
         let input = std::mem::take(&mut pipeline.input);
@@ -194,8 +320,8 @@ impl<P: Protocol> Pipelines<P> {
 }
 
 /// Agents with an attempt on a connection, in the order of their requests: first the agents whose
-/// request was sent, then the others. Each agent holds the id of the next ([`Agent::behind`]), so
-/// the line needs no memory.
+/// request was sent, then the others. Each agent holds the ids of its neighbours ([`Agent::ahead`],
+/// [`Agent::behind`]), so the line needs no memory and any agent can leave it at once.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingAgents {
     first: AgentId,
@@ -215,7 +341,7 @@ impl WaitingAgents {
     /// request.
     #[inline]
     pub fn join(&mut self, agents: &mut [Agent], id: AgentId) -> bool {
-        agents[id].behind = AgentId::NONE;
+        (agents[id].ahead, agents[id].behind, agents[id].request_id) = (self.last, AgentId::NONE, 0);
         match self.last {
             AgentId::NONE => self.first = id,
             last => agents[last].behind = id,
@@ -228,56 +354,32 @@ impl WaitingAgents {
         is_first_unsent
     }
 
-    /// Returns the agent to which the next answer belongs, if a request was sent.
+    /// Returns the agent whose request was sent first, if one was sent.
     #[inline]
     pub fn asked(&self) -> Option<AgentId> {
         (self.first != self.unsent).then_some(self.first)
     }
 
-    /// Removes the first agent, whose request is answered.
+    /// Removes an agent from the line.
     #[inline]
-    pub fn leave(&mut self, agents: &[Agent]) {
-        if self.first == AgentId::NONE {
-            return;
-        }
-        let behind = agents[self.first].behind;
-        if self.unsent == self.first {
+    pub fn remove(&mut self, agents: &mut [Agent], id: AgentId) {
+        let (ahead, behind) = (agents[id].ahead, agents[id].behind);
+        if self.unsent == id {
             self.unsent = behind;
         }
-        self.first = behind;
-        if behind == AgentId::NONE {
-            self.last = AgentId::NONE;
-        }
-    }
-
-    /// Removes an agent whose request could not be encoded. All other requests in the line must be
-    /// marked as sent.
-    #[cold]
-    pub fn remove(&mut self, agents: &mut [Agent], id: AgentId) {
-        let behind = agents[id].behind;
-        let mut before = AgentId::NONE;
-        let mut next = self.first;
-        while next != id && next != AgentId::NONE {
-            before = next;
-            next = agents[next].behind;
-        }
-        match before {
+        match ahead {
             AgentId::NONE => self.first = behind,
-            before => agents[before].behind = behind,
+            ahead => agents[ahead].behind = behind,
         }
-        if self.last == id {
-            self.last = before;
+        match behind {
+            AgentId::NONE => self.last = ahead,
+            behind => agents[behind].ahead = ahead,
         }
     }
 
     /// Returns the first agent whose request is not sent, or [`AgentId::NONE`].
     pub fn unsent(&self) -> AgentId {
         self.unsent
-    }
-
-    /// Marks all requests as sent.
-    pub fn all_sent(&mut self) {
-        self.unsent = AgentId::NONE;
     }
 
     /// Removes all agents. Returns the first of the line, or [`AgentId::NONE`].
@@ -311,6 +413,12 @@ mod tests {
         std::iter::successors(present(first), |id| present(agents[*id].behind)).map(AgentId::index).collect()
     }
 
+    /// Removes the agent whose request was sent first.
+    fn leave(waiting: &mut WaitingAgents, agents: &mut [Agent]) {
+        let first = waiting.first;
+        waiting.remove(agents, first);
+    }
+
     #[test]
     fn one_agent_asks_and_is_answered() {
         let mut agents = agents(1);
@@ -319,9 +427,9 @@ mod tests {
             assert_eq!(waiting.asked(), None, "nothing was sent");
             assert!(waiting.join(&mut agents, at(0)));
             assert_eq!((waiting.asked(), waiting.unsent()), (None, at(0)));
-            waiting.all_sent();
+            waiting.unsent = AgentId::NONE;
             assert_eq!((waiting.asked(), waiting.unsent()), (Some(at(0)), AgentId::NONE));
-            waiting.leave(&agents);
+            leave(&mut waiting, &mut agents);
         }
         assert_eq!(waiting.disband(), AgentId::NONE);
     }
@@ -332,13 +440,13 @@ mod tests {
         let mut waiting = WaitingAgents::default();
         assert!(waiting.join(&mut agents, at(2)));
         assert!(!waiting.join(&mut agents, at(0)));
-        waiting.all_sent();
+        waiting.unsent = AgentId::NONE;
         assert!(waiting.join(&mut agents, at(3)), "the first that was not sent");
         assert_eq!((waiting.asked(), waiting.unsent()), (Some(at(2)), at(3)));
-        waiting.leave(&agents);
+        leave(&mut waiting, &mut agents);
         assert_eq!(waiting.asked(), Some(at(0)));
         assert!(!waiting.join(&mut agents, at(2)), "who was answered comes again behind the others");
-        waiting.leave(&agents);
+        leave(&mut waiting, &mut agents);
         assert_eq!((waiting.asked(), waiting.unsent()), (None, at(3)), "nobody else was sent");
         assert_eq!(line(&agents, waiting.disband()), [3, 2]);
         assert_eq!((waiting.asked(), waiting.unsent(), waiting.disband()), (None, AgentId::NONE, AgentId::NONE));
@@ -357,11 +465,11 @@ mod tests {
                     (list, sent) = (Vec::new(), 0);
                 }
                 1 | 2 => {
-                    waiting.all_sent();
+                    waiting.unsent = AgentId::NONE;
                     sent = list.len();
                 }
                 3..6 if sent > 0 => {
-                    waiting.leave(&agents);
+                    leave(&mut waiting, &mut agents);
                     list.remove(0);
                     sent -= 1;
                 }

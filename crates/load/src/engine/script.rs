@@ -13,7 +13,8 @@ use transport::error::Error as OpenError;
 use transport::program_worker::{DeathSignal, ProgramHost};
 use transport::tls::{TlsPeers, TlsTrust};
 use wire::feed_stream::FeedQueue;
-use wire::protocols::{Call, Protocol};
+use wire::protocols::Call;
+use wire::session::SessionProtocol;
 use wire::values::feeds::FeedRows;
 use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
@@ -36,7 +37,7 @@ const FEEDS: usize = 64;
 const EXPECTATIONS: u64 = 1000;
 
 /// A compiled load.
-pub struct Script<P: Protocol> {
+pub struct Script<P: SessionProtocol> {
     pub steps: Vec<CompiledStep>,
     /// Requests by service: every step's request to the first service, then to the second, and so
     /// on. A request may contain the service's name.
@@ -117,7 +118,7 @@ pub struct CompiledStep {
 
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
 
-impl<P: Protocol> Script<P> {
+impl<P: SessionProtocol> Script<P> {
     /// Compiles the orders for their services.
     ///
     /// # Errors
@@ -370,7 +371,7 @@ struct ScriptCompiler<'a, P> {
     program: Option<&'a Arc<Program>>,
 }
 
-impl<P: Protocol> ScriptCompiler<'_, P> {
+impl<P: SessionProtocol> ScriptCompiler<'_, P> {
     fn step(&self, number: usize) -> Result<(CompiledStep, Vec<P::Request>), Error> {
         let step = &self.load.steps[number];
         self.compile(number, step).map_err(|reason| Error::Step { step: step.name.clone(), reason })
@@ -703,7 +704,7 @@ pub fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
 }
 
 /// Returns the TLS settings of the services that use TLS, if any.
-fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
+fn peers<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
     let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
     let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
     TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))

@@ -6,7 +6,7 @@ use std::fmt;
 use experiment::plan::{Step, UnitAmount};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use wire::pointer::PointerStep;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use super::expectation::{CompiledField, ExtractedFields, WantedFields};
 
@@ -147,22 +147,22 @@ impl UnitCounter {
 
     /// Returns the units of an operation with this answer, and sets `parts` to its parts. `None` if
     /// the answer lacks a needed field.
-    pub fn count<P: Protocol>(
+    pub fn count<P: SessionProtocol>(
         &self,
         request: &P::Request,
-        decoder: &P::Decoder,
+        session: &P::Session,
         input: &[u8],
         found: &mut ExtractedFields,
         parts: &mut StatusCounts,
     ) -> Option<u64> {
         parts.clear();
         if let Some(places) = &self.parts {
-            places.count(places.field.read::<P>(request, decoder, input, found)?, parts)?;
+            places.count(places.field.read::<P>(request, session, input, found)?, parts)?;
         }
         let units = match &self.amount {
             None => return Some(parts.ok),
             Some(CompiledAmount::Fixed(units)) => *units,
-            Some(CompiledAmount::Told(field)) => told(field.read::<P>(request, decoder, input, found)?)?,
+            Some(CompiledAmount::Told(field)) => told(field.read::<P>(request, session, input, found)?)?,
         };
         // The units are shared equally among the parts.
         let done =

@@ -14,20 +14,24 @@ use transport::connections::{
 use transport::ring::WakePolicy;
 use transport::tls::NO_PROTOCOL;
 use wire::cause::AttemptCause;
-use wire::protocols::{Answer, Progress, Protocol};
+use wire::excerpt;
+use wire::session::{Answer, Opening, SessionEvent, SessionProtocol};
 use wire::values::lua;
 
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
 use super::control::LoadControl;
 use super::ids::AgentId;
 use super::pacing::{EARLY_NS, SpinBudget, gathering};
-use super::pipelines::Pipelines;
+use super::pipelines::{Pipeline, Pipelines};
 use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
 use crate::{Error, ThreadInterval};
 
+/// Most bytes that wait for a target while the protocol sends bytes by itself.
+const CONTROL_BYTES: u32 = 1024 * 1024;
+
 /// State of a thread.
-pub struct Worker<P: Protocol> {
+pub struct Worker<P: SessionProtocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     clock: LoadClock,
@@ -67,7 +71,7 @@ struct Noticed {
     protocol: bool,
 }
 
-impl<P: Protocol> Worker<P> {
+impl<P: SessionProtocol> Worker<P> {
     /// Creates thread `number` of a load.
     ///
     /// # Errors
@@ -96,11 +100,12 @@ impl<P: Protocol> Worker<P> {
             stats.watch_feeds(readers.map(Arc::clone).collect());
         }
         let clock = LoadClock { origin: clock.origin() };
+        let agents = Agents::new(&script, &control, number);
         let connections = ConnectionSet::new(script.connection_settings(number), paths, clock)?;
         Ok(Self {
             clock,
-            pipelines: Pipelines::new(connections.count()),
-            agents: Agents::new(&script, &control, number),
+            pipelines: Pipelines::new(connections.count(), agents.all().len()),
+            agents,
             stats,
             spin: SpinBudget::default(),
             drain_end_ns: script.end_ns.saturating_add(script.drain_ns),
@@ -144,9 +149,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Opens a ring unless it would not help. New connections cost more on a ring than they gain,
-    /// and TLS connections are read in another way.
+    /// and TLS connections are read in another way. A protocol that speaks by itself sends more
+    /// than once in a turn of the loop.
     fn open_ring(&mut self) {
-        if !self.script.may_ring || P::RUNS_PROGRAMS || self.script.peers.is_some() || !self.script.keep_alive {
+        let is_plain = !P::RUNS_PROGRAMS && !P::SPEAKS_UNASKED && self.script.peers.is_none();
+        if !self.script.may_ring || !is_plain || !self.script.keep_alive {
             return;
         }
         if let Err(error) = self.connections.open_ring()
@@ -278,7 +285,7 @@ impl<P: Protocol> Worker<P> {
 
 // Sending, from agents to connections.
 
-impl<P: Protocol> Worker<P> {
+impl<P: SessionProtocol> Worker<P> {
     /// Sends the agent's request on its connection. Opens the connection first if it is down.
     fn send(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
@@ -336,13 +343,13 @@ impl<P: Protocol> Worker<P> {
         }
         if let Some(first) = self.pipelines.encode_unsent(conn, &mut self.agents, now_ns) {
             // The time that a script takes is not service time.
-            self.agents.stamp_anew(first, self.clock.now_ns());
+            self.agents.stamp_anew(first, self.pipelines[conn].waiting.unsent(), self.clock.now_ns());
         }
         if !self.pipelines.refused.is_empty() {
             self.fail_refused(conn, now_ns);
-            if self.pipelines.outgoing.is_empty() {
-                return Ok(());
-            }
+        }
+        if self.pipelines.outgoing.is_empty() {
+            return Ok(());
         }
         self.connections.send(conn, &self.pipelines.outgoing)
     }
@@ -375,32 +382,69 @@ impl<P: Protocol> Worker<P> {
         self.pipelines.reset(conn)
     }
 
-    /// Handles an attempt that timed out. A late answer could be mistaken for the next one, so the
-    /// connection is closed. The other requests on it fail as closed.
+    /// Handles an attempt that timed out. If the protocol cannot cancel the request, the connection
+    /// is closed: a late answer could be mistaken for the next one. The other requests on it fail
+    /// as closed.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
+        let Pipeline { is_blocked, is_draining, .. } = self.pipelines[conn];
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
-        } else if self.agents.all()[id].sent().is_none() {
+        } else if self.agents.all()[id].sent().is_some() {
+            self.cancel(conn, id, now_ns);
+        } else if is_blocked || is_draining {
+            self.pipelines[conn].waiting.remove(self.agents.all_mut(), id);
+            self.attempt_failed(id, AttemptCause::Timeout, now_ns);
+        } else {
             // The request is about to be sent in this turn of the loop, so the elapsed time is the
             // generator's.
             self.agents.set_deadline(id, now_ns);
-        } else {
-            let waiting = self.close(conn);
-            self.fail_sent(
-                waiting,
-                now_ns,
-                |other| {
-                    if other == id { AttemptCause::Timeout } else { AttemptCause::Closed }
-                },
-            );
         }
+    }
+
+    fn cancel(&mut self, conn: ConnId, id: AgentId, now_ns: u64) {
+        if self.pipelines.cancel(conn, self.agents.all_mut(), id) {
+            let generation = self.connections.generation(conn);
+            self.attempt_failed(id, AttemptCause::Timeout, now_ns);
+            self.send_control(conn, generation, now_ns);
+            return;
+        }
+        let waiting = self.close(conn);
+        let cause_of = |other| if other == id { AttemptCause::Timeout } else { AttemptCause::Closed };
+        self.fail_sent(waiting, now_ns, cause_of);
+    }
+
+    /// Sends the bytes that the protocol sends by itself, and ends a connection that has drained.
+    /// The bytes belong to the socket with this generation.
+    fn send_control(&mut self, conn: ConnId, generation: u32, now_ns: u64) {
+        let is_current = self.connections.generation(conn) == generation;
+        let sent = if is_current { self.send_by_protocol(conn) } else { Ok(()) };
+        if let Err(cause) = sent {
+            self.connection_lost(conn, cause, now_ns);
+        } else if is_current && self.pipelines[conn].is_draining && self.pipelines[conn].waiting.asked().is_none() {
+            let others = self.close(conn);
+            self.resend(others, now_ns);
+        }
+        self.pipelines.control.clear();
+    }
+
+    /// Sends the bytes that the protocol sends by itself. A target that causes many of them and
+    /// takes none is not waited for.
+    fn send_by_protocol(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
+        if !self.pipelines.control.is_empty() {
+            self.connections.send(conn, &self.pipelines.control)?;
+            let is_taken = !self.connections.has_unsent(conn);
+            if self.pipelines.count_control(conn, is_taken) > CONTROL_BYTES {
+                return Err(AttemptCause::BadAnswer);
+            }
+        }
+        Ok(())
     }
 }
 
 // Receiving, from connections to agents.
 
-impl<P: Protocol> Worker<P> {
+impl<P: SessionProtocol> Worker<P> {
     /// Handles all events of a connection.
     fn handle_source(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) {
         while let Some(event) = self.connections.next_event(source, buffers) {
@@ -424,14 +468,14 @@ impl<P: Protocol> Worker<P> {
     fn handle_event(&mut self, conn: ConnId, event: ConnEvent, bytes: &[u8], now_ns: u64) {
         match event {
             ConnEvent::Bytes => self.received(conn, bytes, now_ns),
-            ConnEvent::Opened => self.opened(conn, now_ns),
+            ConnEvent::Connected => self.connected(conn, now_ns),
             ConnEvent::Ended => self.ended(conn, now_ns),
             ConnEvent::Closed(cause) => self.connection_lost(conn, cause, now_ns),
             ConnEvent::ConnectFailed(cause) => {
                 match cause {
                     AttemptCause::BadAnswer => self.notice_unsolicited(),
                     AttemptCause::TlsCertificate => self.notice_certificate(conn),
-                    AttemptCause::Greeted(_) | AttemptCause::Proxy(_) => self.notice_refusal(conn, cause),
+                    AttemptCause::Proxy(_) => self.notice_refusal("the proxy", &self.connections.proxy_refusal(conn)),
                     _ => {}
                 }
                 self.connect_failed(conn, cause, now_ns);
@@ -439,8 +483,73 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
+    /// Begins the protocol's opening on a new connection.
+    fn connected(&mut self, conn: ConnId, now_ns: u64) {
+        let service = self.connections.service(conn);
+        let opening = self.pipelines.greet(conn, &self.script.services[service]);
+        self.go_on_opening(conn, opening, Vec::new(), now_ns);
+    }
+
+    /// Continues the opening after received bytes.
+    fn opening_received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
+        let Some(input) = self.pipelines.take_partial(conn, bytes) else {
+            self.connect_failed(conn, AttemptCause::ConnectFailed, now_ns);
+            return;
+        };
+        let service = self.connections.service(conn);
+        let opening = self.pipelines.greeted(conn, &self.script.services[service], &input);
+        self.go_on_opening(conn, opening, input, now_ns);
+    }
+
+    // The opening is part of connecting. If it is refused or not answered in time, the operations
+    // that wait could not connect and certainly had no effect. Sending the request together with
+    // the greeting would save a round trip. But if the greeting is refused, the request would run
+    // as another user or on other data.
+
+    fn go_on_opening(&mut self, conn: ConnId, mut opening: Opening, mut input: Vec<u8>, now_ns: u64) {
+        while let Opening::Wait { used } = opening
+            && (1..input.len()).contains(&used)
+        {
+            input.drain(..used);
+            let service = self.connections.service(conn);
+            opening = self.pipelines.greeted(conn, &self.script.services[service], &input);
+        }
+        let sent = self.send_by_protocol(conn);
+        match opening {
+            _ if sent.is_err() => {
+                self.pipelines.drop_partial(conn, input);
+                self.connect_failed(conn, AttemptCause::ConnectFailed, now_ns);
+            }
+            Opening::Wait { used } => {
+                input.drain(..used);
+                self.pipelines.keep_partial(conn, input);
+            }
+            Opening::Open { used } if used == input.len() || P::SPEAKS_UNASKED => {
+                let generation = self.connections.generation(conn);
+                self.opened(conn, now_ns);
+                if used < input.len() && self.connections.generation(conn) == generation {
+                    self.received(conn, &input[used..], now_ns);
+                }
+                self.pipelines.drop_partial(conn, input);
+            }
+            Opening::Open { .. } | Opening::Refused(_) => {
+                let cause = match opening {
+                    Opening::Refused(cause @ AttemptCause::Greeted(_)) => cause,
+                    _ => AttemptCause::ConnectFailed,
+                };
+                if cause != AttemptCause::ConnectFailed {
+                    self.notice_refusal("the target", &excerpt::last_line(&input));
+                }
+                self.pipelines.drop_partial(conn, input);
+                self.connect_failed(conn, cause, now_ns);
+            }
+        }
+    }
+
     /// Handles a connection that has opened: sends the requests that wait for it.
     fn opened(&mut self, conn: ConnId, now_ns: u64) {
+        self.connections.open(conn);
+        self.pipelines[conn].is_open = true;
         self.pipelines[conn].is_proven = false;
         self.agents.routes.connected(conn);
         self.stats.connected();
@@ -457,12 +566,36 @@ impl<P: Protocol> Worker<P> {
     /// Handles bytes received on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         self.stats.received(bytes.len());
-        if self.pipelines[conn].waiting.asked().is_none() {
+        let pipeline = &self.pipelines[conn];
+        if pipeline.waiting.asked().is_none() && !(P::SPEAKS_UNASKED && pipeline.is_open) {
+            if !pipeline.is_open {
+                self.opening_received(conn, bytes, now_ns);
+                return;
+            }
             // The bytes match no request, so the connection is not used again.
             self.notice_unsolicited();
             self.connection_lost(conn, AttemptCause::BadAnswer, now_ns);
             return;
         }
+        if P::SPEAKS_UNASKED {
+            self.received_events(conn, bytes, now_ns);
+        } else {
+            self.received_answers(conn, bytes, now_ns);
+        }
+    }
+
+    /// Handles bytes from a target that also speaks unasked: answers with what the protocol sends
+    /// by itself, and sends requests that were put off.
+    fn received_events(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
+        let generation = self.connections.generation(conn);
+        self.received_answers(conn, bytes, now_ns);
+        self.send_control(conn, generation, now_ns);
+        if self.connections.generation(conn) == generation && std::mem::take(&mut self.pipelines[conn].is_blocked) {
+            self.pipelines.ready.push(conn);
+        }
+    }
+
+    fn received_answers(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         if !self.pipelines.has_partial(conn) {
             if let Some(rest) = self.decode_answers(conn, bytes, false, now_ns).and_then(|used| bytes.get(used..)) {
                 self.pipelines.stash_partial(conn, rest);
@@ -506,24 +639,52 @@ impl<P: Protocol> Worker<P> {
         let generation = self.connections.generation(conn);
         let mut seen = 0;
         loop {
-            let id = self.pipelines[conn].waiting.asked()?;
+            let asked = self.pipelines[conn].waiting.asked();
+            if !P::SPEAKS_UNASKED && asked.is_none() {
+                return None;
+            }
             let rest = &input[seen..];
-            match self.pipelines.decode(conn, &self.agents, id, rest, ended) {
-                Progress::Answer(answer) => {
+            let event = self.pipelines.receive(conn, &self.agents, rest, ended);
+            let used = match event {
+                SessionEvent::Answer { id, answer } => {
+                    let Some(id) = self.pipelines.agent(conn, self.agents.all(), id) else {
+                        self.reject_answer(conn, AttemptCause::BadAnswer, now_ns);
+                        return None;
+                    };
                     self.answered(conn, id, rest, answer, ended, now_ns);
-                    seen = input.len().min(seen + answer.used);
+                    answer.used
                 }
-                Progress::Bad(cause) => {
-                    self.agents.note_failure(id, cause, Some(rest), &mut self.stats);
+                SessionEvent::Bad(cause) => {
+                    if let Some(oldest) = asked {
+                        self.agents.note_failure(oldest, cause, Some(rest), &mut self.stats);
+                    }
                     self.reject_answer(conn, cause, now_ns);
                     return None;
                 }
-                Progress::More { .. } if ended => {
+                SessionEvent::More { .. } if ended => {
                     self.connection_lost(conn, AttemptCause::Closed, now_ns);
                     return None;
                 }
-                Progress::More { used } => return Some(seen + used),
-            }
+                SessionEvent::More { used } => return Some(seen + used),
+                SessionEvent::Control { used } => used,
+                SessionEvent::Part { used, .. } => {
+                    self.pipelines[conn].is_proven = true;
+                    used
+                }
+                SessionEvent::Drain { used } => {
+                    self.pipelines[conn].is_draining = true;
+                    used
+                }
+                SessionEvent::Untouched { id, used } => {
+                    if let Some(id) = self.pipelines.agent(conn, self.agents.all(), id) {
+                        self.pipelines[conn].waiting.remove(self.agents.all_mut(), id);
+                        self.agents.unsend(id, true);
+                        self.send(id, now_ns);
+                    }
+                    used
+                }
+            };
+            seen = input.len().min(seen + used);
             // The remaining bytes belong to the next request, unless the connection was replaced.
             if seen == input.len() || self.connections.generation(conn) != generation {
                 return None;
@@ -535,7 +696,7 @@ impl<P: Protocol> Worker<P> {
     fn answered(&mut self, conn: ConnId, id: AgentId, input: &[u8], answer: Answer, ended: bool, now_ns: u64) {
         let decoded = self.pipelines.decoded(conn, input, answer.result);
         let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
-        self.finish_exchange(conn, input.len(), answer, ended, now_ns);
+        self.finish_exchange(conn, id, input.len(), answer, ended, now_ns);
         // The time for evaluating the answer is the generator's, and not part of the next
         // operation.
         let now_ns = if self.agents.is_answer_costly(id) { self.now() } else { now_ns };
@@ -544,15 +705,15 @@ impl<P: Protocol> Worker<P> {
         self.perform(effect, now_ns);
     }
 
-    /// Finishes the exchange of the first agent, whose answer was read from input of `length`
-    /// bytes. Closes the connection if it cannot be used again.
+    /// Finishes the exchange of an agent whose answer was read from input of `length` bytes. Closes
+    /// the connection if it cannot be used again.
     #[inline]
-    fn finish_exchange(&mut self, conn: ConnId, length: usize, answer: Answer, ended: bool, now_ns: u64) {
-        let has_others = self.pipelines.finish(conn, &self.agents);
+    fn finish_exchange(&mut self, conn: ConnId, id: AgentId, length: usize, answer: Answer, ended: bool, now_ns: u64) {
+        let has_others = self.pipelines.finish(conn, self.agents.all_mut(), id);
         // Bytes after the answer, or bytes not sent yet, may belong to other agents.
-        let is_surplus = answer.used < length && !has_others;
-        let is_whole = !is_surplus && !ended && (has_others || !self.connections.has_unsent(conn));
-        if answer.reusable && self.script.keep_alive && is_whole {
+        let is_surplus = !P::SPEAKS_UNASKED && answer.used < length && !has_others;
+        let is_sent = P::SPEAKS_UNASKED || has_others || !self.connections.has_unsent(conn);
+        if answer.reusable && self.script.keep_alive && is_sent && !is_surplus && !ended {
             return;
         }
         if is_surplus && !ended {
@@ -636,7 +797,7 @@ impl<P: Protocol> Worker<P> {
         while next != AgentId::NONE {
             let id = next;
             next = self.agents.all()[id].behind;
-            if self.agents.unsend(id) {
+            if self.agents.unsend(id, false) {
                 self.notice_resend();
             }
             self.send(id, now_ns);
@@ -646,7 +807,7 @@ impl<P: Protocol> Worker<P> {
 
 // Notices that are given once.
 
-impl<P: Protocol> Worker<P> {
+impl<P: SessionProtocol> Worker<P> {
     fn notice_unsolicited(&mut self) {
         if !std::mem::replace(&mut self.noticed.unsolicited, true) {
             let text = "the target sent unsolicited bytes; the connections that carried them were closed";
@@ -678,10 +839,8 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Adds a notice with the text of the first refusal that has one.
-    fn notice_refusal(&mut self, conn: ConnId, cause: AttemptCause) {
-        let said = self.connections.refusal_text(conn);
+    fn notice_refusal(&mut self, by: &str, said: &str) {
         if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {
-            let by = if matches!(cause, AttemptCause::Proxy(_)) { "the proxy" } else { "the target" };
             self.stats.notices.push(format!("{by} refused connections: it said `{said}`"));
         }
     }
@@ -717,7 +876,7 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-impl<P: Protocol> Worker<P> {
+impl<P: SessionProtocol> Worker<P> {
     /// Waits for events, for at most `left_ns`.
     fn wait(&mut self, reported: &mut Reported, left_ns: u64) -> Result<(), Error> {
         let policy = if self.script.is_paced {

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use experiment::plan::{Connections, Tls};
 use load::LoadOrder;
-use load::protocols::{self, KINDS, ProtocolKind};
+use load::protocols::{self, KINDS, ProtocolKind, TEST_KINDS};
 use record::events::Outcome;
 use record::hlog::Time;
-use wire::testing::hostile::{Case, PeerAction};
+use wire::testing::hostile::{HostileCase, PeerAction};
 
 use crate::setting::{LoadRun, load, orders, play, step};
 use server::Hostile;
@@ -60,7 +60,7 @@ enum ConnectionUse {
 #[derive(Debug, Clone, Copy)]
 struct HostileTarget {
     protocol: &'static ProtocolKind,
-    case: &'static Case,
+    case: &'static HostileCase,
 }
 
 impl HostileTarget {
@@ -115,8 +115,8 @@ impl HostileTarget {
     fn check(self) {
         let uses: &[ConnectionUse] = match self.case {
             // Programs have no connections.
-            Case { service: "", .. } => &[ConnectionUse::Keeping],
-            Case { keep: None, .. } => &[ConnectionUse::Alone, ConnectionUse::Sharing, ConnectionUse::Fresh],
+            HostileCase { service: "", .. } => &[ConnectionUse::Keeping],
+            HostileCase { keep: None, .. } => &[ConnectionUse::Alone, ConnectionUse::Sharing, ConnectionUse::Fresh],
             _ => &[ConnectionUse::Alone, ConnectionUse::Keeping, ConnectionUse::Sharing, ConnectionUse::Fresh],
         };
         for usage in uses {
@@ -149,7 +149,7 @@ impl HostileTarget {
     }
 
     fn judge(self, usage: ConnectionUse, words: &BTreeSet<&str>, troubles: &str) {
-        let Case { name, service, ends, .. } = self.case;
+        let HostileCase { name, service, ends, .. } = self.case;
         let about = format!(
             "{} {service} {name}, {usage:?}: {words:?}; the target's troubles: {troubles}",
             self.protocol.info.name
@@ -170,7 +170,7 @@ fn each(is_endless: bool, check: fn(HostileTarget)) {
     let at_a_time = if is_endless { 1 } else { AT_A_TIME };
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
-        for protocol in KINDS.iter().copied() {
+        for protocol in KINDS.iter().chain(TEST_KINDS).copied() {
             let targets = protocol.tests.hostile.iter().map(move |case| HostileTarget { protocol, case });
             let targets = Arc::new(Mutex::new(targets.filter(move |target| target.is_endless() == is_endless)));
             for _ in 0..at_a_time {
@@ -266,10 +266,10 @@ fn a_panic_fails_its_case() {
 #[test]
 #[should_panic(expected = "nothing ended in `answer: err`")]
 fn an_unexpected_result_fails_its_case() {
-    static CASE: Case = Case {
+    static CASE: HostileCase = HostileCase {
         call: "send",
         with: &["line=x"],
-        ..Case::new("canary", &[PeerAction::Hear, PeerAction::Say(b"ok\n"), PeerAction::Again], &["answer: err"])
+        ..HostileCase::new("canary", &[PeerAction::Hear, PeerAction::Say(b"ok\n"), PeerAction::Again], &["answer: err"])
     };
     HostileTarget { protocol: protocols::find("lines").unwrap(), case: &CASE }.check();
 }

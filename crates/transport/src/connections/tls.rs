@@ -13,10 +13,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use wire::cause::AttemptCause;
 use wire::excerpt;
 
-use super::{
-    ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
-    write,
-};
+use super::{ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SourceStage, broken_cause, write};
 use crate::conn_id::ConnId;
 use crate::tls::TlsSession;
 use crate::tunnel::TunnelAnswer;
@@ -132,18 +129,12 @@ impl ConnectionSet {
         written.err().map(|cause| connection.lost(cause))
     }
 
-    /// Returns one printable line of the peer's refusal at its greeting, or of the proxy's refusal
-    /// to open a tunnel. Empty without such a text.
-    pub fn refusal_text(&self, conn: ConnId) -> String {
+    /// Returns one printable line of the proxy's refusal to open a tunnel. Empty without such a
+    /// text.
+    pub fn proxy_refusal(&self, conn: ConnId) -> String {
         let connection = &self.list[conn.index()];
-        match connection.state {
-            SocketState::Greeting(_) => excerpt::last_line(&connection.pending),
-            SocketState::Tunnelling(_) => {
-                let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
-                excerpt::last_line(line)
-            }
-            _ => String::new(),
-        }
+        let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if matches!(connection.state, SocketState::Tunnelling(_)) { excerpt::last_line(line) } else { String::new() }
     }
 
     /// Whether the peer selected no protocol (ALPN) although the client offered some.
@@ -234,7 +225,7 @@ impl ConnectionSet {
             return None;
         }
         match std::mem::replace(&mut connection.state, SocketState::Down) {
-            SocketState::Handshaking(tls) => Some(self.opened(conn, SocketStream::Tls(tls))),
+            SocketState::Handshaking(tls) => Some(self.connected(conn, SocketState::OpeningTls(tls))),
             state => {
                 connection.state = state;
                 None

@@ -1,7 +1,7 @@
 //! Transport by io_uring of kept connections without TLS. If io_uring is not permitted, their bytes
 //! are carried by system calls like those of other connections.
 //!
-//! Connections are made, greeted and closed by system calls, and the ring watches the epoll
+//! Connections are made, opened and closed by system calls, and the ring watches the epoll
 //! instance for that. Once a connection takes requests, it is removed from epoll, except while its
 //! socket is full. Requests that become ready in a turn of the loop are submitted at the end of the
 //! turn, with the call that waits. Up to [`AT_ONCE`] requests are submitted together and stamped
@@ -62,11 +62,12 @@ impl ConnectionSet {
         }
     }
 
-    /// Moves an open connection without TLS to the ring, if there is one. Returns its transport.
-    pub(super) fn hand_to_ring(&mut self, conn: ConnId, stream: SocketStream) -> SocketStream {
+    /// Moves a connection without TLS to the ring, if there is one. Returns its transport.
+    pub(super) fn hand_to_ring(&mut self, conn: ConnId, socket: OwnedFd) -> SocketStream {
         let token = self.token(conn);
-        match (stream, &mut self.ring) {
-            (SocketStream::Plain(socket), Some(ring)) => {
+        match &mut self.ring {
+            // epoll reports when a full socket takes the pending bytes.
+            Some(ring) if self.list[conn.index()].pending.is_empty() => {
                 // A non-blocking socket would return an error at once. With a blocking socket the
                 // ring waits.
                 let handed = epoll::delete(&self.epoll, &socket)
@@ -76,7 +77,7 @@ impl ConnectionSet {
                 self.fail_by_ring(handed);
                 SocketStream::Ring(socket)
             }
-            (stream, _) => stream,
+            _ => SocketStream::Plain(socket),
         }
     }
 

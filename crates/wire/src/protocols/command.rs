@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use super::{AboutData, Call, Protocol};
 use crate::cause::{AttemptCause, Refusal};
+use crate::in_order::{InOrderProtocol, Progress};
+use crate::session::{Answer, RequestContext};
 use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{OperationValues, write_decimal};
@@ -104,8 +106,6 @@ impl Protocol for Command {
     ];
     const RUNS_PROGRAMS: bool = true;
     type Request = Request;
-    type Decoder = ();
-    type Memory = ();
 
     /// Accepts any text. Only the programs interpret it.
     fn open(service: &str) -> Result<Self, String> {
@@ -143,6 +143,11 @@ impl Protocol for Command {
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
+}
+
+impl InOrderProtocol for Command {
+    type Decoder = ();
+    type Memory = ();
 
     /// Writes the length before every value. Arguments that the system does not accept fail when
     /// the program starts.

@@ -5,9 +5,11 @@
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
-use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use super::{AboutData, Call, Protocol};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
+use crate::in_order::{InOrderProtocol, Progress};
+use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
@@ -127,8 +129,6 @@ impl Protocol for Http {
     const REFUSALS: &'static [Refusal] = &[];
     const ALPN: &'static [&'static [u8]] = &[b"http/1.1"];
     type Request = Request;
-    type Decoder = Decoder;
-    type Memory = HttpScratch;
 
     fn open(service: &str) -> Result<Self, String> {
         HttpAddress::parse(service).map(|place| Self { place })
@@ -184,6 +184,11 @@ impl Protocol for Http {
         }
         out.extend_from_slice(&body[..body.len().min(BODY)]);
     }
+}
+
+impl InOrderProtocol for Http {
+    type Decoder = Decoder;
+    type Memory = HttpScratch;
 
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         request.layout.write(id, values, out)

@@ -4,8 +4,10 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Call, Greeting, Progress, Protocol, RequestContext};
+use super::{AboutData, Call, Protocol};
 use crate::cause::{AttemptCause, Refusal};
+use crate::in_order::{InOrderProtocol, Progress};
+use crate::session::{Answer, Opening, RequestContext};
 use crate::values::OperationValues;
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, RequestLayout, ValueCheck};
@@ -57,7 +59,8 @@ const REFUSED: u8 = 0;
 #[derive(Debug)]
 pub struct Lines {
     authority: String,
-    banner: Option<Greeting>,
+    /// Lines that the server sends first.
+    banner: Option<u32>,
 }
 
 /// A compiled step.
@@ -98,8 +101,6 @@ impl Protocol for Lines {
     const INFO: &'static catalog::Protocol = &INFO;
     const REFUSALS: &'static [Refusal] = &[Refusal { name: "refused", harmless: false }];
     type Request = Request;
-    type Decoder = Decoder;
-    type Memory = ();
 
     fn open(service: &str) -> Result<Self, String> {
         const FORM: &str = "write tcp://host:port, or tcp://host:port?banner=1 where the server speaks first";
@@ -114,8 +115,7 @@ impl Protocol for Lines {
             None => None,
             Some(query) => {
                 let lines = query.strip_prefix("banner=").and_then(|lines| lines.parse().ok());
-                let answers = lines.filter(|lines| (1..=BANNER_LINES).contains(lines)).ok_or(FORM)?;
-                Some(Greeting { bytes: Vec::new(), answers })
+                Some(lines.filter(|lines| (1..=BANNER_LINES).contains(lines)).ok_or(FORM)?)
             }
         };
         Ok(Self { authority: authority.to_owned(), banner })
@@ -125,18 +125,8 @@ impl Protocol for Lines {
         &self.authority
     }
 
-    fn greeting(&self) -> Option<&Greeting> {
-        self.banner.as_ref()
-    }
-
-    fn greeted(greeting: &Greeting, input: &[u8]) -> Progress {
-        let mut ends = input.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-        let last = (greeting.answers as usize).checked_sub(1).and_then(|others| ends.nth(others));
-        match last {
-            Some(end) => Progress::Answer(Answer { used: end + 1, result: AttemptCause::Ok, reusable: true }),
-            None if input.len() >= LINE_LIMIT => Progress::Bad(AttemptCause::TooLong),
-            None => Progress::More { used: 0 },
-        }
+    fn speaks_first(&self) -> bool {
+        self.banner.is_some()
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
@@ -160,6 +150,24 @@ impl Protocol for Lines {
 
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
+    }
+}
+
+impl InOrderProtocol for Lines {
+    type Decoder = Decoder;
+    type Memory = ();
+
+    fn greet(&self, _decoder: &mut Decoder, _out: &mut Vec<u8>) -> Opening {
+        if self.banner.is_some() { Opening::Wait { used: 0 } } else { Opening::Open { used: 0 } }
+    }
+
+    fn greeted(&self, _decoder: &mut Decoder, input: &[u8], _out: &mut Vec<u8>) -> Opening {
+        let before_last = self.banner.unwrap_or_default() as usize - 1;
+        match memchr::memchr_iter(b'\n', input).nth(before_last) {
+            Some(end) => Opening::Open { used: end + 1 },
+            None if input.len() >= LINE_LIMIT => Opening::Refused(AttemptCause::TooLong),
+            None => Opening::Wait { used: 0 },
+        }
     }
 
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
@@ -312,7 +320,7 @@ mod tests {
             ("tcp://host:25/?banner=3", "host:25", Some(3)),
         ] {
             let lines = Lines::open(service).unwrap();
-            assert_eq!((lines.authority(), lines.greeting().map(|greeting| greeting.answers)), (authority, banner));
+            assert_eq!((lines.authority(), lines.banner), (authority, banner));
         }
         for service in [
             "",
@@ -421,15 +429,14 @@ mod tests {
 
     #[test]
     fn a_banner_has_a_fixed_number_of_lines() {
-        let greeting = Greeting { bytes: Vec::new(), answers: 2 };
-        let greeted = |input: &[u8]| Lines::greeted(&greeting, input);
+        let lines = Lines::open("tcp://host:25?banner=2").unwrap();
+        let greeted = |input: &[u8]| lines.greeted(&mut Decoder::default(), input, &mut Vec::new());
         for not_whole in [&b""[..], b"220-a\r\n", b"220-a\r\n220 b\r"] {
-            assert_eq!(greeted(not_whole), Progress::More { used: 0 });
+            assert_eq!(greeted(not_whole), Opening::Wait { used: 0 });
         }
-        let used = |used| Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true });
-        assert_eq!(greeted(b"220-a\r\n220 b\r\n"), used(14));
-        assert_eq!(greeted(b"\n\nx"), used(2));
-        assert_eq!(greeted(&vec![b'x'; LINE_LIMIT]), Progress::Bad(AttemptCause::TooLong));
+        assert_eq!(greeted(b"220-a\r\n220 b\r\n"), Opening::Open { used: 14 });
+        assert_eq!(greeted(b"\n\nx"), Opening::Open { used: 2 });
+        assert_eq!(greeted(&vec![b'x'; LINE_LIMIT]), Opening::Refused(AttemptCause::TooLong));
     }
 
     proptest! {

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Call, Greeting, Progress, Protocol, RequestContext};
+use super::{AboutData, Call, Protocol};
 use crate::cause::{AttemptCause, Refusal, open_word, word_of};
+use crate::in_order::{InOrderProtocol, Progress};
+use crate::session::{Answer, Opening, RequestContext};
 use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, write_decimal};
@@ -24,9 +26,9 @@ const TEXT: Field = Field { name: "text", help: "the server's text about an erro
 /// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "redis",
-    schemes: &["redis"],
+    schemes: &["redis", "rediss"],
     help: "Redis and compatible servers (Valkey, KeyDB, …): RESP over TCP; redis://host:port, redis://host:port/DB, \
-           redis://USER:{env:PASSWORD}@host:port",
+           redis://USER:{env:PASSWORD}@host:port; rediss:// for TLS",
     operations: &[
         Operation {
             name: "get",
@@ -180,8 +182,6 @@ impl Protocol for Redis {
     const INFO: &'static catalog::Protocol = &INFO;
     const REFUSALS: &'static [Refusal] = REFUSALS;
     type Request = Request;
-    type Decoder = Decoder;
-    type Memory = ();
 
     fn open(service: &str) -> Result<Self, String> {
         RedisAddress::parse(service).map(|place| Self { place })
@@ -189,6 +189,10 @@ impl Protocol for Redis {
 
     fn authority(&self) -> &str {
         &self.place.authority
+    }
+
+    fn tls_host(&self) -> Option<&str> {
+        self.place.tls_host.as_deref()
     }
 
     /// A server with too many clients sends an error at once.
@@ -204,29 +208,6 @@ impl Protocol for Redis {
         )
     }
 
-    fn greeting(&self) -> Option<&Greeting> {
-        self.place.greeting.as_ref()
-    }
-
-    fn greeted(greeting: &Greeting, input: &[u8]) -> Progress {
-        let mut used = 0;
-        for _ in 0..greeting.answers {
-            let length = match ReplyProgress::default().on(&input[used..]) {
-                Ok(Some(length)) => length,
-                Ok(None) if input.len() > GREETED_LIMIT => return Progress::Bad(AttemptCause::TooLong),
-                Ok(None) => return Progress::More { used: 0 },
-                Err(cause) => return Progress::Bad(cause),
-            };
-            let reply = Reply(&input[used..][..length]);
-            used += length;
-            if reply.is_error() {
-                let result = AttemptCause::Greeted(refused(reply));
-                return Progress::Answer(Answer { used, result, reusable: false });
-            }
-        }
-        Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
-    }
-
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
         compile(call)
     }
@@ -239,6 +220,35 @@ impl Protocol for Redis {
     /// expected and `ok` otherwise.
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
+    }
+}
+
+impl InOrderProtocol for Redis {
+    type Decoder = Decoder;
+    type Memory = ();
+
+    fn greet(&self, _decoder: &mut Decoder, out: &mut Vec<u8>) -> Opening {
+        let Some(greeting) = &self.place.greeting else { return Opening::Open { used: 0 } };
+        out.extend_from_slice(&greeting.bytes);
+        Opening::Wait { used: 0 }
+    }
+
+    fn greeted(&self, _decoder: &mut Decoder, input: &[u8], _out: &mut Vec<u8>) -> Opening {
+        let mut used = 0;
+        for _ in 0..self.place.greeting.as_ref().map_or(0, |greeting| greeting.replies) {
+            let length = match ReplyProgress::default().on(&input[used..]) {
+                Ok(Some(length)) => length,
+                Ok(None) if input.len() > GREETED_LIMIT => return Opening::Refused(AttemptCause::TooLong),
+                Ok(None) => return Opening::Wait { used: 0 },
+                Err(cause) => return Opening::Refused(cause),
+            };
+            let reply = Reply(&input[used..][..length]);
+            used += length;
+            if reply.is_error() {
+                return Opening::Refused(AttemptCause::Greeted(refused(reply)));
+            }
+        }
+        Opening::Open { used }
     }
 
     /// Writes the length before every value, so a value may hold any bytes.
@@ -384,32 +394,43 @@ impl Want {
     }
 }
 
-const FORM: &str = "write redis://host:port, redis://host:port/DB or redis://USER:{env:PASSWORD}@host:port";
+const FORM: &str =
+    "write redis://host:port, redis://host:port/DB or redis://USER:{env:PASSWORD}@host:port; rediss:// for TLS";
 
 /// Address of a server, with login and database.
 #[derive(Debug)]
 pub struct RedisAddress {
     /// `host:port`.
     pub authority: String,
+    /// Host name for the server's certificate, or `None` without TLS.
+    pub tls_host: Option<String>,
     /// Login and selection of the database, if the address has them.
     pub greeting: Option<Greeting>,
 }
 
+/// Commands to send before the first request.
+#[derive(Debug)]
+pub struct Greeting {
+    pub bytes: Vec<u8>,
+    /// Number of replies to them.
+    pub replies: u32,
+}
+
 impl RedisAddress {
-    /// Reads `host:port`, `redis://[[user]:{env:NAME}@]host:port[/db]`.
+    /// Reads `host:port`, `redis://[[user]:{env:NAME}@]host:port[/db]`, `rediss://…`.
     pub fn parse(service: &str) -> Result<Self, String> {
-        let rest = service.strip_prefix("redis://").unwrap_or(service);
+        let sealed = service.strip_prefix("rediss://");
+        let rest = sealed.or_else(|| service.strip_prefix("redis://")).unwrap_or(service);
         let (login, rest) = match rest.rsplit_once('@') {
             Some((login, rest)) => (Some(login), rest),
             None => (None, rest),
         };
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_good =
-            authority.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-        if !is_good {
-            return Err(FORM.to_owned());
-        }
-        let mut greeting = Greeting { bytes: Vec::new(), answers: 0 };
+        let (host, _) = authority
+            .rsplit_once(':')
+            .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+            .ok_or(FORM)?;
+        let mut greeting = Greeting { bytes: Vec::new(), replies: 0 };
         if let Some(login) = login {
             let (user, password) = login.split_once(':').ok_or(FORM)?;
             greeting.add(&[b"AUTH".as_slice(), user.as_bytes(), &secret(password)?].map(<[u8]>::to_vec));
@@ -421,7 +442,11 @@ impl RedisAddress {
             Err(_) if database.is_empty() => {}
             Err(_) => return Err(format!("`{database}` is not the number of a database; {FORM}")),
         }
-        Ok(Self { authority: authority.to_owned(), greeting: (greeting.answers > 0).then_some(greeting) })
+        Ok(Self {
+            authority: authority.to_owned(),
+            tls_host: sealed.is_some().then(|| host.trim_matches(['[', ']']).to_owned()),
+            greeting: (greeting.replies > 0).then_some(greeting),
+        })
     }
 }
 
@@ -430,7 +455,7 @@ impl Greeting {
     fn add(&mut self, words: &[Vec<u8>]) {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).filter(|word| !word.is_empty()).collect();
         self.bytes.extend(of_words(&words));
-        self.answers += 1;
+        self.replies += 1;
     }
 }
 

@@ -6,8 +6,10 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Call, Progress, Protocol, RequestContext};
+use super::{AboutData, Call, Protocol};
 use crate::cause::{AttemptCause, Refusal};
+use crate::in_order::{InOrderProtocol, Progress};
+use crate::session::{Answer, RequestContext};
 use crate::values::allowed::NotSendable;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{CompiledTemplate, OperationValues, write_decimal};
@@ -161,8 +163,6 @@ impl Protocol for Vsns {
         Refusal { name: "too_large", harmless: true },
     ];
     type Request = Request;
-    type Decoder = ();
-    type Memory = ();
 
     fn may_refuse_unasked(_first: u8) -> bool {
         true
@@ -198,6 +198,11 @@ impl Protocol for Vsns {
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
+}
+
+impl InOrderProtocol for Vsns {
+    type Decoder = ();
+    type Memory = ();
 
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         request.layout.write(id, values, out)

@@ -1,7 +1,8 @@
 //! Exchanges of a request and an answer, without a connection.
 
 use crate::cause::AttemptCause;
-use crate::protocols::{Call, Progress, Protocol, RequestContext};
+use crate::protocols::{Call, Protocol};
+use crate::session::{Encoded, OpenRequests, RequestContext, SessionEvent, SessionProtocol};
 use crate::testing::{TestedProtocol, names, source};
 use crate::values::{Argument, CompiledTemplate, OperationValues};
 
@@ -67,11 +68,29 @@ pub fn compile_for<P: Protocol>(
 }
 
 /// Returns the bytes of a request.
-pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
+pub fn encode<P: SessionProtocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
-    P::encode(&compiled.request, id, &values, &mut out).unwrap();
+    let (mut session, mut memory) = (P::Session::default(), P::Memory::default());
+    let encoded = P::encode(&mut session, &mut memory, &compiled.request, id, &values, &mut out).unwrap();
+    assert_eq!(encoded, Encoded::Done);
     out
+}
+
+/// The only open request of a connection.
+struct OnlyRequest<'a, P: Protocol> {
+    request: &'a P::Request,
+    id: u32,
+}
+
+impl<'a, P: Protocol> OpenRequests<'a, P> for OnlyRequest<'a, P> {
+    fn oldest(&self) -> Option<RequestContext<'a, P>> {
+        Some(RequestContext { request: self.request, id: self.id })
+    }
+
+    fn get(&self, id: u32) -> Option<RequestContext<'a, P>> {
+        self.oldest().filter(|request| request.id == id)
+    }
 }
 
 /// Decodes the pieces one after the other, and then the end of the connection if `ends`. Unused
@@ -83,34 +102,40 @@ pub fn feed<P: TestedProtocol>(
     pieces: &[&[u8]],
     ends: bool,
 ) -> Seen {
-    let asked = RequestContext { request: &compiled.request, id };
-    let mut decoder = P::Decoder::default();
-    let mut input = Vec::new();
+    let open = OnlyRequest { request: &compiled.request, id };
+    let mut session = P::Session::default();
+    let (mut input, mut out) = (Vec::new(), Vec::new());
     let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
+    let mut ended = false;
     let seen = loop {
-        let Some((piece, ended)) = fed.next() else { break Seen::More };
-        input.extend_from_slice(piece);
-        match P::decode(&asked, &mut decoder, memory, &input, ended) {
-            Progress::More { used } => {
+        match P::receive(&mut session, memory, &open, &input, ended, &mut out) {
+            SessionEvent::More { used } => {
                 input.drain(..used);
                 assert!(input.len() <= P::HELD_BYTES, "{} bytes stay in the input", input.len());
+                let Some((piece, is_end)) = fed.next() else { break Seen::More };
+                input.extend_from_slice(piece);
+                ended = is_end;
             }
-            Progress::Bad(cause) => break Seen::Bad(cause),
-            Progress::Answer(answer) => {
-                let field = |want| {
-                    let mut scratch = Vec::new();
-                    P::field(&compiled.request, &decoder, want, &input, &mut scratch).map(shown)
-                };
+            SessionEvent::Control { used }
+            | SessionEvent::Part { used, .. }
+            | SessionEvent::Drain { used }
+            | SessionEvent::Untouched { used, .. } => drop(input.drain(..used)),
+            SessionEvent::Bad(cause) => break Seen::Bad(cause),
+            SessionEvent::Answer { answer, .. } => {
                 let mut scratch = Vec::new();
-                let status = shown(P::status(&decoder, &input, &mut scratch));
+                let status = shown(P::status(&session, &input, &mut scratch));
+                let mut fields = Vec::new();
+                for want in 0..compiled.wants {
+                    scratch.clear();
+                    fields.push(P::field(&compiled.request, &session, want, &input, &mut scratch).map(shown));
+                }
                 let mut surplus = input[answer.used..].to_vec();
                 fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
-                let fields = (0..compiled.wants).map(field).collect();
                 break Seen::Answer { result: answer.result, reusable: answer.reusable, surplus, fields, status };
             }
         }
     };
-    P::rest(&mut decoder, memory);
+    P::reset(&mut session, memory);
     seen
 }
 

@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use super::TestedProtocol;
 use super::exchange::{Compiled, Seen, compile, feed};
-use crate::protocols::Progress;
+use crate::session::Opening;
 
 /// Request id, for protocols that have one.
 const ID: u32 = 0x0102_0304;
@@ -62,14 +62,20 @@ fn feed_twice<P: TestedProtocol>(compiled: &Compiled<P>, pieces: &[&[u8]], ends:
 /// Returns an error if the service's address is not valid.
 pub fn greet<P: TestedProtocol>(service: &str, input: &[u8]) -> Result<(), String> {
     let opened = P::open(service)?;
-    let Some(greeting) = opened.greeting() else { return Ok(()) };
-    let whole = P::greeted(greeting, input);
-    if let Progress::Answer(answer) = &whole {
-        assert!(answer.used <= input.len());
+    let greeted = |input| {
+        let (mut session, mut out) = (P::Session::default(), Vec::new());
+        match opened.greet(&mut session, &mut out) {
+            Opening::Wait { .. } => opened.greeted(&mut session, input, &mut out),
+            opening => opening,
+        }
+    };
+    let whole = greeted(input);
+    if let Opening::Open { used } = whole {
+        assert!(used <= input.len());
     }
     for end in 0..input.len().min(SHORT) {
-        let begun = P::greeted(greeting, &input[..end]);
-        assert!(matches!(begun, Progress::More { .. }) || begun == whole, "{begun:?} at {end} became {whole:?}");
+        let begun = greeted(&input[..end]);
+        assert!(matches!(begun, Opening::Wait { .. }) || begun == whole, "{begun:?} at {end} became {whole:?}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 /// A misbehaving target, and the results of attempts on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub struct HostileCase {
     pub name: &'static str,
     /// Service as in an experiment. `{address}` stands for the target's host and port. Empty if
     /// operations are programs.
@@ -22,7 +22,7 @@ pub struct Case {
     pub greets: bool,
 }
 
-impl Case {
+impl HostileCase {
     /// Returns a case without an operation.
     #[must_use]
     pub const fn new(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Self {

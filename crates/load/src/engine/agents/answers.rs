@@ -6,7 +6,8 @@ use experiment::plan::{AuditAs, AuditEffect};
 use record::events::{By, HistoryEntry, Outcome};
 use wire::answer_budget::{BudgetShare, FREE_BYTES};
 use wire::cause::AttemptCause;
-use wire::protocols::{AboutData, Protocol};
+use wire::protocols::AboutData;
+use wire::session::SessionProtocol;
 use wire::values::{Argument, CompiledTemplate};
 
 use super::values::{AgentValues, source};
@@ -35,9 +36,9 @@ pub enum AnswerClass {
 }
 
 /// A complete answer, as its protocol decodes it.
-pub struct DecodedAnswer<'a, P: Protocol> {
-    /// Decoder that has read the answer.
-    pub decoder: &'a P::Decoder,
+pub struct DecodedAnswer<'a, P: SessionProtocol> {
+    /// State of the connection that has read the answer.
+    pub session: &'a P::Session,
     /// Bytes of the answer, and the bytes after it.
     pub input: &'a [u8],
     /// [`AttemptCause::Ok`], or the cause of the failure.
@@ -59,7 +60,7 @@ pub struct CaptureMemory {
     bytes: usize,
 }
 
-impl<P: Protocol> AgentValues<P> {
+impl<P: SessionProtocol> AgentValues<P> {
     /// Counts the units of the agent's operation, which is `ok` so far. An answer without the
     /// fields from which units are counted is `wrong`, like an answer that lacks an expected field.
     pub(super) fn count_units(
@@ -71,7 +72,7 @@ impl<P: Protocol> AgentValues<P> {
         let step = &self.script.steps[agent.step];
         let Some(counter) = &step.units else { return AnswerClass::Ok };
         let (request, parts) = (self.script.request(agent), &mut self.captures.parts);
-        match counter.count::<P>(request, answer.decoder, answer.input, &mut self.captures.found, parts) {
+        match counter.count::<P>(request, answer.session, answer.input, &mut self.captures.found, parts) {
             Some(units) => {
                 stats.count_units(step.name, units, parts);
                 AnswerClass::Ok
@@ -97,7 +98,7 @@ impl<P: Protocol> AgentValues<P> {
         stats: &mut ThreadStats,
     ) -> Option<AttemptCause> {
         let step = &self.script.steps[agent.step];
-        let (status, to) = P::redirect(answer.decoder, answer.input).filter(|_| step.status.is_none())?;
+        let (status, to) = P::redirect(answer.session, answer.input).filter(|_| step.status.is_none())?;
         if self.control.is_first_redirect() {
             let to = to.map_or_else(String::new, |to| {
                 let to: String = String::from_utf8_lossy(to).chars().filter(|c| !c.is_control()).take(200).collect();
@@ -120,7 +121,7 @@ impl<P: Protocol> AgentValues<P> {
         agent: &Agent,
         answer: &DecodedAnswer<'_, P>,
     ) -> (AnswerClass, Option<usize>) {
-        let &DecodedAnswer { decoder, input, result } = answer;
+        let &DecodedAnswer { session, input, result } = answer;
         let step = &self.script.steps[agent.step];
         if step.expects.is_empty() {
             return (if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed }, None);
@@ -132,7 +133,7 @@ impl<P: Protocol> AgentValues<P> {
             if !expectation.check.is_filled(&source) {
                 return None;
             }
-            let got = expectation.field.read::<P>(request, decoder, input, &mut self.captures.found);
+            let got = expectation.field.read::<P>(request, session, input, &mut self.captures.found);
             Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.captures.value)))
         };
         let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
@@ -173,7 +174,7 @@ impl<P: Protocol> AgentValues<P> {
             }
             OperationPart::Answer(field) => {
                 let request = self.script.request(agent);
-                let read = field.read::<P>(request, answer.decoder, answer.input, &mut self.captures.found);
+                let read = field.read::<P>(request, answer.session, answer.input, &mut self.captures.found);
                 let Some(found) = read else {
                     agent.kept &= !(1 << slot);
                     return;
@@ -268,7 +269,7 @@ pub fn told_audit(
     Ok(Audit { effect, space: Some(space), key: Some(text(&told.key, STREAM + 1)?), value, keys: None })
 }
 
-impl<P: Protocol> AgentValues<P> {
+impl<P: SessionProtocol> AgentValues<P> {
     /// Appends the agent's audited operation to the history, one line for each of its keys.
     pub(super) fn tell_history(
         &self,
@@ -318,7 +319,7 @@ impl<P: Protocol> AgentValues<P> {
         }
         let (request, parts) = (self.script.request(agent), &mut self.captures.parts);
         let is_told =
-            counter.count::<P>(request, answer.decoder, answer.input, &mut self.captures.found, parts).is_some();
+            counter.count::<P>(request, answer.session, answer.input, &mut self.captures.found, parts).is_some();
         Some(if is_told { self.captures.parts.fates().to_vec() } else { Vec::new() })
     }
 
@@ -361,7 +362,7 @@ impl<P: Protocol> AgentValues<P> {
             return None;
         }
         let request = self.script.request(agent);
-        let value = field.read::<P>(request, answer.decoder, answer.input, &mut self.captures.found)?;
+        let value = field.read::<P>(request, answer.session, answer.input, &mut self.captures.found)?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
 

@@ -2,7 +2,7 @@
 //! as open from the moment it is due. With a backlog limit, waiting operations are held in a queue.
 
 use experiment::plan::{Backlog, Overflow};
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use super::Agent;
 use super::turns::OpenStarts;
@@ -28,7 +28,7 @@ pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> 
     Some(Queue::new(part as usize, backlog, places.services.max(1) as usize))
 }
 
-impl<P: Protocol> OpenStarts<P> {
+impl<P: SessionProtocol> OpenStarts<P> {
     /// Counts late starts at a place. The start at `start_ns` was due and an agent was free, but no
     /// timer fired before `now`. Every other start that became due at the place meanwhile is late
     /// because of this thread, not because of the target. After a pause of the generator, each

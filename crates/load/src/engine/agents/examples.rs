@@ -5,7 +5,7 @@ use experiment::secrets::is_credential;
 use record::events::FailureExample;
 use wire::cause::AttemptCause;
 use wire::excerpt;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use super::Agent;
 use super::answers::DecodedAnswer;
@@ -21,7 +21,7 @@ const VALUE: usize = 200;
 /// Bytes of an answer that are shown.
 const ANSWER: usize = 600;
 
-impl<P: Protocol> AgentValues<P> {
+impl<P: SessionProtocol> AgentValues<P> {
     /// Keeps an example of the agent's failed attempt, if it is the first of its kind. `answer`
     /// holds the bytes of the answer, if any.
     #[inline]
@@ -62,7 +62,7 @@ impl<P: Protocol> AgentValues<P> {
             example.expectation = Some(excerpt::beginning(format!("{field} {expected}").as_bytes(), VALUE));
             let request = self.script.request(agent);
             let found = &mut self.captures.found;
-            let got = step.expects[number].field.read::<P>(request, answer.decoder, answer.input, found);
+            let got = step.expects[number].field.read::<P>(request, answer.session, answer.input, found);
             example.got = got.map(|got| match is_credential(field) {
                 true => "[redacted]".to_owned(),
                 false => excerpt::beginning(got, VALUE),

@@ -3,7 +3,7 @@
 //! the agent waits and is counted as waiting.
 
 use wire::feed_stream::{NextBlock, RecordBlock};
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 use wire::values::feeds::TakenRecord;
 
 use super::values::AgentValues;
@@ -44,7 +44,7 @@ pub enum FeedTurn {
 
 impl Feeding {
     /// Creates the state for `agents` agents of thread `thread`.
-    pub fn new<P: Protocol>(script: &Script<P>, thread: u32, agents: usize) -> Self {
+    pub fn new<P: SessionProtocol>(script: &Script<P>, thread: u32, agents: usize) -> Self {
         let feeds = script.feeds.len();
         Self {
             taken: vec![TakenRecord::default(); agents * feeds],
@@ -55,7 +55,7 @@ impl Feeding {
     }
 }
 
-impl<P: Protocol> AgentValues<P> {
+impl<P: SessionProtocol> AgentValues<P> {
     /// Takes a row of each feed in memory at the beginning of a cycle. Records of streams are taken
     /// later.
     pub(super) fn take_rows(&mut self, id: AgentId, agent: &mut Agent) {
@@ -102,7 +102,7 @@ impl<P: Protocol> AgentValues<P> {
     }
 }
 
-impl<P: Protocol> Agents<P> {
+impl<P: SessionProtocol> Agents<P> {
     /// Makes the agent's operation, whose intended start is `intended_ns`, wait for a record.
     pub(super) fn wait_for_record(
         &mut self,

@@ -4,7 +4,7 @@
 use experiment::plan::{Failover, Reconnects};
 use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 use wire::values::mix;
 
 use crate::engine::script::{Script, ns};
@@ -47,7 +47,7 @@ pub struct ConnectionRoutes {
 
 impl ConnectionRoutes {
     /// Creates the routes of thread `thread`.
-    pub fn new<P: Protocol>(script: &Script<P>, thread: u32) -> Self {
+    pub fn new<P: SessionProtocol>(script: &Script<P>, thread: u32) -> Self {
         Self {
             reconnects: script.reconnects,
             pause_ns: script.reconnect_ns,

@@ -8,7 +8,8 @@ use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retr
 use fixture::TestDir;
 use record::clock::Clock;
 use wire::feed_stream::FeedQueue;
-use wire::protocols::Progress;
+use wire::in_order::{InOrderProtocol, Progress};
+use wire::protocols::Protocol;
 use wire::protocols::vsns::Vsns;
 use wire::testing::feed;
 
@@ -142,7 +143,7 @@ impl Played {
     /// Sends the agent's request. Returns its bytes after the number.
     fn sent(&mut self, index: usize, now_ms: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.agents.encode(AgentId::at(index), 7, now_ms * MS, &mut bytes).unwrap();
+        self.agents.encode(AgentId::at(index), (&mut (), &mut ()), 7, now_ms * MS, &mut bytes).unwrap();
         bytes.split_off(8)
     }
 
@@ -160,7 +161,7 @@ impl Played {
         input.extend_from_slice(body);
         let progress = Vsns::decode(&self.agents.asked(id), &mut (), &mut (), &input, false);
         let Progress::Answer(answer) = progress else { panic!("{progress:?}") };
-        let decoded = DecodedAnswer { decoder: &(), input: &input, result: answer.result };
+        let decoded = DecodedAnswer { session: &(), input: &input, result: answer.result };
         let class = self.agents.take_answer(id, &decoded, at.now_ns, &mut self.stats);
         self.agents.answered(id, class, answer.result, at, &mut self.stats)
     }

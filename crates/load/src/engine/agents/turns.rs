@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use experiment::plan::StepOrder;
-use wire::protocols::Protocol;
+use wire::session::SessionProtocol;
 
 use super::backlog::{self, Queue};
 use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
@@ -133,7 +133,7 @@ impl Roster {
 
 impl Turns {
     /// Returns the turns of a thread's agents.
-    pub fn new<P: Protocol>(script: &Script<P>, agents: &[Agent]) -> Self {
+    pub fn new<P: SessionProtocol>(script: &Script<P>, agents: &[Agent]) -> Self {
         let services = script.places.services.max(1);
         let place = |agent: &Agent| StartPlace {
             next_ns: script.groups[agent.group].schedule.first_ns(agent.place_in_group),
@@ -236,7 +236,7 @@ impl Turns {
 }
 
 /// Starts of a thread's open loops, and the operations that wait for an agent.
-pub struct OpenStarts<P: Protocol> {
+pub struct OpenStarts<P: SessionProtocol> {
     pub(super) script: Arc<Script<P>>,
     pub(super) control: Arc<LoadControl>,
     /// Starts, and the agents that are free to take them.
@@ -247,7 +247,7 @@ pub struct OpenStarts<P: Protocol> {
     pub end_ns: u64,
 }
 
-impl<P: Protocol> OpenStarts<P> {
+impl<P: SessionProtocol> OpenStarts<P> {
     /// Creates the starts of thread `thread` with these agents.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32, agents: &[Agent]) -> Self {
         let groups = script.groups.iter();
@@ -312,7 +312,7 @@ impl<P: Protocol> OpenStarts<P> {
     }
 }
 
-impl<P: Protocol> Agents<P> {
+impl<P: SessionProtocol> Agents<P> {
     /// Handles a start that is due at the place: an agent begins an operation, or the start waits
     /// for an agent.
     pub(super) fn arrived(&mut self, place: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {

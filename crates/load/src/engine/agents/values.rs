@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use wire::protocols::Protocol;
+use wire::session::{Encoded, SessionProtocol};
 use wire::values::allowed::NotSendable;
 use wire::values::feeds::{FeedRows, TakenRecord};
 use wire::values::{OperationValues, ValueSource};
@@ -16,7 +16,7 @@ use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 
 /// The values of a thread's agents.
-pub struct AgentValues<P: Protocol> {
+pub struct AgentValues<P: SessionProtocol> {
     pub(super) script: Arc<Script<P>>,
     pub(super) control: Arc<LoadControl>,
     /// Slots of all agents, agent by agent.
@@ -26,7 +26,7 @@ pub struct AgentValues<P: Protocol> {
     pub(super) captures: CaptureMemory,
 }
 
-impl<P: Protocol> AgentValues<P> {
+impl<P: SessionProtocol> AgentValues<P> {
     /// Creates the values of `agents` agents of thread `thread`.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32, agents: usize) -> Self {
         Self {
@@ -38,20 +38,28 @@ impl<P: Protocol> AgentValues<P> {
         }
     }
 
-    /// Appends the request of the agent's step. Returns whether a script computed part of it.
+    /// Appends the request of the agent's step. Returns whether the protocol takes it now, and
+    /// whether a script computed part of it.
     #[inline]
-    pub fn encode(&self, id: AgentId, agent: &Agent, out: &mut Vec<u8>) -> Result<bool, NotSendable> {
+    pub fn encode(
+        &self,
+        id: AgentId,
+        agent: &Agent,
+        (session, memory): (&mut P::Session, &mut P::Memory),
+        request_id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(Encoded, bool), NotSendable> {
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let values = OperationValues { source, arguments: &step.arguments };
-        P::encode(self.script.request(agent), agent.request_id, &values, out)?;
-        Ok(step.asks_script)
+        let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
+        Ok((encoded, step.asks_script))
     }
 }
 
 /// Returns the inputs from which the values of the agent's operation are computed.
 #[inline]
-pub(super) fn source<'a, P: Protocol>(
+pub(super) fn source<'a, P: SessionProtocol>(
     agent: &Agent,
     id: AgentId,
     script: &'a Script<P>,

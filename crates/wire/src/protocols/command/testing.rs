@@ -4,10 +4,10 @@
 
 use super::{Command, ProgramOutcome, ProgramRun, measured};
 use crate::testing::TestedProtocol;
-use crate::testing::hostile::Case;
+use crate::testing::hostile::HostileCase;
 
 impl TestedProtocol for Command {
-    const HOSTILE: &'static [Case] = CASES;
+    const HOSTILE: &'static [HostileCase] = CASES;
 
     /// Encoding a decoded message gives the same bytes.
     fn fuzz(input: &[u8]) {
@@ -36,12 +36,12 @@ fn outcome(frame: &[u8]) -> Option<Vec<u8>> {
     Some(written)
 }
 
-const fn program(with: &'static [&'static str], ends: &'static [&'static str]) -> Case {
-    Case { service: "", call: "run", with, keep: Some("answer.stdout"), ..Case::new(with[0], &[], ends) }
+const fn program(with: &'static [&'static str], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { service: "", call: "run", with, keep: Some("answer.stdout"), ..HostileCase::new(with[0], &[], ends) }
 }
 
 /// Programs that write without end, never end, close their streams, leave other processes behind.
-static CASES: &[Case] = &[
+static CASES: &[HostileCase] = &[
     program(&["command=cat /dev/zero"], &["timeout"]),
     program(&["command=sh -c 'exec cat /dev/zero >&2'"], &["timeout"]),
     program(&["command=sh -c 'cat /dev/zero & exec cat /dev/zero >&2'"], &["timeout"]),

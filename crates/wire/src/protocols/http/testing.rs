@@ -12,11 +12,11 @@ use crate::testing::hostile::PeerAction::{
     Again, BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, HearHead, Part, Reset,
     Say, SayBare, Shake, Stay, Wait,
 };
-use crate::testing::hostile::{Case, PeerAction};
+use crate::testing::hostile::{HostileCase, PeerAction};
 use crate::testing::{FuzzTarget, ReceivedRequest, TestedProtocol, fuzz, read_bytes, read_until};
 
 impl TestedProtocol for Http {
-    const HOSTILE: &'static [Case] = CASES;
+    const HOSTILE: &'static [HostileCase] = CASES;
     /// An incomplete header block.
     const HELD_BYTES: usize = HEAD_LIMIT;
     const FUZZ: &'static [FuzzTarget] = &[FuzzTarget { name: "chunks", body: chunks, mutants: 4000 }];
@@ -59,13 +59,13 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 /// Arguments of a request that is longer than all buffers on its way.
 const LONG_REQUEST: &[&str] = &["path=/x", "body={bytes:12000000}"];
 
-const fn http(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { call: "get", with: &["path=/x"], keep: Some("answer.body"), ..Case::new(name, actions, ends) }
+const fn http(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { call: "get", with: &["path=/x"], keep: Some("answer.body"), ..HostileCase::new(name, actions, ends) }
 }
 
 /// A target with TLS. Any certificate is trusted.
-const fn https(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { service: "https://{address}/", ..http(name, actions, ends) }
+const fn https(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { service: "https://{address}/", ..http(name, actions, ends) }
 }
 
 /// Answer of a TLS server to a request without TLS: an alert.
@@ -132,7 +132,7 @@ const WARNING: &[u8] = b"\x15\x03\x03\x00\x02\x01\x5a";
 /// A record that looks encrypted, but not with these keys.
 const FORGED: &[u8] = b"\x17\x03\x03\x00\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-static CASES: &[Case] = &[
+static CASES: &[HostileCase] = &[
     // Header blocks that are invalid, never end, or are wrong, and interim answers without a final
     // one.
     http("nonsense", &[Hear, Say(b"SSH-2.0-OpenSSH_9.2\r\n"), Wait], &["bad answer"]),

@@ -4,11 +4,11 @@ use std::io::Read;
 
 use super::Lines;
 use crate::testing::hostile::PeerAction::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
-use crate::testing::hostile::{Case, PeerAction};
+use crate::testing::hostile::{HostileCase, PeerAction};
 use crate::testing::{ReceivedRequest, TestedProtocol, read_line};
 
 impl TestedProtocol for Lines {
-    const HOSTILE: &'static [Case] = CASES;
+    const HOSTILE: &'static [HostileCase] = CASES;
     const GREETED: Option<&'static str> = Some("tcp://127.0.0.1:1?banner=2");
     /// Marks of the last line of an answer with several lines.
     const OPTIONAL: &'static [(&'static str, &'static str)] = &[("until", "END|."), ("fails", "ERR|-")];
@@ -18,13 +18,13 @@ impl TestedProtocol for Lines {
     }
 }
 
-const fn lines(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { call: "send", with: &["line=x"], keep: Some("answer.text"), ..Case::new(name, actions, ends) }
+const fn lines(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { call: "send", with: &["line=x"], keep: Some("answer.text"), ..HostileCase::new(name, actions, ends) }
 }
 
 /// A server that first sends two lines.
-const fn banner(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { service: "tcp://{address}?banner=2", ..lines(name, actions, ends) }
+const fn banner(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { service: "tcp://{address}?banner=2", ..lines(name, actions, ends) }
 }
 
 const UNTIL: &[&str] = &["line=x", "until=END", "fails=ERR"];
@@ -36,7 +36,7 @@ const MORE: [u8; 400] = {
     line
 };
 
-static CASES: &[Case] = &[
+static CASES: &[HostileCase] = &[
     // Lines that never end, too many lines, too few, or an answer without a last line.
     lines("answers", &[Hear, Say(b"yes\r\n"), Again], &["ok"]),
     lines("an empty line", &[Hear, Say(b"\n"), Again], &["ok"]),

@@ -4,11 +4,11 @@ use std::io::Read;
 
 use super::Redis;
 use crate::testing::hostile::PeerAction::{Again, Drip, Endless, Fin, Hear, Reset, Say, Wait};
-use crate::testing::hostile::{Case, PeerAction};
+use crate::testing::hostile::{HostileCase, PeerAction};
 use crate::testing::{ReceivedRequest, TestedProtocol, read_bytes, read_line};
 
 impl TestedProtocol for Redis {
-    const HOSTILE: &'static [Case] = CASES;
+    const HOSTILE: &'static [HostileCase] = CASES;
     const GREETED: Option<&'static str> = Some("redis://127.0.0.1:1/3");
 
     /// The body holds the words, separated by blanks.
@@ -28,13 +28,13 @@ fn read_number(from: &mut dyn Read, kind: u8) -> Option<usize> {
     String::from_utf8_lossy(read_line(from)?.strip_prefix(&[kind])?).parse().ok()
 }
 
-const fn redis(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { call: "get", with: &["key=k"], keep: Some("answer.value"), ..Case::new(name, actions, ends) }
+const fn redis(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { call: "get", with: &["key=k"], keep: Some("answer.value"), ..HostileCase::new(name, actions, ends) }
 }
 
 /// A server with a database that is selected before the first request.
-const fn greeted(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { service: "redis://{address}/3", greets: true, ..redis(name, actions, ends) }
+const fn greeted(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { service: "redis://{address}/3", greets: true, ..redis(name, actions, ends) }
 }
 
 const VALUE: &[u8] = b"$1\r\nv\r\n";
@@ -46,7 +46,7 @@ const ELEMENT: [u8; 4000] = {
     element
 };
 
-static CASES: &[Case] = &[
+static CASES: &[HostileCase] = &[
     // Invalid replies of every kind: wrong lengths, no length, too deep, too many, of unknown type,
     // and errors within values.
     redis("answers", &[Hear, Say(VALUE), Again], &["ok"]),

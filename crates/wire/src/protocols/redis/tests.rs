@@ -41,6 +41,18 @@ fn greeted_by(word: &str) -> AttemptCause {
 }
 
 #[test]
+fn tls_needs_the_scheme_rediss() {
+    for (service, authority, host) in [
+        ("redis://host:1", "host:1", None),
+        ("rediss://host:1/2", "host:1", Some("host")),
+        ("rediss://:{env:PATH}@[::1]:6380", "[::1]:6380", Some("::1")),
+    ] {
+        let redis = Redis::open(service).unwrap();
+        assert_eq!((redis.authority(), redis.tls_host()), (authority, host), "{service}");
+    }
+}
+
+#[test]
 fn services() {
     for (service, authority, greeting) in [
         ("127.0.0.1:6379", "127.0.0.1:6379", None),
@@ -50,7 +62,8 @@ fn services() {
         ("redis://[::1]:6379/12", "[::1]:6379", Some(("*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n", 1))),
     ] {
         let redis = Redis::open(service).unwrap();
-        let said = redis.greeting().map(|greeting| (std::str::from_utf8(&greeting.bytes).unwrap(), greeting.answers));
+        let sent = redis.place.greeting.as_ref();
+        let said = sent.map(|greeting| (std::str::from_utf8(&greeting.bytes).unwrap(), greeting.replies));
         assert_eq!((redis.authority(), said), (authority, greeting), "{service}");
     }
     for service in ["", "host", "redis://host", "redis://:1", "host:x", "host:70000", "http://host:1", "redis://h:1/x"]
@@ -73,8 +86,8 @@ fn credentials_come_from_the_environment() {
         ("redis://me:{env:PATH}@host:1/3", auth("me") + "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n", 2),
     ] {
         let redis = Redis::open(service).unwrap();
-        let greeting = redis.greeting().unwrap();
-        assert_eq!((std::str::from_utf8(&greeting.bytes).unwrap(), greeting.answers), (expected.as_str(), answers));
+        let greeting = redis.place.greeting.as_ref().unwrap();
+        assert_eq!((std::str::from_utf8(&greeting.bytes).unwrap(), greeting.replies), (expected.as_str(), answers));
         assert_eq!(redis.authority(), "host:1");
     }
     for (service, why) in [
@@ -283,18 +296,18 @@ fn cluster_redirects_come_with_advice() {
 
 #[test]
 fn greetings_are_answered_one_by_one() {
-    let greeting = Greeting { bytes: Vec::new(), answers: 2 };
-    let greeted = |input: &str| Redis::greeted(&greeting, input.as_bytes());
-    let answer = |used, result| Progress::Answer(Answer { used, result, reusable: result == AttemptCause::Ok });
-    assert_eq!(greeted("+OK\r\n+OK\r\n"), answer(10, AttemptCause::Ok));
-    assert_eq!(greeted("+OK\r\n+OK\r\n+OK\r\n"), answer(10, AttemptCause::Ok));
+    let redis = Redis::open("redis://:{env:PATH}@host:1/3").unwrap();
+    let greeted = |input: &str| redis.greeted(&mut Decoder::default(), input.as_bytes(), &mut Vec::new());
+    assert_eq!(greeted("+OK\r\n+OK\r\n"), Opening::Open { used: 10 });
+    assert_eq!(greeted("+OK\r\n+OK\r\n+OK\r\n"), Opening::Open { used: 10 });
     for not_whole in ["", "+OK\r\n", "+OK\r\n+O"] {
-        assert_eq!(greeted(not_whole), Progress::More { used: 0 });
+        assert_eq!(greeted(not_whole), Opening::Wait { used: 0 });
     }
-    assert_eq!(greeted("-WRONGPASS invalid\r\n"), answer(20, greeted_by("wrongpass")));
-    assert_eq!(greeted("+OK\r\n-ERR DB index is out of range\r\n"), answer(36, greeted_by("err")));
-    assert_eq!(greeted("SSH-2.0\r\n"), Progress::Bad(AttemptCause::BadAnswer));
-    assert_eq!(greeted(&format!("$60000000\r\n{}", "x".repeat(GREETED_LIMIT))), Progress::Bad(AttemptCause::TooLong));
+    assert_eq!(greeted("-WRONGPASS invalid\r\n"), Opening::Refused(greeted_by("wrongpass")));
+    assert_eq!(greeted("+OK\r\n-ERR DB index is out of range\r\n"), Opening::Refused(greeted_by("err")));
+    assert_eq!(greeted("SSH-2.0\r\n"), Opening::Refused(AttemptCause::BadAnswer));
+    let too_long = format!("$60000000\r\n{}", "x".repeat(GREETED_LIMIT));
+    assert_eq!(greeted(&too_long), Opening::Refused(AttemptCause::TooLong));
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::io::Read;
 
 use super::Vsns;
 use crate::testing::hostile::PeerAction::{Again, Drip, Endless, Hear, Reply, Reset, Say, Wait};
-use crate::testing::hostile::{Case, PeerAction};
+use crate::testing::hostile::{HostileCase, PeerAction};
 use crate::testing::{ReceivedRequest, TestedProtocol, read_bytes};
 
 impl TestedProtocol for Vsns {
-    const HOSTILE: &'static [Case] = CASES;
+    const HOSTILE: &'static [HostileCase] = CASES;
 
     fn read_request(from: &mut dyn Read) -> Option<ReceivedRequest> {
         let length = u32::from_be_bytes(*read_bytes(from, 4)?.first_chunk()?);
@@ -29,8 +29,18 @@ pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Case {
-    Case { name, service: "{address}", call: "ping", with: &[], keep: None, actions, ends, or: &[], greets: false }
+const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase {
+        name,
+        service: "{address}",
+        call: "ping",
+        with: &[],
+        keep: None,
+        actions,
+        ends,
+        or: &[],
+        greets: false,
+    }
 }
 
 /// `ok` for the first request of a new connection. Unsolicited on any other.
@@ -40,13 +50,13 @@ const BUSY: &[u8] = b"\0\0\0\x05\0\0\0\0\x04";
 
 /// Frames for the wrong request, without a length, of any length, cut, with an unknown status, and
 /// too many.
-static CASES: &[Case] = &[
+static CASES: &[HostileCase] = &[
     vsns("answers", &[Hear, Reply(|id| frame(id, 0, b"")), Again], &["ok"]),
     vsns("answers another request", &[Hear, Reply(|id| frame(id.wrapping_add(7), 0, b"")), Wait], &["bad answer"]),
     vsns("answers nobody", &[Hear, Reply(|_| frame(0, 0, b"")), Wait], &["bad answer"]),
     vsns("answers twice", &[Hear, Reply(|id| frame(id, 0, b"").repeat(2)), Again], &["ok"]),
     vsns("answers without end", &[Hear, Endless(FIRST)], &["ok"]).or(&["bad answer"]),
-    vsns("speaks first", &[Say(b"\0\0\0\x05\0\0\0\x77\0"), Wait], &["bad answer"]),
+    vsns("speaks first", &[Say(b"\0\0\0\x05\x7f\0\0\x77\0"), Wait], &["bad answer"]),
     vsns("refuses first", &[Say(BUSY), Wait], &["answer: busy"]),
     vsns("an unknown status", &[Hear, Reply(|id| frame(id, 9, b"")), Wait], &["bad answer"]),
     vsns("a status of 255", &[Hear, Reply(|id| frame(id, 255, b"")), Wait], &["bad answer"]),

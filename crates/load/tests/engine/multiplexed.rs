@@ -1,0 +1,227 @@
+//! A protocol whose target answers in any order and speaks by itself: order, parts, pings, limits
+//! of open requests, cancelled requests, refusals, draining and logins.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::{Connections, Load, Step};
+use load::LoadOrder;
+use load::client;
+use wire::testing::multiplexed::{Multiplexed, frame};
+use wire::testing::{ReceivedRequest, TestedProtocol as _};
+
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
+
+/// A target on its own port, with a function for each frame that it reads. A connection ends when
+/// the function returns false.
+struct Target {
+    address: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Target {
+    fn start<S: Default>(
+        act: impl Fn(&mut S, &mut TcpStream, ReceivedRequest) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (connections, act) = (Arc::new(AtomicUsize::new(0)), Arc::new(act));
+        let count = Arc::clone(&connections);
+        let serve = move || {
+            for stream in listener.incoming() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let (mut stream, act) = (stream.unwrap(), Arc::clone(&act));
+                stream.set_nodelay(true).unwrap();
+                let answer_all = move || {
+                    let mut state = S::default();
+                    while let Some(request) = Multiplexed::read_request(&mut stream) {
+                        if !act(&mut state, &mut stream, request) {
+                            return;
+                        }
+                    }
+                };
+                std::thread::Builder::new().spawn(answer_all).unwrap();
+            }
+        };
+        std::thread::Builder::new().spawn(serve).unwrap();
+        Self { address, connections }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+/// Returns a load whose agents share a connection and check that they get their own text back.
+fn own_texts(agents: u32) -> Load {
+    let echo = Step { expect: pairs(&["text={agent}-{seq}"]), ..step("echo", &["text={agent}-{seq}"]) };
+    Load { connections: Connections { keep_alive: true, pipeline: agents }, ..load(agents, 0.3, vec![echo]) }
+}
+
+fn run(service: &str, load: Load) -> LoadRun {
+    let run = play(LoadOrder { protocol: "multiplexed".into(), ..orders(&format!("mux://{service}"), load) });
+    assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
+    assert_eq!(run.summary.unfinished, 0, "{:?}", run.summary);
+    run
+}
+
+fn is_all_ok(run: &LoadRun) -> bool {
+    run.summary.ok > 8 && run.results().into_iter().eq(["ok"])
+}
+
+#[test]
+fn answers_out_of_order_reach_their_agents() {
+    let target = Target::start(|waiting: &mut Vec<ReceivedRequest>, stream, request| {
+        waiting.push(request);
+        if waiting.len() < 4 {
+            return true;
+        }
+        let answers: Vec<u8> =
+            waiting.drain(..).rev().flat_map(|request| frame(b'a', request.id, &request.body)).collect();
+        stream.write_all(&answers).is_ok()
+    });
+    let run = run(&target.address, own_texts(4));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(target.connections(), 1);
+}
+
+#[test]
+fn parts_of_several_answers_are_put_together() {
+    let pongs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&pongs);
+    let target = Target::start(move |waiting: &mut Vec<ReceivedRequest>, stream, request| {
+        if request.opcode == b'o' {
+            counted.fetch_add(1, Ordering::SeqCst);
+            return true;
+        }
+        waiting.push(request);
+        if waiting.len() < 3 {
+            return true;
+        }
+        let mut bytes = frame(b'i', 0, b"ping");
+        for request in waiting.iter() {
+            bytes.extend(frame(b'p', request.id, &request.body[..1]));
+        }
+        for request in waiting.drain(..) {
+            bytes.extend(frame(b'a', request.id, &request.body[1..]));
+        }
+        // Pieces end within frames.
+        bytes.chunks(5).all(|piece| stream.write_all(piece).is_ok())
+    });
+    let run = run(&target.address, own_texts(3));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    let pongs = pongs.load(Ordering::SeqCst) as u64;
+    assert!(pongs >= run.summary.ok / 3 && target.connections() == 1, "{pongs} of {:?}", run.summary);
+}
+
+#[test]
+fn requests_beyond_the_window_wait_for_an_answer() {
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let target = Target::start(move |waiting: &mut Vec<ReceivedRequest>, stream, request| match request.opcode {
+        b'h' => stream.write_all(&frame(b'c', 0, b"abc")).is_ok(),
+        b'l' => request.body == b"cba" && stream.write_all(&frame(b'w', 0, &[2])).is_ok(),
+        _ => {
+            waiting.push(request);
+            seen.fetch_max(waiting.len(), Ordering::SeqCst);
+            // The target answers as soon as its window is full.
+            let answered = if waiting.len() == 2 { Some(waiting.remove(0)) } else { None };
+            answered.is_none_or(|request| stream.write_all(&frame(b'a', request.id, &request.body)).is_ok())
+        }
+    });
+    let mut load = own_texts(6);
+    load.timeout_s = 0.5;
+    let run = run(&format!("{}?login", target.address), load);
+    assert!(run.summary.ok > 8 && run.summary.wrong + run.summary.failed == 0, "{:?}", run.summary);
+    assert_eq!((most.load(Ordering::SeqCst), target.connections()), (2, 1));
+}
+
+#[test]
+fn a_timeout_cancels_one_request_and_keeps_the_connection() {
+    let cancelled = Arc::new(Mutex::new(BTreeSet::new()));
+    let noted = Arc::clone(&cancelled);
+    let target = Target::start(move |(): &mut (), stream, request| match request.opcode {
+        b'x' => {
+            noted.lock().unwrap().insert(request.id);
+            // The answer comes all the same, too late.
+            stream.write_all(&frame(b'a', request.id, b"late")).is_ok()
+        }
+        _ if request.body.starts_with(b"1-") => true,
+        _ => stream.write_all(&frame(b'a', request.id, &request.body)).is_ok(),
+    });
+    let mut load = own_texts(4);
+    load.timeout_s = 0.05;
+    load.think_s = 0.001;
+    let run = run(&target.address, load);
+    assert!(run.summary.ok > 8 && run.summary.timeout > 1, "{:?}", run.summary);
+    assert_eq!((run.summary.failed, run.summary.wrong, target.connections()), (0, 0, 1), "{:?}", run.results());
+    assert_eq!(cancelled.lock().unwrap().len() as u64, run.summary.timeout);
+}
+
+#[test]
+fn a_draining_connection_answers_what_it_has() {
+    let target = Target::start(|count: &mut usize, stream, request| {
+        *count += 1;
+        let mut bytes = if *count == 6 { frame(b'g', 0, b"") } else { Vec::new() };
+        // Of the requests behind the announcement, the target begins none.
+        let kind = if *count > 6 { b'r' } else { b'a' };
+        bytes.extend(frame(kind, request.id, if kind == b'a' { &request.body } else { b"" }));
+        stream.write_all(&bytes).is_ok()
+    });
+    let run = run(&target.address, own_texts(4));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(run.summary.attempts, run.summary.ok, "a request that was not begun is no attempt");
+    assert!(target.connections() as u64 >= run.summary.ok / 6);
+}
+
+#[test]
+fn a_request_that_was_not_begun_is_sent_again() {
+    let target = Target::start(|refuses: &mut bool, stream, request| {
+        *refuses = !*refuses;
+        let (kind, body) = if *refuses { (b'r', &b""[..]) } else { (b'a', &request.body[..]) };
+        stream.write_all(&frame(kind, request.id, body)).is_ok()
+    });
+    let run = run(&target.address, own_texts(3));
+    assert!(is_all_ok(&run) && target.connections() == 1, "{:?} {:?}", run.summary, run.results());
+}
+
+#[test]
+fn a_refused_login_is_a_failed_connect() {
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_asked);
+    let target = Target::start(move |(): &mut (), stream, request| {
+        asked.fetch_or(request.opcode == b'q', Ordering::SeqCst);
+        let (kind, body) = if request.opcode == b'h' { (b'c', &b"abc"[..]) } else { (b'e', &b""[..]) };
+        stream.write_all(&frame(kind, 0, body)).is_ok()
+    });
+    let run = run(&format!("{}?login", target.address), own_texts(2));
+    assert_eq!((run.summary.ok, run.attempts("answer: no")), (0, run.summary.failed));
+    assert!(run.summary.failed > 0 && !is_asked.load(Ordering::SeqCst));
+}
+
+#[test]
+fn single_operations_are_answered_out_of_order_too() {
+    let target = Target::start(|waiting: &mut Vec<ReceivedRequest>, stream, request| match request.opcode {
+        b'h' => stream.write_all(&[frame(b'c', 0, b"abc"), frame(b'w', 0, &[2])].concat()).is_ok(),
+        b'l' => true,
+        _ => {
+            waiting.push(request);
+            let answers = waiting.len() == 2 || waiting.first().is_some_and(|first| first.body == b"last");
+            let mut bytes = frame(b'i', 0, b"");
+            for request in waiting.drain(..if answers { waiting.len() } else { 0 }).rev() {
+                bytes.extend(frame(b'a', request.id, &request.body));
+            }
+            stream.write_all(&bytes).is_ok()
+        }
+    });
+    let service = format!("mux://{}?login", target.address);
+    let mut client = client::connect("multiplexed", &service, std::time::Duration::from_secs(20)).unwrap();
+    let texts = ["text=a", "text=b", "text=last"].map(|text| pairs(&[text]));
+    let answers = client.call_all("echo", &texts);
+    let texts: Vec<_> = answers.iter().map(|answer| answer.as_ref().unwrap().field("text").unwrap()).collect();
+    assert_eq!(texts, [b"a".as_slice(), b"b", b"last"]);
+    assert!(client.call("echo", &pairs(&["text=last"])).unwrap().ok && target.connections() == 1);
+}

@@ -1,0 +1,160 @@
+//! The contract between the engine and a protocol about the bytes of a connection: its opening,
+//! requests, answers in any order, bytes that belong to no answer, cancelled requests and draining.
+//!
+//! The engine gives each request a number and the protocol names the number that it answers. A
+//! protocol without numbers, which answers in the order of the requests, implements
+//! [`InOrderProtocol`](crate::in_order::InOrderProtocol) instead.
+
+use crate::cause::AttemptCause;
+use crate::protocols::Protocol;
+use crate::values::OperationValues;
+use crate::values::allowed::NotSendable;
+
+/// A protocol with a state for each connection. Pure functions from bytes to bytes.
+pub trait SessionProtocol: Protocol {
+    /// Whether the target may send bytes that answer no request, such as pings and settings.
+    /// Otherwise such bytes end the connection.
+    const SPEAKS_UNASKED: bool;
+
+    /// State of a connection. It must be small. Heap memory comes from [`SessionProtocol::Memory`],
+    /// so that nothing is allocated for each operation.
+    type Session: Default + Send + 'static;
+
+    /// State of a thread.
+    type Memory: Default + Send + 'static;
+
+    /// Begins a new connection, after the TLS handshake if there is one. Appends the first bytes to
+    /// send.
+    fn greet(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
+
+    /// Continues the opening with received bytes. Appends the next bytes to send. The next call
+    /// gets the unused bytes and the bytes received since.
+    fn greeted(&self, session: &mut Self::Session, input: &[u8], out: &mut Vec<u8>) -> Opening;
+
+    /// Appends a request. `id` is its number on this connection and is not used twice.
+    ///
+    /// # Errors
+    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
+    /// sent.
+    fn encode(
+        session: &mut Self::Session,
+        memory: &mut Self::Memory,
+        request: &Self::Request,
+        id: u32,
+        values: &OperationValues<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Encoded, NotSendable>;
+
+    /// Reads received bytes up to the next event. Appends bytes to send in return, such as
+    /// acknowledgements. `ended` is true if the stream has ended. The next call gets the unused
+    /// bytes and the bytes received since.
+    fn receive<'a>(
+        session: &mut Self::Session,
+        memory: &mut Self::Memory,
+        open: &impl OpenRequests<'a, Self>,
+        input: &[u8],
+        ended: bool,
+        out: &mut Vec<u8>,
+    ) -> SessionEvent;
+
+    /// Gives up a request that was sent. Appends the bytes that tell the target. A late answer to
+    /// it is then skipped. Returns false if only closing the connection ends the request.
+    fn cancel(_session: &mut Self::Session, _memory: &mut Self::Memory, _id: u32, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    // The following functions describe the answer that `receive` has just returned, until `finish`.
+
+    /// Returns the requested field number `want` of the answer, or `None` if the answer does not
+    /// have it. `input` begins as in [`SessionProtocol::receive`]. `scratch` is empty and may be
+    /// used.
+    fn field<'a>(
+        request: &'a Self::Request,
+        session: &'a Self::Session,
+        want: usize,
+        input: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]>;
+
+    /// Returns the status and the destination of an answer that is a redirect.
+    fn redirect<'a>(session: &'a Self::Session, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)>;
+
+    /// Returns the numeric status of the answer, if the protocol has one.
+    fn status_code(session: &Self::Session) -> Option<u16>;
+
+    /// Returns the status of the answer in the protocol's terms: `ok`, `not_found`, `200`.
+    fn status<'a>(session: &'a Self::Session, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
+
+    /// Ends the use of the answer.
+    fn finish(session: &mut Self::Session, memory: &mut Self::Memory);
+
+    /// Resets the state of a connection that is gone.
+    fn reset(session: &mut Self::Session, memory: &mut Self::Memory);
+}
+
+/// Requests of a connection that are sent and not answered.
+pub trait OpenRequests<'a, P: Protocol> {
+    /// Returns the request that was sent first.
+    fn oldest(&self) -> Option<RequestContext<'a, P>>;
+
+    /// Returns the request with this number, or `None` if it is not open.
+    fn get(&self, id: u32) -> Option<RequestContext<'a, P>>;
+}
+
+/// The parts of a request that decoding its answer depends on.
+pub struct RequestContext<'a, P: Protocol> {
+    pub request: &'a P::Request,
+    /// Number of the request on its connection.
+    pub id: u32,
+}
+
+/// Progress of the opening of a connection. `used` bytes of the input are not needed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// The connection takes requests.
+    Open { used: usize },
+    /// The target must send more.
+    Wait { used: usize },
+    /// The target refuses the connection, or its bytes are not valid.
+    Refused(AttemptCause),
+}
+
+/// Result of encoding a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoded {
+    Done,
+    /// The target takes no more requests at present. Nothing was appended. The engine tries again
+    /// after the next bytes from the target.
+    NotNow,
+}
+
+/// Event in the bytes of a connection. `used` bytes of the input are not needed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// The next event is not complete.
+    More { used: usize },
+    /// The bytes belong to no open request.
+    Control { used: usize },
+    /// Part of the answer to a request. More parts follow.
+    Part { id: u32, used: usize },
+    /// A complete answer, or its last part.
+    Answer { id: u32, answer: Answer },
+    /// The target did not begin the request. It is sent again.
+    Untouched { id: u32, used: usize },
+    /// The target takes no more requests on this connection and answers those that it has.
+    Drain { used: usize },
+    /// The bytes are not valid. The connection cannot be used any more.
+    Bad(AttemptCause),
+}
+
+/// A complete answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Bytes of the input that belong to the answer.
+    pub used: usize,
+    /// [`AttemptCause::Ok`], or the reason why the answer is a failure.
+    pub result: AttemptCause,
+    /// Whether the connection can take another request. If not, it is closed at once, and the other
+    /// requests on it are sent again.
+    pub reusable: bool,
+}
