@@ -37,8 +37,8 @@ pub enum AccountProblem {
 impl Account {
     /// Returns the account to switch to, or `None` if it is the current one.
     pub fn to_become(name: &str) -> Result<Option<Self>, AccountProblem> {
-        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let found = Self::parse(name, &text("/etc/passwd"), &text("/etc/group")).ok_or(AccountProblem::Unknown)?;
+        let [passwd, group] = ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
+        let found = Self::parse(name, &passwd, &group).ok_or(AccountProblem::Unknown)?;
         let us = geteuid();
         match us.as_raw() == found.uid {
             true => Ok(None),
@@ -48,17 +48,18 @@ impl Account {
     }
 
     fn parse(name: &str, passwd: &str, group: &str) -> Option<Self> {
-        let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
-        let user = passwd.lines().map(fields).find(|fields| fields.len() >= 7 && fields[0] == name)?;
-        let is_in = |fields: &Vec<String>| fields.len() >= 4 && fields[3].split(',').any(|member| member == name);
-        let groups = group.lines().map(fields).filter(is_in).filter_map(|fields| fields[2].parse().ok());
+        let mut users = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let user = users.find(|fields| fields.len() >= 7 && fields[0] == name)?;
+        let groups = group.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let groups = groups.filter(|fields| fields.len() >= 4 && fields[3].split(',').any(|member| member == name));
+        let groups = groups.filter_map(|fields| fields[2].parse().ok());
         let gid = user[3].parse().ok()?;
         Some(Self {
             name: name.to_owned(),
             uid: user[2].parse().ok()?,
             gid,
             groups: groups.filter(|other| *other != gid).collect(),
-            home: user[5].clone(),
+            home: user[5].to_owned(),
         })
     }
 

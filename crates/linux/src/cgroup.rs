@@ -243,8 +243,7 @@ impl Hierarchies {
         for line in text("proc/self/mountinfo").lines() {
             let Some(found) = hierarchy(line, root) else { continue };
             // Inside a virtual host the same trees are mounted twice, one over the other.
-            let is_new = |known: &Hierarchy| known.version != found.version || known.controllers != found.controllers;
-            if all.iter().all(is_new) {
+            if all.iter().all(|known| known.version != found.version || known.controllers != found.controllers) {
                 all.push(found);
             }
         }
@@ -326,11 +325,8 @@ fn named(is_wanted: impl Fn(Controller) -> bool) -> Vec<Controller> {
 /// Returns the disabled controllers in the text of `/proc/cgroups`. Its columns are name,
 /// hierarchy, groups, enabled.
 fn disabled(text: &str) -> Vec<Controller> {
-    let off = |line: &str, name: &str| {
-        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-        columns.first() == Some(&name) && columns.get(3) == Some(&"0")
-    };
-    named(|controller| text.lines().any(|line| off(line, controller.v1())))
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
+    named(|controller| lines.iter().any(|line| line.first() == Some(&controller.v1()) && line.get(3) == Some(&"0")))
 }
 
 impl Hierarchy {
@@ -510,8 +506,11 @@ impl Cgroup {
     #[must_use]
     pub fn cpu_time(&self) -> Option<CpuTime> {
         if let Some(text) = self.at_v2().and_then(|folder| fs::read_to_string(folder.join("cpu.stat")).ok()) {
-            let ns = |key: &str| field(&text, key).map(|us| us.saturating_mul(1000));
-            return Some(CpuTime { user_ns: ns("user_usec")?, system_ns: ns("system_usec")? });
+            let [user_us, system_us] = ["user_usec", "system_usec"].map(|key| field(&text, key));
+            return Some(CpuTime {
+                user_ns: user_us?.saturating_mul(1000),
+                system_ns: system_us?.saturating_mul(1000),
+            });
         }
         let (_, folder) = self.at(Controller::CpuAccount, "CPU time").ok()?;
         Some(CpuTime {
@@ -560,11 +559,11 @@ impl Cgroup {
             Resource::Memory => "memory.pressure",
         };
         let text = fs::read_to_string(self.at_v2()?.join(name)).ok()?;
-        let total = |kind: &str| {
+        let [some_us, full_us] = ["some ", "full "].map(|kind| {
             let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
             line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
-        };
-        Some(PressureTotals { some_us: total("some ")?, full_us: total("full ") })
+        });
+        Some(PressureTotals { some_us: some_us?, full_us })
     }
 
     /// Returns the bytes read from and written to each device by the group and all groups below it.
@@ -604,9 +603,12 @@ fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
     if let [kind @ ("Read" | "Write"), bytes] = rest.as_slice() {
         return bytes.parse().map(|bytes| vec![(device, *kind == "Write", bytes)]).unwrap_or_default();
     }
-    let figure = |name: &str| rest.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
-    let figures = [(false, figure("rbytes")), (true, figure("wbytes"))];
-    figures.into_iter().filter_map(|(is_write, bytes)| Some((device, is_write, bytes?))).collect()
+    let mut transfers = Vec::new();
+    for (is_write, name) in [(false, "rbytes="), (true, "wbytes=")] {
+        let bytes = rest.iter().find_map(|word| word.strip_prefix(name)?.parse().ok());
+        transfers.extend(bytes.map(|bytes| (device, is_write, bytes)));
+    }
+    transfers
 }
 
 // Removal of leftover groups, found by name, with all processes in them.

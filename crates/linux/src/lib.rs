@@ -82,8 +82,8 @@ pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>
 
 fn open_group(path: &PathBuf) -> io::Result<File> {
     // Not with the error's own kind: `NotFound` means that the program does not exist.
-    let refused = |error| io::Error::other(format!("cannot join {}: {error}", path.display()));
-    File::options().write(true).open(path).map_err(refused)
+    let file = File::options().write(true).open(path);
+    file.map_err(|error| io::Error::other(format!("cannot join {}: {error}", path.display())))
 }
 
 fn gone() -> io::Error {
@@ -252,17 +252,16 @@ impl ProcessGroup {
         if let Some(leader) = procfs::stat(self.pid) {
             return leader.started_ticks == self.started_ticks;
         }
-        let has_inherited = |stat: &Stat| is_marked(stat, variables) || self.writes_to_us(stat);
-        all.iter().filter(|stat| stat.group == self.pid).any(has_inherited)
+        all.iter()
+            .filter(|stat| stat.group == self.pid)
+            .any(|stat| is_marked(stat, variables) || self.writes_to_us(stat))
     }
 
     fn writes_to_us(&self, stat: &Stat) -> bool {
-        let leads_to = |number: u32| fs::read_link(format!("/proc/{}/fd/{number}", stat.pid)).ok();
-        let ours = |pipe: &u64| format!("pipe:[{pipe}]");
-        let names: Vec<String> = self.pipes.iter().map(ours).collect();
+        let names: Vec<String> = self.pipes.iter().map(|pipe| format!("pipe:[{pipe}]")).collect();
         [1, 2]
             .into_iter()
-            .filter_map(leads_to)
+            .filter_map(|number| fs::read_link(format!("/proc/{}/fd/{number}", stat.pid)).ok())
             .any(|to| to.to_str().is_some_and(|to| names.iter().any(|name| name == to)))
     }
 }
@@ -281,8 +280,8 @@ impl RunTag {
     /// Returns every living process of the run, except this process and its ancestors.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
-        let is_ours = |group: &&ProcessGroup| group.is_still_ours(&all, &self.variables);
-        let groups: Vec<u32> = self.groups.iter().filter(is_ours).map(|group| group.pid).collect();
+        let groups = self.groups.iter().filter(|group| group.is_still_ours(&all, &self.variables));
+        let groups: Vec<u32> = groups.map(|group| group.pid).collect();
         let us = lineage(&all);
         all.into_iter()
             .filter(|stat| !us.contains(&stat.pid))
@@ -331,8 +330,8 @@ impl RunTag {
 /// Returns the ids of this process, its parent, and so on.
 fn lineage(all: &[Stat]) -> Vec<u32> {
     let mut line = vec![std::process::id()];
-    let parent = |of: u32| all.iter().find(|stat| stat.pid == of).map(|stat| stat.parent);
-    while let Some(parent) = line.last().and_then(|last| parent(*last))
+    while let Some(stat) = all.iter().find(|stat| Some(&stat.pid) == line.last())
+        && let parent = stat.parent
         && parent != 0
         && !line.contains(&parent)
     {
@@ -371,9 +370,8 @@ pub fn be_called(name: &str) -> io::Result<()> {
 /// (source, target) is mounted. When this process ends, the kernel kills it and all other processes
 /// inside.
 pub fn start_first(mut command: Command, shown: &[(&str, &str)]) -> io::Result<Child> {
-    let text = |text: &str| CString::new(text).map_err(io::Error::from);
     let shown: Vec<(CString, CString)> =
-        shown.iter().map(|(what, at)| Ok((text(what)?, text(at)?))).collect::<io::Result<_>>()?;
+        shown.iter().map(|(what, at)| Ok((CString::new(*what)?, CString::new(*at)?))).collect::<io::Result<_>>()?;
     before_exec(&mut command, shown);
     command.spawn()
 }

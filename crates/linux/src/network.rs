@@ -47,8 +47,7 @@ impl Ownership {
 
     /// Returns the table of an interface's packet losses.
     pub fn losses_table(&self, interface: &str) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        format!("{}.{}", self.name, interface.chars().map(plain).collect::<String>())
+        format!("{}.{}", self.name, interface.replace(|c: char| !c.is_ascii_alphanumeric(), "_"))
     }
 
     /// Returns the device through which packets that arrive at an interface are sent.
@@ -215,11 +214,10 @@ pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), N
     if cuts.is_empty() {
         return uncut_all(owner);
     }
-    let rule = |whom: &Option<Vec<Ipv4Addr>>| LossRule { whom: whom.clone(), loss_pct: 100.0 };
     let rules = Rules {
         table: owner.cuts_table().to_owned(),
-        arriving: cuts.iter().map(|cut| rule(&cut.from)).collect(),
-        leaving: cuts.iter().map(|cut| rule(&cut.to)).collect(),
+        arriving: cuts.iter().map(|cut| LossRule { whom: cut.from.clone(), loss_pct: 100.0 }).collect(),
+        leaving: cuts.iter().map(|cut| LossRule { whom: cut.to.clone(), loss_pct: 100.0 }).collect(),
         spared,
         devices: interfaces(),
     };
@@ -257,12 +255,8 @@ struct LossRule {
 }
 
 fn losses(all: &Link, toward: &[LinkByPeer]) -> Vec<LossRule> {
-    let rule = |whom: Option<&Vec<Ipv4Addr>>, link: &Link| LossRule {
-        whom: whom.cloned(),
-        loss_pct: link.loss_pct.unwrap_or_default(),
-    };
-    let toward = toward.iter().map(|(peers, link)| rule(Some(peers), link));
-    toward.chain([rule(None, all)]).collect()
+    let links = toward.iter().map(|(peers, link)| (Some(peers), link)).chain([(None, all)]);
+    links.map(|(whom, link)| LossRule { whom: whom.cloned(), loss_pct: link.loss_pct.unwrap_or_default() }).collect()
 }
 
 /// Contents of the tables.

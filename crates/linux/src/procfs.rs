@@ -87,8 +87,9 @@ const NAME_BYTES: usize = 15;
 /// Whether a process of `proc` runs the program with this file name. Compares the kernel's name,
 /// which also covers scripts, and the executed file.
 pub fn runs_program(proc: &Path, process: &Stat, program: &str) -> bool {
-    let file = || fs::read_link(proc.join(process.pid.to_string()).join("exe")).ok();
-    is_called(&process.name, program) || file().is_some_and(|file| file.file_name() == Some(program.as_ref()))
+    is_called(&process.name, program)
+        || fs::read_link(proc.join(process.pid.to_string()).join("exe"))
+            .is_ok_and(|file| file.file_name() == Some(program.as_ref()))
 }
 
 /// Whether the kernel's name for a program matches this file name.

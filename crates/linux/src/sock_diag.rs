@@ -80,14 +80,15 @@ pub fn unix_sockets() -> io::Result<Vec<UnixSocket>> {
 /// Returns the open TCP sockets of this network namespace, and connections that wait to be
 /// accepted.
 pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
-    let of = |family| {
+    let mut sockets = Vec::new();
+    for family in [AF_INET, AF_INET6] {
         let mut request = vec![family, IPPROTO_TCP, 0, 0];
         request.extend(OPEN_STATES.to_ne_bytes());
         // Zeros select all ports, addresses and interfaces.
         request.extend([0; 48]);
-        dump(&request, tcp_socket)
-    };
-    Ok([of(AF_INET)?, of(AF_INET6)?].concat())
+        sockets.extend(dump(&request, tcp_socket)?);
+    }
+    Ok(sockets)
 }
 
 /// Returns the kernel's list for a request.
@@ -146,7 +147,7 @@ fn unix_socket(message: &[u8]) -> Option<UnixSocket> {
 
 /// Reads `inet_diag_msg`.
 fn tcp_socket(message: &[u8]) -> Option<TcpSocket> {
-    let address = |port: usize, ip: usize| {
+    let [local, remote] = [(4, 8), (6, 24)].map(|(port, ip)| {
         let ip: IpAddr = match *message.first()? {
             AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(message.get(ip..ip + 4)?).ok()?).into(),
             _ => IpAddr::from(<[u8; 16]>::try_from(message.get(ip..ip + 16)?).ok()?).to_canonical(),
@@ -154,10 +155,10 @@ fn tcp_socket(message: &[u8]) -> Option<TcpSocket> {
         // Ports and addresses are in network byte order.
         let port = u16::from_be_bytes(message.get(port..port + 2)?.try_into().ok()?);
         Some(SocketAddr::new(ip, port))
-    };
-    let remote = if *message.get(1)? == LISTEN { None } else { Some(address(6, 24)?) };
+    });
+    let remote = if *message.get(1)? == LISTEN { None } else { Some(remote?) };
     let (uid, inode) = (u32_at(message, 64)?, u32_at(message, 68)?.into());
-    Some(TcpSocket { address: address(4, 8)?, remote, uid, inode })
+    Some(TcpSocket { address: local?, remote, uid, inode })
 }
 
 fn u32_at(bytes: &[u8], place: usize) -> Option<u32> {

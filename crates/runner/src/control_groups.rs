@@ -9,10 +9,11 @@
 //! the kernel translates process ids. They take `&self`, and several threads may call them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
 
 use experiment::profile::Disk;
 use linux::cgroup::{
@@ -158,7 +159,6 @@ impl Groups {
         if setup.is_here {
             return Ok((Self { made: Err("this machine is not limited".to_owned()), envelope }, Vec::new()));
         }
-        let refused = |error: CgroupError| error.to_string();
         let top = Cgroup::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
@@ -178,11 +178,12 @@ impl Groups {
             return Ok((Self { made: Err(why), envelope }, notices));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
-        let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
+        let device = volume.map(|volume| Device::at(&volume.device)).transpose();
+        let device = device.map_err(|error| error.to_string())?;
         let tiers = setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
         let tiers = tiers.filter_map(|tier| Some((tier.name.clone(), Device::at(tier.device.as_ref()?))));
         let tiers = tiers.map(|(name, device)| Ok((name, device?)));
-        let tiers = tiers.collect::<Result<_, CgroupError>>().map_err(refused)?;
+        let tiers = tiers.collect::<Result<_, CgroupError>>().map_err(|error| error.to_string())?;
         let is_alone = setup.isolation.is_none();
         let cpu = CpuLimit::new(&target, &envelope);
         let made = MadeGroups { hierarchies, top, host, runner, target, cpu, device, tiers, is_alone };
@@ -209,14 +210,14 @@ impl Groups {
         for (name, disk) in envelope.tiers.iter().filter(|(_, disk)| disk.is_throttled()) {
             made.set_tier(name, &throttle(disk))?;
         }
-        let unbounded = |error: CgroupError| format!("{error}: a target that multiplies is not stopped");
-        Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
+        let refused = made.target.set_pids(Some(PIDS)).err();
+        Ok(refused.map(|error| format!("{error}: a target that multiplies is not stopped")).into_iter().collect())
     }
 
     fn made(&self, needed_for: &str) -> Result<&MadeGroups, OrderRefusal> {
-        let cannot =
-            |why: &String| OrderRefusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
-        self.made.as_ref().map_err(cannot)
+        self.made
+            .as_ref()
+            .map_err(|why| OrderRefusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") })
     }
 
     /// Whether there are groups.
@@ -289,7 +290,6 @@ impl Groups {
         let Ok(made) = &self.made else { return Usage { cores: cores(&self.envelope), ..Usage::default() } };
         let target = &made.target;
         let transferred = made.transferred();
-        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
         Usage {
             cpu: target.cpu_time(),
             throttled_ns: made.cpu.throttled_ns(),
@@ -298,8 +298,8 @@ impl Groups {
             cpu_stall: target.stall(Resource::Cpu),
             io_stall: target.stall(Resource::Io),
             memory_stall: target.stall(Resource::Memory),
-            read_bytes: sum(|transfer| transfer.1),
-            written_bytes: sum(|transfer| transfer.2),
+            read_bytes: transferred.as_ref().map(|all| all.iter().map(|(_, read, _)| read).sum()),
+            written_bytes: transferred.as_ref().map(|all| all.iter().map(|(_, _, written)| written).sum()),
             pids: target.pids(),
         }
     }
@@ -359,9 +359,13 @@ impl MadeGroups {
     }
 
     fn set_tier(&self, name: &str, throttle: &Throttle) -> Result<(), OrderRefusal> {
-        let reason = || format!("the tier `{name}` has no volume of its own on this host");
-        let device = self.tiers.get(name).ok_or_else(|| OrderRefusal::Cannot { reason: reason() })?;
-        self.throttle_device(*device, throttle)
+        match self.tiers.get(name) {
+            Some(device) => self.throttle_device(*device, throttle),
+            None => {
+                let reason = format!("the tier `{name}` has no volume of its own on this host");
+                Err(OrderRefusal::Cannot { reason })
+            }
+        }
     }
 
     fn throttle_device(&self, device: Device, throttle: &Throttle) -> Result<(), OrderRefusal> {
@@ -383,13 +387,10 @@ fn is_limited(envelope: &Envelope) -> bool {
 }
 
 fn throttle(disk: &Disk) -> Throttle {
-    let whole = |figure: Option<f64>| figure.map(|figure| figure.round().max(1.0) as u64);
-    Throttle {
-        read_iops: whole(disk.read_iops),
-        write_iops: whole(disk.write_iops),
-        read_bytes_per_s: whole(disk.read_bytes_per_s),
-        write_bytes_per_s: whole(disk.write_bytes_per_s),
-    }
+    let [read_iops, write_iops, read_bytes_per_s, write_bytes_per_s] =
+        [disk.read_iops, disk.write_iops, disk.read_bytes_per_s, disk.write_bytes_per_s]
+            .map(|figure| figure.map(|figure| figure.round().max(1.0) as u64));
+    Throttle { read_iops, write_iops, read_bytes_per_s, write_bytes_per_s }
 }
 
 impl OrderRefusal {
@@ -450,8 +451,11 @@ impl GroupPlan {
 
 /// Returns the number of CPUs on which the host may run.
 fn cpus(envelope: &Envelope) -> u32 {
-    let machine = || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
-    if envelope.cpus.is_empty() { machine() } else { u32::try_from(envelope.cpus.len()).unwrap_or(1) }
+    let count = match envelope.cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        count => count,
+    };
+    u32::try_from(count).unwrap_or(1)
 }
 
 /// Returns the number of cores.
@@ -521,9 +525,12 @@ impl CpuLimit {
         spread(&self.target.where_cpu_is_limited(), &state.slots);
         // A single core needs no balancing.
         if count > 1 {
-            let system =
-                |error: io::Error| CgroupError::System { doing: "spread threads over slow cores".to_owned(), error };
-            state.balancer = Some(cores::balance(&state.slots).map_err(system)?);
+            let balancer = cores::balance(&state.slots);
+            state.balancer =
+                Some(balancer.map_err(|error| CgroupError::System {
+                    doing: "spread threads over slow cores".to_owned(),
+                    error,
+                })?);
         }
         Ok(())
     }
@@ -548,20 +555,18 @@ impl CpuLimit {
     pub fn join_files(&self) -> Vec<PathBuf> {
         let mut state = self.state();
         let count = state.slots.len();
-        let threads = |index: &usize| threads_of(&state.slots[*index]).len();
         let in_turn = (1..=count).map(|step| state.last_start.wrapping_add(step) % count);
-        let Some(emptiest) = in_turn.min_by_key(threads) else { return self.target.join_files() };
+        let Some(emptiest) = in_turn.min_by_key(|index| threads_of(&state.slots[*index]).len()) else {
+            return self.target.join_files();
+        };
         state.last_start = emptiest;
         self.target.join_files_with(&state.slots[emptiest])
     }
 
     pub fn throttled_ns(&self) -> Option<u64> {
         let state = self.state();
-        let throttled_ns = |group: &Cgroup| Some(group.throttling()?.throttled_ns);
-        if state.slots.is_empty() {
-            return throttled_ns(&self.target);
-        }
-        state.slots.iter().map(throttled_ns).sum()
+        let groups = if state.slots.is_empty() { std::slice::from_ref(&self.target) } else { &state.slots };
+        groups.iter().map(|group| Some(group.throttling()?.throttled_ns)).sum()
     }
 
     pub fn period_us(&self) -> Option<u64> {

@@ -69,8 +69,7 @@ struct CoreFiles {
 
 impl CoreFiles {
     fn of(slot: &Cgroup) -> io::Result<Self> {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let threads = slot.threads_file().ok_or_else(missing)?;
+        let threads = slot.threads_file().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let stat = File::open(threads.with_file_name("cpu.stat"))?;
         Ok(Self { stat, threads, last: Throttling::default() })
     }
@@ -178,12 +177,13 @@ impl CoreBalance {
     }
 
     fn slot(&self, list: &[u32]) -> CoreSlot {
-        let thread = |id: &u32| {
+        let mut threads = Vec::new();
+        for id in list {
             let demand = self.demands.of(*id);
             let stays = demand.is_none() || self.moved.contains_key(id);
-            CoreThread { id: *id, demand: demand.unwrap_or(0.0), stays }
-        };
-        CoreSlot { threads: list.iter().map(thread).collect() }
+            threads.push(CoreThread { id: *id, demand: demand.unwrap_or(0.0), stays });
+        }
+        CoreSlot { threads }
     }
 }
 
@@ -233,12 +233,12 @@ fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     while moves.len() < AT_ONCE {
         let Some((from, to)) = extremes(&slots) else { break };
         let (full, empty) = (demand(&slots[from]), demand(&slots[to]));
-        let after = |thread: &CoreThread| (full - thread.demand).max(empty + thread.demand);
         let movable = slots[from].threads.iter().enumerate().filter(|(_, thread)| !thread.stays);
-        let best = movable.min_by(|(_, a), (_, b)| {
-            after(a).total_cmp(&after(b)).then(a.demand.total_cmp(&b.demand)).then(a.id.cmp(&b.id))
+        let moved = movable.map(|(index, thread)| (index, thread, (full - thread.demand).max(empty + thread.demand)));
+        let best = moved.min_by(|(_, a, after_a), (_, b, after_b)| {
+            after_a.total_cmp(after_b).then(a.demand.total_cmp(&b.demand)).then(a.id.cmp(&b.id))
         });
-        let Some((index, _)) = best.filter(|(_, thread)| full - after(thread) >= WORTH_IT) else { break };
+        let Some((index, ..)) = best.filter(|(_, _, after)| full - after >= WORTH_IT) else { break };
         let mut thread = slots[from].threads.swap_remove(index);
         moves.push(ThreadMove { thread: thread.id, to });
         thread.stays = true;
@@ -249,10 +249,9 @@ fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
 
 /// Returns the fullest and the emptiest slot, if a move could help.
 fn extremes(slots: &[CoreSlot]) -> Option<(usize, usize)> {
-    let by_demand = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
-    let demands = || slots.iter().map(demand).enumerate();
-    let (to, _) = demands().min_by(by_demand)?;
-    let (from, full) = demands().max_by(by_demand)?;
+    let demands = slots.iter().map(demand).enumerate();
+    let (to, _) = demands.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (from, full) = demands.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (full > ONE_AT_A_TIME && from != to).then_some((from, to))
 }
 
@@ -318,15 +317,19 @@ impl Demands {
             self.known.clear();
             self.sleepers_due = None;
         }
-        let is_asleep = |id: &u32| self.known.get(id).is_some_and(TrackedThreads::is_asleep);
-        let (asleep, awake): (Vec<u32>, Vec<u32>) = lists.iter().flatten().partition(|id| is_asleep(id));
-        let reading = |id: u32| Some((id, self.reading(id, has_base, now)?));
+        let (asleep, awake): (Vec<u32>, Vec<u32>) =
+            lists.iter().flatten().partition(|id| self.known.get(id).is_some_and(TrackedThreads::is_asleep));
         let start = Instant::now();
-        let mut known: BTreeMap<u32, TrackedThreads> = awake.into_iter().filter_map(reading).collect();
+        let mut known = BTreeMap::new();
+        for id in awake {
+            known.extend(self.reading(id, has_base, now).map(|thread| (id, thread)));
+        }
         let awake_took = start.elapsed();
         let due = self.sleepers_due.is_none_or(|due| now >= due);
-        let last = |id: u32| Some((id, *self.known.get(&id)?));
-        known.extend(asleep.into_iter().filter_map(|id| if due { reading(id) } else { last(id) }));
+        for id in asleep {
+            let thread = if due { self.reading(id, has_base, now) } else { self.known.get(&id).copied() };
+            known.extend(thread.map(|thread| (id, thread)));
+        }
         let took = start.elapsed();
         self.sleepers_took = took.saturating_sub(awake_took);
         if due {
@@ -347,8 +350,8 @@ impl Demands {
         let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
         // The kernel counts waiting time only when the waiting ends. A thread that has waited all
         // the time, for its group's next quota or for its turn, seems to have wanted nothing.
-        let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
-        let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
+        let is_waiting = grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
+        let wanted = if is_waiting { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
         let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
         let demand = newest * wanted + (1.0 - newest) * before.demand;
         Some(TrackedThreads {
@@ -406,15 +409,15 @@ mod tests {
     }
 
     fn sums(slots: &[CoreSlot], moves: &[ThreadMove]) -> Vec<f64> {
-        let demand_on = |to: usize| {
-            let stays = |thread: &&CoreThread| moves.iter().all(|m| m.thread != thread.id);
-            let own = slots[to].threads.iter().filter(stays);
-            let came = moves.iter().filter(|m| m.to == to);
-            let came =
-                came.filter_map(|m| slots.iter().flat_map(|slot| &slot.threads).find(|thread| thread.id == m.thread));
-            own.chain(came).map(|thread| thread.demand).sum()
-        };
-        (0..slots.len()).map(demand_on).collect()
+        (0..slots.len())
+            .map(|to| {
+                let own = slots[to].threads.iter().filter(|thread| moves.iter().all(|m| m.thread != thread.id));
+                let came = moves.iter().filter(|m| m.to == to);
+                let came = came
+                    .filter_map(|m| slots.iter().flat_map(|slot| &slot.threads).find(|thread| thread.id == m.thread));
+                own.chain(came).map(|thread| thread.demand).sum()
+            })
+            .collect()
     }
 
     #[test]
@@ -511,8 +514,7 @@ mod tests {
             drop(wake);
             thread.join().unwrap();
         }
-        let is_there = |id: &u32| Path::new("/proc").join(id.to_string()).exists();
-        while lists[0].iter().any(is_there) {
+        while lists[0].iter().any(|id| Path::new("/proc").join(id.to_string()).exists()) {
             std::thread::yield_now();
         }
         let due = demands.sleepers_due.unwrap();

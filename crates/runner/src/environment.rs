@@ -156,7 +156,7 @@ pub fn disk_of(folder: &Path) -> RunFolderDisk {
 /// Returns the tightest CPU quota, in CPUs. `None` without a quota.
 pub fn quota_cores(root: &RecordedRoot) -> Option<f64> {
     let (version, folders) = groups(root, Controller::Cpu)?;
-    let of = |folder: &PathBuf| {
+    let quotas = folders.iter().filter_map(|folder| {
         let (quota, period) = match version {
             Version::V2 => {
                 let text = procfs::text(&folder.join("cpu.max"))?;
@@ -166,8 +166,8 @@ pub fn quota_cores(root: &RecordedRoot) -> Option<f64> {
             Version::V1 => (number(folder, "cpu.cfs_quota_us")?, number(folder, "cpu.cfs_period_us")?),
         };
         (quota > 0.0 && period > 0.0).then_some(quota / period)
-    };
-    folders.iter().filter_map(of).min_by(f64::total_cmp)
+    });
+    quotas.min_by(f64::total_cmp)
 }
 
 /// Returns the tightest memory limit. `None` without a limit.
@@ -175,8 +175,7 @@ pub fn memory_limit_bytes(root: &RecordedRoot) -> Option<u64> {
     let (version, folders) = groups(root, Controller::Memory)?;
     let name = if version == Version::V2 { "memory.max" } else { "memory.limit_in_bytes" };
     // Version 1 reports "no limit" as a number close to the largest.
-    let of = |folder: &PathBuf| number::<u64>(folder, name).filter(|bytes| *bytes < 1 << 60);
-    folders.iter().filter_map(of).min()
+    folders.iter().filter_map(|folder| number::<u64>(folder, name).filter(|bytes| *bytes < 1 << 60)).min()
 }
 
 fn number<N: std::str::FromStr>(folder: &Path, name: &str) -> Option<N> {
@@ -208,26 +207,28 @@ const CPUS: &str = "sys/devices/system/cpu";
 
 /// Returns the number of processor packages.
 fn sockets(root: &RecordedRoot) -> Option<u32> {
-    let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok());
-    let package = |cpu: String| root.text(&format!("{CPUS}/{cpu}/topology/physical_package_id"));
-    let packages: BTreeSet<String> = root.names(CPUS).into_iter().filter(is_cpu).filter_map(package).collect();
+    let names = root.names(CPUS).into_iter();
+    let cpus = names.filter(|name| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok()));
+    let packages: BTreeSet<String> =
+        cpus.filter_map(|cpu| root.text(&format!("{CPUS}/{cpu}/topology/physical_package_id"))).collect();
     u32::try_from(packages.len()).ok().filter(|count| *count > 0)
 }
 
 /// Returns the caches of the first processor, smallest level first.
 fn caches(root: &RecordedRoot) -> Vec<Cache> {
     let folder = format!("{CPUS}/cpu0/cache");
-    let indexes = root.names(&folder).into_iter().filter(|name| name.starts_with("index"));
-    let read = |index: String| {
-        let says = |what: &str| root.text(&format!("{folder}/{index}/{what}"));
-        Cache {
-            level: says("level").and_then(|level| level.parse().ok()),
-            holds: says("type"),
-            size_bytes: says("size").and_then(|size| in_bytes(&size)),
-            shared_by: says("shared_cpu_list").and_then(|list| count_listed(&list)),
-        }
-    };
-    indexes.map(read).collect()
+    let mut caches = Vec::new();
+    for index in root.names(&folder).into_iter().filter(|name| name.starts_with("index")) {
+        let [level, holds, size, cpus] =
+            ["level", "type", "size", "shared_cpu_list"].map(|name| root.text(&format!("{folder}/{index}/{name}")));
+        caches.push(Cache {
+            level: level.and_then(|level| level.parse().ok()),
+            holds,
+            size_bytes: size.and_then(|size| in_bytes(&size)),
+            shared_by: cpus.and_then(|list| count_listed(&list)),
+        });
+    }
+    caches
 }
 
 /// Parses a size such as `1024K`.
@@ -248,7 +249,7 @@ pub fn interfaces(root: &RecordedRoot) -> Vec<Interface> {
     const FOLDER: &str = "sys/class/net";
     let names = root.names(FOLDER).into_iter();
     let kept = names.filter(|name| name == "lo" || root.path(&format!("{FOLDER}/{name}/device")).exists());
-    let read = |name: String| {
+    kept.map(|name| {
         let driver = fs::read_link(root.path(&format!("{FOLDER}/{name}/device/driver"))).ok();
         // An interface that is down reports -1.
         let speed = root.number::<i64>(&format!("{FOLDER}/{name}/speed")).filter(|speed| *speed > 0);
@@ -258,8 +259,8 @@ pub fn interfaces(root: &RecordedRoot) -> Vec<Interface> {
             speed_mbit_per_s: speed.and_then(|speed| u64::try_from(speed).ok()),
             name,
         }
-    };
-    kept.map(read).collect()
+    })
+    .collect()
 }
 
 /// Returns the speed of the fastest memory module, from the firmware's tables, which only root may
@@ -276,10 +277,10 @@ fn memory_speed(table: &[u8]) -> Option<u64> {
     let mut rest = table;
     while let [kind, length, ..] = *rest {
         let fixed = rest.get(..usize::from(length)).filter(|fixed| fixed.len() >= 4)?;
-        let word = |at: usize| Some(u64::from(u16::from_le_bytes([*fixed.get(at)?, *fixed.get(at + 1)?])));
-        let known = |at: usize| word(at).filter(|speed| (1..0xffff).contains(speed));
-        if kind == MEMORY_DEVICE && word(0x0c).is_some_and(|size| size > 0) {
-            fastest = fastest.max(known(0x20).or_else(|| known(0x15)));
+        let [size, configured, speed] =
+            [0x0c, 0x20, 0x15].map(|at| Some(u64::from(u16::from_le_bytes([*fixed.get(at)?, *fixed.get(at + 1)?]))));
+        if kind == MEMORY_DEVICE && size.is_some_and(|size| size > 0) {
+            fastest = fastest.max([configured, speed].into_iter().flatten().find(|speed| (1..0xffff).contains(speed)));
         }
         // The structure's strings follow, ended by two zeros.
         let texts = &rest[fixed.len()..];
@@ -355,13 +356,12 @@ fn cpu_model(root: &RecordedRoot) -> Option<String> {
 /// Returns the kernel's value for the first processor, under the first of these names that exists.
 fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
-    let value = |wanted: &&str| {
+    names.iter().find_map(|wanted| {
         text.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
         })
-    };
-    names.iter().find_map(value)
+    })
 }
 
 /// Returns the running program that adjusts the wall clock. The kernel shortens the name.
@@ -434,11 +434,9 @@ const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_cloc
 /// Returns the version of control groups. A machine with any controller on version 1 counts as 1.
 pub fn cgroup_version(root: &RecordedRoot) -> Option<u32> {
     let text = root.text("proc/self/cgroup")?;
-    let has_controllers = |line: &str| {
-        let controllers = line.split(':').nth(1).unwrap_or_default();
-        !controllers.is_empty() && !controllers.starts_with("name=")
-    };
-    Some(if text.lines().any(has_controllers) { 1 } else { 2 })
+    let mut controllers = text.lines().filter_map(|line| line.split(':').nth(1));
+    let has_v1 = controllers.any(|names| !names.is_empty() && !names.starts_with("name="));
+    Some(if has_v1 { 1 } else { 2 })
 }
 
 /// Returns the soft and hard limit with this name in `/proc/self/limits`. `None` if unlimited.
@@ -571,11 +569,13 @@ const SYSCTLS: [&str; 26] = [
 
 /// Returns the kernel settings that have no field of their own.
 fn sysctls(root: &RecordedRoot) -> BTreeMap<String, String> {
-    let value = |name: &str| {
-        let text = root.text(&format!("proc/sys/{}", name.replace('.', "/")))?;
-        Some(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
-    };
-    SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
+    let mut values = BTreeMap::new();
+    for name in SYSCTLS {
+        if let Some(text) = root.text(&format!("proc/sys/{}", name.replace('.', "/"))) {
+            values.insert(name.to_owned(), text.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
+        }
+    }
+    values
 }
 
 /// Returns the settings that have had their own names since the first version.

@@ -49,11 +49,11 @@ impl ExternalTarget {
     /// target's row.
     pub fn new(addresses: Vec<Result<SocketAddr, String>>, also: AlsoTarget, name: (String, String)) -> Self {
         let us = std::process::id();
-        let address = |address| match address {
+        let addresses = addresses.into_iter().map(|address| match address {
             Ok(address) => TargetAddress { finder: Some(Finder::new(address, us)), found: None },
             Err(why) => TargetAddress { finder: None, found: Some(TargetLocation::Unknown(why)) },
-        };
-        let addresses = addresses.into_iter().map(address).collect();
+        });
+        let addresses = addresses.collect();
         Self { addresses, connected: ConnectedProcesses::new(also, us), name, found: None }
     }
 

@@ -77,13 +77,11 @@ struct MachineInventory {
 /// Returns the speed of the fastest interface that is a device and reports a speed. Excludes
 /// bridges, tunnels and the loopback.
 fn fastest_link(interfaces: &Path) -> Option<u64> {
-    let speed = |interface: &Path| {
-        let speed: i64 = fs::read_to_string(interface.join("speed")).ok()?.trim().parse().ok()?;
-        // An interface that is down reports -1.
-        u64::try_from(speed).ok().filter(|speed| *speed > 0)
-    };
-    let devices = fs::read_dir(interfaces).ok()?.flatten().map(|entry| entry.path());
-    devices.filter(|interface| interface.join("device").exists()).filter_map(|interface| speed(&interface)).max()
+    let interfaces = fs::read_dir(interfaces).ok()?.flatten().map(|entry| entry.path());
+    let devices = interfaces.filter(|interface| interface.join("device").exists());
+    let speeds = devices.filter_map(|device| fs::read_to_string(device.join("speed")).ok()?.trim().parse::<i64>().ok());
+    // An interface that is down reports -1.
+    speeds.filter_map(|speed| u64::try_from(speed).ok().filter(|speed| *speed > 0)).max()
 }
 
 fn written(found: &MachineInventory) -> String {
@@ -180,13 +178,14 @@ pub fn score() -> f64 {
 /// Returns the rounds/s of several threads together.
 fn score_of_all(threads: usize) -> Option<f64> {
     std::thread::scope(|scope| {
-        let start = |number: usize| {
-            let name = format!("score-{number}");
-            std::thread::Builder::new()
-                .name(name)
-                .spawn_scoped(scope, || BenchmarkWork::new().rounds_per_s(ATTEMPT * ATTEMPTS))
-        };
-        let running: Vec<_> = (0..threads).map(start).collect();
+        let running: Vec<_> = (0..threads)
+            .map(|number| {
+                let name = format!("score-{number}");
+                std::thread::Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, || BenchmarkWork::new().rounds_per_s(ATTEMPT * ATTEMPTS))
+            })
+            .collect();
         // Wait for all threads, even if one could not be started.
         let scores: Vec<Option<f64>> = running.into_iter().map(|thread| thread.ok()?.join().ok()).collect();
         scores.into_iter().sum()
@@ -352,11 +351,10 @@ impl MachineBenchmark<'_> {
             })
         });
         let _ = fs::remove_file(&file);
-        let unmeasured = |failure: BenchmarkError| HostFigures {
+        measured.unwrap_or_else(|failure| HostFigures {
             storage_unmeasured: Some(failure.reason()),
             ..HostFigures::default()
-        };
-        measured.unwrap_or_else(unmeasured)
+        })
     }
 
     /// Returns the file size that fits into the free space.
@@ -367,8 +365,9 @@ impl MachineBenchmark<'_> {
         let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
         let wanted = if self.is_throttled { THROTTLED_BYTES } else { FILE_BYTES };
         let bytes = wanted.min(quarter / MEBIBYTE * MEBIBYTE);
-        let full = || BenchmarkError::NotStarted(format!("{folder} is too full to measure it"));
-        (bytes > 0).then_some(bytes).ok_or_else(full)
+        (bytes > 0)
+            .then_some(bytes)
+            .ok_or_else(|| BenchmarkError::NotStarted(format!("{folder} is too full to measure it")))
     }
 
     fn run(&self, arguments: Vec<String>, for_s: f64, past_cache: bool) -> Result<HostFigures, BenchmarkError> {
@@ -438,12 +437,11 @@ fn arguments(file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Vec<Strin
 fn output_of(mut child: Child, within: Duration) -> Result<String, BenchmarkError> {
     let (output_in, output) = channel();
     let mut stdout = child.stdout.take();
-    let read = move || {
+    let reader = std::thread::Builder::new().name("storage".to_owned()).spawn(move || {
         let mut text = String::new();
         let read = stdout.as_mut().map(|stdout| stdout.read_to_string(&mut text));
         let _ = output_in.send(read.unwrap_or(Ok(0)).map(|_| text));
-    };
-    let reader = std::thread::Builder::new().name("storage".to_owned()).spawn(read);
+    });
     let output = reader.map_err(|error| BenchmarkError::Failed(error.to_string())).and_then(|_| {
         match output.recv_timeout(within) {
             Ok(read) => read.map_err(|error| BenchmarkError::Failed(format!("fio's output: {error}"))),
@@ -469,24 +467,26 @@ fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
     let json = output.find('{').map(|at| &output[at..]).ok_or_else(|| "fio failed".to_owned())?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
     let said = values.next().and_then(Result::ok).ok_or_else(|| "fio's answer is not JSON".to_owned())?;
-    let job = |name: &str| {
-        let jobs = said["jobs"].as_array().into_iter().flatten();
-        let job = jobs.into_iter().find(|job| job["jobname"] == name).ok_or_else(|| format!("fio did not {name}"))?;
-        match job["error"].as_i64() {
-            Some(0) => Ok(job),
-            Some(errno) => Err(io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0)).to_string()),
-            None => Err("fio does not say whether it failed".to_owned()),
-        }
-    };
-    let (read, write) = (job("read")?, job("write")?);
-    let above_0 = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
+    let (read, write) = (job(&said, "read")?, job(&said, "write")?);
+    let [reads, writes, sync_ns] = [&read["read"]["iops"], &write["write"]["iops"], &write["sync"]["lat_ns"]["mean"]]
+        .map(|value| value.as_f64().filter(|value| *value > 0.0));
     Ok(HostFigures {
-        storage_read_per_s: above_0(&read["read"]["iops"]).filter(|_| past_cache),
-        storage_write_per_s: above_0(&write["write"]["iops"]),
-        storage_sync_us: above_0(&write["sync"]["lat_ns"]["mean"]).map(|ns| ns / 1000.0),
+        storage_read_per_s: reads.filter(|_| past_cache),
+        storage_write_per_s: writes,
+        storage_sync_us: sync_ns.map(|ns| ns / 1000.0),
         storage_unmeasured: (!past_cache).then(|| "its file system cannot read past the page cache".to_owned()),
         ..HostFigures::default()
     })
+}
+
+fn job<'a>(said: &'a Value, name: &str) -> Result<&'a Value, String> {
+    let mut jobs = said["jobs"].as_array().into_iter().flatten();
+    let job = jobs.find(|job| job["jobname"] == name).ok_or_else(|| format!("fio did not {name}"))?;
+    match job["error"].as_i64() {
+        Some(0) => Ok(job),
+        Some(errno) => Err(io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0)).to_string()),
+        None => Err("fio does not say whether it failed".to_owned()),
+    }
 }
 
 #[cfg(test)]

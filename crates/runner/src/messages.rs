@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 
 use linux::ProcessGroup;
 use record::events::HostFigures;
@@ -273,14 +273,18 @@ impl OrderReply {
 
 impl OrderRefusal {
     fn shown(self) -> Self {
-        let shown = |text: String| plain_text::beginning(&text, REASON_CHARACTERS);
-        match self {
-            Self::NoProgram { program } => Self::NoProgram { program: shown(program) },
-            Self::NoUser { user } => Self::NoUser { user: shown(user) },
-            Self::PortTaken { .. } => self,
-            Self::Cannot { reason } => Self::Cannot { reason: shown(reason) },
-            Self::System { doing, error } => Self::System { doing: shown(doing), error: shown(error) },
+        let mut shown = self;
+        let texts = match &mut shown {
+            Self::PortTaken { .. } => vec![],
+            Self::NoProgram { program: text } | Self::NoUser { user: text } | Self::Cannot { reason: text } => {
+                vec![text]
+            }
+            Self::System { doing, error } => vec![doing, error],
+        };
+        for text in texts {
+            *text = plain_text::beginning(text, REASON_CHARACTERS);
         }
+        shown
     }
 }
 
@@ -309,11 +313,11 @@ fn some(notices: Vec<String>) -> Vec<String> {
 
 /// Checks a path. The path is used only on the host.
 fn path(path: PathBuf) -> Result<PathBuf, String> {
-    let is_inner = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     let text = path.to_str().filter(|text| text.len() <= PATH_BYTES && plain_text::line(text) == *text);
-    let is_path = |path: &Path| path.is_absolute() && path.components().all(is_inner);
+    let is_path =
+        path.is_absolute() && path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     // A host without a folder sends an empty path.
-    if text.is_some_and(|text| text.is_empty() || is_path(&path)) {
+    if text.is_some_and(|text| text.is_empty() || is_path) {
         return Ok(path);
     }
     Err(format!("{} is no whole path", plain_text::beginning(&path.to_string_lossy(), NAME_CHARACTERS)))

@@ -171,13 +171,14 @@ const JOB_RUNNERS: [&str; 4] = ["atd.service", "cron.service", "cronie.service",
 fn parse_socket(line: &str) -> Option<TcpSocket> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
-    let address = |place: usize| {
-        let (address, port) = fields.get(place)?.rsplit_once(':')?;
-        Some(SocketAddr::new(parse_address(address)?, u16::from_str_radix(port, 16).ok()?))
-    };
-    let remote = if *fields.get(3)? == LISTEN { None } else { Some(address(2)?) };
+    let remote = if *fields.get(3)? == LISTEN { None } else { Some(parse_endpoint(fields.get(2)?)?) };
     let (uid, inode) = (fields.get(7)?.parse().ok()?, fields.get(9)?.parse().ok()?);
-    Some(TcpSocket { address: address(1)?, remote, uid, inode })
+    Some(TcpSocket { address: parse_endpoint(fields.get(1)?)?, remote, uid, inode })
+}
+
+fn parse_endpoint(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.rsplit_once(':')?;
+    Some(SocketAddr::new(parse_address(address)?, u16::from_str_radix(port, 16).ok()?))
 }
 
 /// Returns all TCP sockets of a network namespace. `net` is the namespace's folder in `/proc`.
@@ -187,15 +188,16 @@ pub fn all_sockets(net: &Path) -> Vec<TcpSocket> {
 
 /// Returns the lines of a network namespace's TCP socket tables, IPv4 first.
 fn lines(net: &Path) -> impl Iterator<Item = impl Iterator<Item = String>> {
-    let table = move |name| fs::File::open(net.join(name)).ok();
-    ["tcp", "tcp6"].into_iter().filter_map(table).map(|file| BufReader::new(file).lines().skip(1).map_while(Result::ok))
+    let tables = ["tcp", "tcp6"].into_iter().filter_map(|name| fs::File::open(net.join(name)).ok());
+    tables.map(|table| BufReader::new(table).lines().skip(1).map_while(Result::ok))
 }
 
 /// Parses an address that the kernel prints as 32-bit words in this machine's byte order. The words
 /// hold the address in network byte order.
 fn parse_address(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
-    let words: Vec<[u8; 4]> = (0..text.len()).step_by(8).map(word).collect::<Option<_>>()?;
+    let words = (0..text.len()).step_by(8).map(|at| text.get(at..at + 8));
+    let words = words.map(|word| Some(u32::from_str_radix(word?, 16).ok()?.to_ne_bytes()));
+    let words: Vec<[u8; 4]> = words.collect::<Option<_>>()?;
     match words.concat() {
         bytes if bytes.len() == 4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into()),
         bytes => Some(IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical()),
@@ -205,8 +207,9 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 /// Returns all listeners of a network namespace. `net` is the namespace's folder in `/proc`. The
 /// kernel lists listeners before connections, which are not read.
 fn all_listeners(net: &Path) -> Vec<TcpSocket> {
-    let listener = |line: String| parse_socket(&line).filter(|one| one.remote.is_none());
-    lines(net).flat_map(|lines| lines.map_while(listener)).collect()
+    lines(net)
+        .flat_map(|lines| lines.map_while(|line| parse_socket(&line).filter(|one| one.remote.is_none())))
+        .collect()
 }
 
 /// Returns the listeners that get a connection to this address. Listeners on the exact address take
@@ -216,8 +219,13 @@ fn serving(listeners: &[TcpSocket], address: SocketAddr) -> Vec<&TcpSocket> {
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let own = address.ip().to_canonical();
     let wanted = if own.is_ipv4() { vec![own, any[0], any[1]] } else { vec![own, any[1]] };
-    let at = |ip: IpAddr| listeners.iter().filter(move |one| one.address == SocketAddr::new(ip, address.port()));
-    wanted.into_iter().map(|ip| at(ip).collect::<Vec<_>>()).find(|found| !found.is_empty()).unwrap_or_default()
+    for address in wanted.into_iter().map(|ip| SocketAddr::new(ip, address.port())) {
+        let found: Vec<&TcpSocket> = listeners.iter().filter(|one| one.address == address).collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
 }
 
 /// Whether the address belongs to the network namespace whose folder in `/proc` is `net`. `None` if
@@ -349,15 +357,17 @@ impl Finder {
             };
             return TargetLocation::Unknown(format!("the socket that listens at {address} {why}"));
         }
-        let named = |name: &str| -> BTreeSet<u32> {
-            holders.iter().copied().filter(|pid| all_processes.get(pid).is_some_and(|stat| stat.name == name)).collect()
-        };
-        let proxies = named(DOCKER_PROXY);
-        if let Some(proxy) = proxies.first() {
+        let mut named: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for stat in holders.iter().filter_map(|pid| all_processes.get(pid)) {
+            named.entry(&stat.name).or_default().insert(stat.pid);
+        }
+        if let Some(proxies) = named.get(DOCKER_PROXY)
+            && let Some(proxy) = proxies.first()
+        {
             return self.follow(proc, all_processes, *proxy, proxies.clone());
         }
         for name in FORWARDERS {
-            if let Some(pid) = named(name).first() {
+            if let Some(pid) = named.get(name).and_then(BTreeSet::first) {
                 let text = format!("`{name}` (pid {pid}) passes connections to {address} on, and to whom is not known");
                 return TargetLocation::Unknown(text);
             }
@@ -373,31 +383,33 @@ impl Finder {
         proxy: u32,
         proxies: BTreeSet<u32>,
     ) -> TargetLocation {
-        let lost = |why: &str| {
-            TargetLocation::Unknown(format!("`{DOCKER_PROXY}` (pid {proxy}) passes connections to a container, {why}"))
+        let found = match container_address(&proc.text(&format!("{proxy}/cmdline")).unwrap_or_default()) {
+            None => Err("and its arguments do not say which".to_owned()),
+            Some(inside) => match namespace_of(proc, all_processes, inside.ip()) {
+                AddressNamespace::Net(net) => match Self::new(inside, self.us).look_in(proc, all_processes, &net) {
+                    TargetLocation::Here(found) => Ok(found),
+                    TargetLocation::Unknown(why) => Err(format!("where {why}")),
+                    TargetLocation::Elsewhere => Err("and that is not on this machine".to_owned()),
+                },
+                _ => Err("whose processes this user may not look into".to_owned()),
+            },
         };
-        let Some(inside) = container_address(&proc.text(&format!("{proxy}/cmdline")).unwrap_or_default()) else {
-            return lost("and its arguments do not say which");
-        };
-        let AddressNamespace::Net(net) = namespace_of(proc, all_processes, inside.ip()) else {
-            return lost("whose processes this user may not look into");
-        };
-        let mut finder = Self::new(inside, self.us);
-        match finder.look_in(proc, all_processes, &net) {
-            TargetLocation::Here(mut found) => {
+        match found {
+            Ok(mut found) => {
                 found.more.extend(proxies);
                 TargetLocation::Here(found)
             }
-            TargetLocation::Unknown(why) => lost(&format!("where {why}")),
-            TargetLocation::Elsewhere => lost("and that is not on this machine"),
+            Err(why) => TargetLocation::Unknown(format!(
+                "`{DOCKER_PROXY}` (pid {proxy}) passes connections to a container, {why}"
+            )),
         }
     }
 
     /// Examines new processes. Examines all processes if the sockets have changed or all holders
     /// have ended.
     fn get_to_know(&mut self, proc: &ProcDir, all_processes: &HashMap<u32, Stat>, links: BTreeSet<String>) {
-        let started = |pid: &u32| all_processes.get(pid).map(|stat| stat.started_ticks);
-        self.known.retain(|pid, known| started(pid) == Some(known.started_ticks));
+        self.known
+            .retain(|pid, known| all_processes.get(pid).is_some_and(|stat| stat.started_ticks == known.started_ticks));
         let is_held = self.known.values().any(|known| known.holds);
         let again = links != self.links || (self.had_holders && !is_held);
         self.links = links;
@@ -420,11 +432,10 @@ impl Finder {
     /// Adds the processes that belong to the holders of the socket.
     fn with_company(&self, all_processes: &HashMap<u32, Stat>, holders: BTreeSet<u32>) -> TargetLocation {
         let above_us = ancestors(self.us, all_processes);
-        let keeps = |pid: &u32| {
+        let (keepers, servers): (BTreeSet<u32>, BTreeSet<u32>) = holders.into_iter().partition(|pid| {
             // A process that starts all services holds every socket that it passes on.
             (*pid == 1 && above_us.contains(pid)) || all_processes.get(pid).is_some_and(|stat| stat.name == SYSTEMD)
-        };
-        let (keepers, servers): (BTreeSet<u32>, BTreeSet<u32>) = holders.into_iter().partition(keeps);
+        });
         if servers.is_empty() {
             let keeper = keepers.first().copied().unwrap_or_default();
             let name = all_processes.get(&keeper).map_or("", |stat| stat.name.as_str());
@@ -451,11 +462,10 @@ impl Finder {
             self.known.get(&pid)?.groups.lines().filter_map(ControlGroup::parse).collect();
         groups.sort_by_key(ControlGroup::rank);
         groups.into_iter().filter_map(ControlGroup::whole).find(|group| {
-            let at_terminal = || {
-                let mut inside = self.known.iter().filter(|(_, known)| group.holds(&known.groups));
-                inside.any(|(pid, _)| all_processes.get(pid).is_some_and(|stat| stat.terminal != 0))
-            };
-            !group.holds(&self.our_groups) && (group.is_container() || !at_terminal())
+            let mut inside = self.known.iter().filter(|(_, known)| group.holds(&known.groups));
+            !group.holds(&self.our_groups)
+                && (group.is_container()
+                    || !inside.any(|(pid, _)| all_processes.get(pid).is_some_and(|stat| stat.terminal != 0)))
         })
     }
 }
@@ -507,12 +517,9 @@ pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMa
 
 /// Returns the forwarding address in the arguments of Docker's proxy.
 fn container_address(command_line: &str) -> Option<SocketAddr> {
-    let words: Vec<&str> = command_line.split('\0').collect();
-    let value = |name: &str| {
-        let place = words.iter().position(|word| *word == name)?;
-        words.get(place + 1).copied()
-    };
-    Some(SocketAddr::new(value("-container-ip")?.parse().ok()?, value("-container-port")?.parse().ok()?))
+    let [ip, port] = ["-container-ip", "-container-port"]
+        .map(|name| command_line.split('\0').skip_while(|word| *word != name).nth(1));
+    Some(SocketAddr::new(ip?.parse().ok()?, port?.parse().ok()?))
 }
 
 /// A line of `/proc/PID/cgroup`.
@@ -546,17 +553,21 @@ impl ControlGroup {
     /// Returns the service or container that contains the group, or else the group itself. Returns
     /// `None` for the root, a login session, a folder of groups, or a group with jobs of any user.
     fn whole(mut self) -> Option<Self> {
-        let is_service = |name: &String| name.ends_with(".service") && !name.starts_with("user@");
-        let is_folder = |name: &String| name.ends_with(".slice") || name == "init.scope" || name.starts_with("user@");
-        let is_session = |name: &String| name.starts_with("session-") && name.ends_with(".scope");
         if let Some(place) = self.container() {
             self.path.truncate(place + 1);
-        } else if let Some(place) = self.path.iter().rposition(is_service) {
+        } else if let Some(place) =
+            self.path.iter().rposition(|name| name.ends_with(".service") && !name.starts_with("user@"))
+        {
             self.path.truncate(place + 1);
             if self.path.last().is_some_and(|name| JOB_RUNNERS.contains(&name.as_str())) {
                 return None;
             }
-        } else if self.path.iter().any(is_session) || self.path.last().is_none_or(is_folder) {
+        } else if self.path.iter().any(|name| name.starts_with("session-") && name.ends_with(".scope"))
+            || self
+                .path
+                .last()
+                .is_none_or(|name| name.ends_with(".slice") || name == "init.scope" || name.starts_with("user@"))
+        {
             return None;
         }
         Some(self)
@@ -570,24 +581,25 @@ impl ControlGroup {
     fn container(&self) -> Option<usize> {
         const SCOPES: [&str; 7] =
             ["containerd-", "cri-containerd-", "crio-", "docker-", "libpod-", "machine-", "nerdctl-"];
-        let is_scope = |name: &str| {
-            name.ends_with(".scope") && !name.contains("conmon") && SCOPES.iter().any(|scope| name.starts_with(scope))
-        };
-        let is_below = |above: &str| matches!(above, "docker" | "lxc" | "podman");
-        let mut pairs = (0..self.path.len()).map(|at| (at, at.checked_sub(1).map(|above| self.path[above].as_str())));
-        let found = pairs.find(|(at, above)| {
-            let name = self.path[*at].as_str();
-            is_scope(name) || name.starts_with("lxc.payload.") || above.is_some_and(is_below)
-        });
+        let mut above = "";
+        for (at, name) in self.path.iter().enumerate() {
+            let is_scope = name.ends_with(".scope") && !name.contains("conmon");
+            if is_scope && SCOPES.iter().any(|scope| name.starts_with(scope))
+                || name.starts_with("lxc.payload.")
+                || matches!(above, "docker" | "lxc" | "podman")
+            {
+                return Some(at);
+            }
+            above = name;
+        }
         let is_pod = self.path.len() > 2 && self.path.iter().any(|name| name.starts_with("kubepods"));
-        found.map(|(at, _)| at).or_else(|| is_pod.then(|| self.path.len() - 1))
+        is_pod.then(|| self.path.len() - 1)
     }
 
     /// Whether the group is at or below that of a systemd unit. A name without a type is a
     /// service's.
     pub fn is_in_unit(&self, unit: &str) -> bool {
-        let is_unit = |name: &String| name == unit || name.strip_suffix(".service") == Some(unit);
-        self.path.iter().any(is_unit)
+        self.path.iter().any(|name| name == unit || name.strip_suffix(".service") == Some(unit))
     }
 
     /// Whether the group is at or below this path.

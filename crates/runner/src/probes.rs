@@ -177,7 +177,6 @@ mod tests {
 
     #[test]
     fn only_whole_disks_count() {
-        let row = |name: &str| format!("   8       0 {name} 1 0 10 0 1 0 100 0 0 0 0\n");
         let names = [
             "sda",
             "sda1",
@@ -195,7 +194,7 @@ mod tests {
             "ram1",
             "sr0",
         ];
-        let text: String = names.map(row).concat();
+        let text: String = names.map(|name| format!("   8       0 {name} 1 0 10 0 1 0 100 0 0 0 0\n")).concat();
         // sda, nvme0n1, nvme1n1, mmcblk0, vdb
         assert_eq!(disk::totals(&text), Some((5 * 10 * 512, 5 * 100 * 512)));
         assert_eq!(disk::totals(""), None);

@@ -93,8 +93,7 @@ impl ProcessForest {
     /// Returns the CPU use so far: of each process of the target, and of each other process,
     /// busiest first.
     pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
-        let told = |of_target: bool| self.shares.as_ref().map(|shares| shares.told(of_target)).unwrap_or_default();
-        (told(true), told(false))
+        self.shares.as_ref().map(|shares| (shares.told(true), shares.told(false))).unwrap_or_default()
     }
 
     /// Returns the CPU time of other processes that started and ended between two readings, percent
@@ -121,10 +120,6 @@ impl ProcessForest {
         let counts_io_delay = proc.text("sys/kernel/task_delayacct").is_some_and(|text| text.trim() == "1");
         let mut scan = ProcessScan { proc, all: &all, before: &before, counts_io_delay, threads: HashMap::new() };
         let at_s = host.at_s;
-        let row = |on: &str, process: &str| {
-            let (host, process) = (on.to_owned(), process.to_owned());
-            Sample { at_s, host, process, ..Sample::default() }
-        };
         let us = std::process::id();
         let roots = self.roots(proc, members, &all);
         self.trees.retain(|tree, _| roots.iter().any(|(name, _)| name == tree));
@@ -136,7 +131,8 @@ impl ProcessForest {
             let family: HashSet<u32> = pids.iter().copied().collect();
             pids.extend(roots.found.more.iter().filter(|pid| !family.contains(pid)));
             if !pids.is_empty() {
-                let mut sample = row(&name.0, &name.1);
+                let (host, process) = name.clone();
+                let mut sample = Sample { at_s, host, process, ..Sample::default() };
                 tree.read(&mut scan, &pids, scale, &mut sample);
                 // The rest joins and leaves the target together with the family. It is neither
                 // remembered as part of the tree nor counted as a restart.
@@ -144,7 +140,7 @@ impl ProcessForest {
                 pids.retain(|pid| family.contains(pid));
                 tree.restarts.read(&pids, &all, &mut sample);
                 let member = members.iter().find(|member| (&member.host, &member.role) == (&name.0, &name.1));
-                let now = (scale, self.readings, host.at_s);
+                let now = (scale, self.readings, at_s);
                 programs.extend(member.into_iter().flat_map(|of| tree.read_programs(&mut scan, &pids, now, of)));
                 roles.push(sample);
             }
@@ -153,7 +149,7 @@ impl ProcessForest {
         }
         // Without children: they belong to the target.
         let own = all.contains_key(&us).then(|| {
-            let mut sample = row(&host.host, "");
+            let mut sample = Sample { at_s, host: host.host.clone(), ..Sample::default() };
             self.own.own_only = true;
             self.own.read(&mut scan, &[us], scale, &mut sample);
             sample
@@ -184,11 +180,11 @@ impl ProcessForest {
         members: &[Member],
         all: &HashMap<u32, Stat>,
     ) -> Vec<((String, String), TreeRoots)> {
-        let started = |member: &Member| {
+        let mut trees = Vec::new();
+        for member in members {
             let roots = TreeRoots { started: Some(member.pid), ..TreeRoots::default() };
-            ((member.host.clone(), member.role.clone()), roots)
-        };
-        let mut trees: Vec<((String, String), TreeRoots)> = members.iter().map(started).collect();
+            trees.push(((member.host.clone(), member.role.clone()), roots));
+        }
         let Some(sought) = &mut self.sought else { return trees };
         let pids: Vec<u32> = members.iter().map(|member| member.pid).collect();
         let Some(found) = sought.look(proc, all, &pids) else { return trees };
@@ -248,8 +244,9 @@ impl ProcessScan<'_> {
 
 /// Returns all processes that are not dead.
 fn all_of(proc: &ProcDir) -> HashMap<u32, Stat> {
-    let stat = |pid: u32| procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead());
-    procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect()
+    let folders = procfs::numbers(proc.path()).into_iter().map(|pid| proc.path().join(pid.to_string()));
+    let alive = folders.filter_map(|folder| procfs::stat_at(&folder)).filter(|stat| !stat.is_dead());
+    alive.map(|stat| (stat.pid, stat)).collect()
 }
 
 /// Returns a process that was started here and its known descendants.
@@ -263,13 +260,15 @@ pub(crate) fn tree_of(root: u32, all: &HashMap<u32, Stat>) -> Vec<u32> {
 /// started process.
 fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let mut open = Vec::new();
     for stat in all.values() {
         children.entry(stat.parent).or_default().push(stat.pid);
+        let is_started = roots.started.is_some_and(|root| stat.pid == root || stat.group == root);
+        let was_seen = seen.get(&stat.pid) == Some(&stat.started_ticks);
+        if is_started || was_seen || roots.found.roots.contains(&stat.pid) {
+            open.push(stat.pid);
+        }
     }
-    let was_seen = |stat: &Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
-    let is_started = |stat: &Stat| roots.started.is_some_and(|root| stat.pid == root || stat.group == root);
-    let is_root = |stat: &&Stat| is_started(stat) || roots.found.roots.contains(&stat.pid) || was_seen(stat);
-    let mut open: Vec<u32> = all.values().filter(is_root).map(|stat| stat.pid).collect();
     let mut found = HashSet::new();
     while let Some(pid) = open.pop() {
         if (pid != us || roots.started == Some(us)) && found.insert(pid) {
@@ -288,6 +287,16 @@ struct Scale {
     cores: Option<f64>,
     /// Speed of one core, in cores of the machine.
     core_speed: f64,
+}
+
+impl Scale {
+    fn cpu_pct(self, ticks: u64, cores: f64) -> f64 {
+        ticks as f64 / TICKS_PER_S / self.interval_s / cores * 100.0
+    }
+
+    fn time_pct(self, time_s: f64) -> f64 {
+        time_s / self.interval_s * 100.0
+    }
 }
 
 /// Last reading of a tree.
@@ -329,9 +338,8 @@ impl TreeSnapshot {
         let ticks = stats.iter().map(|stat| (stat.pid, ProcessTicks::of(stat))).collect();
         if let Some(cores) = scale.cores {
             let (user, system) = used(&self.ticks, &ticks, self.own_only);
-            let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
-            row.cpu_user_pct = Some(percent(user));
-            row.cpu_system_pct = Some(percent(system));
+            row.cpu_user_pct = Some(scale.cpu_pct(user, cores));
+            row.cpu_system_pct = Some(scale.cpu_pct(system, cores));
         }
         self.ticks = ticks;
         self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
@@ -346,7 +354,8 @@ impl TreeSnapshot {
         (scale, reading, at_s): (Scale, u32, f64),
         member: &Member,
     ) -> Vec<ProgramSample> {
-        let read = |program: &String| {
+        let mut rows = Vec::new();
+        for program in &member.programs {
             let row = ProgramSample {
                 at_s,
                 host: member.host.clone(),
@@ -355,9 +364,10 @@ impl TreeSnapshot {
                 processes_replaced: self.restarts.replaced(program),
                 ..ProgramSample::default()
             };
-            self.programs.entry(program.clone()).or_default().read_program(scan, tree, (scale, reading), row)
-        };
-        member.programs.iter().map(read).collect()
+            let snapshot = self.programs.entry(program.clone()).or_default();
+            rows.push(snapshot.read_program(scan, tree, (scale, reading), row));
+        }
+        rows
     }
 
     /// Reads the processes of a tree that run a program, without their children.
@@ -368,21 +378,20 @@ impl TreeSnapshot {
         (scale, reading): (Scale, u32),
         row: ProgramSample,
     ) -> ProgramSample {
-        let is_meant = |pid: &&u32| {
-            scan.all.get(pid).is_some_and(|stat| procfs::runs_program(scan.proc.path(), stat, &row.program))
-        };
-        let pids: Vec<u32> = tree.iter().filter(is_meant).copied().collect();
+        let stats = tree.iter().filter_map(|pid| scan.all.get(pid));
+        let stats = stats.filter(|stat| procfs::runs_program(scan.proc.path(), stat, &row.program));
+        let pids: Vec<u32> = stats.map(|stat| stat.pid).collect();
         let mut read = Sample::default();
         self.own_only = true;
         self.read(scan, &pids, scale, &mut read);
-        let pss = |pid: &u32| pss_bytes(&scan.proc.text(&format!("{pid}/smaps_rollup"))?);
+        let pss = pids.iter().map(|pid| pss_bytes(&scan.proc.text(&format!("{pid}/smaps_rollup"))?));
         let is_due = reading % PSS_EVERY == 2;
         ProgramSample {
             processes: Some(pids.len() as u64),
             cpu_user_pct: read.cpu_user_pct,
             cpu_system_pct: read.cpu_system_pct,
             rss_bytes: read.rss_bytes,
-            pss_bytes: if is_due { pids.iter().map(pss).sum() } else { None },
+            pss_bytes: if is_due { pss.sum() } else { None },
             threads: read.threads,
             ..row
         }
@@ -439,28 +448,28 @@ impl TreeSnapshot {
         (has_run_delay, has_io_delay): (bool, bool),
         row: &mut Sample,
     ) {
-        let since = |of: fn(&ThreadTimes) -> u64| {
-            now.iter().map(move |(thread, now)| of(now).saturating_sub(self.threads.get(thread).map_or(0, of)))
-        };
-        let percent = |time_s: f64| time_s / scale.interval_s * 100.0;
         if has_run_delay {
-            let waited_ns: u64 = since(|times| times.run_delay_ns).sum();
-            row.run_delay_pct = Some(percent(waited_ns as f64 / 1e9));
+            let waited_ns: u64 = self.grown(now, |times| times.run_delay_ns).sum();
+            row.run_delay_pct = Some(scale.time_pct(waited_ns as f64 / 1e9));
         }
         if has_io_delay {
-            let waited_ticks: u64 = since(|times| times.io_delay_ticks).sum();
-            row.io_delay_pct = Some(percent(waited_ticks as f64 / TICKS_PER_S));
+            let waited_ticks: u64 = self.grown(now, |times| times.io_delay_ticks).sum();
+            row.io_delay_pct = Some(scale.time_pct(waited_ticks as f64 / TICKS_PER_S));
         }
-        let busiest = since(|times| times.cpu_ticks).max();
-        row.busiest_thread_pct = busiest.map(|ticks| percent(ticks as f64 / TICKS_PER_S / scale.core_speed));
+        let busiest = self.grown(now, |times| times.cpu_ticks).max();
+        row.busiest_thread_pct = busiest.map(|ticks| scale.time_pct(ticks as f64 / TICKS_PER_S / scale.core_speed));
+    }
+
+    /// Returns each thread's time since the last reading.
+    fn grown(&self, now: &HashMap<u32, ThreadTimes>, of: fn(&ThreadTimes) -> u64) -> impl Iterator<Item = u64> {
+        now.iter().map(move |(thread, now)| of(now).saturating_sub(self.threads.get(thread).map_or(0, of)))
     }
 
     /// Reads the bytes that the processes read from disks and caused to be written, even if the
     /// write happens later. Loses the use of an ended process since the last reading.
     fn read_io(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
-        let folder = |pid: &u32| scan.proc.path().join(pid.to_string());
         let now: HashMap<u32, (u64, u64)> =
-            pids.iter().filter_map(|pid| Some((*pid, io_bytes(&procfs::text(&folder(pid).join("io"))?)?))).collect();
+            pids.iter().filter_map(|pid| Some((*pid, io_bytes(&scan.proc.text(&format!("{pid}/io"))?)?))).collect();
         if scale.cores.is_some() && !now.is_empty() {
             let (mut read, mut written) = (0, 0);
             for (pid, (read_now, written_now)) in &now {
@@ -487,21 +496,41 @@ impl ProcessTicks {
 /// the whole use of a child that ended and was waited for. The child's use up to the last reading
 /// is therefore subtracted.
 fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, own_only: bool) -> (u64, u64) {
-    let one = |pick: fn(&ProcessTicks) -> (u64, u64)| {
-        let (mut own, mut children, mut gone) = (0, 0, 0);
-        for (pid, ticks) in now {
-            let (own_now, children_now) = pick(ticks);
-            let (own_before, children_before) = before.get(pid).map_or((0, 0), pick);
-            own += own_now.saturating_sub(own_before);
-            children += children_now.saturating_sub(children_before);
-        }
-        for (_, ticks) in before.iter().filter(|(pid, _)| !now.contains_key(pid)) {
-            let (own_before, children_before) = pick(ticks);
-            gone += own_before + children_before;
-        }
-        own + if own_only { 0 } else { u64::saturating_sub(children, gone) }
-    };
-    (one(|ticks| (ticks.own.0, ticks.children.0)), one(|ticks| (ticks.own.1, ticks.children.1)))
+    let mut used = (0, 0);
+    let mut of_children = (0, 0);
+    for (pid, ticks) in now {
+        let then = before.get(pid).copied().unwrap_or_default();
+        used.0 += ticks.own.0.saturating_sub(then.own.0);
+        used.1 += ticks.own.1.saturating_sub(then.own.1);
+        of_children.0 += ticks.children.0.saturating_sub(then.children.0);
+        of_children.1 += ticks.children.1.saturating_sub(then.children.1);
+    }
+    if own_only {
+        return used;
+    }
+    let gone = before.iter().filter(|(pid, _)| !now.contains_key(pid));
+    let gone = gone.fold((0, 0), |sum: (u64, u64), (_, ticks)| {
+        (sum.0 + ticks.own.0 + ticks.children.0, sum.1 + ticks.own.1 + ticks.children.1)
+    });
+    (used.0 + of_children.0.saturating_sub(gone.0), used.1 + of_children.1.saturating_sub(gone.1))
+}
+
+/// Returns the ticks that a set of processes used since the last reading, user and system. `was` is
+/// the set at the last reading.
+fn used_by(
+    (all, before): (&HashMap<u32, Stat>, &LastTicks),
+    was: &HashSet<u32>,
+    is: &HashSet<u32>,
+    own_only: bool,
+) -> (u64, u64) {
+    let then = before.iter().filter(|(pid, (started, _))| match all.get(pid) {
+        Some(stat) => is.contains(pid) && stat.started_ticks == *started,
+        // The parent's account now includes the time of ended processes.
+        None => was.contains(pid),
+    });
+    let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
+    let now = is.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
+    used(&then, &now, own_only)
 }
 
 fn threads(proc: &ProcDir, pid: u32) -> Vec<(u32, PathBuf)> {
@@ -516,8 +545,10 @@ fn run_delay_ns(schedstat: &str) -> Option<u64> {
 
 /// Parses `/proc/PID/io`. Subtracts data that was discarded before it was written to disk.
 fn io_bytes(io: &str) -> Option<(u64, u64)> {
-    let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    Some((figure("read_bytes:")?, figure("write_bytes:")?.saturating_sub(figure("cancelled_write_bytes:")?)))
+    let figures: HashMap<&str, &str> = io.lines().filter_map(|line| line.split_once(": ")).collect();
+    let [read, written, cancelled] = ["read_bytes", "write_bytes", "cancelled_write_bytes"]
+        .map(|name| figures.get(name)?.trim().parse::<u64>().ok());
+    Some((read?, written?.saturating_sub(cancelled?)))
 }
 
 /// Parses `/proc/PID/smaps_rollup`. The file's unit is called kB but is KiB.
@@ -604,25 +635,13 @@ impl CpuShares {
         (run, target): (HashSet<u32>, &HashSet<u32>),
         scale: Scale,
     ) -> Option<RunShare> {
-        let used_by = |was: &HashSet<u32>, is: &HashSet<u32>, own_only: bool| {
-            let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
-            // The parent's account now includes the time of ended processes.
-            let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
-                true => is.contains(pid) && is_same(pid, started),
-                false => was.contains(pid),
-            };
-            let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
-            let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
-            let now = is.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
-            used(&then, &now, own_only)
-        };
         let in_lab = self.in_lab(proc, all);
         let others: HashSet<u32> = all.keys().filter(|pid| !run.contains(pid)).copied().collect();
-        let sum = |(user, system): (u64, u64)| user + system;
-        let (user, system) = used_by(&self.run, &run, false);
-        let lab = sum(used_by(&self.in_lab, &in_lab, false));
-        let with_children = sum(used_by(&self.others, &others, false));
-        let ended = with_children.saturating_sub(sum(used_by(&self.others, &others, true)));
+        let (user, system) = used_by((all, before), &self.run, &run, false);
+        let lab = used_by((all, before), &self.in_lab, &in_lab, false);
+        let with_children = used_by((all, before), &self.others, &others, false);
+        let without = used_by((all, before), &self.others, &others, true);
+        let ended = (with_children.0 + with_children.1).saturating_sub(without.0 + without.1);
         (self.run, self.in_lab, self.others) = (run, in_lab, others);
         let cores = scale.cores?;
         (self.time_s, self.cores) = (self.time_s + scale.interval_s, cores);
@@ -630,15 +649,18 @@ impl CpuShares {
         for stat in all.values() {
             self.note(proc, stat, before, target.contains(&stat.pid));
         }
-        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
-        Some(RunShare { user_pct: percent(user), system_pct: percent(system), lab_pct: percent(lab) })
+        Some(RunShare {
+            user_pct: scale.cpu_pct(user, cores),
+            system_pct: scale.cpu_pct(system, cores),
+            lab_pct: scale.cpu_pct(lab.0 + lab.1, cores),
+        })
     }
 
     /// Returns the children of this program that are hosts of the lab, and their descendants.
     fn in_lab(&self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> HashSet<u32> {
         let us = std::process::id();
-        let is_host = |stat: &&Stat| stat.parent == us && self.is_labs(proc, stat.pid);
-        all.values().filter(is_host).flat_map(|stat| tree_of(stat.pid, all)).collect()
+        let hosts = all.values().filter(|stat| stat.parent == us && self.is_labs(proc, stat.pid));
+        hosts.flat_map(|stat| tree_of(stat.pid, all)).collect()
     }
 
     fn is_labs(&self, proc: &ProcDir, pid: u32) -> bool {
@@ -653,9 +675,9 @@ impl CpuShares {
         if self.run.contains(&stat.pid) && !is_target {
             return;
         }
-        let ticks = |ticks: &ProcessTicks| ticks.own.0 + ticks.own.1;
         let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
-        let used = ticks(&ProcessTicks::of(stat)).saturating_sub(then.map_or(0, |(_, then)| ticks(then)));
+        let then = then.map_or(0, |(_, then)| then.own.0 + then.own.1);
+        let used = (stat.user_ticks + stat.system_ticks).saturating_sub(then);
         if used == 0 && !is_target {
             return;
         }
@@ -687,12 +709,11 @@ impl CpuShares {
     /// first.
     pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
         let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
-        let share = |(pid, account): (u32, &RoleAccount)| ProcessShare {
-            name: account.name.clone(),
-            pid,
-            cpu_pct: self.percent(account.ticks),
-        };
-        let mut told: Vec<ProcessShare> = accounts.map(|((pid, _), account)| share((*pid, account))).collect();
+        let mut told = Vec::new();
+        for ((pid, _), account) in accounts {
+            let cpu_pct = self.percent(account.ticks);
+            told.push(ProcessShare { name: account.name.clone(), pid: *pid, cpu_pct });
+        }
         told.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
         told.truncate(TOLD);
         told

@@ -48,8 +48,8 @@ pub(crate) fn run(
     let stdin = child.stdin.take();
     let entry = enter(child, pipes)?;
     let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
-    let gather = || Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?));
-    let gathered = give(stdin, input).and_then(|()| gather());
+    let gathered = give(stdin, input)
+        .and_then(|()| Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?)));
     let gathered = gathered.inspect_err(|_| entry.kill());
     let how = await_end(&entry, until);
     let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
@@ -83,8 +83,8 @@ fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
 /// Writes the input. A program may ignore it.
 fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
     let Some(mut stdin) = stdin.filter(|_| !input.is_empty()) else { return Ok(()) };
-    let write = move || drop(stdin.write_all(input.as_bytes()));
-    std::thread::Builder::new().name("input".to_owned()).spawn(write).map(drop)
+    let writer = std::thread::Builder::new().name("input".to_owned());
+    writer.spawn(move || drop(stdin.write_all(input.as_bytes()))).map(drop)
 }
 
 /// Output of a pipe.
@@ -100,7 +100,7 @@ impl PipeOutput {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (until_done, done) = channel::<()>();
         let shared = Arc::clone(&kept);
-        let read = move || {
+        std::thread::Builder::new().name("output".to_owned()).spawn(move || {
             let mut buffer = [0; 16 << 10];
             let mut left_out = 0;
             // Excess output is read too, so that the program does not block.
@@ -115,8 +115,7 @@ impl PipeOutput {
                 shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(note.as_bytes());
             }
             drop(until_done);
-        };
-        std::thread::Builder::new().name("output".to_owned()).spawn(read)?;
+        })?;
         Ok(Self { kept, keeps_bytes, done })
     }
 

@@ -16,9 +16,8 @@ use crate::process_tree::tree_of;
 pub fn signal_program(root: u32, program: &str, signal: Signal) -> Result<Vec<u32>, String> {
     let all: HashMap<u32, Stat> = procfs::alive().into_iter().map(|stat| (stat.pid, stat)).collect();
     let tree: Vec<&Stat> = tree_of(root, &all).into_iter().filter_map(|pid| all.get(&pid)).collect();
-    let is_meant = |stat: &&&Stat| procfs::runs_program(Path::new("/proc"), stat, program);
-    let hit: Vec<u32> =
-        tree.iter().filter(is_meant).filter(|stat| linux::signal(stat, signal)).map(|stat| stat.pid).collect();
+    let meant = tree.iter().filter(|stat| procfs::runs_program(Path::new("/proc"), stat, program));
+    let hit: Vec<u32> = meant.filter(|stat| linux::signal(stat, signal)).map(|stat| stat.pid).collect();
     if hit.is_empty() {
         let names: BTreeSet<&str> = tree.iter().map(|stat| stat.name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();

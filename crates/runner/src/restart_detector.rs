@@ -77,8 +77,7 @@ impl RestartDetector {
     /// Returns the number of replaced processes that run this program, or `None` at the first
     /// reading.
     pub fn replaced(&self, program: &str) -> Option<u64> {
-        let is_meant = |name: &&String| procfs::is_called(name, program);
-        (self.readings > 1).then(|| self.replaced.iter().filter(is_meant).count() as u64)
+        (self.readings > 1).then(|| self.replaced.iter().filter(|name| procfs::is_called(name, program)).count() as u64)
     }
 
     fn is_replacement(&mut self, worker: &TrackedProcess) -> bool {

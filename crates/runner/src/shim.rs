@@ -70,9 +70,11 @@ fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
 /// Mounts the host's own /run, /dev/shm and /sys, the folders to show, and its name files.
 fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     // Open the folders before anything is mounted, because a mount may cover them.
-    let hold = |path: &Path| PinnedPath::hold(path).map_err(cannot(&format!("find {}", path.display())));
-    let binds: Vec<_> =
-        isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
+    let mut binds = Vec::new();
+    for bind in &isolation.binds {
+        let held = PinnedPath::hold(&bind.from).map_err(cannot(&format!("find {}", bind.from.display())))?;
+        binds.push((bind, held));
+    }
     let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
 
     mount::memory(Path::new("/run"), 0o755).map_err(cannot("mount a /run of its own"))?;
@@ -107,29 +109,31 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
 /// data in `data`.
 fn own_folders(data: &Path, paths: &[PathBuf]) -> Result<(), String> {
     let mut points = MountPoints::with(&Path::new(FOLDER).join("covered"));
-    let mut show = |path: &Path| {
-        let place = points.folder(path, |place| match place.to_str().map(refused_private) {
-            Some(None) => Ok(()),
-            why => {
-                let why = why.flatten().unwrap_or("its name is no text");
-                Err(io::Error::other(format!("it is {} on this machine: {why}", place.display())))
-            }
-        })?;
-        let found = fs::metadata(&place)?;
-        if !found.is_dir() {
-            return Err(io::Error::other("it is no folder on this machine"));
+    for path in paths {
+        show_own(data, path, &mut points).map_err(cannot(&format!("show a {} of the host's own", path.display())))?;
+    }
+    Ok(())
+}
+
+fn show_own(data: &Path, path: &Path, points: &mut MountPoints) -> io::Result<()> {
+    let place = points.folder(path, |place| match place.to_str().map(refused_private) {
+        Some(None) => Ok(()),
+        why => {
+            let why = why.flatten().unwrap_or("its name is no text");
+            Err(io::Error::other(format!("it is {} on this machine: {why}", place.display())))
         }
-        let own = data.join(PRIVATE).join(path.strip_prefix("/").unwrap_or(path));
-        if !own.exists() {
-            fs::create_dir_all(&own)?;
-            fs::set_permissions(&own, found.permissions())?;
-            chown(&own, Some(found.uid()), Some(found.gid()))?;
-        }
-        PinnedPath::hold(&own)?.show(&place, true)
-    };
-    paths
-        .iter()
-        .try_for_each(|path| show(path).map_err(cannot(&format!("show a {} of the host's own", path.display()))))
+    })?;
+    let found = fs::metadata(&place)?;
+    if !found.is_dir() {
+        return Err(io::Error::other("it is no folder on this machine"));
+    }
+    let own = data.join(PRIVATE).join(path.strip_prefix("/").unwrap_or(path));
+    if !own.exists() {
+        fs::create_dir_all(&own)?;
+        fs::set_permissions(&own, found.permissions())?;
+        chown(&own, Some(found.uid()), Some(found.gid()))?;
+    }
+    PinnedPath::hold(&own)?.show(&place, true)
 }
 
 /// Mounts a storage tier, unless it is a folder of the machine. Those are mounted with the other

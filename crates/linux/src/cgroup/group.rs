@@ -74,11 +74,10 @@ impl Cgroup {
 
     /// Returns the group's hierarchies, and its folder in each.
     fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
-        let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
-        let has = move |hierarchy: &&Hierarchy| {
-            self.only.is_none_or(|it| controls(hierarchy, it)) && !self.except.is_some_and(|it| controls(hierarchy, it))
-        };
-        self.hierarchies.all().iter().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
+        let all = self.hierarchies.all().iter();
+        let all = all.filter(|hierarchy| self.only.is_none_or(|only| hierarchy.controllers.contains(&only)));
+        let all = all.filter(|hierarchy| self.except.is_none_or(|except| !hierarchy.controllers.contains(&except)));
+        all.map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
     }
 
     /// Returns the group's folders.
@@ -447,10 +446,12 @@ impl Cgroup {
         let what = "a choice of CPUs";
         let (version, folder) = self.at(Controller::Cpuset, what)?;
         let list = cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let above = || folder.parent().and_then(|above| fs::read_to_string(above.join("cpuset.cpus")).ok());
         let text = match (version, cpus.is_empty()) {
             (_, false) => list,
-            (Version::V1, true) => above().unwrap_or_default().trim().to_owned(),
+            (Version::V1, true) => {
+                let above = folder.parent().and_then(|above| fs::read_to_string(above.join("cpuset.cpus")).ok());
+                above.unwrap_or_default().trim().to_owned()
+            }
             (Version::V2, true) => "\n".to_owned(),
         };
         self.put(Controller::Cpuset, what, &folder.join("cpuset.cpus"), &text)
@@ -590,8 +591,8 @@ impl Cgroup {
     /// Returns the process in the group with the most memory.
     fn largest(&self) -> Option<u32> {
         let us = std::process::id();
-        let resident = |process: &u32| procfs::stat(*process).map_or(0, |stat| stat.resident_pages);
-        self.processes().into_iter().filter(|process| *process != us).max_by_key(resident)
+        let others = self.processes().into_iter().filter(|process| *process != us);
+        others.max_by_key(|process| procfs::stat(*process).map_or(0, |stat| stat.resident_pages))
     }
 
     fn is_frozen(&self) -> bool {

@@ -31,8 +31,7 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     for mistake in mistakes.iter().filter(|mistake| is_built_later(&mistake.reason)) {
         output::say(&format!("note: {}; `run --install` makes it", mistake.reason));
     }
-    let may_lack = |reason: &str| is_built_later(reason) || reason.contains(UNSET);
-    refuse(&source, &arguments.sets, mistakes, may_lack)?;
+    refuse(&source, &arguments.sets, mistakes, |reason| is_built_later(reason) || reason.contains(UNSET))?;
     for note in experiment::timeline::notes(&plan) {
         output::say(&format!("note: {note}"));
     }

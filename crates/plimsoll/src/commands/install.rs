@@ -49,9 +49,10 @@ impl Installation {
 
     /// Returns the installed version of each part on this machine.
     pub fn versions(&self, known: &TargetCatalog) -> BTreeMap<String, String> {
-        let versions =
-            |target: &catalog::FoundTarget| lab::targets::versions(&target.path, &target.manifest, &self.with);
-        known.trusted_target(&self.target).map(versions).unwrap_or_default()
+        known
+            .trusted_target(&self.target)
+            .map(|target| lab::targets::versions(&target.path, &target.manifest, &self.with))
+            .unwrap_or_default()
     }
 
     /// Returns the command for this installation, with the parameters that differ from their
@@ -72,11 +73,12 @@ impl Installation {
 /// parameters that decide what must be installed. Real hosts are checked on the hosts.
 pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
-    let installation = |trial: &Trial| match &trial.target.kind {
-        TargetKind::Folder { name, with } => Some(Installation::of(known, name, with)),
-        TargetKind::Running { .. } | TargetKind::Started { .. } => None,
-    };
-    let all: BTreeSet<Installation> = here.filter_map(installation).collect();
+    let all: BTreeSet<Installation> = here
+        .filter_map(|trial| match &trial.target.kind {
+            TargetKind::Folder { name, with } => Some(Installation::of(known, name, with)),
+            TargetKind::Running { .. } | TargetKind::Started { .. } => None,
+        })
+        .collect();
     all.into_iter().collect()
 }
 
@@ -162,11 +164,12 @@ pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
 /// over ssh are used as they are.
 pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| !host.is_real()));
-    let of = |trial: &Trial| match &trial.target.kind {
+    here.filter_map(|trial| match &trial.target.kind {
         TargetKind::Folder { name, .. } => Some((name.clone(), known.target(name)?.manifest.needs.clone())),
         TargetKind::Running { .. } | TargetKind::Started { .. } => None,
-    };
-    here.filter_map(of).filter(|(_, needs)| !needs.is_empty()).collect()
+    })
+    .filter(|(_, needs)| !needs.is_empty())
+    .collect()
 }
 
 /// Returns a line for each item that is missing on this machine, without duplicates.

@@ -237,8 +237,8 @@ const SET: &str = "# played with --set ";
 
 /// Returns the experiment as it was played: the overridden values and the file, without secrets.
 fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -> String {
-    let note = |(number, set): (usize, &String)| format!("{SET}{}\n", secrets.hidden_set(number, set));
-    let notes: String = sets.iter().enumerate().map(note).collect();
+    let notes: String =
+        sets.iter().enumerate().map(|(number, set)| format!("{SET}{}\n", secrets.hidden_set(number, set))).collect();
     format!("{FROM}{}\n{notes}{}", file.display(), secrets.hidden_file(source))
 }
 

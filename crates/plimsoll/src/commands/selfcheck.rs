@@ -126,8 +126,8 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("plimsoll-statistics-{}", std::process::id()));
-        let failed = |error| Failure::File { what: format!("cannot make {}", path.display()), error };
-        std::fs::create_dir_all(&path).map_err(failed)?;
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::File { what: format!("cannot make {}", path.display()), error })?;
         Ok(Self(path))
     }
 }

@@ -184,8 +184,8 @@ impl PlayedInTurn<'_> {
         if !folder.exists() {
             return Ok(Vec::new());
         }
-        let failed = |error| Failure::File { what: format!("cannot read {}", folder.display()), error };
-        RunFolder::found_at(folder).map_err(failed)
+        RunFolder::found_at(folder)
+            .map_err(|error| Failure::File { what: format!("cannot read {}", folder.display()), error })
     }
 
     /// Returns the number of turns for which both sides have a run already.
@@ -196,8 +196,9 @@ impl PlayedInTurn<'_> {
 
     fn forget_looks(&self) -> Result<(), Failure> {
         let out = &self.arguments.out;
-        let failed = |error| Failure::File { what: format!("cannot write to {}", out.display()), error };
-        LooksTaken::default().write(out).map_err(failed)
+        LooksTaken::default()
+            .write(out)
+            .map_err(|error| Failure::File { what: format!("cannot write to {}", out.display()), error })
     }
 
     /// Takes a look after this many turns, and records it next to the runs before any result is

@@ -50,7 +50,7 @@ impl Exporter {
         let (service, path) = (parts.origin(), format!("{}/{PATH}", parts.path.trim_end_matches('/')));
         let (end, ended) = channel();
         let figures = Arc::clone(figures);
-        let tell = move || {
+        let thread = thread::Builder::new().name("otlp".to_owned()).spawn(move || {
             let mut is_silent = false;
             loop {
                 let is_last = !matches!(ended.recv_timeout(EACH), Err(RecvTimeoutError::Timeout));
@@ -64,8 +64,7 @@ impl Exporter {
                     return;
                 }
             }
-        };
-        let thread = thread::Builder::new().name("otlp".to_owned()).spawn(tell);
+        });
         let thread = thread.map_err(|error| bad(format!("a thread could not be started: {error}")))?;
         Ok(Self { end: Some(end), thread: Some(thread) })
     }

@@ -48,12 +48,13 @@ fn reason(results: &Value, rule: &str) -> String {
 
 /// Starts a busy loop on each of these CPUs, until dropped.
 fn hogs_on(cpus: &[u32]) -> Vec<KilledAtEnd> {
-    let hog = |cpu: &u32| {
-        let mut line = Command::new("taskset");
-        line.args(["--cpu-list", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
-        KilledAtEnd(line.spawn().expect("taskset is part of every Linux"))
-    };
-    cpus.iter().map(hog).collect()
+    cpus.iter()
+        .map(|cpu| {
+            let mut line = Command::new("taskset");
+            line.args(["--cpu-list", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
+            KilledAtEnd(line.spawn().expect("taskset is part of every Linux"))
+        })
+        .collect()
 }
 
 /// Returns the CPUs that a process's threads of this name may use.

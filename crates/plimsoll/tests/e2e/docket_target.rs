@@ -68,14 +68,13 @@ fn synchronous_writes_are_never_read_stale() {
         );
         assert_eq!(found["replicas"].as_array().unwrap().len(), 3, "the balancer holds nothing");
         // The balancer sends each request to the next member.
-        let bytes = |name: &str| {
-            let hosts = trial["hosts"].as_array().unwrap();
-            hosts.iter().find(|host| host["name"] == name).and_then(|host| host["net_bytes"].as_f64())
-        };
         // A host without CPU time for its samples has no figures.
         let (least, most) = ["m1", "m2", "m3"]
             .into_iter()
-            .filter_map(bytes)
+            .filter_map(|name| {
+                let hosts = trial["hosts"].as_array().unwrap();
+                hosts.iter().find(|host| host["name"] == name).and_then(|host| host["net_bytes"].as_f64())
+            })
             .fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
         assert!(most < 2.0 * least, "{proxy}: one member was asked far more than another: {least} and {most} bytes");
         assert_eq!(sandbox.leftovers(), [""; 0]);
@@ -161,9 +160,9 @@ fn failover_moves_clients_of_a_killed_member() {
         let healed_s = at(|what| matches!(what, What::FaultHealed { .. }));
         let history = record::lines::read::<HistoryEntry>(&folder.history()).unwrap().items;
         // Every third agent uses the second member.
-        let while_dead = |line: &&HistoryEntry| line.at_s > begun_s + 1.0 && line.at_s < healed_s;
         let of_dead = |line: &&HistoryEntry| line.agent.is_some_and(|agent| agent % 3 == 2);
-        let (theirs, others): (Vec<_>, Vec<_>) = history.iter().filter(while_dead).partition(of_dead);
+        let (theirs, others): (Vec<_>, Vec<_>) =
+            history.iter().filter(|line| line.at_s > begun_s + 1.0 && line.at_s < healed_s).partition(of_dead);
         let ok = |lines: &[&HistoryEntry]| lines.iter().filter(|line| line.outcome == Outcome::Ok).count();
         assert!(ok(&others) > 20, "{failover}: the others go on: {}", trial["outcomes"]);
         let refused = trial["attempt_results"]["connect refused"].as_u64().unwrap_or(0);

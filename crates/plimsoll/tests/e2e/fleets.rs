@@ -88,12 +88,13 @@ fn generators(of: &Playing) -> Vec<u32> {
         all.extend(crate::sandbox::children(*pid));
         place += 1;
     }
-    let is_one = |pid: &u32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-        words.len() == 3 && words[0].ends_with(b"plimsoll") && words[1] == b"generator"
-    };
-    all.into_iter().filter(is_one).collect()
+    all.into_iter()
+        .filter(|pid| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+            words.len() == 3 && words[0].ends_with(b"plimsoll") && words[1] == b"generator"
+        })
+        .collect()
 }
 
 /// Checks that the trial is void, and that the reason names the lost generator.

@@ -145,12 +145,11 @@ fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
 #[test]
 fn hostile_generators_cannot_hang_a_run_or_exhaust_memory() {
     let failed: Vec<String> = std::thread::scope(|scope| {
-        let play = |(mode, says): &'static (&str, &str)| {
-            scope.spawn(move || judged_generator(mode, says).err().map(|why| format!("{mode}: {why}")))
-        };
         GENERATORS
             .iter()
-            .map(play)
+            .map(|(mode, says)| {
+                scope.spawn(move || judged_generator(mode, says).err().map(|why| format!("{mode}: {why}")))
+            })
             .collect::<Vec<_>>()
             .into_iter()
             .filter_map(|played| played.join().unwrap())

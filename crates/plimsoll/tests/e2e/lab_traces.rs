@@ -151,14 +151,13 @@ fn first_words(line: &str, count: usize) -> String {
 /// count.
 fn network_namespaces() -> BTreeSet<String> {
     let ours = SANDBOXES.with_borrow(Clone::clone);
-    let is_ours = |variable: &[u8]| {
-        let sandbox = variable.strip_prefix(b"PLIMSOLL_TEST_STAGE=");
-        sandbox.is_some_and(|sandbox| ours.iter().any(|own| own.as_bytes() == sandbox))
-    };
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
     let of_tests = processes.filter(|process| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(is_ours)
+        environment.split(|byte| *byte == 0).any(|variable| {
+            let sandbox = variable.strip_prefix(b"PLIMSOLL_TEST_STAGE=");
+            sandbox.is_some_and(|sandbox| ours.iter().any(|own| own.as_bytes() == sandbox))
+        })
     });
     of_tests
         .filter_map(|process| fs::read_link(process.join("ns/net")).ok())

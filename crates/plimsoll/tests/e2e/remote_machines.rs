@@ -268,8 +268,7 @@ fn end(child: &mut Child) {
 }
 
 fn drain(mut from: impl std::io::Read + Send + 'static, mut to: fs::File) {
-    let copy = move || std::io::copy(&mut from, &mut to);
-    std::thread::Builder::new().name("sshd's log".to_owned()).spawn(copy).unwrap();
+    std::thread::Builder::new().name("sshd's log".to_owned()).spawn(move || std::io::copy(&mut from, &mut to)).unwrap();
 }
 
 fn key(path: &Path) {

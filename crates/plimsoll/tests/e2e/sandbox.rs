@@ -188,12 +188,13 @@ impl Sandbox {
         let has = |pid: &u32, name: &str, word: &str| {
             read(pid, name).split(|byte| *byte == 0).any(|one| one == word.as_bytes())
         };
-        let is_one = |pid: &u32| {
-            read(pid, "cmdline").split(|byte| *byte == 0).nth(1) == Some(argument.as_bytes())
-                && has(pid, "environ", &mark)
-        };
         let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-        let mut all: Vec<u32> = all.filter(is_one).collect();
+        let mut all: Vec<u32> = all
+            .filter(|pid| {
+                read(pid, "cmdline").split(|byte| *byte == 0).nth(1) == Some(argument.as_bytes())
+                    && has(pid, "environ", &mark)
+            })
+            .collect();
         all.sort_unstable();
         all
     }
@@ -292,8 +293,7 @@ impl Playing {
 
     /// Waits for a line with `mark` in its standard error. Returns the rest of that line.
     pub fn wait_for_line(&mut self, mark: &str) -> String {
-        let rest = |said: &str| Some(said.split_once(mark)?.1.split_once('\n')?.0.to_owned());
-        self.wait_for_said(mark, rest)
+        self.wait_for_said(mark, |said| Some(said.split_once(mark)?.1.split_once('\n')?.0.to_owned()))
     }
 
     /// Closes the reading end of its standard error.
@@ -463,11 +463,12 @@ pub fn marked(mark: &str) -> Vec<String> {
 /// Returns the running child processes of a process.
 pub fn children(of: u32) -> Vec<u32> {
     let numbers = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let is_child = |pid: &u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == of.to_string()))
-    };
-    numbers.filter(is_child).collect()
+    numbers
+        .filter(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == of.to_string()))
+        })
+        .collect()
 }
 
 /// Returns the peak resident memory of a process, KiB; 0 if it has ended.
@@ -479,12 +480,13 @@ fn peak_of(pid: u32) -> u64 {
 
 /// Reads a pipe to its end, on another thread.
 fn gathered(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
-    let read = move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).unwrap();
-        bytes
-    };
-    std::thread::Builder::new().spawn(read).unwrap()
+    std::thread::Builder::new()
+        .spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+        .unwrap()
 }
 
 fn only_folder(path: &Path) -> Option<PathBuf> {

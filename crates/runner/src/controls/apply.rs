@@ -106,12 +106,11 @@ impl KernelControls {
         if self.is_isolated || self.is_reached_aside {
             return Ok(None);
         }
-        let unknown = || {
+        self.connection.ok_or_else(|| {
             let reason = "how the orders come to this host is not known, for its sshd sets no SSH_CONNECTION: its network is \
                           left alone, or else the way to heal it might be cut";
             cannot(reason.to_owned())
-        };
-        self.connection.ok_or_else(unknown).map(Some)
+        }).map(Some)
     }
 
     /// Returns the interfaces to shape. On a real host, the one through which the lab connects.
@@ -119,8 +118,10 @@ impl KernelControls {
         let Some(connection) = self.connection()? else { return Ok(network::interfaces()) };
         let address = connection.address.to_string();
         let says = network::ip_says(&["-o", "address", "show", "to", &address])?;
-        let unknown = || cannot(format!("no link of this host has the address {address} that it is reached by"));
-        Ok(vec![interface_in(&says).ok_or_else(unknown)?])
+        match interface_in(&says) {
+            Some(interface) => Ok(vec![interface]),
+            None => Err(cannot(format!("no link of this host has the address {address} that it is reached by"))),
+        }
     }
 
     /// Shapes the links. A failure leaves them without limits.
@@ -309,13 +310,12 @@ fn rules(cuts: &PacketCuts) -> Vec<Cut> {
     if cuts.silent {
         return vec![Cut { from: None, to: None }];
     }
-    let list = |peers: &PeerSet| match peers {
+    let [from, to] = [&cuts.from, &cuts.to].map(|peers| match peers {
         PeerSet::These(some) => Some(some.iter().copied().collect::<Vec<_>>()),
         PeerSet::Everybody => None,
-    };
-    let (from, to) = (list(&cuts.from), list(&cuts.to));
-    let is_nobody = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
-    if is_nobody(&from) && is_nobody(&to) { Vec::new() } else { vec![Cut { from, to }] }
+    });
+    let is_empty = [&from, &to].into_iter().all(|peers| peers.as_ref().is_some_and(Vec::is_empty));
+    if is_empty { Vec::new() } else { vec![Cut { from, to }] }
 }
 
 fn mounts() -> String {
@@ -373,19 +373,17 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     empty_disk(folder)?;
     let path = filling_path(folder);
-    let refused = |error: &dyn std::fmt::Display| OrderRefusal::System {
-        doing: format!("fill the disk with {}", path.display()),
-        error: error.to_string(),
-    };
-    let file = File::options().write(true).create_new(true).open(&path).map_err(|error| refused(&error))?;
+    let doing = format!("fill the disk with {}", path.display());
+    let file = File::options().write(true).create_new(true).open(&path);
+    let file = file.map_err(|error| OrderRefusal::system(doing.clone(), &error))?;
     let filled = match is_in_memory(&file) {
         Ok(true) => {
             let reason =
                 format!("{} is in memory, and filling it would take that from the whole machine", folder.display());
             Err(OrderRefusal::Cannot { reason })
         }
-        Ok(false) => grow(&file, leave_bytes).map_err(|errno| refused(&errno)),
-        Err(errno) => Err(refused(&errno)),
+        Ok(false) => grow(&file, leave_bytes).map_err(|errno| OrderRefusal::System { doing, error: errno.to_string() }),
+        Err(errno) => Err(OrderRefusal::System { doing, error: errno.to_string() }),
     };
     filled.inspect_err(|_| drop(fs::remove_file(&path)))
 }

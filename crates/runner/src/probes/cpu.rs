@@ -40,13 +40,14 @@ impl CpuTicks {
     pub fn parse(stat: &str, begins: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
         let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
-        let at = |index: usize| columns.get(index).copied();
+        let [user, nice, system, idle, iowait, irq, softirq, steal] =
+            std::array::from_fn(|at| columns.get(at).copied());
         Some(Self {
-            user: at(0)? + at(1)?,
-            system: at(2)? + at(5).unwrap_or(0) + at(6).unwrap_or(0),
-            idle: at(3)?,
-            iowait: at(4),
-            steal: at(7),
+            user: user? + nice?,
+            system: system? + irq.unwrap_or(0) + softirq.unwrap_or(0),
+            idle: idle?,
+            iowait,
+            steal,
         })
     }
 

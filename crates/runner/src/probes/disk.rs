@@ -48,8 +48,8 @@ struct DiskStatsRow<'a> {
 impl<'a> DiskStatsRow<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-        let bytes = |index: usize| Some(columns.get(index)?.parse::<u64>().ok()? * SECTOR_BYTES);
-        Some(Self { name: columns.get(2)?, read_bytes: bytes(5)?, written_bytes: bytes(9)? })
+        let [read, written] = [5, 9].map(|at| columns.get(at)?.parse::<u64>().ok());
+        Some(Self { name: columns.get(2)?, read_bytes: read? * SECTOR_BYTES, written_bytes: written? * SECTOR_BYTES })
     }
 }
 
@@ -78,12 +78,12 @@ fn sum<'a>(mut rows: impl Iterator<Item = &'a DiskStatsRow<'a>>) -> Option<(u64,
 /// `nvme0n1p2` of `nvme0n1`.
 fn is_whole_disk(name: &str, names: &[&str]) -> bool {
     const STACKED: [&str; 9] = ["bcache", "dm-", "drbd", "fd", "loop", "md", "ram", "sr", "zram"];
-    let is_partition_of = |disk: &str| {
+    let is_partition = names.iter().any(|disk| {
         let rest = name.strip_prefix(disk).unwrap_or_default();
         let number = if disk.ends_with(|c: char| c.is_ascii_digit()) { rest.strip_prefix('p') } else { Some(rest) };
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    !STACKED.iter().any(|stacked| name.starts_with(stacked)) && !names.iter().any(|disk| is_partition_of(disk))
+    });
+    !is_partition && !STACKED.iter().any(|stacked| name.starts_with(stacked))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Pressure stall information: the share of time in which some task waited for a CPU, for I/O or
 //! for memory.
 
-use linux::cgroup;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
-use crate::control_groups::Usage;
-use crate::sample_source::SampleSource;
+use crate::sample_source::{HostBounds, SampleSource};
 
 pub static KIND: ProbeKind = ProbeKind {
     name: "pressure",
@@ -24,15 +22,16 @@ struct Pressure {
 
 impl Probe for Pressure {
     fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
-        let total = |name: &str, of: fn(&Usage) -> &Option<cgroup::PressureTotals>| match &source.host {
-            Some(bounds) => of(&bounds.usage).map(|stall| stall.some_us),
-            None => source.proc.text(name).and_then(|text| total_us(&text)),
+        let [cpu_us, io_us, memory_us] = match &source.host {
+            Some(HostBounds { usage, .. }) => {
+                [usage.cpu_stall, usage.io_stall, usage.memory_stall].map(|stall| stall.map(|stall| stall.some_us))
+            }
+            None => ["pressure/cpu", "pressure/io", "pressure/memory"]
+                .map(|name| source.proc.text(name).and_then(|text| total_us(&text))),
         };
-        let cpu_us = total("pressure/cpu", |usage| &usage.cpu_stall);
         host.psi_cpu_some_pct = self.cpu.share_pct(cpu_us, interval_s);
-        host.psi_io_some_pct = self.io.share_pct(total("pressure/io", |usage| &usage.io_stall), interval_s);
-        host.psi_memory_some_pct =
-            self.memory.share_pct(total("pressure/memory", |usage| &usage.memory_stall), interval_s);
+        host.psi_io_some_pct = self.io.share_pct(io_us, interval_s);
+        host.psi_memory_some_pct = self.memory.share_pct(memory_us, interval_s);
     }
 }
 

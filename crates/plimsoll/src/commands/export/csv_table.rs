@@ -88,12 +88,12 @@ impl CsvTable {
     pub fn parquet(&self) -> Vec<u8> {
         let texts = TRIAL.iter().map(|name| ((*name).to_owned(), true));
         let fields = texts.chain(self.columns.iter().map(|path| (path.clone(), false)));
-        let text =
-            |index: usize| ColumnValues::Texts(self.rows.iter().map(|(which, _)| which[index].clone()).collect());
-        let figure = |path: &String| {
-            ColumnValues::Numbers(self.rows.iter().map(|(_, figures)| figures.get(path).copied()).collect())
-        };
-        let columns: Vec<ColumnValues> = (0..TRIAL.len()).map(text).chain(self.columns.iter().map(figure)).collect();
+        let columns: Vec<ColumnValues> = (0..TRIAL.len())
+            .map(|index| ColumnValues::Texts(self.rows.iter().map(|(which, _)| which[index].clone()).collect()))
+            .chain(self.columns.iter().map(|path| {
+                ColumnValues::Numbers(self.rows.iter().map(|(_, figures)| figures.get(path).copied()).collect())
+            }))
+            .collect();
         let mut file = ParquetFile::new(fields.collect());
         let mut bytes = if self.rows.is_empty() { Vec::new() } else { file.rows(&columns) };
         bytes.extend(file.end());
@@ -104,11 +104,10 @@ impl CsvTable {
     pub fn text(&self) -> Result<String, Failure> {
         let header =
             TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().map(|name| defused(name))).collect();
-        let row = |(which, figures): &([String; 6], BTreeMap<String, f64>)| {
+        lines(std::iter::once(header).chain(self.rows.iter().map(|(which, figures)| {
             let figure = |path: &String| figures.get(path).map_or_else(String::new, f64::to_string);
             which.iter().map(|text| defused(text)).chain(self.columns.iter().map(figure)).collect()
-        };
-        lines(std::iter::once(header).chain(self.rows.iter().map(row)))
+        })))
     }
 }
 
@@ -120,8 +119,7 @@ fn which(trial: &ExportedTrial<'_>) -> [String; 6] {
 
 /// Formats the values of a trial's sweep as `load.agents=64 load.rate=100`.
 fn point(trial: &Trial) -> String {
-    let one = |(path, value): (&String, &Value)| format!("{path}={}", text::of_json(value));
-    trial.point.iter().map(one).collect::<Vec<_>>().join(" ")
+    trial.point.iter().map(|(path, value)| format!("{path}={}", text::of_json(value))).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the verdict as the results spell it.

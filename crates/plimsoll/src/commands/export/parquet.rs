@@ -421,8 +421,9 @@ mod tests {
             } else {
                 let packed: Vec<u8> = (0..(head >> 1) * width).map(|_| self.byte()).collect();
                 let bit = |place: usize| usize::from(packed[place / 8] >> (place % 8) & 1);
-                let number = |index: usize| (0..width).fold(0, |value, at| value | bit(index * width + at) << at);
-                numbers.extend((0..count).map(number));
+                numbers.extend(
+                    (0..count).map(|index| (0..width).fold(0, |value, at| value | bit(index * width + at) << at)),
+                );
             }
             assert_eq!(numbers.len(), count);
             numbers

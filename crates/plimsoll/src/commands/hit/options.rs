@@ -233,8 +233,7 @@ fn header(text: &str) -> Result<(String, String), OptionProblem> {
     let shown = text.split_once(':').map_or(text, |(name, _)| name);
     let bad = |why: &str| OptionProblem::new(format!("-H {shown:?}: {why}"), FORM);
     let (name, value) = text.split_once(':').ok_or_else(|| bad("there is no colon"))?;
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) {
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)) {
         return Err(bad("what stands before the colon is no name of a header"));
     }
     let value = value.trim();

@@ -161,10 +161,10 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
             for (asked, within_s, share) in [("within 0.1 s", 0.1, 0.5), ("within 0.5 s", 0.5, 0.9)] {
                 let mut near = row(of, setting, asked, at_least(share));
                 // Times are recorded with the resolution of a slot.
-                let is_near =
-                    |back_s: Option<f64>| back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S);
-                let answer =
-                    |outage: &Outage| answer(outage, is_near).filter(|_| is_beyond_the_bound(outage, (long_s, left)));
+                let answer = |outage: &Outage| {
+                    answer(outage, |back_s| back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S))
+                        .filter(|_| is_beyond_the_bound(outage, (long_s, left)))
+                };
                 felt.iter().for_each(|outage| near.count(answer(outage)));
                 rows.push(near);
             }

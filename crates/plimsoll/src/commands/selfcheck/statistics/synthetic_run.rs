@@ -115,8 +115,8 @@ pub struct SimulatedPlan<'a> {
 
 /// Writes a run of these trials into a new folder.
 pub fn write(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> Result<RunFolder, Failure> {
-    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
-    write_records(path, plan, trials).map_err(failed)
+    write_records(path, plan, trials)
+        .map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
 }
 
 fn write_records(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> std::io::Result<RunFolder> {
