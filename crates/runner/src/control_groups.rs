@@ -178,8 +178,7 @@ impl Groups {
             return Ok((Self { made: Err(why), envelope }, notices));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
-        let device = volume.map(|volume| Device::at(&volume.device)).transpose();
-        let device = device.map_err(|error| error.to_string())?;
+        let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(|error| error.to_string())?;
         let tiers = setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
         let tiers = tiers.filter_map(|tier| Some((tier.name.clone(), Device::at(tier.device.as_ref()?))));
         let tiers = tiers.map(|(name, device)| Ok((name, device?)));
@@ -359,13 +358,10 @@ impl MadeGroups {
     }
 
     fn set_tier(&self, name: &str, throttle: &Throttle) -> Result<(), OrderRefusal> {
-        match self.tiers.get(name) {
-            Some(device) => self.throttle_device(*device, throttle),
-            None => {
-                let reason = format!("the tier `{name}` has no volume of its own on this host");
-                Err(OrderRefusal::Cannot { reason })
-            }
-        }
+        let device = self.tiers.get(name).ok_or_else(|| OrderRefusal::Cannot {
+            reason: format!("the tier `{name}` has no volume of its own on this host"),
+        })?;
+        self.throttle_device(*device, throttle)
     }
 
     fn throttle_device(&self, device: Device, throttle: &Throttle) -> Result<(), OrderRefusal> {

@@ -228,7 +228,8 @@ impl ProcessScan<'_> {
             let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
                 // The thread has ended meanwhile, so it does not wait.
                 let stat = procfs::stat_at(&folder)?;
-                let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
+                let run_delay_ns = procfs::text(&folder.join("schedstat"))
+                    .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
                 let times = ThreadTimes {
                     cpu_ticks: stat.user_ticks + stat.system_ticks,
                     run_delay_ns: run_delay_ns.unwrap_or_default(),
@@ -538,11 +539,6 @@ fn threads(proc: &ProcDir, pid: u32) -> Vec<(u32, PathBuf)> {
     procfs::numbers(&folder).into_iter().map(|thread| (thread, folder.join(thread.to_string()))).collect()
 }
 
-/// Returns the second figure of `/proc/PID/task/TID/schedstat`.
-fn run_delay_ns(schedstat: &str) -> Option<u64> {
-    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
 /// Parses `/proc/PID/io`. Subtracts data that was discarded before it was written to disk.
 fn io_bytes(io: &str) -> Option<(u64, u64)> {
     let figures: HashMap<&str, &str> = io.lines().filter_map(|line| line.split_once(": ")).collect();
@@ -593,6 +589,7 @@ pub struct CpuShares {
     cores: f64,
 }
 
+#[derive(Default)]
 struct RoleAccount {
     name: String,
     ticks: u64,
@@ -620,7 +617,6 @@ impl RunShare {
 type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
 impl CpuShares {
-    /// Starts the attribution. `lab` is the control group of the lab's processes, if any.
     pub fn beside(lab: Option<String>) -> Self {
         Self { lab, ..Self::default() }
     }
@@ -678,25 +674,16 @@ impl CpuShares {
         let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
         let then = then.map_or(0, |(_, then)| then.own.0 + then.own.1);
         let used = (stat.user_ticks + stat.system_ticks).saturating_sub(then);
-        if used == 0 && !is_target {
+        if (used == 0 && !is_target) || self.is_labs(proc, stat.pid) {
             return;
         }
-        if self.is_labs(proc, stat.pid) {
-            return;
-        }
-        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| RoleAccount {
-            name: stat.name.clone(),
-            ticks: 0,
-            is_target,
-        });
+        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_default();
         account.ticks += used;
         account.is_target = is_target;
         // The process may have executed another program since.
         account.name.clone_from(&stat.name);
     }
 
-    /// Returns the CPU time of other processes that started and ended between two readings, percent
-    /// of the machine.
     pub fn short_lived_pct(&self) -> Option<f64> {
         (self.time_s > 0.0).then(|| self.percent(self.short_lived_ticks))
     }
@@ -763,6 +750,11 @@ mod tests {
             let reading = forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &members, 1.0, &mut host);
             assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
             reading.roles.into_iter().next().unwrap_or_default()
+        }
+
+        fn share_out(&self, forest: &mut ProcessForest) -> TreeReading {
+            let mut host = Sample::default();
+            forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &[], 1.0, &mut host)
         }
 
         fn reads(&self, pid: u32, bytes: u64) {
@@ -854,13 +846,6 @@ mod tests {
     fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
         let set = |pids: &[u32]| pids.iter().copied().collect();
         TargetLocation::Here(ServerProcesses { roots: set(roots), more: set(more) })
-    }
-
-    impl Machine {
-        fn share_out(&self, forest: &mut ProcessForest) -> TreeReading {
-            let mut host = Sample::default();
-            forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &[], 1.0, &mut host)
-        }
     }
 
     #[test]

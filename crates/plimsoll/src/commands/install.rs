@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::manifest::Needs;
-use experiment::plan::{self, Plan, TargetKind, Trial};
+use experiment::plan::{self, Plan, TargetKind};
 
 use crate::catalog::{self, TargetCatalog};
 use crate::cli;
