@@ -158,21 +158,19 @@ fn described(held: &[(&str, Option<&ReplicaValue>)]) -> String {
         }
     }
     // Versions are shorter than values, and are used if they distinguish the sides.
-    let mut versions: BTreeMap<&str, u32> = BTreeMap::new();
-    let present = || sides.iter().filter_map(|(held, _)| *held);
-    for version in present().filter_map(|held| held.version.as_deref()) {
-        *versions.entry(version).or_default() += 1;
-    }
-    let by_version = versions.values().all(|count| *count == 1) && versions.len() == present().count();
-    let side = |(held, members): &(Option<&ReplicaValue>, Vec<&str>)| {
+    let present: Vec<&ReplicaValue> = sides.iter().filter_map(|(held, _)| *held).collect();
+    let versions: BTreeSet<&str> = present.iter().filter_map(|held| held.version.as_deref()).collect();
+    let by_version = versions.len() == present.len();
+    let mut described = Vec::new();
+    for (held, members) in &sides {
         let what = match held {
             None => "nothing".to_owned(),
             Some(ReplicaValue { version: Some(version), .. }) if by_version => format!("version {version}"),
             Some(held) => format!("\"{}\"", shortened(&held.value)),
         };
-        format!("{} {what}", members.join(" and "))
-    };
-    sides.iter().map(side).collect::<Vec<_>>().join(", ")
+        described.push(format!("{} {what}", members.join(" and ")));
+    }
+    described.join(", ")
 }
 
 fn shortened(value: &str) -> String {
@@ -276,8 +274,11 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
         for (name, key) in &space.keys {
             acknowledged += u64::from(key.is_acknowledged);
             let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
-            let held = || tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str())).collect();
-            let read: Vec<AuditedValue<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
+            let held = tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str()));
+            let read: Vec<AuditedValue<'_>> = match key.read_back {
+                Some(read) => vec![read],
+                None => held.collect(),
+            };
             if read.is_empty() {
                 continue;
             }
@@ -402,11 +403,20 @@ mod tests {
 
     #[test]
     fn wrong_answers_are_counted_in_equal_parts() {
-        let slot = |at_s: f64, wrong: u32| OutcomeSlot { at_s, slot_s: 0.5, wrong, ..OutcomeSlot::default() };
-        assert_eq!(wrong_by_part(&[slot(0.0, 1), slot(0.9, 2), slot(1.0, 4), slot(2.5, 8)]), [3, 4, 8]);
-        let night: Vec<OutcomeSlot> = (0..400).map(|half| slot(f64::from(half) / 2.0, half / 380)).collect();
-        assert_eq!(wrong_by_part(&night), [[0; 19].as_slice(), &[20]].concat());
-        assert_eq!(wrong_by_part(&[]), [0]);
+        let night = (0..400).map(|half| (f64::from(half) / 2.0, half / 380)).collect();
+        for (wrong, parts) in [
+            (vec![(0.0, 1), (0.9, 2), (1.0, 4), (2.5, 8)], vec![3, 4, 8]),
+            (night, [[0; 19].as_slice(), &[20]].concat()),
+            (Vec::new(), vec![0]),
+        ] {
+            let slots = wrong.into_iter().map(|(at_s, wrong)| OutcomeSlot {
+                at_s,
+                slot_s: 0.5,
+                wrong,
+                ..OutcomeSlot::default()
+            });
+            assert_eq!(wrong_by_part(&slots.collect::<Vec<_>>()), parts);
+        }
     }
 
     const KEYS: usize = 500;
@@ -434,11 +444,11 @@ mod tests {
             }
         }
         history.flush().unwrap();
-        let held = |key: usize| ReplicaValue {
-            value: format!("{{\"party\": \"p{key}\", \"n\": 2}}"),
-            version: Some("2".to_owned()),
-        };
-        let table: ReplicaContents = (0..KEYS).map(|key| (format!("case-{key}"), held(key))).collect();
+        let mut table = ReplicaContents::new();
+        for key in 0..KEYS {
+            let value = format!("{{\"party\": \"p{key}\", \"n\": 2}}");
+            table.insert(format!("case-{key}"), ReplicaValue { value, version: Some("2".to_owned()) });
+        }
         let mut members: Vec<Replica> =
             (2..=4).map(|number| Replica { member: format!("n{number}"), holds: Ok(table.clone()) }).collect();
         spoil(&mut members);
@@ -506,8 +516,8 @@ mod tests {
         assert_eq!(trial.consistency.diverged_keys, Some(0));
         assert_eq!(trial.consistency.replicas[1].failed.as_deref(), Some("hook `audit` failed: exit 7"));
         assert!(trial.verdict.is >= Trust::Suspect);
-        let named = |reason: &String| reason == "the member n3 could not be audited: hook `audit` failed: exit 7";
-        assert!(trial.verdict.reasons.iter().any(named), "{:?}", trial.verdict.reasons);
+        let reason = "the member n3 could not be audited: hook `audit` failed: exit 7".to_owned();
+        assert!(trial.verdict.reasons.contains(&reason), "{:?}", trial.verdict.reasons);
         let alone = played(|members| members.truncate(1));
         assert_eq!(alone.consistency.diverged_keys, None, "nobody to differ from");
     }
@@ -573,13 +583,12 @@ mod tests {
 
     #[test]
     fn lost_writes_are_unknown_after_a_rebuild() {
-        let found = |events: Vec<Event>| {
-            let evidence = Evidence { history: history("w+a => _"), events, ..Evidence::default() };
-            consistency(&plan::Trial::default(), &evidence, &Outcomes::default(), None).lost_writes
-        };
-        assert_eq!(found(Vec::new()), Some(1));
         let rebuilt = Event { at_s: 50.0, what: What::TargetRebuilt { after: "killed".to_owned() } };
-        assert_eq!(found(vec![rebuilt]), None, "the step did it");
+        for (events, lost) in [(Vec::new(), Some(1)), (vec![rebuilt], None)] {
+            let evidence = Evidence { history: history("w+a => _"), events, ..Evidence::default() };
+            let found = consistency(&plan::Trial::default(), &evidence, &Outcomes::default(), None);
+            assert_eq!(found.lost_writes, lost);
+        }
     }
 
     fn counts(history: &[HistoryEntry]) -> Option<(u64, u64)> {
@@ -694,11 +703,10 @@ mod tests {
 
     #[test]
     fn only_keys_with_acknowledged_writes_count_as_acknowledged() {
-        let of =
-            |operations: &str| lost_writes(&history(operations), &[], ONE_CLOCK).map(|f| (f.checked, f.acknowledged));
-        assert_eq!(of("w+a => a"), Some((1, 1)));
-        assert_eq!(of("w?a => a"), Some((1, 0)), "nobody knows whether it was written");
-        assert_eq!(of("w-a => _"), Some((1, 0)), "it was refused");
+        for (operations, acknowledged) in [("w+a => a", 1), ("w?a => a", 0), ("w-a => _", 0)] {
+            let found = lost_writes(&history(operations), &[], ONE_CLOCK).unwrap();
+            assert_eq!((found.checked, found.acknowledged), (1, acknowledged), "{operations}");
+        }
     }
 
     #[test]
@@ -798,21 +806,17 @@ mod tests {
         /// Parses `"a=x b=y@2"`: the records of a member, with versions after the `@`; `"!"`: it
         /// did not report.
         pub(super) fn replicas(members: &[&str]) -> Vec<Replica> {
-            let record = |word: &str| {
-                let (key, held) = word.split_once('=').unwrap();
-                let (value, version) =
-                    held.split_once('@').map_or((held, None), |(value, version)| (value, Some(version)));
-                (key.to_owned(), ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) })
-            };
-            let replica = |(index, text): (usize, &&str)| Replica {
-                member: format!("n{}", index + 1),
-                holds: if *text == "!" {
-                    Err("it is down".to_owned())
-                } else {
-                    Ok(text.split_whitespace().map(record).collect())
-                },
-            };
-            members.iter().enumerate().map(replica).collect()
+            let mut replicas = Vec::new();
+            for (member, text) in (1..).zip(members) {
+                let records = text.split_whitespace().filter_map(|word| word.split_once('=')).map(|(key, held)| {
+                    let (value, version) =
+                        held.split_once('@').map_or((held, None), |(value, version)| (value, Some(version)));
+                    (key.to_owned(), ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) })
+                });
+                let holds = if *text == "!" { Err("it is down".to_owned()) } else { Ok(records.collect()) };
+                replicas.push(Replica { member: format!("n{member}"), holds });
+            }
+            replicas
         }
 
         /// Diverged keys, differing, missing.
@@ -844,15 +848,19 @@ mod tests {
 
         #[test]
         fn examples_name_the_value_of_each_member() {
-            let examples = |members: &[&str]| divergence(&replicas(members)).unwrap().examples;
-            assert_eq!(examples(&["a=x@1", "a=x@1", "a=y@2"]), ["a: n1 and n2 version 1, n3 version 2"]);
-            assert_eq!(examples(&["a=x@1", "", "a=x@1"]), ["a: n1 and n3 version 1, n2 nothing"]);
-            // Versions that do not distinguish the values are not shown.
-            assert_eq!(examples(&["a=x@2", "a=y@2"]), ["a: n1 \"x\", n2 \"y\""]);
-            let long = "é".repeat(40);
-            assert_eq!(examples(&[&format!("a={long}"), ""]), [format!("a: n1 \"{}…\", n2 nothing", "é".repeat(24))]);
+            let long = format!("a={}", "é".repeat(40));
+            let shortened = format!("a: n1 \"{}…\", n2 nothing", "é".repeat(24));
+            for (members, example) in [
+                (&["a=x@1", "a=x@1", "a=y@2"][..], "a: n1 and n2 version 1, n3 version 2"),
+                (&["a=x@1", "", "a=x@1"], "a: n1 and n3 version 1, n2 nothing"),
+                // Versions that do not distinguish the values are not shown.
+                (&["a=x@2", "a=y@2"], "a: n1 \"x\", n2 \"y\""),
+                (&[&long, ""], &shortened),
+            ] {
+                assert_eq!(divergence(&replicas(members)).unwrap().examples, [example]);
+            }
             let many: Vec<String> = (0..9).map(|key| format!("k{key}=x")).collect();
-            assert_eq!(examples(&[&many.join(" "), ""]).len(), 5);
+            assert_eq!(divergence(&replicas(&[&many.join(" "), ""])).unwrap().examples.len(), 5);
         }
     }
 }

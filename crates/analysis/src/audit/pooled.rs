@@ -9,7 +9,7 @@
 //! more than counts can: three repeats with one wrong answer each do not prove that there is always
 //! one.
 
-use record::results::{PooledConsistency, Trial, counting};
+use record::results::{Consistency, PooledConsistency, Trial, counting};
 
 use crate::stats::shares::{clustered_share_ci95, ratio_of_sums, share_ci95};
 use crate::trial_groups::{operations, repeats};
@@ -27,17 +27,17 @@ pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
 
 fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
     let first = trials.first()?;
-    let found = || trials.iter().map(|trial| &trial.consistency);
-    let is_checked = found().any(|found| found.wrong.or(found.lost_writes).or(found.diverged_keys).is_some());
+    let found: Vec<&Consistency> = trials.iter().map(|trial| &trial.consistency).collect();
+    let is_checked = found.iter().any(|found| found.wrong.or(found.lost_writes).or(found.diverged_keys).is_some());
     if !is_checked {
         return None;
     }
-    let wrong: Option<Vec<u64>> = found().map(|found| found.wrong).collect();
-    let cycles: Option<Vec<u64>> = found().map(|found| found.cycles).collect();
+    let wrong: Option<Vec<u64>> = found.iter().map(|found| found.wrong).collect();
+    let cycles: Option<Vec<u64>> = found.iter().map(|found| found.cycles).collect();
     let operations: Vec<u64> = trials.iter().map(|trial| operations(trial)).collect();
-    let parts: Vec<u64> = found().flat_map(|found| found.wrong_by_part.iter().copied()).collect();
-    let of = |all: Option<&Vec<u64>>| wrong.as_ref().zip(all).and_then(|(wrong, all)| pooled_rate(wrong, all, &parts));
-    let (by_cycle, by_operation) = (of(cycles.as_ref()), of(Some(&operations)));
+    let parts: Vec<u64> = found.iter().flat_map(|found| found.wrong_by_part.iter().copied()).collect();
+    let [by_cycle, by_operation] =
+        [cycles.as_ref(), Some(&operations)].map(|all| pooled_rate(wrong.as_ref()?, all?, &parts));
     let method = by_cycle.as_ref().or(by_operation.as_ref()).map(|rate| rate.method);
     Some(PooledConsistency {
         variant: first.variant.clone(),
@@ -51,8 +51,8 @@ fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
         wrong_per_1000_operations: by_operation.as_ref().map(|rate| rate.per_1000),
         operations_ci95: by_operation.and_then(|rate| rate.ci95),
         method: method.unwrap_or_default().to_owned(),
-        diverged_keys: found().map(|found| found.diverged_keys).collect(),
-        lost_writes: found().map(|found| found.lost_writes).collect(),
+        diverged_keys: found.iter().map(|found| found.diverged_keys).collect(),
+        lost_writes: found.iter().map(|found| found.lost_writes).collect(),
     })
 }
 
@@ -72,19 +72,19 @@ fn pooled_rate(some: &[u64], all: &[u64], parts: &[u64]) -> Option<ErrorRate> {
     let pairs: Vec<(f64, f64)> = some.iter().zip(all).map(|(some, all)| (*some as f64, *all as f64)).collect();
     let over_repeats = (wrong > 0 && pairs.len() >= REPEATS).then(|| ratio_of_sums(&pairs)).flatten();
     let of_counts = share_ci95(wrong, of);
-    let width = |[low, high]: [f64; 2]| high - low;
+    let width_of_counts = of_counts.map_or(0.0, |[low, high]| high - low);
     let (method, ci95) = match over_repeats {
-        Some((_, ci95)) if of_counts.is_none_or(|counts| width(ci95) >= width(counts)) => (RATIO, Some(ci95)),
+        Some((_, ci95)) if ci95[1] - ci95[0] >= width_of_counts => (RATIO, Some(ci95)),
         None if wrong > 0 => (CLUSTERS, clustered_share_ci95(parts, of)),
         _ => (COUNTS, of_counts),
     };
-    let thousand = |share: f64| 1000.0 * share;
-    Some(ErrorRate { per_1000: thousand(wrong as f64 / of as f64), ci95: ci95.map(|ends| ends.map(thousand)), method })
+    let per_1000 = 1000.0 * (wrong as f64 / of as f64);
+    Some(ErrorRate { per_1000, ci95: ci95.map(|ends| ends.map(|share| 1000.0 * share)), method })
 }
 
 #[cfg(test)]
 mod tests {
-    use record::results::{Consistency, Outcomes, Trust, Verdict};
+    use record::results::{Outcomes, Trust, Verdict};
 
     use super::*;
 
@@ -143,15 +143,13 @@ mod tests {
 
     #[test]
     fn few_or_equal_repeats_use_binomial_intervals() {
-        let method = |wrongs: &[u64]| {
+        let [few, equal, several] = [&[10, 90][..], &[1, 1, 1], &[10, 90, 20]].map(|wrongs| {
             let trials: Vec<Trial> = wrongs.iter().map(|wrong| trial("a", Some(*wrong), 1000, None)).collect();
-            let found = pooled(&trials).remove(0);
-            (found.method, found.ci95.unwrap())
-        };
-        assert_eq!(method(&[10, 90]).0, "Korn-Graubard");
-        let (equal, [low, high]) = method(&[1, 1, 1]);
-        assert!(equal == "Clopper-Pearson" && low < 0.3 && high > 2.0, "{equal} {low} {high}");
-        assert_eq!(method(&[10, 90, 20]).0, "ratio");
+            pooled(&trials).remove(0)
+        });
+        assert_eq!([&*few.method, &*equal.method, &*several.method], ["Korn-Graubard", "Clopper-Pearson", "ratio"]);
+        let [low, high] = equal.ci95.unwrap();
+        assert!(low < 0.3 && high > 2.0, "{low} {high}");
     }
 
     #[test]
@@ -172,11 +170,11 @@ mod tests {
 
     #[test]
     fn all_trials_are_pooled_if_all_are_void() {
-        let void = |wrong| Trial {
+        let void = [1, 2].map(|wrong| Trial {
             verdict: Verdict { is: Trust::Void, ..Verdict::default() },
             ..trial("a", Some(wrong), 1000, None)
-        };
-        let found = pooled(&[void(1), void(2)]).remove(0);
+        });
+        let found = pooled(&void).remove(0);
         assert_eq!((found.repeats, found.wrong), (2, Some(3)));
     }
 }

@@ -28,7 +28,7 @@ struct Case {
     earlier: EarlierVersions,
     is_over: bool,
     /// Removes records after they are complete.
-    loses: fn(&mut Evidence),
+    loses: Loss,
 }
 
 impl Case {
@@ -56,9 +56,8 @@ impl Case {
     /// Adds the records of a load of 20 s with the outcomes of the slots. The rows of the generator
     /// belong to another thread than those of the cases.
     fn complete(&mut self) {
-        let second = |slot: &OutcomeSlot| slot.at_s.floor();
         for at_s in (1..=20_u8).map(f64::from) {
-            let ended = self.evidence.slots.iter().filter(|slot| second(slot) == at_s - 1.0);
+            let ended = self.evidence.slots.iter().filter(|slot| slot.at_s.floor() == at_s - 1.0);
             let operations = ended.map(|slot| u64::from(slot.ok + slot.failed)).sum();
             let row = GeneratorSecond { at_s, interval_s: 1.0, thread: 9, operations, ..GeneratorSecond::default() };
             let row = GeneratorSecond { due: Some(operations), ..row };
@@ -67,11 +66,11 @@ impl Case {
         }
         for slot in self.evidence.slots.clone() {
             for (result, outcome, count) in [("ok", "ok", slot.ok), ("status 503", "failed", slot.failed)] {
-                let (at_s, operation, count) = (second(&slot) + 1.0, "get".to_owned(), u64::from(count));
+                let (at_s, operation, count) = (slot.at_s.floor() + 1.0, "get".to_owned(), u64::from(count));
                 self.evidence.attempts.push(Attempts { at_s, operation, result: result.to_owned(), count });
                 let mut histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
                 histogram.record_n(2_000_000, count).unwrap();
-                let (tag, start_s, length_s) = (format!("get/{outcome}/latency"), second(&slot), 1.0);
+                let (tag, start_s, length_s) = (format!("get/{outcome}/latency"), slot.at_s.floor(), 1.0);
                 let interval = record::hlog::Interval { tag, start_s, length_s, histogram };
                 self.evidence.load.add(&record::hlog::Counted::from(&interval));
             }
@@ -127,9 +126,9 @@ impl Case {
 
     /// Adds a member that does not report its records, beside one that does.
     fn silent(&mut self, member: &str) {
-        let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
-        let failed = Err("hook `audit` failed: exit 7".to_owned());
-        self.evidence.replicas = vec![replica("n9", Ok(ReplicaContents::new())), replica(member, failed)];
+        let answers = [("n9", Ok(ReplicaContents::new())), (member, Err("hook `audit` failed: exit 7".to_owned()))];
+        let replicas = answers.map(|(member, holds)| Replica { member: member.to_owned(), holds });
+        self.evidence.replicas = replicas.to_vec();
     }
 
     /// Adds generators with these clock errors, microseconds.
@@ -153,15 +152,15 @@ impl Case {
 
     /// Adds three generators with this number of operations each; `make` changes the second.
     fn fleet(&mut self, operations: u64, make: impl FnOnce(&mut GeneratorFigures)) {
-        let one = |number: u32| GeneratorFigures {
+        let generators = (1..=3).map(|number| GeneratorFigures {
             name: format!("g{number}"),
             operations,
             operations_per_s: Some(100.0),
             latency_us_mean: Some(5_000.0),
             late_us_p99: Some(1_000.0),
             ..GeneratorFigures::default()
-        };
-        self.trial.generator.each = (1..=3).map(one).collect();
+        });
+        self.trial.generator.each = generators.collect();
         make(&mut self.trial.generator.each[1]);
         if self.trial.generator.each[1].carried_pct.is_some() {
             for one in &mut self.trial.generator.each {
@@ -179,17 +178,17 @@ impl Case {
     /// Sets the CPU use of a balancer and of a member, each with four cores, and of the balancer's
     /// busiest thread.
     fn busy(&mut self, [balancer, member]: [f64; 2], thread_pct: Option<f64>) {
-        let figures = Some(HostFigures { cores: Some(4), ..HostFigures::default() });
-        let host = |name: &str, pct| record::results::Host {
+        let hosts = [("proxy", balancer, thread_pct), ("n1", member, None)];
+        let hosts = hosts.map(|(name, pct, busiest_thread_pct)| record::results::Host {
             name: name.to_owned(),
-            figures: figures.clone(),
+            figures: Some(HostFigures { cores: Some(4), ..HostFigures::default() }),
             cpu_pct: Some(pct),
             target_cpu_pct: Some(pct),
+            busiest_thread_pct,
             ..Default::default()
-        };
-        let proxy = record::results::Host { busiest_thread_pct: thread_pct, ..host("proxy", balancer) };
+        });
         self.planned.lab.balancers = vec!["proxy".to_owned()];
-        self.trial.hosts = vec![proxy, host("n1", member)];
+        self.trial.hosts = hosts.to_vec();
     }
 
     /// Leaves the generator without CPU time, and sets the CPU use of the target's busiest thread.
@@ -283,20 +282,16 @@ fn a_saturated_balancer_is_the_limit() {
 
 #[test]
 fn a_slow_feed_is_limited_by_disk_or_unpacking() {
-    let limited_by = |read_pct| {
+    let disk = "40 % of the agents' time was waiting for the load's own feed: its disk gave 2 MB/s, and the reader waited for it 97 % \
+                of the time";
+    for (read_pct, limited_by, words) in [(97.0, "disk", disk), (20.0, "cpu", "busy unpacking")] {
         let mut case = Case::good();
         case.waits_for_feed(40.0);
         case.trial.generator.feed.as_mut().unwrap().read_pct = Some(read_pct);
-        let trial = case.trial.clone();
-        let found = Case::spoiled(|spoiled| spoiled.trial = trial.clone());
-        (limit(&found, &trial), found[0].reason.clone())
-    };
-    let disk = "40 % of the agents' time was waiting for the load's own feed: its disk gave 2 MB/s, and the reader waited for it 97 % \
-                of the time";
-    assert_eq!(limited_by(97.0), ("disk".to_owned(), disk.to_owned()));
-    let (limit, reason) = limited_by(20.0);
-    assert_eq!(limit, "cpu");
-    assert!(reason.contains("busy unpacking"), "{reason}");
+        let found = Case::spoiled(|spoiled| spoiled.trial = case.trial.clone());
+        assert_eq!(limit(&found, &case.trial), limited_by);
+        assert!(found[0].reason.contains(words), "{}", found[0].reason);
+    }
     assert_eq!(Case::spoiled(|case| case.waits_for_feed(0.9)), []);
 }
 
@@ -322,6 +317,8 @@ fn a_good_trial_has_no_findings() {
 }
 
 type Spoil = fn(&mut Case);
+
+type Loss = fn(&mut Evidence);
 
 /// Cases for each rule, with the resulting trust.
 const SPOILT: &[(&str, Trust, Spoil)] = &[
@@ -465,17 +462,25 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
 fn each_rule_has_a_case_that_triggers_it() {
     for (rule, trust, spoil) in SPOILT {
         let found = Case::spoiled(spoil);
-        let rules: Vec<_> = found.iter().map(|finding| (finding.rule, finding.trust)).collect();
-        assert_eq!(rules, [(*rule, *trust)], "{found:?}");
+        assert_eq!(rules_of(&found), [(*rule, *trust)], "{found:?}");
         assert!(found[0].reason.len() > 10);
     }
     let tried: Vec<_> = SPOILT.iter().map(|(rule, ..)| *rule).chain(["late_failures", "no_success"]).collect();
     assert!(RULES.iter().all(|rule| tried.contains(&rule.name)), "a rule without a test");
 }
 
+/// Returns the reason of the first finding.
+fn reason(spoil: impl FnOnce(&mut Case)) -> String {
+    Case::spoiled(spoil).remove(0).reason
+}
+
+/// Returns the rules that speak against a trial, with their trust.
+fn rules_of(found: &[RuleFinding]) -> Vec<(&str, Trust)> {
+    found.iter().map(|finding| (finding.rule, finding.trust)).collect()
+}
+
 #[test]
 fn log_lines_of_the_target_are_quoted() {
-    let reason = |spoil: Spoil| Case::spoiled(spoil).remove(0).reason;
     assert_eq!(
         reason(|case| case.trial.said = vec![said(false), said(true)]),
         "n2 said at 12.3 s: \"{inconsistent_database, running_partitioned_network, 'n1@10.83.0.1'}\", and 2 more such lines"
@@ -485,31 +490,36 @@ fn log_lines_of_the_target_are_quoted() {
 
 #[test]
 fn a_trial_without_success_is_void_or_suspect() {
-    let found = |rates: &[u64]| {
+    let [alone, repeated, beside_another] = [&[10][..], &[10, 10], &[10, 20]].map(|rates| {
         Case::spoiled(|case| {
             case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
             case.trial.outcomes = Outcomes { failed: 5_000, ..Outcomes::default() };
-            let point = |rate: &u64| BTreeMap::from([("load.rate".to_owned(), serde_json::json!(rate))]);
-            case.planned.point = point(&rates[0]);
-            let trial = |rate| plan::Trial { point: point(rate), ..case.planned.clone() };
-            case.plan = Some(Plan { trials: rates.iter().map(trial).collect(), ..Plan::default() });
+            let trials = rates.iter().map(|rate| plan::Trial {
+                point: BTreeMap::from([("load.rate".to_owned(), json!(rate))]),
+                ..case.planned.clone()
+            });
+            let plan = Plan { trials: trials.collect(), ..Plan::default() };
+            case.planned = plan.trials[0].clone();
+            case.plan = Some(plan);
         })
-    };
-    let rules = |found: &[RuleFinding]| found.iter().map(|one| (one.rule, one.trust)).collect::<Vec<_>>();
-    assert_eq!(rules(&found(&[10])), [("no_success", Void)]);
-    assert_eq!(rules(&found(&[10, 10])), [("no_success", Void)], "repeats of one point");
-    assert_eq!(rules(&found(&[10, 20])), [("no_success", Suspect)], "beside another point");
-    let (trial, mut all) = (Trial::default(), [("001".to_owned(), found(&[10, 20]))]);
+    });
+    assert_eq!((rules_of(&alone), rules_of(&repeated)), (vec![("no_success", Void)], vec![("no_success", Void)]));
+    assert_eq!(rules_of(&beside_another), [("no_success", Suspect)]);
+    let (trial, mut all) = (Trial::default(), [("001".to_owned(), beside_another)]);
     let worked = Trial { outcomes: Outcomes { ok: 1, ..Outcomes::default() }, ..Trial::default() };
     without_success(&[trial.clone(), worked], &mut all);
-    assert_eq!(rules(&all[0].1), [("no_success", Suspect)]);
+    assert_eq!(rules_of(&all[0].1), [("no_success", Suspect)]);
     without_success(&[trial], &mut all);
-    assert_eq!(rules(&all[0].1), [("no_success", Void)], "the other point did not work either");
+    assert_eq!(rules_of(&all[0].1), [("no_success", Void)], "the other point did not work either");
 }
 
 #[test]
 fn a_stall_reason_distinguishes_cpu_waits() {
-    let said = |run_delay_pct: Option<f64>| {
+    for (run_delay_pct, words) in [
+        (Some(1.0), "it was not waiting for a CPU, so it was stopped"),
+        (Some(60.0), "it was waiting for a CPU"),
+        (None, "it was stopped, or waited"),
+    ] {
         let found = Case::spoiled(|case| {
             // Stopped at 3.0 s for two seconds: the seconds that ended in this time share the CPU
             // time of the thread.
@@ -519,37 +529,34 @@ fn a_stall_reason_distinguishes_cpu_waits() {
             }
             case.evidence.generator.iter_mut().for_each(|row| row.run_delay_pct = run_delay_pct);
         });
-        assert_eq!((found.len(), found[0].rule, found[0].trust), (1, "generator_stall", Void));
-        found[0].reason.clone()
-    };
-    assert!(said(Some(1.0)).contains("not waiting for a CPU, so it was stopped"), "{}", said(Some(1.0)));
-    assert!(said(Some(60.0)).contains("it was waiting for a CPU"));
-    assert!(said(None).contains("it was stopped, or waited"));
-    assert!(said(None).contains("2000 ms at worst, near 6 s"));
+        assert_eq!(rules_of(&found), [("generator_stall", Void)]);
+        let reason = &found[0].reason;
+        assert!(reason.contains(words) && reason.contains("2000 ms at worst, near 6 s"), "{reason}");
+    }
 }
 
 #[test]
 fn equally_late_generators_are_even() {
-    let late = |own_us, others_us: f64| {
+    let [even, uneven] = [126_900.0, 80_000.0].map(|others_us| {
         Case::spoiled(|case| {
-            case.fleet(1, |uneven| uneven.late_us_p99 = Some(own_us));
+            case.fleet(1, |uneven| uneven.late_us_p99 = Some(132_100.0));
             for other in [0, 2] {
                 case.trial.generator.each[other].late_us_p99 = Some(others_us);
             }
         })
-    };
-    assert_eq!(late(132_100.0, 126_900.0), [], "a difference of 5 ms, with 127 ms on each");
-    assert_eq!(late(132_100.0, 80_000.0)[0].rule, "generators_uneven");
+    });
+    assert_eq!(even, [], "a difference of 5 ms, with 127 ms on each");
+    assert_eq!(uneven[0].rule, "generators_uneven");
 }
 
 #[test]
 fn simultaneous_thread_stalls_count_once() {
-    let found = Case::spoiled(|case| {
+    let reason = reason(|case| {
         case.stall(5.0, 450_000.0);
         case.stall(5.0, 440_000.0);
         case.evidence.generator[1].thread = 1;
     });
-    assert!(found[0].reason.contains("2.5 % of the time (450 ms"), "{}", found[0].reason);
+    assert!(reason.contains("2.5 % of the time (450 ms"), "{reason}");
 }
 
 #[test]
@@ -562,31 +569,23 @@ fn a_reason_comes_with_a_remedy() {
 
 #[test]
 fn other_processes_are_listed_busiest_first() {
-    let share = |name: &str, pid, cpu_pct| ProcessShare { name: name.into(), pid, cpu_pct };
-    let reason = |shares: Vec<ProcessShare>| {
-        let found = Case::spoiled(|case| {
+    let many = [("rustc", 12, 30.4), ("sh", 4, 12.0), ("ld", 5, 1.9), ("cc", 6, 1.5)];
+    for (shares, short_lived_cpu_pct, busiest) in [
+        (&many[..], None, "; the busiest: rustc (pid 12) 30 %, sh (pid 4) 12 %, ld (pid 5) 2 %"),
+        (&[("cargo", 12, 5.0)], Some(38.6), "; the busiest: cargo (pid 12) 5 %, short-lived processes 39 %"),
+        // Many that use little each.
+        (&[("a", 1, 0.9)], None, ""),
+        (&[], None, ""),
+    ] {
+        let reason = reason(|case| {
+            let shares =
+                shares.iter().map(|&(name, pid, cpu_pct)| ProcessShare { name: name.to_owned(), pid, cpu_pct });
             case.trial.machine.strangers_cpu_pct = Some(45.2);
-            case.trial.machine.other_processes = shares;
+            case.trial.machine.other_processes = shares.collect();
+            case.trial.machine.short_lived_cpu_pct = short_lived_cpu_pct;
         });
-        found[0].reason.clone()
-    };
-    let shares = [share("rustc", 12, 30.4), share("sh", 4, 12.0), share("ld", 5, 1.9), share("cc", 6, 1.5)];
-    assert_eq!(
-        reason(shares.to_vec()),
-        "other processes used 45 % of the CPU; the busiest: rustc (pid 12) 30 %, sh (pid 4) 12 %, ld (pid 5) 2 %"
-    );
-    let with_short_lived = Case::spoiled(|case| {
-        case.trial.machine.strangers_cpu_pct = Some(45.2);
-        case.trial.machine.other_processes = vec![share("cargo", 12, 5.0)];
-        case.trial.machine.short_lived_cpu_pct = Some(38.6);
-    });
-    assert_eq!(
-        with_short_lived[0].reason,
-        "other processes used 45 % of the CPU; the busiest: cargo (pid 12) 5 %, short-lived processes 39 %"
-    );
-    let small = vec![share("a", 1, 0.9)];
-    assert_eq!(reason(small), "other processes used 45 % of the CPU", "many that use little each");
-    assert_eq!(reason(Vec::new()), "other processes used 45 % of the CPU");
+        assert_eq!(reason, format!("other processes used 45 % of the CPU{busiest}"));
+    }
 }
 
 #[test]
@@ -606,16 +605,18 @@ fn an_unidentified_target_has_no_other_processes() {
     assert_eq!(found, []);
 }
 
+fn against(rule: &'static str, trust: Trust, reason: &str) -> RuleFinding {
+    RuleFinding::against_all(rule, trust, reason.to_owned())
+}
+
 #[test]
 fn the_worst_reason_comes_first_with_its_trial() {
-    let found = |rule, trust, reason: &str| RuleFinding::against_all(rule, trust, reason.to_owned());
-    let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
-    let single = verdict(&one);
+    let single = verdict(&[against("steal", Suspect, "a"), against("strangers", Void, "b")]);
     assert_eq!((single.is, single.reasons), (Void, vec!["b".to_owned(), "a".to_owned()]));
     let trials = [
-        ("001".to_owned(), vec![found("steal", Suspect, "2 %")]),
+        ("001".to_owned(), vec![against("steal", Suspect, "2 %")]),
         ("002".to_owned(), Vec::new()),
-        ("003".to_owned(), vec![found("steal", Void, "12 %"), found("torn_records", Suspect, "t")]),
+        ("003".to_owned(), vec![against("steal", Void, "12 %"), against("torn_records", Suspect, "t")]),
     ];
     let run = run_verdict(&trials);
     assert_eq!(run.is, Void);
@@ -636,28 +637,29 @@ fn the_limit_names_the_generators_bottleneck() {
 
 #[test]
 fn a_generator_stall_outranks_a_busy_machine() {
-    let found = |rule: &'static str, trust| RuleFinding::against_all(rule, trust, String::new());
-    let findings = [found("delayed", Suspect), found("generator_stall", Void)];
+    let findings = [against("delayed", Suspect, ""), against("generator_stall", Void, "")];
     assert_eq!(limit(&findings, &Case::good().trial), "lateness");
     assert_eq!(limit(&findings[..1], &Case::good().trial), "cpu");
 }
 
 #[test]
 fn failed_handshakes_and_failed_connects_are_distinguished() {
-    let said = |result: &str, count: u64| -> Vec<String> {
-        Case::spoiled(|case| case.refused_by(result, count)).into_iter().map(|found| found.reason).collect()
-    };
-    let certificate = "TLS handshakes failed without a fault: the target was reached, but its certificate";
-    assert!(matches!(&said("tls: bad certificate", 3)[..], [one] if one.contains(certificate)));
-    assert!(matches!(&said("tls: handshake failed", 3)[..], [one] if one.contains("it speaks no TLS")));
-    // Attempts that shared the connection were refused with it.
-    assert!(matches!(&said("tls: closed in the handshake", 48)[..], [one] if one.starts_with("3 TLS handshakes")));
-    let wants = said("tls: refused by the target: certificate required", 3);
-    assert!(wants[0].contains("refused the handshake (certificate required); it may want a certificate of the client"));
-    let both = said("tls: refused by the target: protocol version", 1);
-    assert!(both[0].starts_with("2 connects failed") && both[1].starts_with("1 TLS handshakes"), "{both:?}");
-    // After the handshake there is a connection, and only connects are reported.
-    assert!(matches!(&said("tls: broken", 3)[..], [one] if one.starts_with("3 connects failed")));
+    let certificate = "3 TLS handshakes failed without a fault: the target was reached, but its certificate";
+    let wants = "refused the handshake (certificate required); it may want a certificate of the client";
+    for (result, count, words) in [
+        ("tls: bad certificate", 3, &[certificate][..]),
+        ("tls: handshake failed", 3, &["it speaks no TLS"]),
+        // Attempts that shared the connection were refused with it.
+        ("tls: closed in the handshake", 48, &["3 TLS handshakes"]),
+        ("tls: refused by the target: certificate required", 3, &[wants]),
+        ("tls: refused by the target: protocol version", 1, &["2 connects failed", "1 TLS handshakes"]),
+        // After the handshake there is a connection, and only connects are reported.
+        ("tls: broken", 3, &["3 connects failed"]),
+    ] {
+        let found = Case::spoiled(|case| case.refused_by(result, count));
+        assert_eq!(found.len(), words.len(), "{found:?}");
+        assert!(found.iter().zip(words).all(|(finding, words)| finding.reason.contains(words)), "{found:?}");
+    }
     let found = Case::spoiled(|case| case.refused_by("tls: bad certificate", 3));
     assert_eq!(limit(&found, &Case::good().trial), "connections");
 }
@@ -687,28 +689,28 @@ fn down(expected: bool) -> What {
 
 #[test]
 fn missing_records_are_reported_with_their_seconds() {
-    let reason = |loses: fn(&mut Evidence)| Case::spoiled(|case| case.loses = loses).remove(0).reason;
-    assert_eq!(reason(|evidence| evidence.generator.truncate(12)), "generator.csv lacks 8 s of 20 s");
-    assert_eq!(reason(|evidence| evidence.machine_sampled_at_s.clear()), "samples.csv lacks 20 s of 20 s");
-    assert_eq!(reason(|evidence| evidence.attempts.clear()), "attempts.csv lacks 1 s of 20 s");
-    assert_eq!(reason(|evidence| evidence.absent.push("load.hlog")), "load.hlog is not there: 20 s of 20 s");
-    assert_eq!(
-        reason(|evidence| evidence.attempts[0].count = 4_000),
-        "load.hlog holds 5000 operations `get` that ended ok and attempts.csv 4000: one of them is incomplete"
-    );
-    assert_eq!(
-        reason(|evidence| evidence.generator[3].operations = 7),
-        "load.hlog holds 5000 operations and generator.csv 7: one of them is incomplete"
-    );
+    let cases: [(Loss, &str); 6] = [
+        (|evidence| evidence.generator.truncate(12), "generator.csv lacks 8 s of 20 s"),
+        (|evidence| evidence.machine_sampled_at_s.clear(), "samples.csv lacks 20 s of 20 s"),
+        (|evidence| evidence.attempts.clear(), "attempts.csv lacks 1 s of 20 s"),
+        (|evidence| evidence.absent.push("load.hlog"), "load.hlog is not there: 20 s of 20 s"),
+        (
+            |evidence| evidence.attempts[0].count = 4_000,
+            "load.hlog holds 5000 operations `get` that ended ok and attempts.csv 4000: one of them is incomplete",
+        ),
+        (
+            |evidence| evidence.generator[3].operations = 7,
+            "load.hlog holds 5000 operations and generator.csv 7: one of them is incomplete",
+        ),
+    ];
+    for (loses, expected) in cases {
+        assert_eq!(reason(|case| case.loses = loses), expected);
+    }
 }
 
 #[test]
 fn lost_evidence_never_makes_a_verdict_better() {
-    let spoil: Spoil = |case| {
-        case.trial.generator.late_us_p99 = Some(50_000.0);
-        case.planned.load.as_mut().unwrap().think_s = 0.01;
-    };
-    let before = verdict(&Case::spoiled(spoil)).is;
+    let before = verdict(&Case::spoiled(|case| case.late(50_000.0))).is;
     // An empty generator.csv, as the analysis reads it.
     let after = Case::spoiled(|case| {
         case.loses = |evidence| evidence.generator.clear();
@@ -719,20 +721,23 @@ fn lost_evidence_never_makes_a_verdict_better() {
 
 #[test]
 fn a_cut_off_trial_may_lack_only_its_last_seconds() {
-    let found = |loses: fn(&mut Evidence)| -> Vec<&'static str> {
-        let cut = Case::spoiled(|case| {
+    let cases: [(Loss, &[&str]); 7] = [
+        (|_| {}, &["cut_off"]),
+        (|evidence| evidence.generator.truncate(18), &["cut_off"]),
+        // Nothing says that there was more.
+        (|evidence| evidence.generator.truncate(3), &["cut_off"]),
+        (|evidence| drop(evidence.generator.drain(3..9)), &["cut_off", "missing_records"]),
+        (|evidence| evidence.attempts.clear(), &["cut_off", "missing_records"]),
+        (|evidence| evidence.load = Default::default(), &["cut_off", "missing_records"]),
+        (|evidence| evidence.slots[0].ok -= 1, &["cut_off", "records_disagree"]),
+    ];
+    for (number, (loses, rules)) in cases.into_iter().enumerate() {
+        let found = Case::spoiled(|case| {
             case.evidence.events.clear();
             case.loses = loses;
         });
-        cut.into_iter().map(|finding| finding.rule).collect()
-    };
-    assert_eq!(found(|_| {}), ["cut_off"]);
-    assert_eq!(found(|evidence| evidence.generator.truncate(18)), ["cut_off"]);
-    assert_eq!(found(|evidence| evidence.generator.truncate(3)), ["cut_off"], "nothing says that there was more");
-    assert_eq!(found(|evidence| drop(evidence.generator.drain(3..9))), ["cut_off", "missing_records"]);
-    assert_eq!(found(|evidence| evidence.attempts.clear()), ["cut_off", "missing_records"]);
-    assert_eq!(found(|evidence| evidence.load = Default::default()), ["cut_off", "missing_records"]);
-    assert_eq!(found(|evidence| evidence.slots[0].ok -= 1), ["cut_off", "records_disagree"]);
+        assert_eq!(found.iter().map(|finding| finding.rule).collect::<Vec<_>>(), rules, "case {number}");
+    }
 }
 
 #[test]
@@ -880,23 +885,22 @@ fn values_just_inside_a_threshold_give_no_finding() {
 
 #[test]
 fn silent_members_are_reported_unless_a_fault_stopped_them() {
-    let host = |up: bool, expected: bool| match up {
-        true => What::HostUp { host: "n1".into(), kind: "netns".into(), profile: None, is: HostFigures::default() },
-        false => What::HostDown { host: "n1".into(), expected },
-    };
-    let stopping = || What::Phase { phase: Phase::Stopping };
-    let missed = |story: Vec<What>| {
+    let up = What::HostUp { host: "n1".into(), kind: "netns".into(), profile: None, is: HostFigures::default() };
+    let [taken_down, lost] = [true, false].map(|expected| What::HostDown { host: "n1".into(), expected });
+    let stopping = What::Phase { phase: Phase::Stopping };
+    for (story, is_missed, why) in [
+        (&[][..], true, "nothing took it down"),
+        (&[up.clone(), taken_down.clone(), down(true)], false, "a fault stopped it"),
+        (&[taken_down.clone(), down(true), up], true, "it was to serve again"),
+        (&[lost, down(true)], true, "nobody meant it to go"),
+        (&[stopping, taken_down, down(true)], true, "that was the end of the trial"),
+    ] {
         let found = Case::spoiled(|case| {
             case.silent("n1");
-            story.into_iter().rev().for_each(|what| case.event(what));
+            story.iter().rev().for_each(|what| case.event(what.clone()));
         });
-        found.iter().any(|finding| finding.rule == "unaudited_member")
-    };
-    assert!(missed(Vec::new()));
-    assert!(!missed(vec![host(true, true), host(false, true), down(true)]));
-    assert!(missed(vec![host(false, true), down(true), host(true, true)]), "it was to serve again");
-    assert!(missed(vec![host(false, false), down(true)]), "nobody meant it to go");
-    assert!(missed(vec![stopping(), host(false, true), down(true)]), "that was the end of the trial");
+        assert_eq!(found.iter().any(|finding| finding.rule == "unaudited_member"), is_missed, "{why}");
+    }
 }
 
 /// Returns the verdict of a run of these trials: agents and verdict of each.
@@ -907,7 +911,7 @@ fn run(judged: &[(u32, Trust)]) -> Trust {
         let mut trial = Trial { id: format!("{:03}", index + 1), ..Trial::default() };
         trial.point.insert("load.agents".to_owned(), json!(agents));
         trial.verdict.is = is;
-        let found = RuleFinding::against_all("steal", is, "the hypervisor took 20 %".to_owned());
+        let found = against("steal", is, "the hypervisor took 20 %");
         findings.push((trial.id.clone(), if is == Trust::Valid { Vec::new() } else { vec![found] }));
         trials.push(trial);
     }
@@ -936,8 +940,8 @@ fn too_few_sound_repeats_make_a_run_void() {
 fn the_only_reason_says_the_trial_is_left_out() {
     let mut trials: Vec<Trial> = (1..=4).map(|id| Trial { id: format!("{id:03}"), ..Trial::default() }).collect();
     trials[1].verdict.is = Void;
-    let found = |rule, trust| RuleFinding::against_all(rule, trust, format!("{rule} is high"));
-    let findings = vec![("002".to_owned(), vec![found("steal", Void), found("strangers", Suspect)])];
+    let found = vec![against("steal", Void, "steal is high"), against("strangers", Suspect, "others are busy")];
+    let findings = vec![("002".to_owned(), found)];
     let run = run_verdict(&of_used(&trials, findings));
     assert_eq!(run.is, Suspect);
     assert_eq!(run.reasons.len(), 1, "{:?}", run.reasons);

@@ -28,12 +28,12 @@ fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
 
 #[test]
 fn failures_after_late_starts_are_blamed_on_the_generator() {
-    let of = |found: Vec<RuleFinding>| found.into_iter().find(|finding| finding.rule == "late_failures");
-    let found = of(failing([4, 0])).unwrap();
+    let [after_late_starts, always, when_punctual] = [[4, 0], [3, 3], [0, 3]]
+        .map(|shares| failing(shares).into_iter().find(|finding| finding.rule == "late_failures"));
+    let found = after_late_starts.unwrap();
     assert_eq!(found.trust, Suspect);
     assert!(found.reason.contains("in 7 seconds in which operations started late"), "{}", found.reason);
-    assert_eq!(of(failing([3, 3])), None, "a target that fails all the time");
-    assert_eq!(of(failing([0, 3])), None, "it fails when starts are punctual");
+    assert_eq!((always, when_punctual), (None, None), "the target fails by itself");
 }
 
 #[test]
@@ -70,7 +70,9 @@ fn lateness_names_the_quantile_that_it_moves() {
 
 #[test]
 fn small_lateness_in_a_short_outage_is_ignored() {
-    let found = |first_ok_s: f64, late_us: f64| {
+    for (first_ok_s, late_us, trust) in
+        [(0.001, 4_500.0, None), (0.2, 20_000.0, Some(Suspect)), (0.001, 60_000.0, Some(Void))]
+    {
         let found = Case::spoiled(|case| {
             case.delayed(|_| {});
             case.trial.generator.late_us_p99 = Some(late_us);
@@ -78,8 +80,7 @@ fn small_lateness_in_a_short_outage_is_ignored() {
             let kind = DisturbanceKind::Outage;
             case.trial.disturbances.push(Disturbance { kind, outage, ..Default::default() });
         });
-        found.into_iter().find(|finding| finding.rule == "delayed").map(|finding| finding.trust)
-    };
-    assert_eq!(found(0.001, 4_500.0), None);
-    assert_eq!((found(0.2, 20_000.0), found(0.001, 60_000.0)), (Some(Suspect), Some(Void)));
+        let delayed = found.into_iter().find(|finding| finding.rule == "delayed");
+        assert_eq!(delayed.map(|finding| finding.trust), trust, "{late_us}");
+    }
 }
