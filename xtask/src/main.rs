@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rules::{HouseRule, KINDS};
+use studies::Studies;
 use studies::page::PATH;
-use studies::{Studies, StudyFile};
 use tree::Tree;
 
 const USAGE: &str = "\
@@ -81,8 +81,8 @@ fn write_studies(root: &Path) -> Result<bool, String> {
 
 fn print_study(root: &Path, name: &str) -> Result<bool, String> {
     let all = Studies::of(&Tree::read(root)?);
-    let named = |study: &&StudyFile| study.name == name;
-    let study = all.studies.iter().find(named).ok_or_else(|| format!("there is no experiments/studies/{name}.toml"))?;
+    let study = all.studies.iter().find(|study| study.name == name);
+    let study = study.ok_or_else(|| format!("there is no experiments/studies/{name}.toml"))?;
     println!("{}", study.title);
     study.experiments.iter().for_each(|experiment| println!("experiments/{experiment}.toml"));
     Ok(true)

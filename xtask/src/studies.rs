@@ -208,9 +208,10 @@ impl StudyFile {
 
     /// All claims that the study names.
     fn rows(&self) -> Vec<ClaimName> {
-        let beyond = |row: &BeyondClaim| ClaimName { experiment: row.experiment.clone(), says: row.says.clone() };
         let asked = self.sentences().flat_map(|sentence| sentence.claims.iter().cloned());
-        asked.chain(self.beyond.iter().map(beyond)).collect()
+        let beyond = self.beyond.iter();
+        let beyond = beyond.map(|row| ClaimName { experiment: row.experiment.clone(), says: row.says.clone() });
+        asked.chain(beyond).collect()
     }
 }
 

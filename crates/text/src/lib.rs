@@ -121,8 +121,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_bidi) {
         return text.into();
     }
-    let shown = |c: char| if is_bidi(c) { format!("[U+{:04X}]", u32::from(c)) } else { c.to_string() };
-    text.chars().map(shown).collect::<String>().into()
+    let shown = text.chars().map(|c| if is_bidi(c) { format!("[U+{:04X}]", u32::from(c)) } else { c.to_string() });
+    shown.collect::<String>().into()
 }
 
 /// Makes untrusted text safe to print on a terminal: replaces control characters, and characters
@@ -143,13 +143,13 @@ pub fn plain_in_place(text: &str) -> Cow<'_, str> {
     if !text.contains(is_command) {
         return text.into();
     }
-    let shown = |character: char| match character.len_utf8() {
+    let shown = text.chars().map(|character| match character.len_utf8() {
         _ if !is_command(character) => character,
         1 => '?',
         2 => '\u{bf}',
         _ => '\u{fffd}',
-    };
-    text.chars().map(shown).collect::<String>().into()
+    });
+    shown.collect::<String>().into()
 }
 
 /// Whether the character changes the direction of the text around it (Unicode Bidirectional
@@ -212,15 +212,20 @@ pub fn hanging(text: &str, first: &str, rest: &str, most: usize) -> String {
 /// rows.
 #[must_use]
 pub fn aligned<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
-    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
-    let wide = |column: usize| rows.iter().filter_map(|row| row.as_ref().get(column)).map(|cell| width(cell)).max();
-    let widths: Vec<usize> = (0..columns).map(|column| wide(column).unwrap_or(0)).collect();
-    let line = |row: &R| {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.as_ref().len()), 0);
+        for (widest, cell) in widths.iter_mut().zip(row.as_ref()) {
+            *widest = width(cell).max(*widest);
+        }
+    }
+    let mut lines = Vec::new();
+    for row in rows {
         let cells = row.as_ref().iter().zip(&widths).filter(|(_, width)| **width > 0);
         let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+        lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -102,8 +102,8 @@ fn judge(file: &File) -> Vec<Violation> {
 }
 
 fn opening(text: &str) -> Option<&'static str> {
-    let follows = |word: &str| text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
-    OPENINGS.iter().copied().find(|word| follows(word))
+    let mut openings = OPENINGS.iter().copied();
+    openings.find(|word| text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
 }
 
 #[cfg(test)]
