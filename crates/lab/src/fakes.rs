@@ -472,8 +472,8 @@ impl FakeRunner {
             }
             Order::Figures => Some(Ok(figures(&self.figures))),
             Order::MeasureStorage { .. } => {
-                let failed = || OrderRefusal::Cannot { reason: "no room".to_owned() };
-                Some(self.storage.as_ref().map(figures).ok_or_else(failed))
+                let refusal = OrderRefusal::Cannot { reason: "no room".to_owned() };
+                Some(self.storage.as_ref().map(figures).ok_or(refusal))
             }
             _ => None,
         }
@@ -542,12 +542,12 @@ impl RealRunner {
         let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
         let serving = Builder::new().spawn(move || runner::serve(false, input, output)).unwrap();
         let replies = Arc::clone(replies);
-        let pass_on = move || {
+        let passing = Builder::new().spawn(move || {
             for line in BufReader::new(said).lines().map(Result::unwrap) {
                 let _ = writeln!(replies.lock().unwrap(), "{line}");
             }
-        };
-        Builder::new().spawn(pass_on).unwrap();
+        });
+        passing.unwrap();
         Self { orders, serving }
     }
 

@@ -2,6 +2,7 @@
 //! The host's backend does the work from outside, in the way of its kind.
 
 use std::os::unix::net::UnixListener;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -133,6 +134,11 @@ impl Host {
     /// Starts the machine. If that fails, removes all of it.
     pub fn raise(name: &str, mut backend: impl HostBackend + 'static) -> Result<Self, Error> {
         let session = backend.boot().inspect_err(|_| backend.close())?;
+        Ok(Self::of(name, session, backend))
+    }
+
+    /// Takes over a machine that was started with this session.
+    pub fn of(name: &str, session: Arc<RunnerSession>, backend: impl HostBackend + 'static) -> Self {
         let facts = backend.facts();
         let outside = HostFigures { address: facts.addresses.first().cloned(), ..facts.figures.clone() };
         let figures = if facts.kind == HostKind::ThisMachine {
@@ -141,7 +147,7 @@ impl Host {
             // Figures that the runner cannot report stay unknown. A lost runner is noticed soon.
             both(outside, session.figures().unwrap_or_default())
         };
-        Ok(Self { name: name.to_owned(), facts, figures, session, backend: Box::new(backend) })
+        Self { name: name.to_owned(), facts, figures, session, backend: Box::new(backend) }
     }
 
     /// Returns the host's name in records.
@@ -199,8 +205,10 @@ impl Host {
         if tier.medium == TierMedium::Disk {
             return self.folder(name);
         }
-        let none = || Error::Host { host: self.name.clone(), reason: format!("it has no tier `{}`", tier.name) };
-        self.backend.tier_folder(tier, name)?.ok_or_else(none)
+        self.backend.tier_folder(tier, name)?.ok_or_else(|| {
+            let reason = format!("it has no tier `{}`", tier.name);
+            Error::Host { host: self.name.clone(), reason }
+        })
     }
 
     /// Gives a folder of the host to a user.
@@ -328,14 +336,14 @@ pub(crate) fn in_parallel<I: Send, T: Send>(
     }
     let work = &work;
     thread::scope(|scope| {
-        let begin = |item| thread::Builder::new().name("host".to_owned()).spawn_scoped(scope, move || work(item));
-        let threads: Vec<_> = items.into_iter().map(begin).collect();
-        let end = |thread: std::io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>| {
-            let thread = thread.map_err(Error::system("start a thread"))?;
-            // Passes on a panic of the thread.
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(end).collect()
+        let mut threads = Vec::new();
+        for item in items {
+            let thread = thread::Builder::new().name("host".to_owned()).spawn_scoped(scope, move || work(item));
+            threads.push(thread.map_err(Error::system("start a thread")));
+        }
+        // Passes on a panic of a thread.
+        let done = threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        done.collect()
     })
 }
 

@@ -2,7 +2,7 @@
 //! reads the runner's messages and passes each reply to the thread that waits for that number.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -377,14 +377,13 @@ fn line(message: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
 /// Starts a thread that writes lines to `input` and closes it once all senders are dropped.
 fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> {
     let (lines_in, lines) = channel::<Vec<u8>>();
-    let write = move || {
+    let thread = Builder::new().name("orders".to_owned()).spawn(move || {
         for line in lines {
             if input.write_all(&line).and_then(|()| input.flush()).is_err() {
                 return;
             }
         }
-    };
-    let thread = Builder::new().name("orders".to_owned()).spawn(write);
+    });
     thread.map_err(Error::system("start a thread"))?;
     Ok(lines_in)
 }
@@ -450,7 +449,7 @@ fn begin_hearing(
     shared: Arc<Shared>,
 ) -> Result<Receiver<Result<Vec<String>, String>>, Error> {
     let (sender, first) = channel();
-    let hear = move || {
+    let thread = Builder::new().name("session".to_owned()).spawn(move || {
         let mut lines = HostLines::of(output);
         let reason = match until_ready(&mut lines, sender) {
             Ok(()) => hear(&mut lines, &shared),
@@ -459,8 +458,7 @@ fn begin_hearing(
         // Closes the output: a runner that continues is blocked, or ends.
         drop(lines);
         shared.lose(&reason);
-    };
-    let thread = Builder::new().name("session".to_owned()).spawn(hear);
+    });
     thread.map_err(Error::system("start a thread"))?;
     Ok(first)
 }
@@ -857,8 +855,7 @@ fn program(start: &Start) -> Result<ProgramSpec, Error> {
 
 /// Converts to UTF-8, because messages are text.
 fn text(of: &OsStr) -> Result<String, Error> {
-    let not_utf8 = |of: OsString| Error::Manifest(format!("`{}` is not UTF-8", of.display()));
-    of.to_owned().into_string().map_err(not_utf8)
+    of.to_str().map(str::to_owned).ok_or_else(|| Error::Manifest(format!("`{}` is not UTF-8", of.display())))
 }
 
 #[cfg(test)]

@@ -424,8 +424,9 @@ impl Processes {
         let entry = self.enter(number, program, &program.role, child, pipes)?;
         self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started(entry.group.clone()) });
         let (writer, followed) = (Arc::clone(&self.writer), Arc::clone(&entry));
-        let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer }.run();
-        if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
+        let thread = std::thread::Builder::new().name("follower".to_owned());
+        let follower = thread.spawn(move || ProcessFollower { number, entry: &followed, pipe, writer: &writer }.run());
+        if follower.is_err() {
             // The start has been reported, so the end must follow.
             entry.kill();
             self.writer.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
@@ -444,8 +445,9 @@ impl Processes {
     ) -> Result<OrderReply, OrderRefusal> {
         let within = Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
         // No role: the program is not part of the target.
-        let enter = |child, pipes| self.enter(number, program, "", child, pipes);
-        let ran = program_run::run(program, input, within, groups, enter);
+        let ran = program_run::run(program, input, within, groups, |child, pipes| {
+            self.enter(number, program, "", child, pipes)
+        });
         self.forget(number);
         ran.map(|ProgramEnd { how, output, errors }| OrderReply::Ran { how, output, errors })
     }

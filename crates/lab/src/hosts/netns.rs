@@ -64,16 +64,16 @@ pub(super) fn raise(
             return Err(Error::Interrupted);
         }
         let mut machine = layout.lay_out(index, envelope, &switch, ledger)?;
-        machine.session = Some(machine.start()?);
-        Ok(machine)
+        // In this order, because the machine's end waits for that of its runner.
+        Ok((machine.start()?, machine))
     }))?;
-    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.shim.as_ref()?.pid()))).collect();
-    switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
-    let hosts = all_or_none(in_parallel(machines, |machine| {
-        let session = machine.session.clone();
-        session.map_or(Ok(()), |session| machine.wire(&session))?;
-        let name = machine.setup.host.clone();
-        Host::raise(&name, machine)
+    let plugged = machines.iter().filter_map(|(_, one)| Some((one.index, one.shim.as_ref()?.pid())));
+    switch.plug(&plugged.collect::<Vec<_>>()).map_err(|error| lost(&mut machines).unwrap_or(error))?;
+    let hosts = all_or_none(in_parallel(machines, |(session, machine)| {
+        let (name, wiring) = (machine.setup.host.clone(), machine.wiring.clone());
+        let host = Host::of(&name, session, machine);
+        host.session().ask(Order::Wire(wiring), PATIENCE)?;
+        Ok(host)
     }))?;
     switch.route_clients()?;
     let notices = needs::notices(build.trial, placement, &layout.scratch);
@@ -100,8 +100,8 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
 
 /// Returns an error for a host that was lost while it was made, if there is one. Such a host cannot
 /// be connected, which is not the switch's fault.
-fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
-    let lost = machines.iter_mut().find_map(|one| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
+fn lost(machines: &mut [(Arc<RunnerSession>, VirtualHost)]) -> Option<Error> {
+    let lost = machines.iter_mut().find_map(|(_, one)| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
@@ -201,7 +201,6 @@ impl<'a> NetnsLayout<'a> {
             ledger: Arc::clone(ledger),
             at_once: Arc::clone(&self.build.at_once),
             shim: None,
-            session: None,
         })
     }
 
@@ -336,8 +335,9 @@ impl HostShim {
         let said = self.last_words().unwrap_or_default();
         let Error::Host { host, reason } = error else { return error };
         let last = said.lines().rfind(|line| !line.trim().is_empty());
-        let quoted = |last: &str| plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS);
-        Error::Host { host, reason: last.map_or(reason.clone(), |last| format!("{reason} ({})", quoted(last))) }
+        let Some(last) = last else { return Error::Host { host, reason } };
+        let quoted = plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS);
+        Error::Host { host, reason: format!("{reason} ({quoted})") }
     }
 
     fn last_words(&self) -> io::Result<String> {
@@ -420,8 +420,6 @@ struct VirtualHost {
     /// Whether the user wants to end at once.
     pub at_once: Arc<AtomicBool>,
     pub shim: Option<HostShim>,
-    /// A session that is started but not yet handed out.
-    pub session: Option<Arc<RunnerSession>>,
 }
 
 impl VirtualHost {
@@ -431,11 +429,6 @@ impl VirtualHost {
         let (shim, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
         self.shim = Some(shim);
         Ok(session)
-    }
-
-    /// Lets the host configure the interfaces that are plugged in.
-    pub fn wire(&self, session: &RunnerSession) -> Result<(), Error> {
-        session.ask(Order::Wire(self.wiring.clone()), PATIENCE).map(drop)
     }
 }
 
@@ -471,26 +464,15 @@ impl HostBackend for VirtualHost {
 
     fn listen(&self, name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
         let folder = self.folder.join("tmp");
-        let bind = || {
-            // A socket path is limited to about a hundred characters.
-            let held = File::open(&folder)?;
-            // A socket of an earlier trial may still exist.
-            let _ = fs::remove_file(folder.join(name));
-            let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))?;
-            listener.set_nonblocking(true)?;
-            Ok((listener, Path::new("/tmp").join(name)))
-        };
-        Some(bind().map_err(Error::system(format!("make a socket in {}", folder.display()))))
+        let listener = listen_in(&folder, name).map_err(Error::on("make a socket in", &folder));
+        Some(listener.map(|listener| (listener, Path::new("/tmp").join(name))))
     }
 
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
-        if let Some(session) = self.session.take() {
-            return Ok(session);
-        }
         let session = self.start()?;
         let pid = self.shim.as_ref().map(HostShim::pid).unwrap_or_default();
         self.switch.plug(&[(self.index, pid)])?;
-        self.wire(&session)?;
+        session.ask(Order::Wire(self.wiring.clone()), PATIENCE)?;
         Ok(session)
     }
 
@@ -506,7 +488,6 @@ impl HostBackend for VirtualHost {
     }
 
     fn close(&mut self) {
-        self.session = None;
         if let Some(mut shim) = self.shim.take() {
             // The end of the run finds leftovers by their mark.
             let _ = shim.end();
@@ -525,6 +506,16 @@ impl Drop for VirtualHost {
     }
 }
 
+fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    // A socket path is limited to about a hundred characters.
+    let held = File::open(folder)?;
+    // A socket of an earlier trial may still exist.
+    let _ = fs::remove_file(folder.join(name));
+    let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
 /// Formats a list of CPUs, such as `0-3,6`.
 fn ranges(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -534,8 +525,11 @@ fn ranges(cpus: &[u32]) -> String {
             _ => ranges.push((*cpu, *cpu)),
         }
     }
-    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+    let texts = ranges.into_iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    texts.collect::<Vec<_>>().join(",")
 }
 
 // A host's private disk: a file system in a file on a loop device. Its limits affect no other disk.
@@ -558,12 +552,12 @@ impl LoopVolume {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
         format(file)?;
-        let attach = |file: &Path| {
-            let doing = format!("attach {} to a loop device", file.display());
-            let refused = |error| Error::System { doing: doing.clone(), error };
-            mount::attach_loop(file, |device| ledger.looped(device, file), refused)
-        };
-        let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
+        let attached = mount::attach_loop(
+            file,
+            |device| ledger.looped(device, file),
+            |error| Error::System { doing: format!("attach {} to a loop device", file.display()), error },
+        )?;
+        let volume = Self { attached, file: file.to_path_buf() };
         // Registered in any case, because a fault may set limits where the profile has none.
         ledger.throttled(volume.device())?;
         Ok(volume)

@@ -60,7 +60,6 @@ struct PodHost {
     pod: String,
     address: String,
     carrier: Option<Child>,
-    session: Option<Arc<RunnerSession>>,
 }
 
 /// Adds a runner to as many ready pods as the lab has hosts.
@@ -101,10 +100,8 @@ pub fn reach_all(build: &DeploymentSpec<'_>, settings: &LabPods, stop: &AtomicBo
             pod: pod.name().to_owned(),
             address: pod.address().to_owned(),
             carrier: None,
-            session: None,
         };
-        entered.session = Some(entered.enter(&stop)?);
-        Host::raise(&host.name, entered)
+        Ok(Host::of(&host.name, entered.enter(&stop)?, entered))
     }))
 }
 
@@ -265,9 +262,6 @@ impl HostBackend for PodHost {
     }
 
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
-        if let Some(session) = self.session.take() {
-            return Ok(session);
-        }
         let at_once = Arc::clone(&self.pods.at_once);
         let stop = move || at_once.load(Ordering::SeqCst);
         let pod = self.pods.next(&stop)?;
@@ -278,7 +272,6 @@ impl HostBackend for PodHost {
     fn crash(&mut self) -> Result<(), Error> {
         let words = ["delete", "pod", &self.pod, "--grace-period=0", "--force", "--wait=false"];
         let deleted = self.pods.kubectl.play(&words, &never)?;
-        self.session = None;
         self.release();
         if deleted.is_ok() {
             Ok(())
@@ -288,7 +281,6 @@ impl HostBackend for PodHost {
     }
 
     fn close(&mut self) {
-        self.session = None;
         self.release();
     }
 }

@@ -53,8 +53,6 @@ struct RemoteHost {
     guard: Guard,
     /// Whether the user wants to end at once.
     at_once: Arc<AtomicBool>,
-    /// A session that is started but not yet handed out.
-    session: Option<Arc<RunnerSession>>,
 }
 
 /// A program that runs on the host.
@@ -77,12 +75,8 @@ pub(super) fn reach(
     let is_target = build.manifest.is_some_and(Manifest::runs_plimsoll);
     let program = if is_target { build.plimsoll.clone() } else { runner_beside(&build.plimsoll) };
     let mut remote = RemoteHost::reach(&host.name, text, &program, ledger, (stop, &build.at_once))?;
-    let session = remote.start(&|| stop.load(Ordering::SeqCst));
-    if session.is_err() {
-        remote.close();
-    }
-    remote.session = Some(session?);
-    Host::raise(&host.name, remote)
+    let session = remote.start(&|| stop.load(Ordering::SeqCst)).inspect_err(|_| remote.close())?;
+    Ok(Host::of(&host.name, session, remote))
 }
 
 /// Returns the path of the separate runner program, which is small, or of Plimsoll itself if the
@@ -108,20 +102,16 @@ impl RemoteHost {
         ledger: &Arc<RegistryWriter>,
         (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
-        let stop = || stop.load(Ordering::SeqCst);
-        // Checked between two steps. Each step also has its own time limit.
-        let go_on = || if stop() { Err(Error::Interrupted) } else { Ok(()) };
-        let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
-        let destination = Destination::read(destination).map_err(refused)?;
+        let destination = Destination::read(destination).map_err(refused(name))?;
         let scratch = ledger.scratch()?;
         let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
         let folder_name = folder_name(ledger.id(), name);
         ledger.remote(&destination.text, &folder_name)?;
 
         let client = SshClient::new(destination, &scratch, &socket);
-        let resolved = client.resolve().map_err(|error| refused(no_ssh(&error)))?;
+        let resolved = client.resolve().map_err(|error| refused(name)(no_ssh(&error)))?;
         if !resolved.is_ok() {
-            return Err(refused(client::unreached(&resolved.errors, client.destination())));
+            return Err(refused(name)(client::unreached(&resolved.errors, client.destination())));
         }
         let resolved = read_resolved(&resolved.output);
         let client = match resolved.connect_timeout_s {
@@ -129,12 +119,13 @@ impl RemoteHost {
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
         };
 
-        go_on()?;
-        let guard = Guard::post(&client, ledger.id(), name, &stop).map_err(refused)?;
-        let address = address_of(&resolved, &guard.facts.from).map_err(refused)?;
-        suits(&guard.facts).map_err(refused)?;
-        go_on()?;
-        guard::send_program(&client, &guard.facts, program, &scratch, &stop).map_err(refused)?;
+        unless_stopped(stop)?;
+        let must_stop = || stop.load(Ordering::SeqCst);
+        let guard = Guard::post(&client, ledger.id(), name, &must_stop).map_err(refused(name))?;
+        let address = address_of(&resolved, &guard.facts.from).map_err(refused(name))?;
+        suits(&guard.facts).map_err(refused(name))?;
+        unless_stopped(stop)?;
+        guard::send_program(&client, &guard.facts, program, &scratch, &must_stop).map_err(refused(name))?;
         let setup = Setup {
             version: VERSION.to_owned(),
             host: name.to_owned(),
@@ -142,11 +133,11 @@ impl RemoteHost {
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
-        go_on()?;
+        unless_stopped(stop)?;
         let (name, address) = (name.to_owned(), address.to_string());
         let at_once = Arc::clone(at_once);
         let brought = Mutex::default();
-        Ok(Self { name, client, address, setup, brought, carrier: None, guard, at_once, session: None })
+        Ok(Self { name, client, address, setup, brought, carrier: None, guard, at_once })
     }
 
     /// Starts the runner on the host.
@@ -158,29 +149,31 @@ impl RemoteHost {
 
     /// Starts the copied program with one of its commands, over an ssh process that ends with it.
     fn carry(&mut self, command: &str, stop: &dyn Fn() -> bool) -> Result<CarriedProgram, Error> {
-        let host = self.name.clone();
-        let refused = |reason: String| Error::Host { host: host.clone(), reason };
+        let name = self.name.clone();
         let script = guard::program_script(&self.guard.facts.folder, command);
         let (errors, held) = KeptOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
-        let mut carrier =
-            self.client.spawn(ConnectionRole::Passenger, &script, pipes).map_err(|error| refused(no_ssh(&error)))?;
+        let mut carrier = self
+            .client
+            .spawn(ConnectionRole::Passenger, &script, pipes)
+            .map_err(|error| refused(&name)(no_ssh(&error)))?;
         let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
-            return Err(refused("ssh was started without pipes".to_owned()));
+            return Err(refused(&name)("ssh was started without pipes".to_owned()));
         };
         self.release();
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
         let mut greeting = LoginLines::of(&mut output, within, stop);
-        let silent = |error| refused(format!("cannot hear its {command}: {error}"));
-        while let Some(line) = greeting.next_line().map_err(silent)? {
+        while let Some(line) =
+            greeting.next_line().map_err(|error| refused(&name)(format!("cannot hear its {command}: {error}")))?
+        {
             if line.strip_prefix(guard::OURS) == Some(command) {
                 return Ok(CarriedProgram { input, output, errors });
             }
         }
         drop(input);
         self.release();
-        Err(refused(client::unreached(&errors.text(), self.client.destination())))
+        Err(refused(&name)(client::unreached(&errors.text(), self.client.destination())))
     }
 
     /// Waits for the ssh process that carried the runner. Its input is already closed.
@@ -225,10 +218,7 @@ impl HostBackend for RemoteHost {
     }
 
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
-        match self.session.take() {
-            Some(session) => Ok(session),
-            None => self.start(&never),
-        }
+        self.start(&never)
     }
 
     fn crash(&mut self) -> Result<(), Error> {
@@ -240,11 +230,19 @@ impl HostBackend for RemoteHost {
     }
 
     fn close(&mut self) {
-        self.session = None;
         self.release();
-        let at_once = || self.at_once.load(Ordering::SeqCst);
-        self.guard.dismiss(&at_once);
+        self.guard.dismiss(&|| self.at_once.load(Ordering::SeqCst));
     }
+}
+
+/// Converts a reason into the error for a host.
+fn refused(host: &str) -> impl Fn(String) -> Error + '_ {
+    |reason| Error::Host { host: host.to_owned(), reason }
+}
+
+/// Checked between two steps. Each step also has its own time limit.
+fn unless_stopped(stop: &AtomicBool) -> Result<(), Error> {
+    if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// Checks that this program can run on the machine.
