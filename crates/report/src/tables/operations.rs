@@ -289,7 +289,7 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
     let median = |value: &dyn Fn(&Operation) -> Option<f64>, write| median_cell(group, name, value, write);
     let count = |value: fn(&Operation) -> u64, loss: bool| {
         let cell = median(&|operation| Some(value(operation) as f64), numbers::median_count);
-        if loss && cell.text != "0" { cell.toned(Tone::Bad) } else { cell }
+        if loss && cell.text != "0" && cell.text != numbers::NONE { cell.toned(Tone::Bad) } else { cell }
     };
     let latency = |quantile: fn(&Quantiles) -> Option<f64>| {
         median(&move |operation| quantile(operation.latency_us.as_ref()?), numbers::micros)

@@ -403,6 +403,17 @@ fn one_generator(name: &str) -> GeneratorFigures {
 }
 
 #[test]
+fn unmeasured_operation_counts_are_not_marked_as_bad() {
+    let plan = example::plan(&[], &[], 2);
+    let mut results = example::results(&plan);
+    results.trials[0].verdict.is = Trust::Void;
+    results.trials[0].operations.insert("find".to_owned(), record::results::Operation::default());
+    let operations = table(operations::each_operation, &results, &plan).unwrap();
+    assert_eq!(column(&operations, "operation")[0].text, "find");
+    assert_eq!(column(&operations, "failed")[0], &Cell::new(numbers::NONE));
+}
+
+#[test]
 fn only_fleets_have_a_row_for_each_generator() {
     let plan = example::plan(&[], &[], 2);
     let mut results = example::results(&plan);
