@@ -14,15 +14,16 @@ mod zoom;
 
 use std::collections::BTreeMap;
 
+use analysis::LatencySecond;
 use record::events::{Ending, What};
 use record::results::{DisturbanceKind, Fault, Steady, Trial};
 use record::rows::{Sample, THIS_MACHINE};
-use text::numbers;
+use text::{distinct, numbers};
 
 use crate::drawing;
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{AxisRange, Chart, ChartLine, Mark, Panel};
-use crate::drawing::path::DataPoint;
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel};
+use crate::drawing::path::{DataPoint, thinned};
 use crate::series::TrialSeries;
 
 /// Maximum number of events listed beside the charts of a trial.
@@ -92,23 +93,9 @@ impl TrialView<'_> {
 
     /// Returns a chart over the whole load.
     pub fn chart(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
-        Chart {
-            id: id.to_owned(),
-            title: title.to_owned(),
-            note: note.to_owned(),
-            x: AxisRange {
-                from: 0.0,
-                to: self.end_s(),
-                spacing: Spacing::Linear,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            },
-            panels,
-            marks: self.marks(),
-            measured: self.trial.measured_s,
-        }
+        let x = AxisRange::new(Spacing::Linear, 0.0, self.end_s(), "s");
+        let (marks, measured) = (self.marks(), self.trial.measured_s);
+        Chart { marks, measured, ..Chart::new(id, title, note, x, panels) }
     }
 
     /// Returns a chart over the whole load with the end of the warm-up marked, for figures without
@@ -116,9 +103,8 @@ impl TrialView<'_> {
     pub fn chart_with_warmup(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
         let mut chart = self.chart(id, title, note, panels);
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
-            let label = warmup_label(steady);
             // The first mark gets its label first, so a fault's label gives way to the warm-up's.
-            chart.marks.insert(0, Mark { at: steady.from_s, since: None, until: None, label, colours: None });
+            chart.marks.insert(0, Mark::new(steady.from_s, warmup_label(steady)));
         }
         chart
     }
@@ -127,36 +113,28 @@ impl TrialView<'_> {
     /// by itself, until throughput was back. Faults of a step are within the step's band and have
     /// no mark.
     fn marks(&self) -> Vec<Mark> {
-        let in_step = |fault: &Fault| {
-            let steps = self.trial.steps.iter().map(|step| step.name.as_str());
-            let mut steps = steps.filter_map(|name| fault.name.strip_prefix(name));
-            steps.any(|rest| {
-                rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok())
-            })
-        };
-        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none() && !in_step(fault));
-        let mark = |fault: &Fault| {
+        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none() && !self.is_in_step(fault));
+        let faults = faults.map(|fault| {
             let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
             Mark {
-                at: fault.at_s,
-                since: None,
                 until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
-                label: fault_label(fault),
                 colours: Some(drawing::legible(&fault.colour)),
+                ..Mark::new(fault.at_s, fault_label(fault))
             }
-        };
-        self.steps().chain(faults.map(mark)).chain(self.actions()).chain(self.disturbed()).collect()
+        });
+        self.steps().chain(faults).chain(self.actions()).chain(self.disturbed()).collect()
+    }
+
+    /// Whether a step injects the fault, which then has the step's name, or that and a number.
+    fn is_in_step(&self, fault: &Fault) -> bool {
+        let mut rests = self.trial.steps.iter().filter_map(|step| fault.name.strip_prefix(&step.name));
+        rests.any(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok()))
     }
 
     /// Returns each action as a line in the colour of the axis.
     fn actions(&self) -> impl Iterator<Item = Mark> {
-        self.trial.actions.iter().filter(|action| action.failed.is_none()).map(|action| Mark {
-            at: action.at_s,
-            since: None,
-            until: None,
-            label: format!("{} ({} on {})", action.name, action.kind, action.on),
-            colours: None,
-        })
+        let actions = self.trial.actions.iter().filter(|action| action.failed.is_none());
+        actions.map(|action| Mark::new(action.at_s, format!("{} ({} on {})", action.name, action.kind, action.on)))
     }
 
     /// Returns each step as a band in the colour of its result.
@@ -166,44 +144,55 @@ impl TrialView<'_> {
                 0 => (step.name.clone(), "#3c7d5a"),
                 _ => (format!("{}: {}", step.name, step.result.words()), "#a8483f"),
             };
-            Mark { at: step.at_s, since: None, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
+            Mark { until: step.ended_s, colours: Some(drawing::legible(colour)), ..Mark::new(step.at_s, label) }
         })
     }
 
     /// Returns disturbances that no fault explains, in the colour of the axis.
     fn disturbed(&self) -> impl Iterator<Item = Mark> {
         self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
-            at: one.at_s,
-            since: None,
             until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
-            label: if one.kind == DisturbanceKind::Slow { "slow" } else { "disturbance" }.to_owned(),
-            colours: None,
+            ..Mark::new(one.at_s, if one.kind == DisturbanceKind::Slow { "slow" } else { "disturbance" })
         })
     }
 
     /// Returns the hosts in the samples: this machine, then the lab's hosts in the lab's order. The
     /// order of the samples is arbitrary.
     pub fn hosts(&self) -> Vec<&str> {
-        let mut hosts: Vec<&str> = Vec::new();
-        for sample in &self.series.samples {
-            if !hosts.contains(&sample.host.as_str()) {
-                hosts.push(&sample.host);
-            }
-        }
-        let place = |host: &&str| self.trial.hosts.iter().position(|of_lab| of_lab.name == *host);
-        hosts.sort_by_key(|host| (*host != THIS_MACHINE, place(host)));
+        let mut hosts = distinct(self.series.samples.iter().map(|sample| sample.host.as_str()));
+        hosts.sort_by_key(|host| {
+            (*host != THIS_MACHINE, self.trial.hosts.iter().position(|of_lab| of_lab.name == *host))
+        });
         hosts
     }
 
     /// Returns the processes in the samples of a host, in the order of their first row.
     pub fn processes(&self, host: &str) -> Vec<&str> {
-        let mut processes: Vec<&str> = Vec::new();
-        for sample in self.series.samples.iter().filter(|sample| sample.host == host && !sample.process.is_empty()) {
-            if !processes.contains(&sample.process.as_str()) {
-                processes.push(&sample.process);
-            }
-        }
-        processes
+        let samples = self.series.samples.iter().filter(|sample| sample.host == host && !sample.process.is_empty());
+        distinct(samples.map(|sample| sample.process.as_str()))
+    }
+
+    /// Returns a line with at most as many points as a chart of the page may have.
+    pub fn line(&self, name: &str, pen: (Ink, LineStyle), points: &[DataPoint]) -> ChartLine {
+        ChartLine::new(name, pen, thinned(points, self.points))
+    }
+
+    /// Returns such a line within the load, with gaps for missing samples.
+    pub fn sampled_line(&self, name: &str, pen: (Ink, LineStyle), points: Vec<DataPoint>) -> ChartLine {
+        self.line(name, pen, &with_gaps(points, self.end_s()))
+    }
+
+    /// Returns a line of a figure of each second's latency, at the middle of the second.
+    pub fn latency_line<'s>(
+        &self,
+        name: &str,
+        pen: (Ink, LineStyle),
+        seconds: impl IntoIterator<Item = &'s LatencySecond>,
+        value: fn(&LatencySecond) -> Option<f64>,
+    ) -> ChartLine {
+        let points = seconds.into_iter().map(|second| (second.at_s + second.length_s / 2.0, value(second)));
+        // The outcomes define the end; the last interval may extend beyond it.
+        self.sampled_line(name, pen, points.collect())
     }
 
     /// Returns a value of a host (`process` empty) or a process over time, with gaps for missing
@@ -235,7 +224,13 @@ pub fn fault_label(fault: &Fault) -> String {
 /// Returns notices beside the charts, each with its time: log lines, messages, and starts and ends
 /// of processes.
 pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
-    let words = |what: &What| match what {
+    let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), notice(&event.what)?)));
+    said.take(NOTICES).collect()
+}
+
+/// Returns the text of a notice, if the event is one.
+fn notice(what: &What) -> Option<String> {
+    match what {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
@@ -273,9 +268,7 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
         What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
         What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
         _ => None,
-    };
-    let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), words(&event.what)?)));
-    said.take(NOTICES).collect()
+    }
 }
 
 /// Returns a function that tells whole intervals from the short rest at the end of a load. A few
@@ -287,7 +280,7 @@ pub fn whole(lengths_s: impl Iterator<Item = f64>) -> impl Fn(f64) -> bool {
 
 /// Returns the lines that have at least one value.
 pub fn lines_with_values(lines: Vec<ChartLine>) -> Vec<ChartLine> {
-    lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
+    lines.into_iter().filter(ChartLine::has_values).collect()
 }
 
 /// Cuts points to `0..=end_s`, and adds a gap if more than two samples in a row are missing.
@@ -318,15 +311,21 @@ mod tests {
     use crate::example;
 
     fn crash() -> (Trial, TrialSeries) {
-        let plan = example::plan(&[], &[], 1);
-        let mut trial = example::results(&plan).trials.remove(0);
-        example::crash(&mut trial);
+        let trial = example::one_crash().1.trials.remove(0);
         let series = example::series(&trial, 30);
         (trial, series)
     }
 
+    fn viewed<'a>(trial: &'a Trial, series: &'a TrialSeries) -> TrialView<'a> {
+        TrialView { trial, series, points: 1_500 }
+    }
+
     fn titles(charts: &[Chart]) -> Vec<&str> {
         charts.iter().map(|chart| chart.title.as_str()).collect()
+    }
+
+    fn names(panel: &Panel) -> Vec<&str> {
+        panel.lines.iter().map(|line| line.name.as_str()).collect()
     }
 
     fn of_signal(id: &str, view: &TrialView) -> Vec<Chart> {
@@ -336,7 +335,7 @@ mod tests {
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(&CHARTS.concat(), &viewed(&trial, &series));
         let expected = [
             "Operations by outcome",
             "Latency",
@@ -357,16 +356,13 @@ mod tests {
     #[test]
     fn no_records_no_charts() {
         let trial = Trial::default();
-        assert_eq!(
-            of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
-            Vec::new()
-        );
+        assert_eq!(of_trial(&CHARTS.concat(), &viewed(&trial, &TrialSeries::default())), Vec::new());
     }
 
     #[test]
     fn failures_have_their_own_lanes_and_count_once() {
         let (trial, mut series) = crash();
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         let chart = &outcomes::draw(&view)[0];
         let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(
@@ -378,7 +374,7 @@ mod tests {
         for slot in &mut series.outcomes {
             (slot.failed, slot.wrong) = (0, 0);
         }
-        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&viewed(&trial, &series))[0];
         assert_eq!(chart.panels[1].remark, "none in this trial");
     }
 
@@ -386,52 +382,55 @@ mod tests {
     fn a_last_bin_that_was_cut_short_has_no_rate() {
         let (trial, mut series) = crash();
         series.outcomes.retain(|slot| slot.at_s < 12.05);
-        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&viewed(&trial, &series))[0];
         let points = &chart.panels[0].lines[0].points;
         assert_eq!(points.last().unwrap().1, None);
         assert!(points[points.len() - 2].1.unwrap() > 50_000.0);
     }
 
+    /// Returns the first marks of outcomes, latency and CPU.
+    fn first_marks(steady: Steady) -> [String; 3] {
+        let (mut trial, series) = crash();
+        trial.steady = Some(steady);
+        let charts = of_trial(&CHARTS.concat(), &viewed(&trial, &series));
+        ["Operations by outcome", "Latency", "CPU"].map(|title| {
+            let chart = charts.iter().find(|chart| chart.title == title).unwrap();
+            chart.marks[0].label.clone()
+        })
+    }
+
     #[test]
     fn the_end_of_the_warm_up_is_marked() {
-        let (mut trial, series) = crash();
-        let marks = |trial: &Trial| {
-            let charts = of_trial(&CHARTS.concat(), &TrialView { trial, series: &series, points: 1_500 });
-            let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
-            [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
-        };
-        trial.steady = Some(Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), ..Steady::default() });
-        assert_eq!(marks(&trial)[..2], ["warm-up until 4 s (MSER-5)"; 2]);
-        assert!(marks(&trial)[2].starts_with("oops"), "{:?}", marks(&trial));
-        trial.steady.as_mut().unwrap().unsteady = Some("latency".to_owned());
-        assert_eq!(marks(&trial)[0], "warm-up until 4 s, latency not steady");
-        trial.steady.as_mut().unwrap().from_s = 0.0;
-        assert!(marks(&trial)[0].starts_with("oops"), "nothing is cut off");
+        let steady = Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), ..Steady::default() };
+        assert_eq!(first_marks(steady.clone())[..2], ["warm-up until 4 s (MSER-5)"; 2]);
+        assert!(first_marks(steady.clone())[2].starts_with("oops"));
+        let unsteady = Steady { unsteady: Some("latency".to_owned()), ..steady };
+        assert_eq!(first_marks(unsteady.clone())[0], "warm-up until 4 s, latency not steady");
+        assert!(first_marks(Steady { from_s: 0.0, ..unsteady })[0].starts_with("oops"), "nothing is cut off");
     }
 
     #[test]
     fn the_zoom_is_as_wide_as_the_outage_needs() {
         let (mut trial, series) = crash();
-        let zoom = |trial: &Trial| zoom::draw(&TrialView { trial, series: &series, points: 1_500 }).remove(0);
-        let chart = zoom(&trial);
+        let chart = zoom::draw(&viewed(&trial, &series)).remove(0);
         assert_eq!((chart.x.from, chart.x.to), (-0.5, 0.5));
         assert_eq!(chart.marks[0].until, Some(0.12));
         let failed = chart.panels.iter().find(|panel| panel.label.starts_with("failed")).unwrap();
         assert_eq!(failed.lines[0].points.iter().filter_map(|point| point.1).sum::<f64>(), 104.0);
         trial.faults[0].outage.as_mut().unwrap().back_to_baseline_s = Some(8.0);
-        let chart = zoom(&trial);
+        let chart = zoom::draw(&viewed(&trial, &series)).remove(0);
         assert_eq!((chart.x.from, chart.x.to), (-2.0, 10.0));
         // After the end of the records there is a gap, not 0.
         trial.faults[0].at_s = 25.0;
-        assert_eq!(zoom(&trial).panels[0].lines[0].points.last().unwrap().1, None);
+        assert_eq!(zoom::draw(&viewed(&trial, &series))[0].panels[0].lines[0].points.last().unwrap().1, None);
         trial.faults[0].failed = Some("no such member".to_owned());
-        assert!(zoom::draw(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty());
+        assert!(zoom::draw(&viewed(&trial, &series)).is_empty());
     }
 
     #[test]
     fn missing_samples_stay_a_gap() {
         let (trial, series) = crash();
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         let points = view.sampled("local", "", |sample| sample.load1);
         let gaps: Vec<f64> = points.iter().filter(|point| point.1.is_none()).map(|point| point.0).collect();
         assert_eq!(gaps, [21.0]);
@@ -446,10 +445,9 @@ mod tests {
             (sample.cpu_iowait_pct, sample.psi_cpu_some_pct) = (None, None);
             (sample.psi_io_some_pct, sample.psi_memory_some_pct) = (None, None);
         }
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         let chart = &of_signal("cpu", &view)[0];
-        let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, ["user", "system", "steal", "other processes"]);
+        assert_eq!(names(&chart.panels[0]), ["user", "system", "steal", "other processes"]);
         assert_eq!(chart.panels[0].lines[2].shape, LineStyle::Stacked);
         assert!(of_signal("pressure", &view).is_empty());
     }
@@ -459,7 +457,7 @@ mod tests {
         let (trial, mut series) = crash();
         let second: Vec<_> = series.samples.iter().cloned().map(|s| Sample { host: "n2".to_owned(), ..s }).collect();
         series.samples.extend(second);
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine", "Memory of n2"]);
         let is_noted: Vec<bool> = of_signal("cpu", &view).iter().map(|chart| !chart.note.is_empty()).collect();
         assert_eq!(is_noted, [true, false], "what holds for all hosts is said once");
@@ -469,8 +467,8 @@ mod tests {
     fn lab(hosts: usize) -> (Trial, TrialSeries) {
         let (mut trial, mut series) = crash();
         let names: Vec<String> = (1..=hosts).map(|number| format!("n{number}")).collect();
-        let host = |name: &String| Host { name: name.clone(), kind: Some("netns".to_owned()), ..Host::default() };
-        trial.hosts = names.iter().map(host).collect();
+        let host = Host { kind: Some("netns".to_owned()), ..Host::default() };
+        trial.hosts = names.iter().map(|name| Host { name: name.clone(), ..host.clone() }).collect();
         let rows = series.samples.clone();
         for name in &names {
             let of_host = rows.iter().filter(|row| row.process != "generator");
@@ -483,29 +481,28 @@ mod tests {
     fn hosts_are_in_the_order_of_the_lab() {
         let (trial, mut series) = lab(3);
         series.samples.reverse();
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         assert_eq!(view.hosts(), [THIS_MACHINE, "n1", "n2", "n3"]);
     }
 
     #[test]
     fn the_hosts_of_a_lab_have_a_lane_each() {
         let (trial, series) = lab(2);
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         let charts = hosts::lanes(&view);
         assert_eq!(charts[0].title, "CPU of each host");
         let labels: Vec<&str> = charts[0].panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["n1", "n2"], "the machine that makes the load is none of them");
         assert_eq!(titles(&of_signal("memory", &view)).len(), 3, "and charts of their own as long as they are few");
         let (trial, series) = lab(16);
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         assert_eq!(hosts::lanes(&view)[0].panels.len(), 16);
         assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine"]);
         let averages = of_signal("load_average", &view);
         assert_eq!(titles(&averages), ["Load average of this machine", "Load average of n1"]);
-        let names: Vec<&str> = averages[1].panels[0].lines.iter().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, ["1 min", "5 min", "15 min"]);
+        assert_eq!(names(&averages[1].panels[0]), ["1 min", "5 min", "15 min"]);
         let (trial, series) = crash();
-        assert!(hosts::lanes(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+        assert!(hosts::lanes(&viewed(&trial, &series)).is_empty(), "no lab");
     }
 
     #[test]
@@ -514,7 +511,7 @@ mod tests {
         for sample in series.samples.iter_mut().filter(|sample| sample.process.is_empty()) {
             sample.memory_used_bytes = None;
         }
-        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let view = viewed(&trial, &series);
         let open = of_trial(CHARTS[1], &view);
         let of_hosts: Vec<&str> =
             titles(&open).into_iter().filter(|title| title.contains(" of ") && !title.starts_with("Around")).collect();
@@ -530,39 +527,38 @@ mod tests {
             "Load generator; CPU, Load average, Disk, Network and Pressure of this machine, n1 and n2"
         );
         let (trial, series) = lab(16);
-        let folded = of_trial(CHARTS[2], &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let folded = of_trial(CHARTS[2], &viewed(&trial, &series));
         assert_eq!(
             hosts::in_words(&folded),
             "Load generator; CPU, Memory, Disk, Network and Pressure of this machine; Load average of this machine and n1"
         );
         let (trial, series) = crash();
-        let folded = of_trial(CHARTS[2], &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let folded = of_trial(CHARTS[2], &viewed(&trial, &series));
         assert_eq!(hosts::in_words(&folded), "Load generator, Load average and Pressure");
     }
 
     #[test]
     fn target_metrics_have_a_chart_each_and_lines_for_hosts() {
         let (trial, mut series) = crash();
-        let of = |name: &str, host: &str, kind, value: f64| crate::series::MetricSeries {
-            name: name.to_owned(),
-            host: host.to_owned(),
-            kind,
-            points: (0..30).map(|second| (f64::from(second), Some(value))).collect(),
-        };
         use record::rows::MetricKind::{Counter, Gauge};
-        series.metrics = vec![
-            of("calls_total", "n1", Counter, 90.0),
-            of("memory_bytes", "n1", Gauge, 1e6),
-            of("memory_bytes", "n2", Gauge, 2e6),
-            of("overloads_total", "n1", Counter, 0.0),
+        let metrics = [
+            ("calls_total", "n1", Counter, 90.0),
+            ("memory_bytes", "n1", Gauge, 1e6),
+            ("memory_bytes", "n2", Gauge, 2e6),
+            ("overloads_total", "n1", Counter, 0.0),
         ];
-        let charts = metrics::draw(&TrialView { trial: &trial, series: &series, points: 1_500 });
+        series.metrics = metrics
+            .map(|(name, host, kind, value)| crate::series::MetricSeries {
+                name: name.to_owned(),
+                host: host.to_owned(),
+                kind,
+                points: (0..30).map(|second| (f64::from(second), Some(value))).collect(),
+            })
+            .to_vec();
+        let charts = metrics::draw(&viewed(&trial, &series));
         assert_eq!(titles(&charts), ["calls_total", "memory_bytes"], "what stood at 0 has none");
-        let lines = |chart: &Chart| chart.panels[0].lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>();
-        assert_eq!(
-            (lines(&charts[0]), lines(&charts[1])),
-            (vec!["n1".to_owned()], vec!["n1".to_owned(), "n2".to_owned()])
-        );
+        let lines: Vec<Vec<&str>> = charts.iter().map(|chart| names(&chart.panels[0])).collect();
+        assert_eq!(lines, [vec!["n1"], vec!["n1", "n2"]]);
         assert_eq!(charts[1].panels[0].unit.tick(1e6), "1 MB");
         assert!(charts[0].marks[0].label.starts_with("oops"));
     }
@@ -580,7 +576,7 @@ mod tests {
     fn disturbances_are_marked_beside_the_faults() {
         let (mut trial, series) = crash();
         trial.disturbances = vec![example::disturbance()];
-        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&viewed(&trial, &series))[0];
         let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
         assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
         assert_eq!(marks.len(), 2);

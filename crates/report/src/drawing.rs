@@ -67,8 +67,8 @@ fn parsed(colour: &str) -> Option<[u8; 3]> {
     if digits.len() != 6 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let part = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    Some([part(0)?, part(2)?, part(4)?])
+    let [_, red, green, blue] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
+    Some([red, green, blue])
 }
 
 fn hex([red, green, blue]: [u8; 3]) -> String {
@@ -77,11 +77,14 @@ fn hex([red, green, blue]: [u8; 3]) -> String {
 
 /// Mixes `end` into the colour, as little as needed for enough contrast with `paper`.
 fn toward(colour: [u8; 3], end: [u8; 3], paper: [u8; 3]) -> [u8; 3] {
-    let mixed = |share: f64| -> [u8; 3] {
-        std::array::from_fn(|i| (f64::from(colour[i]) * (1.0 - share) + f64::from(end[i]) * share).round() as u8)
-    };
-    let shares = (0..=20).map(|step| f64::from(step) / 20.0);
-    shares.map(mixed).find(|mixed| contrast(*mixed, paper) >= CONTRAST).unwrap_or(end)
+    for share in (0..=20).map(|step| f64::from(step) / 20.0) {
+        let mixed: [u8; 3] =
+            std::array::from_fn(|i| (f64::from(colour[i]) * (1.0 - share) + f64::from(end[i]) * share).round() as u8);
+        if contrast(mixed, paper) >= CONTRAST {
+            return mixed;
+        }
+    }
+    end
 }
 
 /// Returns the contrast ratio of WCAG 2.2.
@@ -171,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_stack_is_thinned_at_the_same_moments() {
-        let line = |value: f64| -> Vec<DataPoint> { (0..1_000).map(|index| (f64::from(index), Some(value))).collect() };
-        let mut lines = vec![line(1.0), line(2.0)];
+        let mut lines =
+            [1.0, 2.0].map(|value| (0..1_000).map(|index| (f64::from(index), Some(value))).collect::<Vec<DataPoint>>());
         lines[1][777].1 = Some(50.0);
         let thin = thinned_together(&lines, 100);
         assert_eq!((thin[0].len(), thin[1].len()), (100, 100));
@@ -225,31 +228,30 @@ mod tests {
         }
     }
 
+    fn line(name: &str, points: &[(f64, f64)]) -> ChartLine {
+        ChartLine::new(
+            name,
+            (Ink::One, LineStyle::Solid),
+            points.iter().map(|(at, value)| (*at, Some(*value))).collect(),
+        )
+    }
+
+    /// Draws panels over `from..=to` seconds.
+    fn svg([from, to]: [f64; 2], panels: Vec<Panel>, marks: Vec<Mark>) -> String {
+        let x = AxisRange::new(Spacing::Linear, from, to, "s");
+        drawn(&Chart { marks, ..Chart::new("", "", "", x, panels) }).svg
+    }
+
     #[test]
     fn a_drawn_chart_escapes_its_words_and_carries_its_values() {
-        let line = ChartLine {
-            name: "<i>".to_owned(),
-            ink: Ink::One,
-            shape: LineStyle::Solid,
-            points: vec![(0.0, Some(1.0)), (1.0, None), (2.0, Some(1234.567))],
-        };
+        let points = vec![(0.0, Some(1.0)), (1.0, None), (2.0, Some(1234.567))];
+        let line = ChartLine { points, ..line("<i>", &[]) };
         let other = ChartLine { name: "b".to_owned(), ..line.clone() };
+        let panels = vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])];
         let chart = Chart {
-            id: "x".to_owned(),
-            title: "<script>".to_owned(),
-            note: String::new(),
-            x: AxisRange {
-                from: 0.0,
-                to: 2.0,
-                spacing: Spacing::Linear,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            },
-            panels: vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])],
-            marks: vec![Mark { at: 1.0, since: None, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
+            marks: vec![Mark { until: Some(1.5), ..Mark::new(1.0, "<m>") }],
             measured: Some([0.5, 2.0]),
+            ..Chart::new("x", "<script>", "", AxisRange::new(Spacing::Linear, 0.0, 2.0, "s"), panels)
         };
         let drawn = drawn(&chart);
         for raw in ["<script>", "<i>", "<u>", "<m>"] {
@@ -262,161 +264,92 @@ mod tests {
         assert!(lines[1].get("s").is_none() && lines[1].get("x").is_none());
     }
 
+    /// Draws a line over 30 s with marks.
+    fn marked(marks: Vec<Mark>) -> String {
+        let lines = vec![line("ok", &[(0.0, 1.0), (30.0, 2.0)])];
+        svg([0.0, 30.0], vec![Panel::linear("", PanelUnit::Count, 60.0, lines)], marks)
+    }
+
+    fn height(svg: &str) -> f64 {
+        svg.split('"').nth(1).unwrap().split(' ').nth(3).unwrap().parse().unwrap()
+    }
+
     #[test]
     fn fault_and_warm_up_labels_do_not_overlap() {
-        let mark = |at: f64, label: &str| Mark { at, since: None, until: None, label: label.to_owned(), colours: None };
-        let line = ChartLine {
-            name: "ok".to_owned(),
-            ink: Ink::Ok,
-            shape: LineStyle::Solid,
-            points: vec![(0.0, Some(1.0)), (30.0, Some(2.0))],
-        };
-        let chart = |marks: Vec<Mark>| Chart {
-            id: "x".to_owned(),
-            title: String::new(),
-            note: String::new(),
-            x: AxisRange {
-                from: 0.0,
-                to: 30.0,
-                spacing: Spacing::Linear,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            },
-            panels: vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line.clone()])],
-            marks,
-            measured: None,
-        };
-        let both = drawn(&chart(vec![mark(14.0, "warm-up until 14 s (MSER-5)"), mark(15.0, "oops (crash on n1)")]));
-        assert!(both.svg.contains("warm-up until 14 s") && both.svg.contains("oops (crash on n1)"));
-        let height = |svg: &str| svg.split('"').nth(1).unwrap().split(' ').nth(3).unwrap().parse::<f64>().unwrap();
-        let one = drawn(&chart(vec![mark(15.0, "oops (crash on n1)")]));
-        assert_eq!(height(&both.svg) - height(&one.svg), 18.0, "each has a row of its own");
+        let (warmup, fault) = (Mark::new(14.0, "warm-up until 14 s (MSER-5)"), Mark::new(15.0, "oops (crash on n1)"));
+        let both = marked(vec![warmup, fault.clone()]);
+        assert!(both.contains("warm-up until 14 s") && both.contains("oops (crash on n1)"));
+        assert_eq!(height(&both) - height(&marked(vec![fault])), 18.0, "each has a row of its own");
     }
 
     #[test]
     fn a_single_line_is_named_unless_the_label_names_it() {
-        let svg = |label: &str, name: &str| {
-            let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
-            let line = ChartLine { name: name.to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
-            let x = AxisRange {
-                from: 0.0,
-                to: 1.0,
-                spacing: Spacing::Linear,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            };
-            let panels = vec![Panel::linear(label, PanelUnit::Bytes, 60.0, vec![line])];
-            let (id, title, note) = (String::new(), String::new(), String::new());
-            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
-        };
-        assert!(svg("resident, by process", "generator").contains(">generator</text>"));
-        assert!(!svg("ok operations per second", "ok").contains(">ok</text>"));
+        for (label, name, is_named) in
+            [("resident, by process", "generator", true), ("ok operations per second", "ok", false)]
+        {
+            let lines = vec![line(name, &[(0.0, 1.0), (1.0, 2.0)])];
+            let svg = svg([0.0, 1.0], vec![Panel::linear(label, PanelUnit::Bytes, 60.0, lines)], Vec::new());
+            assert_eq!(svg.contains(&format!(">{name}</text>")), is_named, "{svg}");
+        }
+    }
+
+    /// Draws bytes over an axis in milliseconds.
+    fn ticks(spacing: Spacing, unit: PanelUnit, [from, to]: [f64; 2]) -> String {
+        let lines = vec![line("read", &[(from, 0.0), (to, 2e8)])];
+        let panels = vec![Panel::linear("bytes per second", unit, 60.0, lines)];
+        drawn(&Chart::new("", "", "", AxisRange::new(spacing, from, to, "ms"), panels)).svg
     }
 
     #[test]
     fn tick_labels_fit_and_do_not_overlap() {
-        let svg = |spacing: Spacing, unit: PanelUnit, [from, to]: [f64; 2]| {
-            let points = vec![(from, Some(0.0)), (to, Some(2e8))];
-            let line = ChartLine { name: "read".to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
-            let x = AxisRange {
-                from,
-                to,
-                spacing,
-                unit: "ms".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            };
-            let panels = vec![Panel::linear("bytes per second", unit, 60.0, vec![line])];
-            let (id, title, note) = (String::new(), String::new(), String::new());
-            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
-        };
-        let log = svg(Spacing::Log, PanelUnit::BytesPerSecond, [0.02, 15_000.0]);
+        let log = ticks(Spacing::Log, PanelUnit::BytesPerSecond, [0.02, 15_000.0]);
         assert!(log.contains(">100</text>") && log.contains(">10,000 ms</text>"), "{log}");
         assert!(!log.contains(">1,000</text>"), "it has no room beside the unit: {log}");
         assert!(log.contains(">100 MB</text>"), "{log}");
         assert!(!log.contains("MB/s</text>"), "the panel says that it is per second");
-        let narrow = svg(Spacing::Log, PanelUnit::Bytes, [9_000.0, 18_500.0]);
+        let narrow = ticks(Spacing::Log, PanelUnit::Bytes, [9_000.0, 18_500.0]);
         assert!(narrow.contains(">14,000</text>") && !narrow.contains(">16,000</text>"), "{narrow}");
-        let linear = svg(Spacing::Linear, PanelUnit::Bytes, [0.0, 12.0]);
+        let linear = ticks(Spacing::Linear, PanelUnit::Bytes, [0.0, 12.0]);
         assert_eq!(linear.split("ticks x").nth(1).unwrap().matches("</text>").count(), 7, "there is room between them");
     }
 
     #[test]
     fn lanes_of_the_same_lines_do_not_repeat_their_legend() {
-        let line = |name: &str, ink| {
-            let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
-            ChartLine { name: name.to_owned(), ink, shape: LineStyle::Solid, points }
-        };
-        let lane = |host: &str, lines| Panel::linear(host, PanelUnit::Bytes, 30.0, lines);
-        let both = || vec![line("read", Ink::One), line("written", Ink::Four)];
-        let svg = |panels| {
-            let (from, to, spacing) = (0.0, 1.0, Spacing::Linear);
-            let x = AxisRange {
-                from,
-                to,
-                spacing,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            };
-            let (id, title, note) = (String::new(), String::new(), String::new());
-            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
-        };
-        let three = svg(vec![lane("n1", both()), lane("n2", both()), lane("n3", vec![line("read", Ink::One)])]);
+        let read = line("read", &[(0.0, 1.0), (1.0, 2.0)]);
+        let both = vec![read.clone(), ChartLine { name: "written".to_owned(), ink: Ink::Four, ..read.clone() }];
+        let lanes = [("n1", both.clone()), ("n2", both.clone()), ("n3", vec![read])];
+        let lanes = lanes.map(|(host, lines)| Panel::linear(host, PanelUnit::Bytes, 30.0, lines));
+        let three = svg([0.0, 1.0], lanes.to_vec(), Vec::new());
         let entries: Vec<&str> = three.split("class=\"entry\" data-line=\"").skip(1).collect();
         let switched: Vec<&str> = entries.iter().filter_map(|entry| entry.split('"').next()).collect();
         assert_eq!(switched, ["0 2", "1 3", "4"], "a name switches its lines in all lanes that it stands for");
         for host in ["n1", "n2", "n3"] {
             assert!(three.contains(&format!(">{host}</text>")), "{three}");
         }
-        let high = svg(vec![Panel::linear("a", PanelUnit::Bytes, 90.0, both()), lane("b", both())]);
+        let high = [("a", 90.0), ("b", 30.0)]
+            .map(|(name, height)| Panel::linear(name, PanelUnit::Bytes, height, both.clone()));
+        let high = svg([0.0, 1.0], high.to_vec(), Vec::new());
         assert_eq!(high.matches("class=\"entry\"").count(), 4, "panels that are no lanes have their own");
     }
 
     #[test]
     fn a_long_label_is_placed_on_the_wider_side() {
         let label = "a fault whose name is as long as the chart (a crash on n1)";
-        let class = |at: f64| {
-            let points = vec![(0.0, Some(1.0)), (30.0, Some(2.0))];
-            let line = ChartLine { name: "ok".to_owned(), ink: Ink::Ok, shape: LineStyle::Solid, points };
-            let (from, to, spacing) = (0.0, 30.0, Spacing::Linear);
-            let x = AxisRange {
-                from,
-                to,
-                spacing,
-                unit: "s".to_owned(),
-                signed: false,
-                names: Vec::new(),
-                ticks: Vec::new(),
-            };
-            let panels = vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line])];
-            let marks = vec![Mark { at, since: None, until: None, label: label.to_owned(), colours: None }];
-            let (id, title, note) = (String::new(), String::new(), String::new());
-            let svg = drawn(&Chart { id, title, note, x, panels, marks, measured: None }).svg;
+        for (at, class) in [(8.0, "first"), (22.0, "last")] {
+            let svg = marked(vec![Mark::new(at, label)]);
             let before = svg.split(label).next().unwrap();
-            before.rsplit("class=\"").next().unwrap().split('"').next().unwrap().to_owned()
-        };
-        assert_eq!([class(8.0), class(22.0)], ["first", "last"]);
+            assert_eq!(before.rsplit("class=\"").next().unwrap().split('"').next(), Some(class));
+        }
+    }
+
+    /// Returns the end of a panel's axis, if this is the largest value.
+    fn ends(unit: PanelUnit, largest: f64, height: f64) -> f64 {
+        let stacked = ChartLine { shape: LineStyle::Stacked, ..line("", &[(0.0, 1.0), (2.0, largest)]) };
+        super::render::upright(&Panel::linear("", unit, height, vec![stacked]), 0.0, height).0.to
     }
 
     #[test]
     fn an_axis_of_percentages_ends_at_100() {
-        let ends = |unit: PanelUnit, largest: f64, height: f64| {
-            let line = ChartLine {
-                name: String::new(),
-                ink: Ink::One,
-                shape: LineStyle::Stacked,
-                points: vec![(0.0, Some(1.0)), (2.0, Some(largest))],
-            };
-            let panel = Panel::linear("", unit, height, vec![line]);
-            super::render::upright(&panel, 0.0, height).0.to
-        };
         for height in [30.0, 60.0, 80.0, 120.0, 180.0] {
             assert_eq!(ends(PanelUnit::Percent, 100.4, height), 100.0, "a sample is a little off");
             assert_eq!(ends(PanelUnit::Percent, 100.0, height), 100.0);

@@ -21,12 +21,14 @@ use crate::series::TrialSeries;
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
     let mut points: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
     for (path, values) in swept {
-        let with = |point: &BTreeMap<_, _>, value: &str| {
-            let mut point = point.clone();
-            point.insert((*path).to_owned(), json!(value));
-            point
-        };
-        points = points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
+        let mut with = Vec::new();
+        for point in &points {
+            for value in *values {
+                let value = ((*path).to_owned(), json!(value));
+                with.push(point.clone().into_iter().chain([value]).collect());
+            }
+        }
+        points = with;
     }
     let names: Vec<Option<String>> =
         if variants.is_empty() { vec![None] } else { variants.iter().map(|name| Some((*name).to_owned())).collect() };
@@ -45,12 +47,8 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
         asks: "How many calls fail, for how long, and are any names lost?".to_owned(),
         variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         swept: swept.iter().map(|(path, _)| (*path).to_owned()).collect(),
-        stop: None,
         trials,
-        requirements: Vec::new(),
-        claims: Vec::new(),
-        find: None,
-        demand: None,
+        ..Plan::default()
     }
 }
 
@@ -73,6 +71,20 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
 
 fn load() -> Load {
     Load { agents: 200, ramp_s: 3.0, time_s: 30.0, ..Load::default() }
+}
+
+/// Returns a plain load of one trial, and its results.
+pub fn plain() -> (Plan, Results) {
+    let plan = plan(&[], &[], 1);
+    let results = results(&plan);
+    (plan, results)
+}
+
+/// Returns a load with a fault, as in [`crash`], and its results.
+pub fn one_crash() -> (Plan, Results) {
+    let (plan, mut results) = plain();
+    crash(&mut results.trials[0]);
+    (plan, results)
 }
 
 /// Returns results of a plain load for every trial of a plan: 63,412 operations/s, no failure.
@@ -396,52 +408,56 @@ pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, coun
 
 /// Returns the demand of two variants, only one of which has a price.
 pub fn demanded_hosts() -> Vec<DemandedHosts> {
-    let hosts = |variant: &str, per_host: f64, hosts: u64, price: Option<f64>| DemandedHosts {
-        variant: variant.to_owned(),
-        at: [("load.agents".to_owned(), serde_json::json!(8))].into(),
-        metric: "throughput.operations_per_s".to_owned(),
-        at_least: 20_000.0,
-        measured_hosts: 2,
-        per_host: Some(per_host),
-        per_host_ci95: [Some(0.9 * per_host), Some(1.1 * per_host)],
-        hosts: Some(hosts),
-        hosts_ci95: [Some(hosts - 3), Some(hosts + 3)],
-        price,
-        currency: price.map(|_| "EUR".to_owned()),
-    };
-    vec![hosts("sata", 525.0, 39, Some(1_950.0)), hosts("fast", 1_050.0, 20, None)]
+    let hosts = [("sata", 525.0, 39, Some(1_950.0)), ("fast", 1_050.0, 20, None)];
+    hosts
+        .map(|(variant, per_host, hosts, price)| DemandedHosts {
+            variant: variant.to_owned(),
+            at: [("load.agents".to_owned(), json!(8))].into(),
+            metric: "throughput.operations_per_s".to_owned(),
+            at_least: 20_000.0,
+            measured_hosts: 2,
+            per_host: Some(per_host),
+            per_host_ci95: [Some(0.9 * per_host), Some(1.1 * per_host)],
+            hosts: Some(hosts),
+            hosts_ci95: [Some(hosts - 3), Some(hosts + 3)],
+            price,
+            currency: price.map(|_| "EUR".to_owned()),
+        })
+        .to_vec()
 }
 
 /// Returns the costs of two variants at two loads each. The second load is the peak of both.
 pub fn costs() -> Vec<PointCost> {
-    let cost = |variant: &str, agents: u32, cycles_per_s: f64, watts: f64, price_per_s: f64| {
-        let joules = watts / cycles_per_s;
-        PointCost {
-            variant: variant.to_owned(),
-            point: [("load.agents".to_owned(), serde_json::json!(agents))].into(),
-            cycles_per_s: Some(cycles_per_s),
+    let costs = [
+        ("pi2c", 4, 30.0, 15.0, 1.25e-6),
+        ("pi2c", 32, 96.0, 18.0, 1.25e-6),
+        ("devx", 4, 98.0, 41.7, 5.3e-6),
+        ("devx", 32, 100.0, 41.7, 5.3e-6),
+    ];
+    costs.map(cost).to_vec()
+}
+
+fn cost((variant, agents, cycles_per_s, watts, price_per_s): (&str, u32, f64, f64, f64)) -> PointCost {
+    let (joules, price) = (watts / cycles_per_s, price_per_s / cycles_per_s * 1e6);
+    PointCost {
+        variant: variant.to_owned(),
+        point: [("load.agents".to_owned(), json!(agents))].into(),
+        cycles_per_s: Some(cycles_per_s),
+        watts: Some(watts),
+        joules_per_cycle: Some(joules),
+        joules_per_cycle_ci95: Some([0.9 * joules, 1.1 * joules]),
+        price_per_million_cycles: Some(price),
+        currency: Some("EUR".to_owned()),
+        with_warmup: CostWithWarmup {
             watts: Some(watts),
-            joules_per_cycle: Some(joules),
-            joules_per_cycle_ci95: Some([0.9 * joules, 1.1 * joules]),
-            price_per_million_cycles: Some(price_per_s / cycles_per_s * 1e6),
-            currency: Some("EUR".to_owned()),
-            with_warmup: CostWithWarmup {
-                watts: Some(watts),
-                joules_per_cycle: Some(1.2 * joules),
-                price_per_million_cycles: Some(1.2 * price_per_s / cycles_per_s * 1e6),
-            },
-            trials: 3,
-            at_peak: agents == 32,
-            cheapest: agents == 32,
-            ..Default::default()
-        }
-    };
-    vec![
-        cost("pi2c", 4, 30.0, 15.0, 1.25e-6),
-        cost("pi2c", 32, 96.0, 18.0, 1.25e-6),
-        cost("devx", 4, 98.0, 41.7, 5.3e-6),
-        cost("devx", 32, 100.0, 41.7, 5.3e-6),
-    ]
+            joules_per_cycle: Some(1.2 * joules),
+            price_per_million_cycles: Some(1.2 * price),
+        },
+        trials: 3,
+        at_peak: agents == 32,
+        cheapest: agents == 32,
+        ..Default::default()
+    }
 }
 
 const SLOT_S: f64 = 0.001;
@@ -451,21 +467,14 @@ pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
     let mut noise = Xorshift(trial.id.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
     let fault_s = trial.faults.first().map(|fault| fault.at_s);
     TrialSeries {
-        groups: Vec::new(),
         trial: trial.id.clone(),
         outcomes: outcomes(seconds, fault_s, &mut noise),
-        fine_outcomes: Vec::new(),
-        members: Vec::new(),
-        units: Vec::new(),
         latency: latency(seconds, fault_s, &mut noise),
         samples: samples(seconds, fault_s, &mut noise),
         distribution: (1..200_u32).map(|step| (f64::from(step) * 40.0, u64::from(200 - step) * 25)).collect(),
-        by_operation: Vec::new(),
-        by_result: Vec::new(),
-        metrics: Vec::new(),
         generator: generator(seconds, &mut noise),
         events: events(trial),
-        torn: Vec::new(),
+        ..TrialSeries::default()
     }
 }
 
@@ -512,7 +521,7 @@ fn outcomes(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Out
 }
 
 fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<LatencySecond> {
-    let second = |second: u32| {
+    let seconds = (0..seconds).map(|second| {
         let at_s = f64::from(second);
         let hit = fault_s.is_some_and(|fault_s| (at_s..at_s + 1.0).contains(&fault_s));
         LatencySecond {
@@ -525,8 +534,8 @@ fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Late
             p99_us: Some(noise.around(if hit { 21_000.0 } else { 6_900.0 }, 0.15)),
             max_us: Some(noise.around(if hit { 160_000.0 } else { 15_000.0 }, 0.4)),
         }
-    };
-    (0..seconds).map(second).collect()
+    });
+    seconds.collect()
 }
 
 fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Sample> {
@@ -539,18 +548,8 @@ fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Samp
         if fault_s.is_some_and(|fault_s| (at_s - 1.0..at_s).contains(&fault_s)) {
             rss -= 9e6;
         }
-        let process = |process: &str, user, system, rss: f64| Sample {
-            at_s,
-            host: "local".to_owned(),
-            process: process.to_owned(),
-            cpu_user_pct: Some(user),
-            cpu_system_pct: Some(system),
-            rss_bytes: Some(rss as u64),
-            ..Sample::default()
-        };
+        let local = Sample { at_s, host: "local".to_owned(), ..Sample::default() };
         samples.push(Sample {
-            at_s,
-            host: "local".to_owned(),
             cpu_user_pct: Some(noise.around(58.0, 0.05)),
             cpu_system_pct: Some(noise.around(36.0, 0.05)),
             cpu_iowait_pct: Some(noise.around(0.6, 1.0)),
@@ -568,16 +567,23 @@ fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Samp
             psi_cpu_some_pct: Some(noise.around(82.0, 0.06)),
             psi_io_some_pct: Some(noise.around(0.5, 1.0)),
             psi_memory_some_pct: Some(0.0),
-            ..Sample::default()
+            ..local.clone()
         });
-        samples.push(process("server", noise.around(37.0, 0.05), noise.around(15.0, 0.05), rss));
-        samples.push(process("generator", noise.around(19.0, 0.05), noise.around(20.0, 0.05), 21e6));
+        for (process, user, system, rss) in [("server", 37.0, 15.0, rss), ("generator", 19.0, 20.0, 21e6)] {
+            samples.push(Sample {
+                process: process.to_owned(),
+                cpu_user_pct: Some(noise.around(user, 0.05)),
+                cpu_system_pct: Some(noise.around(system, 0.05)),
+                rss_bytes: Some(rss as u64),
+                ..local.clone()
+            });
+        }
     }
     samples
 }
 
 fn generator(seconds: u32, noise: &mut Xorshift) -> Vec<GeneratorSecond> {
-    let second = |second: u32| GeneratorSecond {
+    let seconds = (1..=seconds).map(|second| GeneratorSecond {
         at_s: f64::from(second),
         interval_s: 1.0,
         thread: 0,
@@ -590,26 +596,28 @@ fn generator(seconds: u32, noise: &mut Xorshift) -> Vec<GeneratorSecond> {
         latency_sum_s: 199.0,
         cycles: 15_300,
         ..GeneratorSecond::default()
-    };
-    (1..=seconds).map(second).collect()
+    });
+    seconds.collect()
 }
 
 fn events(trial: &Trial) -> Vec<Event> {
-    let event = |at_s, what| Event { at_s, what };
-    let server = || ("local".to_owned(), "server".to_owned());
+    let (host, process) = ("local".to_owned(), "server".to_owned());
     let mut events = vec![
-        event(-3.0, What::Clock { unix_s: 1_795_170_665.0 }),
-        event(-2.0, What::ProcessUp { host: server().0, process: server().1, pid: 4_711 }),
+        (-3.0, What::Clock { unix_s: 1_795_170_665.0 }),
+        (-2.0, What::ProcessUp { host: host.clone(), process: process.clone(), pid: 4_711 }),
     ];
     for fault in &trial.faults {
         let (name, on) = (fault.name.clone(), fault.on.clone());
-        let begun = What::FaultBegun { fault: name, number: fault.number, kind: fault.kind.clone(), on };
-        events.push(event(fault.at_s, begun));
-        let line = "=SUPERVISOR REPORT==== child <name_server> terminated: kernel_oops".to_owned();
-        let text = "SUPERVISOR REPORT".to_owned();
-        let (host, process) = server();
-        let wrote = What::Log { host, process, line, text, alarming: false, left_out: 0 };
-        events.push(event(fault.at_s + 0.003, wrote));
+        events.push((fault.at_s, What::FaultBegun { fault: name, number: fault.number, kind: fault.kind.clone(), on }));
+        let wrote = What::Log {
+            host: host.clone(),
+            process: process.clone(),
+            line: "=SUPERVISOR REPORT==== child <name_server> terminated: kernel_oops".to_owned(),
+            text: "SUPERVISOR REPORT".to_owned(),
+            alarming: false,
+            left_out: 0,
+        };
+        events.push((fault.at_s + 0.003, wrote));
     }
-    events
+    events.into_iter().map(|(at_s, what)| Event { at_s, what }).collect()
 }

@@ -98,13 +98,6 @@ mod tests {
         ReportInput { results, plan, environment: Some(example::environment()), folder: "run".to_owned(), trials }
     }
 
-    fn crash() -> (Plan, Results) {
-        let plan = example::plan(&[], &[], 1);
-        let mut results = example::results(&plan);
-        example::crash(&mut results.trials[0]);
-        (plan, results)
-    }
-
     fn golden() -> RunFolder {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/golden/2026-11-20T10-31-05-a-name-server-crashes");
         RunFolder::at(&PathBuf::from(folder))
@@ -158,9 +151,8 @@ mod tests {
 
     #[test]
     fn the_answer_and_the_verdict_come_first() {
-        let (plan, results) = crash();
+        let (plan, results) = example::one_crash();
         let page = page(&input(&results, &plan, 30)).unwrap();
-        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
         let order = [
             "<h1>A name server crashes at full load</h1>",
             "How many calls fail",
@@ -180,13 +172,14 @@ mod tests {
             "<h2>Load generator",
             "To run it again",
         ];
-        let places: Vec<usize> = order.iter().map(|text| at(text)).collect();
+        let places: Vec<usize> =
+            order.iter().map(|text| page.find(text).unwrap_or_else(|| panic!("no {text}"))).collect();
         assert!(places.is_sorted(), "{places:?}");
     }
 
     #[test]
     fn the_warning_of_a_void_result_appears_once() {
-        let (plan, mut results) = crash();
+        let (plan, mut results) = example::one_crash();
         results.verdict = record::results::Verdict {
             is: record::results::Trust::Void,
             reasons: vec!["the clock jumped".to_owned()],
@@ -266,9 +259,9 @@ mod tests {
         results.trials.iter_mut().for_each(example::crash);
         let mut input = input(&results, &plan, 180);
         for series in &mut input.trials {
-            let attempts = |name: &str| (name.to_owned(), (0..180).map(|second| 900 + second % 17 * 31).collect());
-            series.by_operation = ["save", "load", "remove"].map(attempts).to_vec();
-            series.by_result = ["ok", "status 503"].map(attempts).to_vec();
+            let counts: Vec<u64> = (0..180).map(|second| 900 + second % 17 * 31).collect();
+            series.by_operation = ["save", "load", "remove"].map(|name| (name.to_owned(), counts.clone())).to_vec();
+            series.by_result = ["ok", "status 503"].map(|name| (name.to_owned(), counts.clone())).to_vec();
         }
         let page = page(&input).unwrap();
         assert!(page.len() < 3_000_000, "{} bytes", page.len());
@@ -295,7 +288,7 @@ mod tests {
     fn look() {
         let to = PathBuf::from(std::env::var_os("PAGES").expect("PAGES"));
         let write = |name: &str, page: String| std::fs::write(to.join(name), page).unwrap();
-        let (plan, results) = crash();
+        let (plan, results) = example::one_crash();
         write("crash.html", page(&input(&results, &plan, 30)).unwrap());
         let (plan, results) = example::policies();
         write("policies.html", page(&input(&results, &plan, 30)).unwrap());

@@ -4,13 +4,13 @@
 pub mod contents;
 pub mod live_page;
 
-use analysis::trial_groups::{self, Group, MedianRange, counted, longest, trial_name};
+use analysis::trial_groups::{self, FigureOf, Group, MedianRange, counted, longest, trial_name};
 use experiment::plan::samples_for;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
-use record::results::{Outage, Quantiles, SafeLoad, Trial, Trust, Verdict};
+use record::results::{Outage, SafeLoad, Trust, Verdict};
 use serde::Serialize;
-use text::{Tone, numbers, visible};
+use text::{Tone, distinct, numbers, visible};
 
 use crate::charts::{self, TrialChart, TrialView};
 use crate::drawing::bar_rows::{self, BarRows};
@@ -19,7 +19,7 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    Row, Table, TableOf, comparison, demand, generators, hosts, operations, outages, programs, steps, sweeps,
+    Table, TableOf, comparison, demand, generators, hosts, operations, outages, programs, steps, sweeps,
     target_metrics, trust_word, verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
@@ -308,13 +308,12 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
     let mut filled = FilledCharts { templates, data: serde_json::Map::new() };
     let mut sections = Vec::new();
     for section in PAGE {
-        let parts = section
-            .parts
-            .iter()
-            .map(|part| filled.part(part, section.is_folded, input))
-            .collect::<Result<Vec<_>, _>>()?;
-        let (folded, open): (Vec<_>, Vec<_>) = parts.into_iter().flatten().partition(|part| part.is_folded);
-        let [parts, folded] = [open, folded].map(|parts| parts.into_iter().map(|part| part.markup).collect::<Vec<_>>());
+        let (mut parts, mut folded) = (Vec::new(), Vec::new());
+        for part in section.parts {
+            if let Some(FilledPart { markup, is_folded }) = filled.part(part, section.is_folded, input)? {
+                if is_folded { folded.push(markup) } else { parts.push(markup) }
+            }
+        }
         if !parts.is_empty() || !folded.is_empty() {
             sections.push(FilledSection { id: section.id, name: section.name, parts, folded });
         }
@@ -355,11 +354,12 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 }
 
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
-    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
-    let remedy = |index: usize| with_code(&remedy(index));
-    let what = |reason: &String| with_code(&text::stopped(&text::capital(reason)));
-    let reason = |(index, it)| Reason { what: what(it), remedy: remedy(index), is_minor: verdict.is_minor(index) };
-    verdict.reasons.iter().enumerate().map(reason).collect()
+    let reasons = verdict.reasons.iter().enumerate().map(|(index, reason)| Reason {
+        what: with_code(&text::stopped(&text::capital(reason))),
+        remedy: verdict.remedies.get(index).map_or_else(String::new, |remedy| with_code(&text::stopped(remedy))),
+        is_minor: verdict.is_minor(index),
+    });
+    reasons.collect()
 }
 
 /// Escapes the text and formats names between backquotes as code.
@@ -394,28 +394,29 @@ struct FilledCharts<'a> {
 impl FilledCharts<'_> {
     /// Fills a part. `None` if the run has nothing for it.
     fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<FilledPart>, Error> {
-        let open = |markup| FilledPart { markup, is_folded: false };
-        Ok(match part {
+        let markup = match part {
             Part::Table(of) => {
                 let Some(table) = of(input) else { return Ok(None) };
                 let is_folded = is_folded || table.folded;
                 let markup = self.templates.table(Table { folded: is_folded, ..table })?;
-                Some(FilledPart { markup, is_folded })
+                return Ok(Some(FilledPart { markup, is_folded }));
             }
-            Part::Charts(of) => self.block(&of(input))?.map(open),
-            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results))?.map(open),
+            Part::Charts(of) => self.block(&of(input))?,
+            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results))?,
             Part::Bars(of) => {
                 let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
                 let drawn = drawn.map(|drawn| self.chart(&drawn, false)).transpose()?;
-                drawn.map(|drawn| open(format!("<section class=\"block bars\">\n{drawn}\n</section>")))
+                drawn.map(|drawn| format!("<section class=\"block bars\">\n{drawn}\n</section>"))
             }
             Part::Trials(_) if input.trials.is_empty() => None,
-            Part::Trials(kinds) => Some(open(self.trials(kinds, input)?)),
+            Part::Trials(kinds) => Some(self.trials(kinds, input)?),
             Part::Files => {
                 let files = FilesFigures { files: FILES.to_vec(), torn: torn(input) };
-                Some(FilledPart { markup: self.templates.fill("files.html", &files)?, is_folded: true })
+                let markup = self.templates.fill("files.html", &files)?;
+                return Ok(Some(FilledPart { markup, is_folded: true }));
             }
-        })
+        };
+        Ok(markup.map(|markup| FilledPart { markup, is_folded: false }))
     }
 
     fn chart(&mut self, drawn: &Drawn, hover: bool) -> Result<String, Error> {
@@ -429,18 +430,13 @@ impl FilledCharts<'_> {
     }
 
     fn block(&mut self, charts: &[Chart]) -> Result<Option<String>, Error> {
-        Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
+        let charts = self.charts(charts)?.join("\n");
+        Ok((!charts.is_empty()).then(|| format!("<section class=\"block grid\">\n{charts}\n</section>")))
     }
 
     fn trials(&mut self, kinds: &[&[TrialChart]; 3], input: &ReportInput) -> Result<String, Error> {
         let (most, least) = POINTS_OF_LINE;
-        let of_hosts = |series| {
-            let view = TrialView { trial: &Trial::default(), series, points: 0 };
-            LINES_OF_HOST * view.hosts().len().saturating_sub(1)
-        };
-        let of_operations = |series: &crate::TrialSeries| series.by_operation.len() + series.by_result.len();
-        let of_trial = |series| LINES + of_hosts(series) + of_operations(series) + series.metrics.len();
-        let lines: usize = input.trials.iter().map(of_trial).sum();
+        let lines: usize = input.trials.iter().map(line_count).sum();
         let points = (POINTS / lines.max(1)).clamp(least, most);
         let mut trials = Vec::new();
         for series in &input.trials {
@@ -464,8 +460,11 @@ impl FilledCharts<'_> {
     }
 }
 
-fn as_block(charts: String) -> String {
-    format!("<section class=\"block grid\">\n{charts}\n</section>")
+/// Returns the approximate number of lines in the charts of a trial.
+fn line_count(series: &crate::TrialSeries) -> usize {
+    let hosts = distinct(series.samples.iter().map(|sample| sample.host.as_str())).len();
+    let operations = series.by_operation.len() + series.by_result.len();
+    LINES + LINES_OF_HOST * hosts.saturating_sub(1) + operations + series.metrics.len()
 }
 
 /// Returns the trials that have charts, one row per case. Empty for a single trial.
@@ -475,8 +474,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     }
     let groups = trial_groups::groups(input.results, input.plan);
     let rows = groups.iter().map(|group| {
-        let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
-        let trials = group.trials.iter().filter(has_charts);
+        let trials = group.trials.iter().filter(|trial| drawn.iter().any(|drawn| drawn.id == trial.id));
         TrialRow {
             name: group.name(),
             trials: trials.map(|trial| (trial.id.clone(), trust_word(trial.verdict.is))).collect(),
@@ -487,17 +485,17 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
 
 /// Returns the requirements beside the verdict, in the words of their table.
 fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
-    let rows = verdicts::requirements(input).map(|table| table.rows).unwrap_or_default();
-    let chip = |row: &Row| {
-        let [metric, asked, value, word] = row.cells.as_slice() else { return None };
+    let mut chips = Vec::new();
+    for row in verdicts::requirements(input).map(|table| table.rows).unwrap_or_default() {
+        let [metric, asked, value, word] = row.cells.as_slice() else { continue };
         let of = if metric.small.is_empty() { String::new() } else { format!(" ({})", metric.small) };
-        Some(RequirementChip {
+        chips.push(RequirementChip {
             word: word.text.clone(),
             is_met: word.tone == Tone::Good,
             says: format!("{}{of} {}: {}", metric.text, asked.text, value.text),
-        })
-    };
-    rows.iter().filter_map(chip).collect()
+        });
+    }
+    chips
 }
 
 fn torn(input: &ReportInput) -> Vec<String> {
@@ -647,8 +645,8 @@ fn moments_of_p99(group: &Group) -> Option<String> {
 /// covers only operations that succeeded.
 fn p99_of_all(group: &Group) -> Option<String> {
     let of_all: Vec<_> = group.counting().filter_map(|trial| trial.latency_of_all_us.as_ref()).collect();
-    let is_told = |all: &&&Quantiles| all.count >= samples_for(0.99);
-    let p99_us: Option<Vec<f64>> = of_all.iter().filter(|all| is_told(all)).map(|all| all.p99).collect();
+    let enough = of_all.iter().filter(|all| all.count >= samples_for(0.99));
+    let p99_us: Option<Vec<f64>> = enough.map(|all| all.p99).collect();
     match p99_us.map(|all| all.into_iter().reduce(f64::max)) {
         Some(worst_us) => worst_us.map(|us| format!("of what succeeded; of all calls {}", numbers::micros(us))),
         None => Some("of what succeeded; over 1 % of all calls had no answer or an error".to_owned()),
@@ -675,11 +673,11 @@ fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineF
 
 fn back(group: &Group) -> Option<HeadlineFigure> {
     let name = "recovered after";
-    let outages = || group.counting().flat_map(trial_groups::outages).map(|(_, outage)| outage);
-    if outages().any(Outage::is_never_back) {
+    let outages: Vec<&Outage> = group.counting().flat_map(trial_groups::outages).map(|(_, outage)| outage).collect();
+    if outages.iter().any(|outage| outage.is_never_back()) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
-    if let Some(why) = outages().find_map(|outage| outage.cannot_tell.clone()) {
+    if let Some(why) = outages.iter().find_map(|outage| outage.cannot_tell.clone()) {
         return Some(figure(name, "cannot tell".to_owned(), "", why, Tone::Doubtful));
     }
     let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
@@ -698,11 +696,9 @@ fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
         return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
-    let local = |trial: &Trial| {
-        trial_groups::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty())
-    };
     let time_us = group.spread(|trial| {
-        let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1 && local(trial))?;
+        trial_groups::planned(input.plan, &trial.id).filter(|planned| planned.lab.hosts.is_empty())?;
+        let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1)?;
         let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
         Some(host.target_cpu_pct? / 100.0 * cores / rate * 1e6)
     })?;
@@ -711,33 +707,44 @@ fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
 }
 
 fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
-    let extreme = |name: &str, value: trial_groups::FigureOf, write: fn(f64) -> String, unit: &str, largest: bool| {
-        let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
-        let better = |a: f64, b: f64| if largest { a > b } else { a < b };
-        let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
-    };
-    let failed: trial_groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
-    let with_losses = |name: &str, value: trial_groups::FigureOf| {
-        let known: Vec<MedianRange> = groups.iter().filter_map(|group| group.spread(value)).collect();
-        let hit = known.iter().filter(|spread| spread.most > 0.0).count();
-        let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);
-        let tone = if hit > 0 { Tone::Bad } else { Tone::Good };
-        let small = if hit > 0 { format!("at worst {}", numbers::count_in_words(most as u64)) } else { String::new() };
-        (!known.is_empty()).then(|| figure(name, format!("{hit} of {}", known.len()), "cases", small, tone))
-    };
     let counts_units = groups.iter().any(|group| group.spread(|trial| trial.throughput.median_units_per_s).is_some());
     let work = if counts_units { "units/s" } else { "calls/s" };
+    let p99: FigureOf = |trial| trial.latency_us.as_ref()?.p99;
     let figures = [
-        extreme("highest throughput", |trial| trial.throughput.work_per_s(), numbers::number, work, true),
-        extreme("lowest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", false),
-        extreme("highest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", true),
-        with_losses("calls not ok in", failed),
-        with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
-        with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
-        with_losses("diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
+        extreme(groups, "highest throughput", (|trial| trial.throughput.work_per_s(), numbers::number, work), true),
+        extreme(groups, "lowest p99", (p99, numbers::micros, ""), false),
+        extreme(groups, "highest p99", (p99, numbers::micros, ""), true),
+        cases(groups, "calls not ok in", |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout)),
+        cases(groups, "wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
+        cases(groups, "lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
+        cases(groups, "diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
     ];
     figures.into_iter().flatten().collect()
+}
+
+/// Returns the group with the largest or the smallest median. A figure has its format and its unit.
+fn extreme(
+    groups: &[Group],
+    name: &str,
+    (value, write, unit): (FigureOf, fn(f64) -> String, &str),
+    largest: bool,
+) -> Option<HeadlineFigure> {
+    let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
+    let (group, best) = medians.reduce(|best, next| {
+        let is_better = if largest { next.1 > best.1 } else { next.1 < best.1 };
+        if is_better { next } else { best }
+    })?;
+    Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+}
+
+/// Returns the number of groups in which something was lost or wrong.
+fn cases(groups: &[Group], name: &str, value: FigureOf) -> Option<HeadlineFigure> {
+    let known: Vec<MedianRange> = groups.iter().filter_map(|group| group.spread(value)).collect();
+    let hit = known.iter().filter(|spread| spread.most > 0.0).count();
+    let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);
+    let tone = if hit > 0 { Tone::Bad } else { Tone::Good };
+    let small = if hit > 0 { format!("at worst {}", numbers::count_in_words(most as u64)) } else { String::new() };
+    (!known.is_empty()).then(|| figure(name, format!("{hit} of {}", known.len()), "cases", small, tone))
 }
 
 /// Returns all tables of the page, in order.
@@ -764,17 +771,21 @@ mod tests {
         assert!(SCRIPT.contains("row.map(cell)"));
     }
 
+    fn is_folded(part: &str) -> bool {
+        part.trim_start().starts_with("<details")
+    }
+
     #[test]
     fn folded_parts_are_kept_apart_from_open_parts() {
-        let plan = crate::example::plan(&[], &[], 1);
-        let mut results = crate::example::results(&plan);
+        let (plan, mut results) = crate::example::plain();
         results.trials[0].consistency.checked = Some(10);
         let input = ReportInput::without_records(&results, &plan);
         let page = filled(&input, &Templates::new().unwrap()).unwrap();
         let operations = page.sections.iter().find(|section| section.id == "operations").unwrap();
-        let is_folded = |part: &String| part.trim_start().starts_with("<details");
-        assert!(!operations.parts.is_empty() && !operations.parts.iter().any(is_folded));
-        assert!(operations.folded.iter().all(is_folded) && operations.folded[0].contains("Attempts by result"));
+        assert!(!operations.parts.is_empty() && !operations.parts.iter().any(|part| is_folded(part)));
+        assert!(
+            operations.folded.iter().all(|part| is_folded(part)) && operations.folded[0].contains("Attempts by result")
+        );
         let environment = page.sections.iter().find(|section| section.id == "environment").unwrap();
         assert_eq!(environment.parts, Vec::<String>::new());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use analysis::trial_groups::{self, Group, label, outages, repeated, short};
 use experiment::plan::{Find, MetricRange as Limits, Requirement};
-use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial, counting};
+use record::results::{OutageDistribution, Results, SafeLoad, counting};
 use text::{distinct, numbers};
 
 use crate::charts::{TrialView, hosts, numbered};
@@ -13,7 +13,7 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::bar_rows::{BarColumn, BarRow, BarRows};
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::tables::comparison::{self, ComparedMetric};
+use crate::tables::comparison;
 use crate::tables::sweeps::condition;
 use crate::{ReportInput, tables};
 
@@ -23,26 +23,24 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
     if groups.len() < 2 || comparison::is_long(&groups) {
         return None;
     }
-    let column = |measure: &ComparedMetric| {
-        let value =
-            |group: &Group| group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most]);
-        let values = groups.iter().map(value).collect();
-        BarColumn { head: measure.head.to_owned(), values, write: measure.write, loss: measure.loss }
-    };
-    let columns: Vec<BarColumn> = comparison::measured(&groups).filter(|measure| measure.bars).map(column).collect();
+    let mut columns = Vec::new();
+    for measure in comparison::measured(&groups).filter(|measure| measure.bars) {
+        let spreads = groups.iter().map(|group| group.spread(measure.value));
+        let values = spreads.map(|spread| spread.map(|spread| [spread.median, spread.least, spread.most])).collect();
+        columns.push(BarColumn { head: measure.head.to_owned(), values, write: measure.write, loss: measure.loss });
+    }
     // The variants' order is the order of the curves over a load, so that the colours agree.
     let variants = distinct(counting(&input.results.trials).into_iter().map(|trial| trial.variant.as_deref()));
-    let row = |(index, group): (usize, &Group)| BarRow {
+    let rows = groups.iter().enumerate().map(|(index, group)| BarRow {
         name: group.name(),
         begins: tables::begins(index, &groups),
         ink: Ink::of_curve(variants.iter().position(|known| *known == variant(group)).unwrap_or(0)),
-    };
-    let rows = groups.iter().enumerate().map(row).collect();
-    let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
+    });
+    let rows = rows.collect();
     (!columns.is_empty()).then(|| BarRows {
         id: "comparison".to_owned(),
         title: "The same as bars".to_owned(),
-        note,
+        note: "Medians; the whiskers run from the smallest to the largest repeat.".to_owned(),
         rows,
         columns,
     })
@@ -58,12 +56,7 @@ const LINES: usize = 15;
 
 /// Returns a chart for each fault that occurred often enough.
 pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
-    let mut faults: Vec<&str> = Vec::new();
-    for of in repeated(input.results) {
-        if !faults.contains(&of.fault.as_str()) {
-            faults.push(&of.fault);
-        }
-    }
+    let faults = distinct(repeated(input.results).map(|of| of.fault.as_str()));
     numbered("", faults.iter().filter_map(|fault| chart(fault, input)).collect())
 }
 
@@ -74,36 +67,21 @@ fn chart(fault: &str, input: &ReportInput) -> Option<Chart> {
     let longest = backs.iter().filter_map(|(_, backs)| backs.known.last().copied()).reduce(f64::max)?;
     let to = if longest > 0.0 { 1.05 * longest } else { 1.0 };
     let lines = backs.iter().enumerate().map(|(number, (name, backs))| {
-        let (ink, shape) = Ink::nth(number);
         let name = if name.is_empty() { fault } else { name };
-        ChartLine { name: format!("{name} ({})", backs.all), ink, shape, points: backs.steps(to) }
+        ChartLine::new(format!("{name} ({})", backs.all), Ink::nth(number), backs.steps(to))
     });
-    let mut panel = Panel::linear(
-        "share of occurrences after which service was as before",
-        PanelUnit::Percent,
-        180.0,
-        lines.collect(),
-    );
+    let label = "share of occurrences after which service was as before";
+    let mut panel = Panel::linear(label, PanelUnit::Percent, 180.0, lines.collect());
     panel.at_least_to = Some(100.0);
     let never = backs.iter().any(|(_, backs)| backs.known.len() < backs.all);
     let note = if never { " A line that does not reach 100 % has occurrences after which it never was." } else { "" };
-    Some(Chart {
-        id: "recovery".to_owned(),
-        title: format!("Recovery from {fault}: distribution over its occurrences"),
-        note: format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
-        x: AxisRange {
-            from: 0.0,
-            to,
-            spacing: Spacing::Linear,
-            unit: "s".to_owned(),
-            signed: false,
-            names: Vec::new(),
-            ticks: Vec::new(),
-        },
-        panels: vec![panel],
-        marks: Vec::new(),
-        measured: None,
-    })
+    Some(Chart::new(
+        "recovery",
+        format!("Recovery from {fault}: distribution over its occurrences"),
+        format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
+        AxisRange::new(Spacing::Linear, 0.0, to, "s"),
+        vec![panel],
+    ))
 }
 
 /// Recovery times of a fault's occurrences.
@@ -116,28 +94,31 @@ struct RecoveryTimes {
 
 impl RecoveryTimes {
     fn of(of: &OutageDistribution, results: &Results) -> Self {
-        let belongs = |trial: &&Trial| trial.counts() && trial.variant == of.variant && trial.point == of.point;
-        let felt = results.trials.iter().filter(belongs).flat_map(outages);
-        let backs: Vec<Option<f64>> = felt
+        let counting = results.trials.iter().filter(|trial| trial.counts());
+        let trials = counting.filter(|trial| trial.variant == of.variant && trial.point == of.point);
+        let felt: Vec<_> = trials
+            .flat_map(outages)
             .filter(|(fault, outage)| fault.name == of.fault && outage.baseline_per_s.is_some())
-            .map(|(_, outage)| outage.back_to_baseline_s)
             .collect();
-        let all = backs.len();
-        let mut known: Vec<f64> = backs.into_iter().flatten().collect();
+        let all = felt.len();
+        let mut known: Vec<f64> = felt.iter().filter_map(|(_, outage)| outage.back_to_baseline_s).collect();
         known.sort_by(f64::total_cmp);
         Self { known, all }
     }
 
     /// Returns the empirical distribution as a staircase.
     fn steps(&self, to: f64) -> Vec<DataPoint> {
-        let share = |count: usize| 100.0 * count as f64 / self.all.max(1) as f64;
         let mut points = vec![(0.0, Some(0.0))];
         for (index, back_s) in self.known.iter().enumerate() {
-            points.push((*back_s, Some(share(index))));
-            points.push((*back_s, Some(share(index + 1))));
+            points.push((*back_s, Some(self.share_pct(index))));
+            points.push((*back_s, Some(self.share_pct(index + 1))));
         }
-        points.push((to, Some(share(self.known.len()))));
+        points.push((to, Some(self.share_pct(self.known.len()))));
         points
+    }
+
+    fn share_pct(&self, count: usize) -> f64 {
+        100.0 * count as f64 / self.all.max(1) as f64
     }
 }
 
@@ -153,26 +134,14 @@ pub fn searches(input: &ReportInput) -> Vec<Chart> {
 
 fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
-    let values = || line.steps.iter().map(|step| step.value);
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    Chart {
-        id: "search".to_owned(),
-        title: format!("The search: {}{variant}", condition(&line.surviving)),
-        note: "A dot for each trial: whether all limits held there, and the figure of this one. Shaded: the 95 % interval of the edge."
-            .to_owned(),
-        x: AxisRange {
-            from: least / 1.2,
-            to: most * 1.2,
-            spacing: Spacing::Log,
-            unit: short(&line.over).to_owned(),
-            signed: false,
-            names: Vec::new(),
-            ticks: Vec::new(),
-        },
-        panels: find.limits.iter().take(PANELS).map(|limit| panel(limit, line)).collect(),
-        marks: mark(line, most * 1.2).into_iter().collect(),
-        measured: None,
-    }
+    let values = line.steps.iter().map(|step| step.value);
+    let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
+    let title = format!("The search: {}{variant}", condition(&line.surviving));
+    let note = "A dot for each trial: whether all limits held there, and the figure of this one. Shaded: the 95 % interval of the edge.";
+    let x = AxisRange::new(Spacing::Log, least / 1.2, most * 1.2, short(&line.over));
+    let panels = find.limits.iter().take(PANELS).map(|limit| panel(limit, line)).collect();
+    let marks = mark(line, most * 1.2).into_iter().collect();
+    Chart { marks, ..Chart::new("search", title, note, x, panels) }
 }
 
 /// Returns the mark of the edge and its interval. Without an edge, the mark is at the start of the
@@ -180,27 +149,24 @@ fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
 fn mark(line: &SafeLoad, end: f64) -> Option<Mark> {
     let at = line.value.or(line.ci95[0])?;
     let label = line.value.map_or_else(String::new, |value| format!("edge near {}", numbers::number(value)));
-    Some(Mark { at, since: line.ci95[0], until: Some(line.ci95[1].unwrap_or(end)), label, colours: None })
+    Some(Mark { since: line.ci95[0], until: Some(line.ci95[1].unwrap_or(end)), ..Mark::new(at, label) })
 }
 
 fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
-    let dots = |name: &str, ink, held: Option<bool>| {
-        let of = line.steps.iter().filter(|step| step.held == held);
-        let mut points: Vec<(f64, Option<f64>)> =
-            of.map(|step: &SearchStep| (step.value, step.figures.get(&*limit.metric).copied())).collect();
+    let mut lines = Vec::new();
+    for (name, ink, held) in
+        [("held", Ink::Ok, Some(true)), ("broke", Ink::Failed, Some(false)), ("no result", Ink::Steal, None)]
+    {
+        let steps = line.steps.iter().filter(|step| step.held == held);
+        let mut points: Vec<DataPoint> =
+            steps.map(|step| (step.value, step.figures.get(&*limit.metric).copied())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        ChartLine { name: name.to_owned(), ink, shape: LineStyle::Dots, points }
-    };
-    let lines = vec![
-        dots("held", Ink::Ok, Some(true)),
-        dots("broke", Ink::Failed, Some(false)),
-        dots("no result", Ink::Steal, None),
-    ];
-    let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+        lines.push(ChartLine::new(name, (ink, LineStyle::Dots), points));
+    }
+    lines.retain(|line| !line.points.is_empty());
     let mut panel = Panel::linear(&limit.metric, unit(&limit.metric), 150.0, lines);
     // Beyond the edge, latency quickly reaches a hundred times the limit.
-    let positive =
-        panel.lines.iter().flat_map(|line| &line.points).filter_map(|point| point.1).all(|value| value > 0.0);
+    let positive = panel.lines.iter().flat_map(ChartLine::values).all(|value| value > 0.0);
     if positive && limit.metric.contains("_us") {
         panel.spacing = Spacing::Log;
     }
@@ -245,14 +211,7 @@ pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
     if !is_exercise || !(2..=PICTURES).contains(&groups.len()) {
         return Vec::new();
     }
-    let picture = |group: &Group| {
-        let trial = group.counting().next()?;
-        let series = input.trials.iter().find(|series| series.trial == trial.id)?;
-        let mut chart = hosts::load_averages(&TrialView { trial, series, points: PICTURE_POINTS })?;
-        chart.title = format!("{}, {}", chart.title, group.name());
-        Some(chart)
-    };
-    let mut charts: Vec<Chart> = groups.iter().filter_map(picture).collect();
+    let mut charts: Vec<Chart> = groups.iter().filter_map(|group| load_average(input, group)).collect();
     let panels = charts.iter().flat_map(|chart| &chart.panels);
     let mut highest: BTreeMap<String, f64> = BTreeMap::new();
     for panel in panels {
@@ -267,9 +226,16 @@ pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
     numbered("", charts)
 }
 
+fn load_average(input: &ReportInput, group: &Group) -> Option<Chart> {
+    let trial = group.counting().next()?;
+    let series = input.trials.iter().find(|series| series.trial == trial.id)?;
+    let chart = hosts::load_averages(&TrialView { trial, series, points: PICTURE_POINTS })?;
+    Some(Chart { title: format!("{}, {}", chart.title, group.name()), ..chart })
+}
+
 #[cfg(test)]
 mod tests {
-    use record::results::{Host, PlayedStep, Trust};
+    use record::results::{Host, PlayedStep, SearchStep, Trust};
 
     use super::*;
     use crate::example;
@@ -289,13 +255,14 @@ mod tests {
         let found = mark(&line, 600.0).unwrap();
         assert_eq!((found.at, found.label.as_str()), (211.0, ""), "no value, no claim of one");
         // Dots without a line have a name in the legend.
-        let step = |value: f64, held| SearchStep {
-            value,
-            held: Some(held),
-            figures: [("latency_us.p90".to_owned(), value)].into(),
-            ..SearchStep::default()
-        };
-        line.steps = vec![step(200.0, true), step(400.0, false)];
+        line.steps = [(200.0, true), (400.0, false)]
+            .map(|(value, held)| SearchStep {
+                value,
+                held: Some(held),
+                figures: [("latency_us.p90".to_owned(), value)].into(),
+                ..SearchStep::default()
+            })
+            .to_vec();
         let limits = serde_json::json!([{ "metric": "latency_us.p90", "range": {}, "filter": {} }]);
         let find: Find = serde_json::from_value(serde_json::json!({ "limits": limits })).unwrap();
         let svg = crate::drawing::render::drawn(&search_chart(&find, &line)).svg;
@@ -336,7 +303,8 @@ mod tests {
         // The second size is busier and takes longer. The first repeat of the first size does not
         // count.
         results.trials[0].verdict.is = Trust::Void;
-        let series = |trial: &Trial| {
+        let mut trials = Vec::new();
+        for trial in &results.trials {
             let is_large = trial.point["lab.hosts"] == "16";
             let mut series = example::series(trial, if is_large { 40 } else { 20 });
             for sample in &mut series.samples {
@@ -344,9 +312,8 @@ mod tests {
                 sample.load1 = Some(if is_large { 3.0 } else { 1.0 });
                 [sample.load5, sample.load15] = [Some(0.5); 2];
             }
-            series
-        };
-        let trials = results.trials.iter().map(series).collect();
+            trials.push(series);
+        }
         let mut input =
             ReportInput { results: &results, plan: &plan, environment: None, folder: String::new(), trials };
         let charts = load_averages(&input);

@@ -94,25 +94,28 @@ impl TrialSeries {
     /// wide one if they contain the same counts.
     #[must_use]
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
-        let count = |slot: &OutcomeSlot| [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
-        let sum = |slots: &[OutcomeSlot]| {
-            slots
-                .iter()
-                .map(count)
-                .fold([0; 4], |sums, counts| [0, 1, 2, 3].map(|kind: usize| sums[kind] + counts[kind]))
-        };
-        let within = |slots: &[OutcomeSlot], [from_s, until_s]: [f64; 2]| {
-            let first = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < from_s);
-            let last = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < until_s);
-            first..last.max(first)
-        };
         let mut found = Vec::new();
-        for wide in &self.outcomes[within(&self.outcomes, [from_s - 1.0, until_s + 1.0])] {
-            let narrow = &self.fine_outcomes[within(&self.fine_outcomes, [wide.at_s, wide.at_s + wide.slot_s])];
-            if sum(narrow) == count(wide) { found.extend_from_slice(narrow) } else { found.push(*wide) }
+        for wide in within(&self.outcomes, [from_s - 1.0, until_s + 1.0]) {
+            let narrow = within(&self.fine_outcomes, [wide.at_s, wide.at_s + wide.slot_s]);
+            if sums(narrow) == sums(&[*wide]) { found.extend_from_slice(narrow) } else { found.push(*wide) }
         }
         found
     }
+}
+
+fn within(slots: &[OutcomeSlot], [from_s, until_s]: [f64; 2]) -> &[OutcomeSlot] {
+    let first = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < from_s);
+    let last = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < until_s);
+    &slots[first..last.max(first)]
+}
+
+fn sums(slots: &[OutcomeSlot]) -> [u64; 4] {
+    let mut sums = [0; 4];
+    for slot in slots {
+        let counts = [slot.ok, slot.failed, slot.timeout, slot.wrong];
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
+    }
+    sums
 }
 
 /// Reads the records of a trial. `latency` is the analysis of its interval log. A missing record
@@ -228,14 +231,13 @@ impl MetricRows {
             Some(hosts) => hosts,
             None => self.0.entry(name.to_owned()).or_default(),
         };
-        let new = || {
+        let open = hosts.entry(row.host.clone()).or_insert_with(|| {
             let (name, host) = (name.to_owned(), row.host.clone());
             OpenMetric {
                 series: MetricSeries { name, host, kind: row.kind(), points: Vec::new() },
                 ..OpenMetric::default()
             }
-        };
-        let open = hosts.entry(row.host.clone()).or_insert_with(new);
+        });
         match &mut open.now {
             Some((at_s, sum)) if *at_s == row.at_s => *sum += row.value,
             now => {
@@ -299,8 +301,8 @@ impl Samples {
     fn add(&mut self, sample: Sample) {
         let Some(stretch_s) = self.stretch_s else { return self.kept.push(sample) };
         let number = (sample.at_s / stretch_s).floor() as i64;
-        let same = |open: &&mut SampledStretch| open.least.host == sample.host && open.least.process == sample.process;
-        match self.open.iter_mut().find(same) {
+        let mut open = self.open.iter_mut();
+        match open.find(|open| open.least.host == sample.host && open.least.process == sample.process) {
             Some(open) if open.number == number => {
                 fold(&mut open.least, &sample, |a, b| b < a);
                 fold(&mut open.most, &sample, |a, b| b > a);
@@ -323,23 +325,19 @@ impl Samples {
 
 impl SampledStretch {
     fn rows(self, stretch_s: f64) -> [Sample; 2] {
-        let at_s = |share: f64| (self.number as f64 + share) * stretch_s;
-        [Sample { at_s: at_s(0.25), ..self.least }, Sample { at_s: at_s(0.75), ..self.most }]
+        let [early_s, late_s] = [0.25, 0.75].map(|share| (self.number as f64 + share) * stretch_s);
+        [Sample { at_s: early_s, ..self.least }, Sample { at_s: late_s, ..self.most }]
     }
 }
 
 /// Copies those values of `sample` into `kept` that are beyond the kept ones. CPU values are
 /// compared by their sum, because they are drawn as a stack.
 fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
-    let busy = |row: &Sample| {
-        let parts = [row.cpu_user_pct, row.cpu_system_pct, row.cpu_iowait_pct, row.cpu_steal_pct];
-        parts.into_iter().flatten().reduce(|a, b| a + b)
-    };
     let is_beyond = |kept: Option<f64>, new: Option<f64>| match (kept, new) {
         (Some(kept), Some(new)) => beyond(kept, new),
         (kept, new) => kept.is_none() && new.is_some(),
     };
-    if is_beyond(busy(kept), busy(sample)) {
+    if is_beyond(busy_pct(kept), busy_pct(sample)) {
         kept.cpu_user_pct = sample.cpu_user_pct;
         kept.cpu_system_pct = sample.cpu_system_pct;
         kept.cpu_iowait_pct = sample.cpu_iowait_pct;
@@ -377,19 +375,21 @@ fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
     );
 }
 
+fn busy_pct(row: &Sample) -> Option<f64> {
+    let parts = [row.cpu_user_pct, row.cpu_system_pct, row.cpu_iowait_pct, row.cpu_steal_pct];
+    parts.into_iter().flatten().reduce(|a, b| a + b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn row(at_s: f64, host: &str, name: &str, value: f64) -> Metric {
+        Metric { at_s, host: host.to_owned(), name: name.to_owned(), value, kind: None }
+    }
+
     #[test]
     fn metrics_have_lines_per_host_and_counters_show_rates() {
-        let row = |at_s: f64, host: &str, name: &str, value: f64| Metric {
-            at_s,
-            host: host.to_owned(),
-            name: name.to_owned(),
-            value,
-            kind: None,
-        };
         let mut rows = MetricRows::default();
         for row in [
             row(1.0, "n1", "queue{of=\"a\"}", 1.0),
@@ -430,8 +430,8 @@ mod tests {
     fn a_spike_of_a_quarter_of_a_second_in_a_day_survives() {
         const DAY_S: u32 = 86_400;
         const SPIKE_S: u32 = 51_234;
-        let max_us = |second| Some(if second == SPIKE_S { 250.0 } else { 100.0 });
-        let highest: Vec<_> = (0..DAY_S).map(|second| (f64::from(second), max_us(second))).collect();
+        let highest: Vec<_> =
+            (0..DAY_S).map(|second| (f64::from(second), Some(if second == SPIKE_S { 250.0 } else { 100.0 }))).collect();
         let drawn = thinned(&highest, 1_000);
         assert!(drawn.len() <= 1_010);
         assert!(drawn.iter().any(|point| point.0 == f64::from(SPIKE_S) && point.1.is_some_and(|us| us > 249.0)));

@@ -92,23 +92,25 @@ impl Table {
 
     /// Adds rows for each group. With several groups, adds columns that distinguish them.
     pub fn by_group<'a>(self, groups: &[Group<'a>], rows: impl Fn(&Group<'a>) -> Vec<Vec<Cell>>) -> Option<Self> {
-        let labels = |group: &Group| -> Vec<(String, String)> {
-            if groups.len() > 1 { group.labels.clone() } else { Vec::new() }
-        };
-        let heads = groups.first().map(labels).unwrap_or_default();
-        let columns = heads.iter().map(|(name, _)| Column::text(name)).chain(self.columns.iter().cloned()).collect();
-        let cells = |group| labels(group).into_iter().map(|(_, value)| Cell::new(value)).collect();
-        let units = groups.iter().map(|group| (cells(group), rows(group))).collect();
+        let several = groups.len() > 1;
+        let heads = groups.iter().take(1).filter(|_| several).flat_map(|group| &group.labels);
+        let columns = heads.map(|(name, _)| Column::text(name)).chain(self.columns.iter().cloned()).collect();
+        let mut units = Vec::new();
+        for group in groups {
+            let labels = group.labels.iter().filter(|_| several).map(|(_, value)| Cell::new(value));
+            units.push((labels.collect(), rows(group)));
+        }
         Self { columns, ..self }.filled(blocks(units, |index| begins(index, groups)))
     }
 
     /// Adds rows for each trial. With several trials, adds a column with their names.
     pub fn by_trial(self, input: &ReportInput, rows: impl Fn(&Trial) -> Vec<Vec<Cell>>) -> Option<Self> {
         let several = input.results.trials.len() > 1;
-        let name = |trial: &Trial| Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan));
         let columns = several.then(|| Column::text("trial")).into_iter().chain(self.columns.iter().cloned()).collect();
-        let units =
-            input.results.trials.iter().map(|trial| (several.then(|| name(trial)).into_iter().collect(), rows(trial)));
+        let units = input.results.trials.iter().map(|trial| {
+            let name = several.then(|| trial_cell(trial, input));
+            (name.into_iter().collect(), rows(trial))
+        });
         Self { columns, ..self }.filled(blocks(units.collect(), |_| false))
     }
 
@@ -127,18 +129,11 @@ impl Table {
     /// Whether the table is short and narrow enough for half of the page, so that readers need not
     /// scroll.
     pub fn fits_half(&self) -> bool {
-        let width = |(index, column): (usize, &Column)| {
-            let of_cell = |cell: &Cell| {
-                // Longer texts are broken into lines of at least that length. The smaller text
-                // below a number is never broken.
-                let below = if column.numeric { cell.small.chars().count() * 6 / 7 } else { 0 };
-                cell.text.chars().count().min(BROKEN_AT).max(below)
-            };
-            let cells = self.rows.iter().filter_map(|row| row.cells.get(index)).map(of_cell);
+        let widths = self.columns.iter().enumerate().map(|(index, column)| {
+            let cells = self.rows.iter().filter_map(|row| row.cells.get(index)).map(|cell| cell.width(column.numeric));
             let words = column.head.split(' ').map(|word| word.chars().count());
             cells.chain(words).max().unwrap_or(0) + BETWEEN_COLUMNS
-        };
-        let widths = self.columns.iter().enumerate().map(width);
+        });
         self.rows.len() <= MOST_OF_HALF && widths.sum::<usize>() <= HALF_CHARACTERS
     }
 
@@ -191,11 +186,26 @@ impl Cell {
         Self::new(numbers::or_none(value, write))
     }
 
+    /// Returns a cell with a text, if there is one.
+    pub fn optional(text: Option<&String>) -> Self {
+        Self::new(text.map_or(numbers::NONE, String::as_str))
+    }
+
+    /// Returns the minimum width, in characters. Longer texts are broken into lines of at least that
+    /// length. The smaller text below a number is never broken.
+    fn width(&self, is_numeric: bool) -> usize {
+        let below = if is_numeric { self.small.chars().count() * 6 / 7 } else { 0 };
+        self.text.chars().count().min(BROKEN_AT).max(below)
+    }
+
+    /// Returns a cell with a median.
+    pub fn median(spread: Option<MedianRange>, write: impl Fn(f64) -> String) -> Self {
+        Self::of(spread, |spread| write(spread.median))
+    }
+
     /// Returns a cell with a median and its range.
     pub fn spread(spread: Option<MedianRange>, write: fn(f64) -> String) -> Self {
-        let mut cell = Self::of(spread, |spread| write(spread.median));
-        cell.small = spread.and_then(|spread| spread.range(write)).unwrap_or_default();
-        cell
+        Self::median(spread, write).with(spread.and_then(|spread| spread.range(write)).unwrap_or_default())
     }
 
     /// Returns a cell with a count of failures: good if 0, otherwise bad.
@@ -229,6 +239,11 @@ fn approximate(cell: Cell, group: &Group, quantile: &str) -> Cell {
 
 fn is_approximate(group: &Group, quantile: &str) -> bool {
     group.counting().any(|trial| trial.unsure_moments(quantile).is_some())
+}
+
+/// Returns a cell that names a trial.
+fn trial_cell(trial: &Trial, input: &ReportInput) -> Cell {
+    Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan))
 }
 
 /// Returns the tone of a verdict.
@@ -267,11 +282,14 @@ fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> boo
 /// Whether a block of rows begins with the group. With several labels, a block begins if the label
 /// that changes least often differs from that of the previous group.
 pub fn begins(index: usize, groups: &[Group]) -> bool {
-    let differ = |pair: &[Group], label: usize| pair[0].labels.get(label) != pair[1].labels.get(label);
-    let changes = |label: usize| groups.windows(2).filter(|pair| differ(pair, label)).count();
     let labels = groups.first().map_or(0, |group| group.labels.len());
-    let steadiest = (0..labels).filter(|&label| changes(label) > 0).min_by_key(|&label| changes(label));
-    steadiest.is_some_and(|label| index > 0 && labels > 1 && differ(&groups[index - 1..=index], label))
+    let changes = (0..labels).map(|label| (groups.windows(2).filter(|pair| differ(pair, label)).count(), label));
+    let steadiest = changes.filter(|(changes, _)| *changes > 0).min();
+    steadiest.is_some_and(|(_, label)| index > 0 && labels > 1 && differ(&groups[index - 1..=index], label))
+}
+
+fn differ(pair: &[Group], label: usize) -> bool {
+    pair[0].labels.get(label) != pair[1].labels.get(label)
 }
 
 #[cfg(test)]

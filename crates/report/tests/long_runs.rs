@@ -34,15 +34,8 @@ fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
     let plan = Plan {
         format: plan::FORMAT,
         title: "Hours".to_owned(),
-        asks: String::new(),
-        variants: Vec::new(),
-        swept: Vec::new(),
-        stop: None,
         trials: vec![trial],
-        requirements: Vec::new(),
-        claims: Vec::new(),
-        find: None,
-        demand: None,
+        ..Plan::default()
     };
     let folder = RunFolder::create(out, &plan.title, record::clock::calendar()).unwrap();
     record::checked_file::write_json(&folder.plan(), &plan).unwrap();

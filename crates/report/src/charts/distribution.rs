@@ -60,71 +60,43 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
     let mut points: Vec<DataPoint> = Vec::new();
     for (bar, sum) in sums.iter().enumerate() {
         let share = Some(100.0 * *sum as f64 / count as f64);
-        let edge = |index: usize| (from * step.powf(index as f64)).min(to) / US_PER_MS;
-        points.extend([(edge(bar), share), (edge(bar + 1), share)]);
+        points.extend([bar, bar + 1].map(|edge| ((from * step.powf(edge as f64)).min(to) / US_PER_MS, share)));
     }
-    let line = ChartLine { name: "operations".to_owned(), ink: Ink::Ok, shape: LineStyle::Filled, points };
-    let quantile = |name: &str, us: Option<f64>| {
-        us.map(|us| Mark {
-            at: us / US_PER_MS,
-            since: None,
-            until: None,
-            label: format!("{name} {}", numbers::micros(us)),
-            colours: None,
-        })
-    };
+    let line = ChartLine::new("operations", (Ink::Ok, LineStyle::Filled), points);
     let of = view.trial.latency_us.as_ref();
-    let marks = [("p50", of.and_then(|of| of.p50)), ("p99", of.and_then(|of| of.p99))];
-    Chart {
-        id: "histogram".to_owned(),
-        title: "Latency distribution".to_owned(),
-        note: "Of all ok operations, the warm-up included; the marks are those of the measured part.".to_owned(),
-        x: axis(from / US_PER_MS, to / US_PER_MS, Spacing::Log, "ms"),
-        panels: vec![Panel::linear(
-            "share of ok operations, log scale of latency",
-            PanelUnit::Percent,
-            150.0,
-            vec![line],
-        )],
-        marks: marks.into_iter().filter_map(|(name, us)| quantile(name, us)).collect(),
-        measured: None,
+    let mut marks = Vec::new();
+    for (name, us) in [("p50", of.and_then(|of| of.p50)), ("p99", of.and_then(|of| of.p99))] {
+        marks.extend(us.map(|us| Mark::new(us / US_PER_MS, format!("{name} {}", numbers::micros(us)))));
     }
+    let note = "Of all ok operations, the warm-up included; the marks are those of the measured part.";
+    let label = "share of ok operations, log scale of latency";
+    let panels = vec![Panel::linear(label, PanelUnit::Percent, 150.0, vec![line])];
+    let x = AxisRange::new(Spacing::Log, from / US_PER_MS, to / US_PER_MS, "ms");
+    Chart { marks, ..Chart::new("histogram", "Latency distribution", note, x, panels) }
 }
 
 /// Draws the line up to the last quantile that this number of operations supports.
 fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
-    // 1 / (1 - q): 10 is p90, 100 is p99.
-    let known = |beyond: f64| count >= samples_for(1.0 - 1.0 / beyond);
+    let mut points: Vec<DataPoint> = Vec::new();
     // Starts at the tenth percentile: the quickest operations would stretch the vertical axis.
-    let steps = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
-    let beyond: Vec<f64> = steps.take_while(|beyond| *beyond < 1e7 && known(*beyond)).collect();
-    let latency = |beyond: f64| {
+    for step in 1.. {
+        // 1 / (1 - q): 10 is p90, 100 is p99.
+        let beyond = 10_f64.powf(f64::from(step) / f64::from(POINTS));
+        if beyond >= 1e7 || count < samples_for(1.0 - 1.0 / beyond) {
+            break;
+        }
         let rank = (count as f64 * (1.0 - 1.0 / beyond)).ceil().max(1.0) as u64;
-        (beyond, at_rank(buckets, rank))
-    };
-    let points: Vec<DataPoint> = beyond.iter().map(|beyond| latency(*beyond)).collect();
-    let to = beyond.last().copied().unwrap_or(1.0).max(2.0);
-    let line = ChartLine { name: "latency".to_owned(), ink: Ink::Three, shape: LineStyle::Solid, points };
-    let mut panel =
-        Panel::linear("latency that this share does not exceed, log scale", PanelUnit::Micros, 150.0, vec![line]);
-    panel.spacing = Spacing::Log;
-    panel.levels = buckets.last().map(|(us, _)| (format!("max: {}", numbers::micros(*us)), *us)).into_iter().collect();
-    Chart {
-        id: "percentiles".to_owned(),
-        title: "Latency by percentile".to_owned(),
-        note: format!(
-            "Of {} ok operations; it ends where they are too few to tell the next one.",
-            numbers::count(count)
-        ),
-        x: axis(1.0, to, Spacing::Nines, "%"),
-        panels: vec![panel],
-        marks: Vec::new(),
-        measured: None,
+        points.push((beyond, at_rank(buckets, rank)));
     }
-}
-
-fn axis(from: f64, to: f64, spacing: Spacing, unit: &str) -> AxisRange {
-    AxisRange { from, to, spacing, unit: unit.to_owned(), signed: false, names: Vec::new(), ticks: Vec::new() }
+    let to = points.last().map_or(1.0, |point| point.0).max(2.0);
+    let line = ChartLine::new("latency", (Ink::Three, LineStyle::Solid), points);
+    let label = "latency that this share does not exceed, log scale";
+    let mut panel = Panel::log(label, PanelUnit::Micros, 150.0, vec![line]);
+    panel.levels = buckets.last().map(|(us, _)| (format!("max: {}", numbers::micros(*us)), *us)).into_iter().collect();
+    let note =
+        format!("Of {} ok operations; it ends where they are too few to tell the next one.", numbers::count(count));
+    let x = AxisRange::new(Spacing::Nines, 1.0, to, "%");
+    Chart::new("percentiles", "Latency by percentile", note, x, vec![panel])
 }
 
 #[cfg(test)]
@@ -155,14 +127,13 @@ mod tests {
 
     #[test]
     fn the_line_by_percentile_ends_where_operations_are_too_few() {
-        let of = |count: u64| charts(vec![(400.0, count / 2), (900.0, count - count / 2)]).remove(1);
-        let few = of(100);
+        let few = charts(vec![(400.0, 50), (900.0, 50)]).remove(1);
         assert!(few.x.to < 100.0, "100 operations have no p99: {}", few.x.to);
-        let many = of(100_000);
+        let many = charts(vec![(400.0, 50_000), (900.0, 50_000)]).remove(1);
         assert!((1_000.0..100_000.0).contains(&many.x.to), "{}", many.x.to);
         let points = &many.panels[0].lines[0].points;
-        let at = |beyond: f64| points.iter().find(|point| point.0 >= beyond).unwrap().1;
-        assert_eq!((at(1.5), at(9.9)), (Some(400.0), Some(900.0)));
+        let at = [1.5, 9.9].map(|beyond| points.iter().find(|point| point.0 >= beyond).unwrap().1);
+        assert_eq!(at, [Some(400.0), Some(900.0)]);
         assert!(charts(vec![(1.0, 1)]).is_empty(), "one operation has no distribution");
     }
 }

@@ -175,17 +175,13 @@ pub fn lanes(view: &TrialView) -> Vec<Chart> {
 
 fn lanes_of(view: &TrialView, signal: &HostSignal, hosts: &[&str]) -> Chart {
     let (unit, lines) = lane_lines(signal);
-    let lane = |host: &&str| {
-        let mut panel = Panel::linear(host, unit, LANE, host_lines(view, signal, host, lines, DrawnIn::Lane));
-        "not sampled".clone_into(&mut panel.remark);
-        panel
-    };
-    let panels = hosts.iter().map(lane).collect();
-    let mut chart = view.chart("lanes", &format!("{} of each host", signal.title), signal.notes[1], panels);
-    // Lanes are compared with each other, so they share an axis.
-    let highest = chart.panels.iter().map(Panel::highest).fold(signal.at_least_to[1].unwrap_or(0.0), f64::max);
-    chart.panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));
-    chart
+    let mut panels = Vec::new();
+    for host in hosts {
+        let lane = Panel::linear(host, unit, LANE, host_lines(view, signal, host, lines, DrawnIn::Lane));
+        panels.push(Panel { remark: "not sampled".to_owned(), ..lane });
+    }
+    Panel::share_axis(&mut panels, signal.at_least_to[1].unwrap_or(0.0));
+    view.chart("lanes", &format!("{} of each host", signal.title), signal.notes[1], panels)
 }
 
 /// Returns unit and lines of the first panel of hosts, for the lanes.
@@ -224,9 +220,9 @@ fn is_open(view: &TrialView, signal: &HostSignal) -> bool {
 fn has_lanes(view: &TrialView, signal: &HostSignal) -> bool {
     let hosts = of_lab(view);
     let (_, lines) = lane_lines(signal);
-    let is_drawn = |row: &Sample| lines.iter().any(|line| line.3 != DrawnIn::Chart && line.4(row).is_some());
-    let of_hosts = |row: &&Sample| row.process.is_empty() && hosts.contains(&row.host.as_str());
-    view.series.samples.iter().filter(of_hosts).any(is_drawn)
+    let mut of_hosts =
+        view.series.samples.iter().filter(|row| row.process.is_empty() && hosts.contains(&row.host.as_str()));
+    of_hosts.any(|row| lines.iter().any(|line| line.3 != DrawnIn::Chart && line.4(row).is_some()))
 }
 
 /// Returns the names of the charts: `Load generator; CPU and Memory of this machine, n1 and n2`.
@@ -247,12 +243,15 @@ pub fn in_words(charts: &[Chart]) -> String {
             None => together.push((hosts, vec![title])),
         }
     }
-    let listed = |names: &[&str]| text::listed(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), "and");
     let words = together.iter().map(|(hosts, titles)| match hosts.as_slice() {
         [] => listed(titles),
         hosts => listed(titles) + OF + &listed(hosts),
     });
     words.collect::<Vec<_>>().join("; ")
+}
+
+fn listed(names: &[&str]) -> String {
+    text::listed(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), "and")
 }
 
 /// Text between signal and host in the title of a chart.
@@ -264,19 +263,19 @@ const OF: &str = " of ";
 fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> {
     let (hosts, of_lab) = (view.hosts(), of_lab(view));
     let several = hosts.len() > 1;
-    let is_drawn = |signal: &HostSignal, host: &str| {
-        let is_first = || signal.id == LOAD_AVERAGE && of_lab.first() == Some(&host);
-        of_lab.len() <= DETAILED || host == THIS_MACHINE || is_first()
-    };
-    let of = |signal: &HostSignal, host: &str| {
-        let name = if host == THIS_MACHINE { "this machine" } else { host };
-        let title = if several { format!("{}{OF}{name}", signal.title) } else { signal.title.to_owned() };
-        chart_of(view, signal, host, &title)
-    };
-    let asked = SIGNALS.iter().filter(|signal| is_asked(signal));
-    let drawn = asked.flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
-    let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
-    let mut charts: Vec<Chart> = charts.filter(Chart::has_values).collect();
+    let mut charts = Vec::new();
+    for signal in SIGNALS.iter().filter(|signal| is_asked(signal)) {
+        for host in hosts.iter().copied() {
+            let is_first = signal.id == LOAD_AVERAGE && of_lab.first() == Some(&host);
+            if of_lab.len() > DETAILED && host != THIS_MACHINE && !is_first {
+                continue;
+            }
+            let name = if host == THIS_MACHINE { "this machine" } else { host };
+            let title = if several { format!("{}{OF}{name}", signal.title) } else { signal.title.to_owned() };
+            charts.push(chart_of(view, signal, host, &title));
+        }
+    }
+    charts.retain(Chart::has_values);
     // A note that applies to all hosts is shown once.
     for index in (1..charts.len()).rev() {
         if charts[index].id == charts[index - 1].id {
@@ -310,10 +309,9 @@ fn panel_of(
     let lines = match lines {
         OfHost(lines) => host_lines(view, signal, host, lines, DrawnIn::Chart),
         OfProcesses(value) => {
-            let lines = view.processes(host).into_iter().enumerate().map(|(index, process)| {
-                let (ink, shape) = Ink::nth(index);
-                let points = thinned(&sampled(view, signal, host, process, *value), view.points);
-                ChartLine { name: process.to_owned(), ink, shape, points }
+            let processes = view.processes(host).into_iter().enumerate();
+            let lines = processes.map(|(index, process)| {
+                view.line(process, Ink::nth(index), &sampled(view, signal, host, process, *value))
             });
             lines_with_values(lines.collect())
         }
@@ -331,19 +329,15 @@ fn host_lines(
     drawn: DrawnIn,
 ) -> Vec<ChartLine> {
     let here = lines.iter().filter(|line| line.3 == drawn || line.3 == DrawnIn::Both);
-    let line = |(name, ink, shape, _, value): &SignalLine| ChartLine {
-        name: (*name).to_owned(),
-        ink: *ink,
-        shape: *shape,
-        points: sampled(view, signal, host, "", *value),
-    };
-    let mut lines = lines_with_values(here.map(line).collect());
-    let is_stacked = |line: &ChartLine| line.shape == Stacked;
-    let stacked: Vec<_> = lines.iter().filter(|line| is_stacked(line)).map(|line| line.points.clone()).collect();
+    let lines = here.map(|&(name, ink, shape, _, value)| {
+        ChartLine::new(name, (ink, shape), sampled(view, signal, host, "", value))
+    });
+    let mut lines = lines_with_values(lines.collect());
+    let stacked: Vec<_> = lines.iter().filter(|line| line.shape == Stacked).map(|line| line.points.clone()).collect();
     let mut together = thinned_together(&stacked, view.points).into_iter();
     for line in &mut lines {
-        line.points =
-            if is_stacked(line) { together.next() } else { None }.unwrap_or_else(|| thinned(&line.points, view.points));
+        let stacked = if line.shape == Stacked { together.next() } else { None };
+        line.points = stacked.unwrap_or_else(|| thinned(&line.points, view.points));
     }
     lines
 }

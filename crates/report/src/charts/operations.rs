@@ -2,8 +2,8 @@
 //! result, the chart of all operations is sufficient.
 
 use super::{TrialView, lines_with_values};
-use crate::drawing::chart::{Chart, ChartLine, Ink, Panel, PanelUnit};
-use crate::drawing::path::{DataPoint, thinned};
+use crate::drawing::chart::{Chart, Ink, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
 use crate::series::CountSeries;
 
 /// Maximum number of lines in a chart: the ones with the highest counts.
@@ -29,21 +29,19 @@ fn chart(view: &TrialView, (id, title, note): (&str, &str, &str), series: &[Coun
     }
     let mut most: Vec<&CountSeries> = series.iter().collect();
     most.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
-    let line = |(index, (name, counts)): (usize, &&CountSeries)| {
-        let (ink, shape) = Ink::nth(index);
-        let end_s = view.end_s();
-        // A second without attempts counts as 0. The incomplete second at the end is left out.
-        let seconds = (end_s + 0.05) as usize;
-        let count = |second: usize| counts.get(second).copied().unwrap_or(0) as f64;
-        let points: Vec<DataPoint> = (0..seconds).map(|second| (second as f64 + 0.5, Some(count(second)))).collect();
-        ChartLine { name: name.clone(), ink, shape, points: thinned(&points, view.points) }
-    };
-    let lines = lines_with_values(most.iter().take(LINES).enumerate().map(line).collect());
+    // A second without attempts counts as 0. The incomplete second at the end is left out.
+    let seconds = (view.end_s() + 0.05) as usize;
+    let mut lines = Vec::new();
+    for (index, (name, counts)) in most.iter().take(LINES).enumerate() {
+        let counts = counts.iter().copied().chain(std::iter::repeat(0)).take(seconds).enumerate();
+        let points: Vec<DataPoint> = counts.map(|(second, count)| (second as f64 + 0.5, Some(count as f64))).collect();
+        lines.push(view.line(name, Ink::nth(index), &points));
+    }
     let left_out = match most.len().saturating_sub(LINES) {
         0 => String::new(),
         more => format!(" {more} more are rarer; the table has them."),
     };
-    let panel = Panel::linear("per second", PanelUnit::PerSecond, 130.0, lines);
+    let panel = Panel::linear("per second", PanelUnit::PerSecond, 130.0, lines_with_values(lines));
     panel.has_values().then(|| view.chart_with_warmup(id, title, &format!("{note}{left_out}"), vec![panel]))
 }
 
@@ -57,15 +55,13 @@ mod tests {
 
     #[test]
     fn each_operation_and_each_result_has_a_line() {
-        let of = |name: &str, counts: &[u64]| (name.to_owned(), counts.to_vec());
         let outcomes = vec![OutcomeSlot { at_s: 3.0, slot_s: 0.008, ok: 1, ..OutcomeSlot::default() }];
         let mut series = TrialSeries { outcomes, ..TrialSeries::default() };
-        series.by_operation = vec![of("find", &[10, 10, 10, 1])];
-        series.by_result = vec![of("ok", &[3, 0, 9]), of("status 503", &[7, 10])];
-        let trial = Trial::default();
-        let view = |points| TrialView { trial: &trial, series: &series, points };
-        assert_eq!(draw(&view(LEAST_POINTS - 1)).len(), 0, "too many trials");
-        let charts = draw(&view(LEAST_POINTS));
+        series.by_operation = vec![("find".to_owned(), vec![10, 10, 10, 1])];
+        series.by_result = vec![("ok".to_owned(), vec![3, 0, 9]), ("status 503".to_owned(), vec![7, 10])];
+        let view = TrialView { trial: &Trial::default(), series: &series, points: LEAST_POINTS };
+        assert_eq!(draw(&TrialView { points: LEAST_POINTS - 1, ..view }).len(), 0, "too many trials");
+        let charts = draw(&view);
         assert_eq!(charts.len(), 1, "one operation is all operations");
         let lines = &charts[0].panels[0].lines;
         assert_eq!(lines[0].name, "status 503", "the most first");

@@ -5,8 +5,8 @@ use record::rows::OutcomeSlot;
 use text::numbers;
 
 use super::TrialView;
-use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
-use crate::drawing::path::{DataPoint, thinned};
+use crate::drawing::chart::{Chart, Ink, LineStyle, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
 
 /// Duration below which a trial has bins shorter than a second.
 const SHORT_S: f64 = 40.0;
@@ -21,12 +21,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     }
     let bin_s = bin_s(view);
     let bins = Bins::of(&view.series.outcomes, view.end_s(), bin_s);
-    let ok = ChartLine {
-        name: "ok".to_owned(),
-        ink: Ink::Ok,
-        shape: LineStyle::Filled,
-        points: thinned(&bins.rate(|slot| slot.ok), view.points),
-    };
+    let ok = view.line("ok", (Ink::Ok, LineStyle::Filled), &bins.rate(|slot| slot.ok));
     let mut panels = vec![Panel::linear("ok operations per second", PanelUnit::PerSecond, 150.0, vec![ok])];
     let lanes: [(&str, Ink, SlotCount); 3] = [
         ("failed", Ink::Failed, |slot| slot.failed),
@@ -38,12 +33,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
         let total: f64 = points.iter().filter_map(|point| point.1).sum();
         if total > 0.0 {
             let label = format!("{name} in each {}: {} in all", every(bin_s), numbers::count(total as u64));
-            let line = ChartLine {
-                name: name.to_owned(),
-                ink,
-                shape: LineStyle::Bars((bin_s * 1e3) as u32),
-                points: thinned(&points, view.points),
-            };
+            let line = view.line(name, (ink, LineStyle::Bars((bin_s * 1e3) as u32)), &points);
             panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, vec![line]));
         }
     }
@@ -89,13 +79,13 @@ impl Bins {
     }
 
     fn points(&self, value: impl Fn(usize, &OutcomeSlot) -> Option<f64>) -> Vec<DataPoint> {
-        let middle = |index: usize| (index as f64 + 0.5) * self.bin_s;
-        self.slots.iter().enumerate().map(|(index, slot)| (middle(index), value(index, slot))).collect()
+        let slots = self.slots.iter().enumerate();
+        slots.map(|(index, slot)| ((index as f64 + 0.5) * self.bin_s, value(index, slot))).collect()
     }
 
     pub fn rate(&self, count: SlotCount) -> Vec<DataPoint> {
-        let whole = |index| !(self.cut_short && index + 1 == self.slots.len());
-        self.points(|index, slot| whole(index).then(|| f64::from(count(slot)) / self.bin_s))
+        let whole = if self.cut_short { self.slots.len() - 1 } else { self.slots.len() };
+        self.points(|index, slot| (index < whole).then(|| f64::from(count(slot)) / self.bin_s))
     }
 
     fn count(&self, count: SlotCount) -> Vec<DataPoint> {

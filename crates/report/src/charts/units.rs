@@ -7,8 +7,8 @@ use record::rows::UnitSecond;
 use text::numbers;
 
 use super::{TrialView, lines_with_values};
-use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
-use crate::drawing::path::{DataPoint, thinned};
+use crate::drawing::chart::{Chart, Ink, LineStyle, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
 
 /// Width of a bar in thousandths of a second.
 const SECOND: u32 = 1_000;
@@ -17,12 +17,11 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let rows = &view.series.units;
     let operations = view.trial.operations.iter().filter(|(_, operation)| operation.units.is_some());
     let seconds = view.end_s().ceil() as usize;
-    let per_s = |(index, (name, _)): (usize, (&String, _))| {
-        let (ink, shape) = Ink::nth(index);
-        let points = by_second(rows.iter().filter(|row| row.status.is_empty() && row.operation == *name), seconds);
-        ChartLine { name: name.clone(), ink, shape, points: thinned(&points, view.points) }
-    };
-    let lines = lines_with_values(operations.enumerate().map(per_s).collect());
+    let lines = operations.enumerate().map(|(index, (name, _))| {
+        let rows = rows.iter().filter(|row| row.status.is_empty() && row.operation == *name);
+        view.line(name, Ink::nth(index), &by_second(rows, seconds))
+    });
+    let lines = lines_with_values(lines.collect());
     if lines.is_empty() {
         return Vec::new();
     }
@@ -34,8 +33,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     for (status, rows) in not_ok {
         let total: u64 = rows.iter().map(|row| row.count).sum();
         let label = format!("parts with status {status}: {} in all", numbers::count(total));
-        let points = thinned(&by_second(rows.into_iter(), seconds), view.points);
-        let line = ChartLine { name: status.to_owned(), ink: Ink::Failed, shape: LineStyle::Bars(SECOND), points };
+        let line = view.line(status, (Ink::Failed, LineStyle::Bars(SECOND)), &by_second(rows.into_iter(), seconds));
         panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, vec![line]));
     }
     let note = "Of operations that ended ok in each second; a part of an answer that failed did no units.";
@@ -62,25 +60,21 @@ mod tests {
 
     #[test]
     fn units_and_failed_parts_have_panels() {
-        let row = |at_s: f64, status: &str, count| UnitSecond {
-            at_s,
-            interval_s: if at_s > 2.0 { 0.5 } else { 1.0 },
-            operation: "bulk".into(),
-            status: status.into(),
-            count,
-        };
         let mut trial = Trial::default();
         let mut series = TrialSeries::default();
         assert_eq!(draw(&TrialView { trial: &trial, series: &series, points: 100 }), []);
         trial.operations.insert("bulk".into(), Operation { units: Some(1_700), ..Operation::default() });
         trial.operations.insert("get".into(), Operation::default());
-        series.units = vec![
-            row(1.0, "", 1_000),
-            row(1.0, "201", 1_000),
-            row(2.0, "", 500),
-            row(2.0, "429", 30),
-            row(2.5, "", 200),
-        ];
+        let rows = [(1.0, "", 1_000), (1.0, "201", 1_000), (2.0, "", 500), (2.0, "429", 30), (2.5, "", 200)];
+        series.units = rows
+            .map(|(at_s, status, count)| UnitSecond {
+                at_s,
+                interval_s: if at_s > 2.0 { 0.5 } else { 1.0 },
+                operation: "bulk".into(),
+                status: status.into(),
+                count,
+            })
+            .to_vec();
         series.generator = vec![record::rows::GeneratorSecond { at_s: 2.5, ..Default::default() }];
         let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
         let panels = &charts[0].panels;

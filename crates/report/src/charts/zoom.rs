@@ -7,8 +7,8 @@ use text::numbers;
 use super::{TrialView, fault_label};
 use crate::drawing;
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
-use crate::drawing::path::{DataPoint, thinned};
+use crate::drawing::chart::{AxisRange, Chart, Ink, LineStyle, Mark, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
 use crate::tables::outages::earlier_baseline;
 
 /// Time shown around a fault: minimum on each side, maximum before it, and maximum after it.
@@ -43,14 +43,9 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     let slot_s = widest_s.unwrap_or(view.series.outcomes[0].slot_s);
     let bin_s = bin(before + after, slot_s, outage.baseline_per_s);
     let bins = bins(view, &slots, fault.at_s, [before, after], bin_s);
-    let line = |name: &str, ink, shape, points: Vec<DataPoint>| ChartLine {
-        name: name.to_owned(),
-        ink,
-        shape,
-        points: thinned(&points, view.points),
-    };
-    let rate = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[0]) / bin_s));
-    let ok = line("ok", Ink::Ok, LineStyle::Filled, bins.iter().map(rate).collect());
+    let rates: Vec<DataPoint> =
+        bins.iter().map(|bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[0]) / bin_s))).collect();
+    let ok = view.line("ok", (Ink::Ok, LineStyle::Filled), &rates);
     let mut first = Panel::linear("ok operations per second", PanelUnit::PerSecond, 150.0, vec![ok]);
     if let Some(baseline) = outage.baseline_per_s {
         let part = earlier_baseline(fault.at_s, &outage)
@@ -59,21 +54,20 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     }
     let mut panels = vec![first];
     for (index, name, ink) in [(1, "failed", Ink::Failed), (2, "timeout", Ink::Timeout), (3, "wrong", Ink::Wrong)] {
-        let count = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[index])));
         if bins.iter().any(|bin| bin.counts[index] > 0) {
             let bars = LineStyle::Bars((bin_s * 1e3).round() as u32);
             let label = format!("{name} in each {}", numbers::seconds(bin_s));
-            let lines = vec![line(name, ink, bars, bins.iter().map(count).collect())];
+            let counts: Vec<DataPoint> =
+                bins.iter().map(|bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[index])))).collect();
+            let lines = vec![view.line(name, (ink, bars), &counts)];
             panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, lines));
         }
     }
     let back = outage.back_to_baseline_s;
     let mark = Mark {
-        at: 0.0,
-        since: None,
         until: back.or(fault.healed_s.map(|healed| healed - fault.at_s)).map(|until| until.min(after)),
-        label: fault_label(fault),
         colours: Some(drawing::legible(&fault.colour)),
+        ..Mark::new(0.0, fault_label(fault))
     };
     let note = match (back, &outage.cannot_tell) {
         (Some(back), _) => {
@@ -82,23 +76,9 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
         (None, Some(why)) => format!("It cannot be told whether throughput recovered to its baseline: {why}."),
         (None, None) => "Throughput did not recover to its baseline within the trial.".to_owned(),
     };
-    Chart {
-        id: "zoom".to_owned(),
-        title: format!("Around the fault, in steps of {}", numbers::seconds(bin_s)),
-        note,
-        x: AxisRange {
-            from: -before,
-            to: after,
-            spacing: Spacing::Linear,
-            unit: "s".to_owned(),
-            signed: true,
-            names: Vec::new(),
-            ticks: Vec::new(),
-        },
-        panels,
-        marks: vec![mark],
-        measured: None,
-    }
+    let x = AxisRange { signed: true, ..AxisRange::new(Spacing::Linear, -before, after, "s") };
+    let title = format!("Around the fault, in steps of {}", numbers::seconds(bin_s));
+    Chart { marks: vec![mark], ..Chart::new("zoom", title, note, x, panels) }
 }
 
 /// Returns the length of a bin: a whole number of slots.
@@ -124,11 +104,12 @@ fn bins(view: &TrialView, slots: &[OutcomeSlot], fault_s: f64, [before, after]: 
     let end_s = view.end_s();
     let first = (before / bin_s + 1e-6).floor();
     let number = (first + (after / bin_s - 1e-6).ceil()) as usize;
-    let start = |index: usize| (index as f64 - first) * bin_s;
-    let covered = |at_s: f64| fault_s + at_s >= 0.0 && fault_s + at_s + bin_s <= end_s + 1e-9;
-    let mut bins: Vec<Bin> = (0..number)
-        .map(|index| Bin { at_s: start(index) + bin_s / 2.0, counts: [0; 4], covered: covered(start(index)) })
-        .collect();
+    let mut bins = Vec::new();
+    for index in 0..number {
+        let start_s = (index as f64 - first) * bin_s;
+        let covered = fault_s + start_s >= 0.0 && fault_s + start_s + bin_s <= end_s + 1e-9;
+        bins.push(Bin { at_s: start_s + bin_s / 2.0, counts: [0; 4], covered });
+    }
     for slot in slots {
         let index = ((slot.at_s - fault_s) / bin_s + first + 1e-6).floor();
         if index >= 0.0

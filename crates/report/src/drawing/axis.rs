@@ -51,9 +51,13 @@ pub fn linear_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
 
 /// Returns the distance of [`linear_ticks`].
 fn step(range: f64, count: usize) -> f64 {
-    let rough = range / count.max(1) as f64;
-    let power = 10_f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= rough * (1.0 - 1e-9));
+    round_up(range / count.max(1) as f64)
+}
+
+/// Returns the next value that is 1, 2 or 5 times a power of ten.
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= value * (1.0 - 1e-9));
     factor.unwrap_or(10.0) * power
 }
 
@@ -61,18 +65,18 @@ fn step(range: f64, count: usize) -> f64 {
 /// ticks. For a narrow range with hardly any such tick, returns equal steps.
 pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
-    let within = |factors: &[f64]| -> Vec<f64> {
-        let all = (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)));
-        all.filter(|tick| (from * (1.0 - 1e-9)..=to * (1.0 + 1e-9)).contains(tick)).collect()
-    };
-    let fine = within(&[1.0, 2.0, 5.0]);
+    let tens = (first..=last).map(|power| 10_f64.powi(power));
+    let mut fine: Vec<f64> = tens.clone().flat_map(|ten| [1.0, 2.0, 5.0].map(|factor| factor * ten)).collect();
+    let mut tens: Vec<f64> = tens.collect();
+    for ticks in [&mut fine, &mut tens] {
+        ticks.retain(|tick| (from * (1.0 - 1e-9)..=to * (1.0 + 1e-9)).contains(tick));
+    }
     if fine.len() < 3 {
         return linear_ticks(from, to, count);
     }
     if fine.len() <= count {
         return fine;
     }
-    let tens = within(&[1.0]);
     if tens.len() < 2 {
         return fine.into_iter().step_by(2).collect();
     }
@@ -98,16 +102,8 @@ pub fn ceiling(largest: f64, count: usize) -> f64 {
 
 /// Returns the ends of a logarithmic axis around positive values: 1, 2 or 5 times a power of ten.
 pub fn log_range(least: f64, most: f64) -> (f64, f64) {
-    let below = |value: f64| {
-        let power = 10_f64.powf(value.log10().floor());
-        let factor = [5.0, 2.0, 1.0].into_iter().find(|factor| factor * power <= value * (1.0 + 1e-9));
-        factor.unwrap_or(1.0) * power
-    };
-    let above = |value: f64| {
-        let power = 10_f64.powf(value.log10().floor());
-        let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= value * (1.0 - 1e-9));
-        factor.unwrap_or(10.0) * power
-    };
-    let (from, to) = (below(least), above(most));
+    let power = 10_f64.powf(least.log10().floor());
+    let below = [5.0, 2.0, 1.0].into_iter().find(|factor| factor * power <= least * (1.0 + 1e-9));
+    let (from, to) = (below.unwrap_or(1.0) * power, round_up(most));
     if to > from { (from, to) } else { (from, from * 2.0) }
 }

@@ -132,14 +132,11 @@ fn shortened(name: &str) -> String {
 /// Returns the data for saving: one row per case.
 fn data(bars: &BarRows) -> Value {
     let names: Vec<&str> = bars.rows.iter().map(|row| row.name.as_str()).collect();
-    let columns: Vec<Value> = bars
-        .columns
-        .iter()
-        .map(|column| {
-            let of =
-                |index: usize| column.values.iter().map(|value| value.map(|value| value[index])).collect::<Vec<_>>();
-            json!({"n": column.head, "median": of(0), "least": of(1), "most": of(2)})
-        })
-        .collect();
+    let mut columns = Vec::new();
+    for column in &bars.columns {
+        let [median, least, most] = [0, 1, 2]
+            .map(|index| column.values.iter().map(|value| value.map(|value| value[index])).collect::<Vec<_>>());
+        columns.push(json!({"n": column.head, "median": median, "least": least, "most": most}));
+    }
     json!({"rows": names, "columns": columns})
 }

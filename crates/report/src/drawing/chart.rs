@@ -205,15 +205,54 @@ impl PanelUnit {
     }
 }
 
+impl AxisRange {
+    /// Returns an axis of numbers with ticks at round values.
+    pub fn new(spacing: Spacing, from: f64, to: f64, unit: &str) -> Self {
+        Self { from, to, spacing, unit: unit.to_owned(), signed: false, names: Vec::new(), ticks: Vec::new() }
+    }
+}
+
+impl Mark {
+    /// Returns a mark without a shade, in the colour of the axis.
+    pub fn new(at: f64, label: impl Into<String>) -> Self {
+        Self { at, since: None, until: None, label: label.into(), colours: None }
+    }
+}
+
+impl ChartLine {
+    pub fn new(name: impl Into<String>, (ink, shape): (Ink, LineStyle), points: Vec<DataPoint>) -> Self {
+        Self { name: name.into(), ink, shape, points }
+    }
+
+    pub fn has_values(&self) -> bool {
+        self.points.iter().any(|point| point.1.is_some())
+    }
+
+    /// Returns the values without the gaps.
+    pub fn values(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().filter_map(|point| point.1)
+    }
+}
+
 impl Chart {
+    /// Returns a chart without marks.
+    pub fn new(id: &str, title: impl Into<String>, note: impl Into<String>, x: AxisRange, panels: Vec<Panel>) -> Self {
+        let (title, note) = (title.into(), note.into());
+        Self { id: id.to_owned(), title, note, x, panels, marks: Vec::new(), measured: None }
+    }
+
     /// Whether any line has a value.
     pub fn has_values(&self) -> bool {
-        let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        lines.any(|line| line.points.iter().any(|point| point.1.is_some()))
+        self.panels.iter().any(Panel::has_values)
     }
 }
 
 impl Panel {
+    /// Returns a panel with a logarithmic axis.
+    pub fn log(label: &str, unit: PanelUnit, height: f64, lines: Vec<ChartLine>) -> Self {
+        Self { spacing: Spacing::Log, ..Self::linear(label, unit, height, lines) }
+    }
+
     /// Returns a panel with an axis from 0. An axis of percentages ends at 100 at most.
     pub fn linear(label: &str, unit: PanelUnit, height: f64, lines: Vec<ChartLine>) -> Self {
         Self {
@@ -229,15 +268,21 @@ impl Panel {
         }
     }
 
+    /// Ends the axes of these panels at the same value, so that they can be compared: at their highest,
+    /// or at `at_least`.
+    pub fn share_axis(panels: &mut [Self], at_least: f64) {
+        let highest = panels.iter().map(Self::highest).fold(at_least, f64::max);
+        panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));
+    }
+
     /// Returns the highest value of any line, without stacking. The axis is raised for a stack when
     /// the panel is drawn.
     pub fn highest(&self) -> f64 {
-        let values = self.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
-        values.fold(0.0, f64::max)
+        self.lines.iter().flat_map(ChartLine::values).fold(0.0, f64::max)
     }
 
     /// Whether any line has a value.
     pub fn has_values(&self) -> bool {
-        self.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some()))
+        self.lines.iter().any(ChartLine::has_values)
     }
 }

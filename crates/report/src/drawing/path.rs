@@ -68,9 +68,7 @@ pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> Str
     let mut pen = PathPen::default();
     let mut start = 0;
     while start < both.len() {
-        let Some(length) = both[start..].iter().position(|point| point.1.is_none()).or(Some(both.len() - start)) else {
-            break;
-        };
+        let length = both[start..].iter().position(|point| point.1.is_none()).unwrap_or(both.len() - start);
         let stretch = start..start + length;
         let there: Vec<(f64, f64)> = upper[stretch.clone()].iter().filter_map(|point| placed(point, x, y)).collect();
         let back = lower[stretch].iter().rev().filter_map(|point| placed(point, x, y));
@@ -129,7 +127,13 @@ pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     let stretch = points.len().div_ceil((most / 2).max(1));
     let mut kept = Vec::with_capacity(most);
     for stretch in points.chunks(stretch) {
-        let mut indices: Vec<usize> = [least(stretch), most_of(stretch), gap(stretch)].into_iter().flatten().collect();
+        let values = stretch.iter().enumerate().filter_map(|(index, point)| Some((index, point.1?)));
+        let ends = [
+            values.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index),
+            values.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index),
+            stretch.iter().position(|point| point.1.is_none()),
+        ];
+        let mut indices: Vec<usize> = ends.into_iter().flatten().collect();
         indices.sort_unstable();
         indices.dedup();
         kept.extend(indices.into_iter().map(|index| stretch[index]));
@@ -137,26 +141,14 @@ pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     kept
 }
 
-fn least(points: &[DataPoint]) -> Option<usize> {
-    let values = points.iter().enumerate().filter_map(|(index, point)| Some((index, point.1?)));
-    values.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
-}
-
-fn most_of(points: &[DataPoint]) -> Option<usize> {
-    let values = points.iter().enumerate().filter_map(|(index, point)| Some((index, point.1?)));
-    values.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
-}
-
-fn gap(points: &[DataPoint]) -> Option<usize> {
-    points.iter().position(|point| point.1.is_none())
-}
-
 /// Thins the lines of a stack as [`thinned`] does. All lines keep the same moments: those of the
 /// smallest and the largest sum, and of gaps.
 pub fn thinned_together(lines: &[Vec<DataPoint>], most: usize) -> Vec<Vec<DataPoint>> {
     let length = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let sum = |index: usize| lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b);
-    let sums: Vec<DataPoint> = (0..length).map(|index| (index as f64, sum(index))).collect();
+    let mut sums: Vec<DataPoint> = Vec::new();
+    for index in 0..length {
+        sums.push((index as f64, lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b)));
+    }
     let kept: Vec<usize> = thinned(&sums, most).into_iter().map(|(index, _)| index as usize).collect();
     lines.iter().map(|line| kept.iter().filter_map(|&index| line.get(index).copied()).collect()).collect()
 }

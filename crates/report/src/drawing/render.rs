@@ -139,12 +139,12 @@ fn draw_panel(
 /// Returns the index of the line that a line belongs to: dots of repeats belong to the line of
 /// their means, other lines to themselves.
 fn whose(lines: &[ChartLine], index: usize) -> usize {
-    let line = &lines[index];
-    let mean = |other: &ChartLine| other.shape != LineStyle::Dots && other.ink == line.ink;
-    match line.shape {
-        LineStyle::Dots => lines[index..].iter().position(mean).map_or(index, |further| index + further),
-        _ => index,
+    if lines[index].shape != LineStyle::Dots {
+        return index;
     }
+    let mut further = lines.iter().enumerate().skip(index);
+    let mean = further.find(|(_, other)| other.shape != LineStyle::Dots && other.ink == lines[index].ink);
+    mean.map_or(index, |(mean, _)| mean)
 }
 
 /// Returns a vertical axis for the script: its unit, whether it is logarithmic, its ends and their
@@ -158,7 +158,7 @@ fn axis_data(panel: &Panel, axis: Option<&Axis>) -> Value {
 /// Returns the vertical axis of a panel and its ticks.
 pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
     let count = ((bottom - top) / 29.0).floor().max(1.0) as usize;
-    let values = panel.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
+    let values = panel.lines.iter().flat_map(ChartLine::values);
     let values: Vec<f64> = values.chain(panel.levels.iter().map(|(_, value)| *value)).collect();
     let (from, to, ticks) = match panel.spacing {
         Spacing::Linear => {
@@ -171,9 +171,9 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             (from, to, linear_ticks(from, to, count))
         }
         Spacing::Log | Spacing::Nines => {
-            let positive = || values.iter().copied().filter(|value| *value > 0.0);
-            let least = positive().reduce(f64::min).unwrap_or(1.0);
-            let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
+            let positive = values.iter().copied().filter(|value| *value > 0.0);
+            let least = positive.clone().reduce(f64::min).unwrap_or(1.0);
+            let (from, to) = log_range(least, positive.reduce(f64::max).unwrap_or(1.0));
             (from, to, log_ticks(from, to, ((bottom - top) / 22.0).max(4.0) as usize))
         }
     };
@@ -183,34 +183,31 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
 fn stacked_top(lines: &[ChartLine]) -> f64 {
     let stacked: Vec<&ChartLine> = lines.iter().filter(|line| line.shape == LineStyle::Stacked).collect();
     let length = stacked.iter().map(|line| line.points.len()).max().unwrap_or(0);
-    let sum = |index: usize| stacked.iter().filter_map(|line| line.points.get(index)?.1).sum::<f64>();
-    (0..length).map(sum).fold(0.0, f64::max)
+    let mut highest = 0.0_f64;
+    for index in 0..length {
+        highest = highest.max(stacked.iter().filter_map(|line| line.points.get(index)?.1).sum());
+    }
+    highest
 }
 
 /// Draws a line. `before` holds the points of the previous line, the lower limit of an area.
 fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataPoint>>) -> String {
     let class = line.ink.class();
-    let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
-    let stroke = |points: &[DataPoint]| {
-        let pattern = pattern(line.shape);
-        let drawn = if line.shape == LineStyle::Dots { path::dots(points, x, y) } else { path::line(points, x, y) };
-        format!("<path class=\"line {class}{pattern}\" d=\"{drawn}\"/>")
-    };
-    let filled = |kind: &str, upper: &[DataPoint], lower: &[DataPoint]| {
-        format!("<path class=\"{kind} {class}\" d=\"{}\"/>", path::area(upper, lower, x, y))
-    };
-    let lower = before.take();
+    let lower = before.take().filter(|_| line.shape != LineStyle::Filled);
+    let lower = lower.unwrap_or_else(|| line.points.iter().map(|point| (point.0, Some(0.0))).collect());
     let mut upper = line.points.clone();
     let markup = match line.shape {
-        LineStyle::Solid | LineStyle::Dashed | LineStyle::Dotted | LineStyle::Dots => stroke(&upper),
-        LineStyle::Filled => filled("wash", &upper, &flat()) + &stroke(&upper),
-        LineStyle::Band => filled("wash", &upper, &lower.unwrap_or_else(flat)) + &stroke(&upper),
+        LineStyle::Solid | LineStyle::Dashed | LineStyle::Dotted => stroke(line, &path::line(&upper, x, y)),
+        LineStyle::Dots => stroke(line, &path::dots(&upper, x, y)),
+        LineStyle::Filled | LineStyle::Band => {
+            let area = path::area(&upper, &lower, x, y);
+            format!("<path class=\"wash {class}\" d=\"{area}\"/>") + &stroke(line, &path::line(&upper, x, y))
+        }
         LineStyle::Stacked => {
-            let lower = lower.unwrap_or_else(flat);
             for (point, low) in upper.iter_mut().zip(&lower) {
                 point.1 = point.1.zip(low.1).map(|(value, low)| value + low);
             }
-            filled("area", &upper, &lower)
+            format!("<path class=\"area {class}\" d=\"{}\"/>", path::area(&upper, &lower, x, y))
         }
         LineStyle::Bars(thousandths) => {
             let width = f64::from(thousandths) / 1e3 / (x.to - x.from) * (x.end - x.start);
@@ -222,13 +219,16 @@ fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataP
     markup
 }
 
+fn stroke(line: &ChartLine, path: &str) -> String {
+    format!("<path class=\"line {}{}\" d=\"{path}\"/>", line.ink.class(), pattern(line.shape))
+}
+
 /// Returns the text for screen readers: name and range of each line.
 fn spoken(chart: &Chart) -> String {
     let mut words = vec![chart.title.clone()];
     for panel in &chart.panels {
         for line in &panel.lines {
-            let values = || line.points.iter().filter_map(|point| point.1);
-            if let (Some(least), Some(most)) = (values().reduce(f64::min), values().reduce(f64::max)) {
+            if let (Some(least), Some(most)) = (line.values().reduce(f64::min), line.values().reduce(f64::max)) {
                 words.push(format!("{}: {} to {}", line.name, panel.unit.tick(least), panel.unit.tick(most)));
             }
         }
@@ -351,15 +351,16 @@ const LABEL_ROWS: usize = 4;
 /// outside the axis.
 fn label_rows(marks: &[Mark], x: &Axis) -> Vec<Option<usize>> {
     let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LABEL_ROWS];
-    let row = |mark: &Mark| {
-        let at = x.place(mark.at).filter(|_| (x.from..=x.to).contains(&mark.at))?;
-        let (_, begins, ends) = label(mark, at, x.end, 0.0);
-        let is_free = |row: &Vec<(f64, f64)>| row.iter().all(|(from, to)| ends + GAP < *from || *to + GAP < begins);
-        let row = taken.iter().position(is_free)?;
-        taken[row].push((begins, ends));
-        Some(row)
-    };
-    marks.iter().map(row).collect()
+    marks.iter().map(|mark| free_row(&mut taken, mark, x)).collect()
+}
+
+/// Takes the first row with space for the mark's label. `taken` has the ends of each row's labels.
+fn free_row(taken: &mut [Vec<(f64, f64)>], mark: &Mark, x: &Axis) -> Option<usize> {
+    let at = x.place(mark.at).filter(|_| (x.from..=x.to).contains(&mark.at))?;
+    let (_, begins, ends) = label(mark, at, x.end, 0.0);
+    let row = taken.iter().position(|row| row.iter().all(|(from, to)| ends + GAP < *from || *to + GAP < begins))?;
+    taken[row].push((begins, ends));
+    Some(row)
 }
 
 /// Draws faults: a line through all panels, the shade of the effect, and a label in its row.
@@ -414,15 +415,16 @@ const LANE: f64 = 40.0;
 
 /// Returns which lanes share the legend of the lane above, because they have the same lines.
 fn shared_legends(panels: &[Panel]) -> Vec<bool> {
-    let named = |panel: &Panel| -> Vec<(String, Ink, LineStyle)> {
-        panel.lines.iter().map(|line| (line.name.clone(), line.ink, line.shape)).collect()
-    };
-    let is_same = |one: &Panel, next: &Panel| {
+    let below = panels.windows(2).map(|pair| {
+        let (one, next) = (&pair[0], &pair[1]);
         let are_lanes = one.height <= LANE && next.height <= LANE && next.levels.is_empty();
-        are_lanes && next.has_values() && one.unit == next.unit && named(one) == named(next)
-    };
-    let below = panels.windows(2).map(|pair| is_same(&pair[0], &pair[1]));
+        are_lanes && next.has_values() && one.unit == next.unit && line_names(one).eq(line_names(next))
+    });
     std::iter::once(false).chain(below).collect()
+}
+
+fn line_names(panel: &Panel) -> impl Iterator<Item = (&str, Ink, LineStyle)> {
+    panel.lines.iter().map(|line| (line.name.as_str(), line.ink, line.shape))
 }
 
 /// Returns the name of a lane without its own legend.
@@ -582,10 +584,10 @@ pub fn values_of(chart: &Chart) -> Value {
 /// Returns the step and the number of steps between moments, or `None` if a moment is not on a
 /// whole step to a tenth of a millisecond.
 fn steps(moments: &[f64]) -> Option<(f64, Vec<u64>)> {
-    let gaps = || moments.windows(2).map(|pair| pair[1] - pair[0]);
-    let least = gaps().reduce(f64::min).filter(|least| *least > 0.0)?;
+    let gaps = moments.windows(2).map(|pair| pair[1] - pair[0]);
+    let least = gaps.clone().reduce(f64::min).filter(|least| *least > 0.0)?;
     // The mean over all steps, because the rounding error of the smallest gap would add up.
-    let whole: u64 = gaps().map(|gap| (gap / least).round() as u64).sum();
+    let whole: u64 = gaps.map(|gap| (gap / least).round() as u64).sum();
     let step = (moments[moments.len() - 1] - moments[0]) / whole as f64;
     let mut counts = vec![0];
     let mut at = 0;

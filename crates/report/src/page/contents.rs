@@ -116,18 +116,16 @@ fn claim_row(claim: &Claim, results: &Results) -> ClaimRow {
 
 /// Returns a text such as `3 of 5 hold, 1 does not, 1 not shown`. Empty without claims.
 fn held(claims: &[Claim]) -> String {
-    let count = |holds: Holds| claims.iter().filter(|claim| claim.holds == holds).count();
     if claims.is_empty() {
         return String::new();
     }
-    let others = [
-        (count(Holds::No), if count(Holds::No) == 1 { "does not" } else { "do not" }),
-        (count(Holds::NotShown), "not shown"),
-        (count(Holds::NotMeasured), "not measured"),
-    ];
+    let [yes, no, not_shown, not_measured] = [Holds::Yes, Holds::No, Holds::NotShown, Holds::NotMeasured]
+        .map(|holds| claims.iter().filter(|claim| claim.holds == holds).count());
+    let others =
+        [(no, if no == 1 { "does not" } else { "do not" }), (not_shown, "not shown"), (not_measured, "not measured")];
     let others = others.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!(", {count} {word}"));
-    let verb = if count(Holds::Yes) == 1 { "holds" } else { "hold" };
-    format!("{} of {} {verb}{}", count(Holds::Yes), claims.len(), others.collect::<String>())
+    let verb = if yes == 1 { "holds" } else { "hold" };
+    format!("{yes} of {} {verb}{}", claims.len(), others.collect::<String>())
 }
 
 /// Returns a path for a link, with all but plain characters percent-encoded (RFC 3986, section

@@ -141,23 +141,23 @@ impl LivePage {
     /// findings on the current trial that its remaining time cannot change.
     pub fn verdict(&self, phase: &RunPhase, trials: &[Trial]) -> Result<String, Error> {
         let ended = trials.iter().filter(|trial| trial.ended.is_some());
-        let counted = [Trust::Valid, Trust::Suspect, Trust::Void]
-            .map(|is| (is, ended.clone().filter(|trial| trial.verdict.is == is).count()));
-        let counted = counted.iter().filter(|(_, count)| *count > 0);
-        let done: Vec<String> = counted.map(|(is, count)| format!("{count} {}", trust_word(*is))).collect();
+        let mut done = Vec::new();
+        for is in [Trust::Valid, Trust::Suspect, Trust::Void] {
+            let count = ended.clone().filter(|trial| trial.verdict.is == is).count();
+            done.extend((count > 0).then(|| format!("{count} {}", trust_word(is))));
+        }
         let done = text::listed(&done, "and");
-        let name = |trial: &Trial| if trials.len() > 1 { trial.id.clone() } else { String::new() };
-        let of_trial = |trial: &Trial| -> Vec<FinalReason> {
+        let mut reasons = Vec::new();
+        for trial in trials.iter().rev() {
             let said = trial.verdict.reasons.iter().zip(&trial.verdict.severities);
-            said.map(|(reason, is)| FinalReason {
+            reasons.extend(said.map(|(reason, is)| FinalReason {
                 word: trust_word(*is),
-                trial: name(trial),
+                trial: if trials.len() > 1 { trial.id.clone() } else { String::new() },
                 what: with_code(&text::stopped(reason)),
-            })
-            .collect()
-        };
+            }));
+        }
         // Only the reasons of the last trials, because a long list is not readable.
-        let reasons: Vec<FinalReason> = trials.iter().rev().flat_map(of_trial).take(LISTED).collect();
+        reasons.truncate(LISTED);
         let since_ms = phase.since_unix_s.map(milliseconds);
         let RunPhase { heading, phase, of, pending, .. } = phase;
         self.0.fill(
@@ -332,9 +332,11 @@ mod tests {
     #[test]
     fn a_long_plan_is_listed_around_the_current_trial() {
         let page = LivePage::new().unwrap();
-        let state = |number: usize| if number <= 50 { "ended".to_owned() } else { String::new() };
-        let trial = |number| LiveTrial { id: format!("{number:03}"), state: state(number), ..LiveTrial::default() };
-        let trials: Vec<LiveTrial> = (1..=90).map(trial).collect();
+        let mut trials = Vec::new();
+        for number in 1..=90 {
+            let state = if number <= 50 { "ended".to_owned() } else { String::new() };
+            trials.push(LiveTrial { id: format!("{number:03}"), state, ..LiveTrial::default() });
+        }
         let text = page.plan(&trials, &[]).unwrap();
         assert!(text.contains("42 trials came before these. 32 follow."), "{text}");
         assert!(text.contains(">043<") && text.contains(">058<") && !text.contains(">042<") && !text.contains(">059<"));

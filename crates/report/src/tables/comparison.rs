@@ -1,6 +1,8 @@
 //! Tables that compare variants, points or runs: medians over the repeats, and differences that
 //! exceed chance.
 
+use std::collections::BTreeSet;
+
 use analysis::answer::differing;
 use analysis::trial_groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use experiment::tier::only_storage;
@@ -186,10 +188,9 @@ pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static Compar
 /// Returns a table with the groups as rows and their measured metrics as columns.
 pub fn comparison_of(groups: &[Group]) -> Table {
     let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
-    let nowhere = |measure: &&ComparedMetric| {
+    let (zero, measures): (Vec<&ComparedMetric>, Vec<&ComparedMetric>) = measured(groups).partition(|measure| {
         measure.only_if_any && groups.iter().all(|group| group.spread(measure.value).is_none_or(|s| s.most == 0.0))
-    };
-    let (zero, measures): (Vec<&ComparedMetric>, Vec<&ComparedMetric>) = measured(groups).partition(nowhere);
+    });
     let mut columns: Vec<Column> = measures
         .iter()
         .map(|measure| Column { brief: measure.brief, ..Column::numeric(measure.head, measure.explained) })
@@ -207,14 +208,14 @@ pub fn comparison_of(groups: &[Group]) -> Table {
         let heads: Vec<&str> = zero.iter().map(|measure| measure.head).collect();
         note.push_str(&format!(" 0 everywhere: {}.", heads.join(", ")));
     }
-    let cells = |group: &Group| {
-        let number = (groups.len() < 2).then(|| Cell::new(numbers::count(group.trials.len() as u64)));
-        vec![number.into_iter().chain(measures.iter().map(|measure| cell(group, measure))).collect()]
-    };
     if groups.iter().any(|group| measures.iter().any(|measure| is_approximate(group, measure.head))) {
         note.push_str(APPROXIMATE);
     }
-    let mut table = Table::new(title, note, columns).by_group(groups, cells).unwrap_or_default();
+    let table = Table::new(title, note, columns).by_group(groups, |group| {
+        let number = (groups.len() < 2).then(|| Cell::new(numbers::count(group.trials.len() as u64)));
+        vec![number.into_iter().chain(measures.iter().map(|measure| cell(group, measure))).collect()]
+    });
+    let mut table = table.unwrap_or_default();
     groups.iter().zip(&mut table.rows).for_each(|(group, row)| mark_trust(group, &mut row.cells));
     table.folded_beyond(MANY).explained()
 }
@@ -351,9 +352,8 @@ fn note(comparisons: &[&Comparison]) -> String {
         1 => "One trial of each: nothing is tested, and differences may be chance. Set repeat = 3 or more.".to_owned(),
         pairs => format!("Up to {pairs} pairs of trials played in turn (one model of all of them, on logarithms)."),
     };
-    let mut adjusted_for: Vec<String> = comparisons.iter().flat_map(|one| one.adjusted_for.clone()).collect();
-    adjusted_for.sort();
-    adjusted_for.dedup();
+    let adjusted_for: BTreeSet<&String> = comparisons.iter().flat_map(|one| &one.adjusted_for).collect();
+    let adjusted_for: Vec<String> = adjusted_for.into_iter().cloned().collect();
     let others = match adjusted_for.as_slice() {
         [] => String::new(),
         some => format!(" Ratios are adjusted for CPU taken by others ({}), means are not.", text::listed(some, "and")),

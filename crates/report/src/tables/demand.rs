@@ -39,9 +39,9 @@ fn cells(row: &DemandedHosts, with_name: bool, with_load: bool, with_price: bool
     at.retain(|path, _| !path.starts_with("load."));
     let mut cells: Vec<Cell> = with_name.then(|| Cell::new(curve_name(&row.variant, &at))).into_iter().collect();
     cells.extend(with_load.then(|| Cell::new(load(row))));
-    let carried = |value| numbers::by_metric(&row.metric, value);
     cells.extend([
-        Cell::of(row.per_host, carried).with(interval(Some(row.per_host_ci95))),
+        Cell::of(row.per_host, |carried| numbers::by_metric(&row.metric, carried))
+            .with(interval(Some(row.per_host_ci95))),
         Cell::new(numbers::count(u64::from(row.measured_hosts))),
         Cell::of(row.hosts, numbers::count).with(hosts_interval(row)),
     ]);

@@ -2,7 +2,7 @@
 //! behind the others.
 
 use analysis::trial_groups::{Group, groups};
-use record::results::{GeneratorFigures, Trial};
+use record::results::GeneratorFigures;
 use text::{distinct, numbers};
 
 use super::{Cell, Column, Table};
@@ -22,14 +22,11 @@ const COLUMNS: [GeneratorColumn; 5] = [
 ];
 
 pub fn generators(input: &ReportInput) -> Option<Table> {
-    let shown: Vec<&GeneratorColumn> = COLUMNS
-        .iter()
-        .filter(|column| {
-            input.results.trials.iter().flat_map(|trial| &trial.generator.each).any(|one| (column.2)(one).is_some())
-        })
-        .collect();
-    let numeric = shown.iter().map(|(head, explained, ..)| Column::numeric(head, explained));
-    let columns = std::iter::once(Column::text("generator")).chain(numeric).collect();
+    let all: Vec<&GeneratorFigures> = input.results.trials.iter().flat_map(|trial| &trial.generator.each).collect();
+    let shown: Vec<&GeneratorColumn> =
+        COLUMNS.iter().filter(|column| all.iter().any(|one| (column.2)(one).is_some())).collect();
+    let mut columns = vec![Column::text("generator")];
+    columns.extend(shown.iter().map(|(head, explained, ..)| Column::numeric(head, explained)));
     let rows = |group: &Group| {
         let names = group.counting().flat_map(|trial| trial.generator.each.iter().map(|one| one.name.as_str()));
         let names = distinct(names);
@@ -46,10 +43,10 @@ pub fn generators(input: &ReportInput) -> Option<Table> {
 }
 
 fn row(group: &Group, name: &str, columns: &[&GeneratorColumn]) -> Vec<Cell> {
-    let of = |trial: &Trial, figure: fn(&GeneratorFigures) -> Option<f64>| {
-        figure(trial.generator.each.iter().find(|one| one.name == name)?)
-    };
-    let cells =
-        columns.iter().map(|(_, _, figure, write)| Cell::spread(group.spread(|trial| of(trial, *figure)), *write));
-    std::iter::once(Cell::new(name)).chain(cells).collect()
+    let mut cells = vec![Cell::new(name)];
+    for (_, _, figure, write) in columns {
+        let spread = group.spread(|trial| figure(trial.generator.each.iter().find(|one| one.name == name)?));
+        cells.push(Cell::spread(spread, *write));
+    }
+    cells
 }

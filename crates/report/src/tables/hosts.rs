@@ -1,7 +1,9 @@
 //! Tables of the machines of a run: the lab, its hosts during the load, the environment, and the
 //! load generator.
 
-use analysis::trial_groups::{Group, groups};
+use std::collections::BTreeSet;
+
+use analysis::trial_groups::{FigureOf, Group, groups};
 use record::environment::{Cache, Environment, Interface};
 use record::events::{HostFigures, TierFigures};
 use record::results::{Host, Machine, Trial};
@@ -28,26 +30,31 @@ const LAB_FIGURES: [LabFigure; 8] = [
 
 pub fn lab(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let known = |host: &Host| host.kind.is_some();
-    let hosts = || input.results.trials.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host));
-    let shown: Vec<&LabFigure> = LAB_FIGURES
-        .iter()
-        .filter(|figure| hosts().any(|host| host.figures.as_ref().is_some_and(|is| (figure.2)(is).is_some())))
-        .collect();
+    let hosts = all_hosts(input).filter(|host| host.kind.is_some());
+    let figures: Vec<&HostFigures> = hosts.filter_map(|host| host.figures.as_ref()).collect();
+    let shown: Vec<&LabFigure> =
+        LAB_FIGURES.iter().filter(|figure| figures.iter().any(|is| (figure.2)(is).is_some())).collect();
     let mut columns = ["host", "kind", "profile"].map(Column::text).to_vec();
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
-    let cells = |host: &Host| {
-        let mut cells = [Some(&host.name), host.kind.as_ref(), host.profile.as_ref()].map(text).to_vec();
-        cells.extend(shown.iter().map(|figure| text(host.figures.as_ref().and_then(figure.2).as_ref())));
-        cells
-    };
     let rows = |group: &Group| {
         // Repeats have the same hosts.
-        let first = group.trials.iter().find(|trial| trial.hosts.iter().any(known));
-        first.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host)).map(cells).collect()
+        let first = group.trials.iter().find(|trial| trial.hosts.iter().any(|host| host.kind.is_some()));
+        let hosts = first.iter().flat_map(|trial| &trial.hosts).filter(|host| host.kind.is_some());
+        hosts.map(|host| lab_row(host, &shown)).collect()
     };
-    let note = lab_note(input, hosts().filter_map(|host| host.figures.as_ref()?.storage_unmeasured.as_deref()));
+    let note = lab_note(input, figures.iter().filter_map(|is| is.storage_unmeasured.as_deref()));
     Some(Table::new("Lab", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
+}
+
+fn lab_row(host: &Host, shown: &[&LabFigure]) -> Vec<Cell> {
+    let mut cells = [Some(&host.name), host.kind.as_ref(), host.profile.as_ref()].map(Cell::optional).to_vec();
+    let figures = host.figures.as_ref();
+    cells.extend(shown.iter().map(|figure| Cell::optional(figures.and_then(figure.2).as_ref())));
+    cells
+}
+
+fn all_hosts<'a>(input: &ReportInput<'a>) -> impl Iterator<Item = &'a Host> {
+    input.results.trials.iter().flat_map(|trial| &trial.hosts)
 }
 
 /// Heading, meaning, and the text if it is known.
@@ -64,40 +71,32 @@ const TIER_FIGURES: [TierFigure; 5] = [
 /// Returns the storage tiers of the target's folders and their measured speed.
 pub fn tiers(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let all = || {
-        let hosts = input.results.trials.iter().flat_map(|trial| &trial.hosts);
-        hosts.filter_map(|host| host.figures.as_ref()).flat_map(|is| is.tiers.values())
-    };
+    let all: Vec<&TierFigures> =
+        all_hosts(input).filter_map(|host| host.figures.as_ref()).flat_map(|is| is.tiers.values()).collect();
     let shown: Vec<&TierFigure> =
-        TIER_FIGURES.iter().filter(|figure| all().any(|tier| (figure.2)(tier).is_some())).collect();
+        TIER_FIGURES.iter().filter(|figure| all.iter().any(|tier| (figure.2)(tier).is_some())).collect();
     let mut columns = ["host", "tier", "on", "folders"].map(Column::text).to_vec();
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
-    let cells = |host: &Host, name: &String, tier: &TierFigures| {
-        let mut cells =
-            [&host.name, name, &tier.on, &tier.folders.join(", ")].map(|value| Cell::new(value.as_str())).to_vec();
-        cells.extend(shown.iter().map(|figure| text((figure.2)(tier).as_ref())));
-        cells
-    };
     let rows = |group: &Group| {
+        let mut rows = Vec::new();
         // Repeats have the same tiers; storage is measured in the first repeat.
-        let first = group.trials.first();
-        let hosts = first.iter().flat_map(|trial| &trial.hosts);
-        let of_host = |host: &Host| {
+        for host in group.trials.first().iter().flat_map(|trial| &trial.hosts) {
             let tiers = host.figures.iter().flat_map(|is| &is.tiers);
-            tiers.map(|(name, tier)| cells(host, name, tier)).collect::<Vec<_>>()
-        };
-        hosts.flat_map(of_host).collect()
+            rows.extend(tiers.map(|(name, tier)| tier_row(host, name, tier, &shown)));
+        }
+        rows
     };
-    let mut notes: Vec<String> = distinct(all().filter_map(|tier| tier.source.as_deref()))
-        .into_iter()
-        .map(|source| format!("Limits: {source}."))
-        .collect();
-    notes.extend(all().find_map(|tier| tier.unmeasured.as_ref()).map(|why| format!("Not all was measured: {why}.")));
+    let sources = distinct(all.iter().filter_map(|tier| tier.source.as_deref()));
+    let mut notes: Vec<String> = sources.into_iter().map(|source| format!("Limits: {source}.")).collect();
+    let unmeasured = all.iter().find_map(|tier| tier.unmeasured.as_ref());
+    notes.extend(unmeasured.map(|why| format!("Not all was measured: {why}.")));
     Some(Table::new("Storage tiers", notes.join(" "), columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
-fn text(value: Option<&String>) -> Cell {
-    Cell::new(value.map_or(numbers::NONE, String::as_str))
+fn tier_row(host: &Host, name: &String, tier: &TierFigures, shown: &[&TierFigure]) -> Vec<Cell> {
+    let mut cells = [&host.name, name, &tier.on, &tier.folders.join(", ")].map(Cell::new).to_vec();
+    cells.extend(shown.iter().map(|figure| Cell::optional((figure.2)(tier).as_ref())));
+    cells
 }
 
 /// Returns a text such as `4 × 0.1`.
@@ -187,8 +186,8 @@ const BLOCKED: &str = "blocked on I/O";
 /// Returns the definition of "blocked on I/O", or the reason why it is unknown for the hosts of a
 /// lab.
 fn blocked_note(trials: &[Trial]) -> &'static str {
-    let hosts = || trials.iter().flat_map(|trial| &trial.hosts);
-    match hosts().find_map(|host| host.io_blocked_source.as_deref()) {
+    let mut hosts = trials.iter().flat_map(|trial| &trial.hosts);
+    match hosts.clone().find_map(|host| host.io_blocked_source.as_deref()) {
         Some("pressure") => {
             " Blocked on I/O: share of the time in which some task waited for I/O, as the kernel counts it (PSI)."
         }
@@ -196,7 +195,7 @@ fn blocked_note(trials: &[Trial]) -> &'static str {
             " Blocked on I/O: time that threads waited for I/O, summed over threads (the kernel's delay accounting, in steps of \
              10 ms)."
         }
-        None if hosts().any(|host| host.kind.is_some()) => {
+        None if hosts.any(|host| host.kind.is_some()) => {
             " Blocked on I/O is not known: this kernel keeps neither pressure (PSI, with control groups of version 2) nor delay \
              accounting (kernel.task_delayacct) of hosts."
         }
@@ -211,27 +210,26 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
 
 pub fn hosts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let hosts = || input.results.trials.iter().flat_map(|trial| trial.hosts.iter().map(move |host| (trial, host)));
+    let trials = &input.results.trials;
     // A column without values is left out. A note below the table names it once.
-    let (shown, missing): (Vec<&LoadFigure>, Vec<&LoadFigure>) =
-        LOAD_FIGURES.iter().partition(|figure| hosts().any(|(trial, host)| (figure.2)(trial, host).is_some()));
+    let (shown, missing): (Vec<&LoadFigure>, Vec<&LoadFigure>) = LOAD_FIGURES.iter().partition(|figure| {
+        trials.iter().any(|trial| trial.hosts.iter().any(|host| (figure.2)(trial, host).is_some()))
+    });
     let mut columns = vec![Column::text("host")];
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
     let rows = |group: &Group| {
-        let cells = |name: &str| {
+        let mut rows = Vec::new();
+        for name in distinct(group.trials.iter().flat_map(|trial| &trial.hosts).map(|host| host.name.as_str())) {
             let figures = shown.iter().map(|figure| figure_of(group, name, figure));
-            [Cell::new(name)].into_iter().chain(figures).collect()
-        };
-        distinct(group.trials.iter().flat_map(|trial| &trial.hosts).map(|host| host.name.as_str()))
-            .into_iter()
-            .map(cells)
-            .collect()
+            rows.push([Cell::new(name)].into_iter().chain(figures).collect());
+        }
+        rows
     };
     let note = load_note(
-        blocked_note(&input.results.trials),
+        blocked_note(trials),
         &missing,
-        hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
-        input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
+        all_hosts(input).filter_map(|host| host.watts_source.as_deref()),
+        trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
     );
     Some(Table::new("Hosts", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
@@ -334,7 +332,6 @@ fn machine(environment: &Environment) -> Vec<NameCell> {
     let mitigations: Vec<Option<String>> =
         cpu.mitigations.iter().map(|(name, state)| Some(format!("{name}: {state}"))).collect();
     let turbo = cpu.turbo.map(|on| if on { "on" } else { "off" }.to_owned());
-    let size = |bytes: u64| numbers::bytes(bytes as f64);
     vec![
         entry("machine", environment.hostname.clone()).with(vec![environment.time_zone.clone()]),
         entry("virtualisation", environment.virtualisation.clone()),
@@ -366,6 +363,10 @@ fn machine(environment: &Environment) -> Vec<NameCell> {
     ]
 }
 
+fn size(bytes: u64) -> String {
+    numbers::bytes(bytes as f64)
+}
+
 /// Returns a text such as `L1 data 32 KiB`.
 fn cache(cache: &Cache) -> Option<String> {
     let holds = cache.holds.as_deref().filter(|holds| *holds != "Unified").map(str::to_lowercase);
@@ -391,7 +392,7 @@ fn disk(environment: &Environment) -> NameCell {
         disk.device.clone(),
         disk.file_system.clone(),
         kind,
-        disk.free_bytes.map(|free| format!("{} free", numbers::bytes(free as f64))),
+        disk.free_bytes.map(|free| format!("{} free", size(free))),
         disk.sync_us.map(|us| format!("a synced write in {}", numbers::micros(us))),
     ];
     entry("disk of the run folder", joined(parts)).with(vec![
@@ -475,23 +476,19 @@ fn known(trial: &Trial) -> bool {
 
 /// Returns the number of generators and the largest error of their clocks.
 fn fleet(group: &Group) -> String {
-    let figures = || group.counting().filter_map(|trial| trial.generator.fleet.as_ref());
-    let Some(generators) = figures().map(|fleet| fleet.generators).max() else { return String::new() };
-    let us = figures().filter_map(|fleet| fleet.clock_error_us).reduce(f64::max);
+    let figures: Vec<_> = group.counting().filter_map(|trial| trial.generator.fleet.as_ref()).collect();
+    let Some(generators) = figures.iter().map(|fleet| fleet.generators).max() else { return String::new() };
+    let us = figures.iter().filter_map(|fleet| fleet.clock_error_us).reduce(f64::max);
     let clocks = us.map_or_else(String::new, |us| format!(", clocks true to {}", numbers::micros(us)));
     format!("{generators} generators{clocks}")
 }
 
+/// A figure and its format.
+type GeneratorFigure = (FigureOf, fn(f64) -> String);
+
 fn health(group: &Group) -> Vec<Cell> {
-    let of = |value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String| Cell::spread(group.spread(value), write);
-    let count = |value: fn(&Trial) -> Option<u64>| {
-        let spread = group.spread(|trial| value(trial).map(|count| count as f64));
-        Cell::spread(spread, numbers::median_count)
-    };
-    let mut limits: Vec<&str> = group.counting().map(|trial| trial.generator.limit.as_str()).collect();
-    limits.retain(|limit| !limit.is_empty());
-    limits.sort_unstable();
-    limits.dedup();
+    let limits: BTreeSet<&str> = group.counting().map(|trial| trial.generator.limit.as_str()).collect();
+    let limits: Vec<&str> = limits.into_iter().filter(|limit| !limit.is_empty()).collect();
     let limit = match limits.as_slice() {
         [] => Cell::new(numbers::NONE),
         ["none"] => Cell::new("nothing").toned(Tone::Good),
@@ -500,14 +497,16 @@ fn health(group: &Group) -> Vec<Cell> {
     let preempted = group.spread(|trial| trial.generator.preempted_pct);
     let strangers =
         preempted.map_or_else(String::new, |spread| format!("other processes {}", numbers::percent(spread.median)));
-    vec![
-        of(|trial| trial.generator.cpu_pct, numbers::percent),
-        of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),
-        of(|trial| trial.generator.throttled_pct, numbers::percent),
-        of(|trial| trial.generator.late_us_p99, numbers::micros).with(fleet(group)),
-        of(|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
-        count(|trial| trial.generator.connect_failures),
-        count(|trial| trial.generator.dropped),
-        limit,
-    ]
+    let figures: [GeneratorFigure; 7] = [
+        (|trial| trial.generator.cpu_pct, numbers::percent),
+        (|trial| trial.generator.run_delay_pct, numbers::percent),
+        (|trial| trial.generator.throttled_pct, numbers::percent),
+        (|trial| trial.generator.late_us_p99, numbers::micros),
+        (|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
+        (|trial| trial.generator.connect_failures.map(|count| count as f64), numbers::median_count),
+        (|trial| trial.generator.dropped.map(|count| count as f64), numbers::median_count),
+    ];
+    let [cpu, run_delay, throttled, late, error, failures, dropped] =
+        figures.map(|(value, write)| Cell::spread(group.spread(value), write));
+    vec![cpu, run_delay.with(strangers), throttled, late.with(fleet(group)), error, failures, dropped, limit]
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use analysis::trial_groups::{FigureOf, Group, groups, operations};
 use record::events::FailureExample;
-use record::results::{AnswerParts, GroupFigures, Operation, Quantiles, Trial};
+use record::results::{GroupFigures, Operation, Trial};
 use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Table, approximate};
@@ -20,21 +20,10 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
         Column::numeric("attempts", "").brief(),
         Column::numeric("share", "of all attempts"),
     ];
-    let rows = |group: &Group| {
-        let results = added_up(group);
-        let all: u64 = results.values().sum();
-        let mut ordered: Vec<(&String, &u64)> = results.iter().collect();
-        // `ok` first, then by falling count.
-        ordered.sort_by_key(|(name, count)| (*name != "ok", std::cmp::Reverse(**count)));
-        let row = |(name, count): (&String, &u64)| {
-            [name.clone(), numbers::count(*count), numbers::share(*count, all)].map(Cell::new).to_vec()
-        };
-        ordered.into_iter().map(row).collect()
-    };
     let note = "Each retry is an attempt of its own.";
     let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
     let table = Table::new("Attempts by result", format!("{note}{repeats}"), columns);
-    let mut table = table.by_group(&groups, rows)?.folded_beyond(MANY);
+    let mut table = table.by_group(&groups, attempt_rows)?.folded_beyond(MANY);
     // The outcomes already show that all operations were ok.
     table.folded |= groups.iter().flat_map(|group| added_up(group).into_keys()).all(|result| result == "ok");
     if table.rows.len() > groups.len() {
@@ -50,28 +39,37 @@ pub fn examples(input: &ReportInput) -> Option<Table> {
     let columns = ["result of an attempt", "request", "expected", "came instead", "answer"].map(Column::text).to_vec();
     let note = "The first of each kind in a trial. Values of headers and queries are left out, control characters are escaped.";
     let groups = groups(input.results, input.plan);
-    let rows = |group: &Group| {
-        let mut told: Vec<&FailureExample> = Vec::new();
-        for example in group.trials.iter().flat_map(|trial| &trial.examples) {
-            let is_same = |other: &&FailureExample| {
-                (&other.operation, &other.result, &other.expectation)
-                    == (&example.operation, &example.result, &example.expectation)
-            };
-            if !told.iter().any(is_same) {
-                told.push(example);
-            }
-        }
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| numbers::NONE.to_owned());
-        let row = |example: &FailureExample| {
-            let FailureExample { result, request, expectation, got, answer, .. } = example;
-            [result.clone(), request.clone(), or_none(expectation), or_none(got), or_none(answer)]
-                .map(Cell::new)
-                .to_vec()
-        };
-        told.into_iter().map(row).collect()
-    };
     let table = Table::new("Examples of failures", note, columns);
-    Some(table.by_group(&groups, rows)?.folded_beyond(MANY)).filter(|table| !table.rows.is_empty())
+    Some(table.by_group(&groups, example_rows)?.folded_beyond(MANY))
+}
+
+fn example_rows(group: &Group) -> Vec<Vec<Cell>> {
+    let mut shown: Vec<&FailureExample> = Vec::new();
+    for example in group.trials.iter().flat_map(|trial| &trial.examples) {
+        let is_shown = shown.iter().any(|other| {
+            (&other.operation, &other.result, &other.expectation)
+                == (&example.operation, &example.result, &example.expectation)
+        });
+        if !is_shown {
+            shown.push(example);
+        }
+    }
+    let rows = shown.into_iter().map(|FailureExample { result, request, expectation, got, answer, .. }| {
+        [Some(result), Some(request), expectation.as_ref(), got.as_ref(), answer.as_ref()].map(Cell::optional).to_vec()
+    });
+    rows.collect()
+}
+
+fn attempt_rows(group: &Group) -> Vec<Vec<Cell>> {
+    let results = added_up(group);
+    let all: u64 = results.values().sum();
+    let mut ordered: Vec<(String, u64)> = results.into_iter().collect();
+    // `ok` first, then by falling count.
+    ordered.sort_by_key(|(name, count)| (name != "ok", std::cmp::Reverse(*count)));
+    let rows = ordered
+        .into_iter()
+        .map(|(name, count)| [name, numbers::count(count), numbers::share(count, all)].map(Cell::new).to_vec());
+    rows.collect()
 }
 
 fn added_up(group: &Group) -> BTreeMap<String, u64> {
@@ -157,100 +155,120 @@ fn row(group: &Group, knows_agents: bool) -> Vec<Cell> {
 
 const MANY_OPERATIONS: usize = 16;
 
+/// Heading, meaning, figure, format, and whether any count is bad.
+type OperationColumn = (&'static str, &'static str, fn(&Operation) -> Option<f64>, fn(f64) -> String, bool);
+
+const OF_OK: &str = "latency of ok ones";
+const SERVICE: &str = "from the send to the answer";
+
 /// Columns of an operation; latency is that of `ok` operations.
-const OPERATION_COLUMNS: [(&str, &str); 15] = [
-    ("ok/s", "after warm-up"),
-    ("ok", "over the whole load"),
-    ("failed", "definite errors"),
-    ("timeout", "no answer in time"),
-    ("wrong", "contradicting answers"),
-    ("unfinished", "open when the drain ended; in no rate"),
-    ("p50", "latency of ok ones"),
-    ("p90", "latency of ok ones"),
-    ("p95", "latency of ok ones"),
-    ("p99", "latency of ok ones"),
-    ("p99.9", "latency of ok ones"),
-    ("max", "latency of ok ones"),
-    ("service p50", "from the send to the answer"),
-    ("service p99", "from the send to the answer"),
-    ("service max", "from the send to the answer"),
+const OPERATION_COLUMNS: [OperationColumn; 15] = [
+    ("ok/s", "after warm-up", |of| of.throughput_per_s, numbers::number, false),
+    ("ok", "over the whole load", |of| Some(of.outcomes.ok as f64), numbers::median_count, false),
+    ("failed", "definite errors", |of| Some(of.outcomes.failed as f64), numbers::median_count, true),
+    ("timeout", "no answer in time", |of| Some(of.outcomes.timeout as f64), numbers::median_count, true),
+    ("wrong", "contradicting answers", |of| Some(of.outcomes.wrong as f64), numbers::median_count, true),
+    (
+        "unfinished",
+        "open when the drain ended; in no rate",
+        |of| Some(of.outcomes.unfinished as f64),
+        numbers::median_count,
+        false,
+    ),
+    ("p50", OF_OK, |of| of.latency_us.as_ref()?.p50, numbers::micros, false),
+    ("p90", OF_OK, |of| of.latency_us.as_ref()?.p90, numbers::micros, false),
+    ("p95", OF_OK, |of| of.latency_us.as_ref()?.p95, numbers::micros, false),
+    ("p99", OF_OK, |of| of.latency_us.as_ref()?.p99, numbers::micros, false),
+    ("p99.9", OF_OK, |of| of.latency_us.as_ref()?.p999, numbers::micros, false),
+    ("max", OF_OK, |of| of.latency_us.as_ref()?.max, numbers::micros, false),
+    ("service p50", SERVICE, |of| of.service_us.as_ref()?.p50, numbers::micros, false),
+    ("service p99", SERVICE, |of| of.service_us.as_ref()?.p99, numbers::micros, false),
+    ("service max", SERVICE, |of| of.service_us.as_ref()?.max, numbers::micros, false),
 ];
 
+/// Columns of an operation that counts units of work.
+const UNIT_COLUMNS: [OperationColumn; 5] = [
+    ("units/s", "units of work, after warm-up", |of| of.units_per_s, numbers::number, false),
+    ("units/s, median", "over the seconds after warm-up", |of| of.median_units_per_s, numbers::number, false),
+    ("units", "over the whole load", |of| of.units.map(|units| units as f64), numbers::median_count, false),
+    (
+        "parts rejected",
+        "parts of ok answers with status 429: too much",
+        |of| Some(of.parts.as_ref()?.rejected as f64),
+        numbers::median_count,
+        true,
+    ),
+    (
+        "parts failed",
+        "parts of ok answers with another status than 200 to 299",
+        |of| Some(of.parts.as_ref()?.failed as f64),
+        numbers::median_count,
+        true,
+    ),
+];
+
+/// Heading, meaning, whether the terminal also shows the column, figure, and format.
+type GroupColumn = (&'static str, &'static str, bool, fn(&GroupFigures) -> Option<f64>, fn(f64) -> String);
+
+const NOT_OK: &str = "not ok";
+
 /// Columns of an agent group; latency is that of `ok` operations.
-const GROUP_COLUMNS: [(&str, &str, bool); 10] = [
-    ("agents", "", true),
-    ("asked/s", "operations per second that were asked for; none in a closed loop", false),
-    ("ok/s", "after warm-up", true),
-    ("ok", "over the whole load", false),
-    ("not ok", "failed or timed out, of the operations that ended", true),
-    ("p50", "latency of ok ones", true),
-    ("p95", "latency of ok ones", false),
-    ("p99", "latency of ok ones", true),
-    ("max", "latency of ok ones", false),
-    ("service p99", "from the send to the answer", false),
+const GROUP_COLUMNS: [GroupColumn; 10] = [
+    ("agents", "", true, |of| Some(f64::from(of.agents)), numbers::median_count),
+    (
+        "asked/s",
+        "operations per second that were asked for; none in a closed loop",
+        false,
+        |of| of.offered_per_s,
+        numbers::number,
+    ),
+    ("ok/s", "after warm-up", true, |of| of.throughput_per_s, numbers::number),
+    ("ok", "over the whole load", false, |of| Some(of.outcomes.ok as f64), numbers::median_count),
+    (NOT_OK, "failed or timed out, of the operations that ended", true, |of| of.failed_pct, numbers::percent),
+    ("p50", OF_OK, true, |of| of.latency_us.as_ref()?.p50, numbers::micros),
+    ("p95", OF_OK, false, |of| of.latency_us.as_ref()?.p95, numbers::micros),
+    ("p99", OF_OK, true, |of| of.latency_us.as_ref()?.p99, numbers::micros),
+    ("max", OF_OK, false, |of| of.latency_us.as_ref()?.max, numbers::micros),
+    ("service p99", SERVICE, false, |of| of.service_us.as_ref()?.p99, numbers::micros),
 ];
 
 /// Returns the agent groups of the load.
 pub fn agent_groups(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let column =
-        |(head, explained, brief): &(&str, &str, bool)| Column { brief: *brief, ..Column::numeric(head, explained) };
-    let columns = [Column::text("group")].into_iter().chain(GROUP_COLUMNS.iter().map(column)).collect();
+    let mut columns = vec![Column::text("group")];
+    for &(head, explained, brief, ..) in &GROUP_COLUMNS {
+        columns.push(Column { brief, ..Column::numeric(head, explained) });
+    }
     let rows = |group: &Group| {
         let names = distinct(group.trials.iter().flat_map(|trial| trial.groups.keys()));
-        names.into_iter().map(|name| [vec![Cell::new(name)], group_figures(group, name)].concat()).collect()
+        names.into_iter().map(|name| group_row(group, name)).collect()
     };
     let repeats = if groups.iter().any(|group| group.trials.len() > 1) { "Medians over the repeats." } else { "" };
     let table = Table::new("Groups of agents", repeats, columns);
     Some(table.by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
 
-fn group_figures(group: &Group, name: &str) -> Vec<Cell> {
-    let median = |value: &dyn Fn(&GroupFigures) -> Option<f64>, write: fn(f64) -> String| {
-        Cell::of(group.spread(|trial: &Trial| value(trial.groups.get(name)?)), |spread| write(spread.median))
-    };
-    let failed = median(&|figures| figures.failed_pct, numbers::percent);
-    let is_bad = group.counting().any(|trial| trial.groups.get(name).is_some_and(|own| own.failed_pct > Some(0.0)));
-    vec![
-        median(&|figures| Some(f64::from(figures.agents)), numbers::median_count),
-        median(&|figures| figures.offered_per_s, numbers::number),
-        median(&|figures| figures.throughput_per_s, numbers::number),
-        median(&|figures| Some(figures.outcomes.ok as f64), numbers::median_count),
-        if is_bad { failed.toned(Tone::Bad) } else { failed },
-        median(&|figures| figures.latency_us.as_ref()?.p50, numbers::micros),
-        median(&|figures| figures.latency_us.as_ref()?.p95, numbers::micros),
-        median(&|figures| figures.latency_us.as_ref()?.p99, numbers::micros),
-        median(&|figures| figures.latency_us.as_ref()?.max, numbers::micros),
-        median(&|figures| figures.service_us.as_ref()?.p99, numbers::micros),
-    ]
+fn group_row(group: &Group, name: &str) -> Vec<Cell> {
+    let mut cells = vec![Cell::new(name)];
+    for (head, _, _, figure, write) in &GROUP_COLUMNS {
+        let spread = group.spread(|trial| figure(trial.groups.get(name)?));
+        let is_bad = *head == NOT_OK && spread.is_some_and(|spread| spread.most > 0.0);
+        let cell = Cell::median(spread, write);
+        cells.push(if is_bad { cell.toned(Tone::Bad) } else { cell });
+    }
+    cells
 }
-
-/// Columns of an operation that counts units of work.
-const UNIT_COLUMNS: [(&str, &str); 5] = [
-    ("units/s", "units of work, after warm-up"),
-    ("units/s, median", "over the seconds after warm-up"),
-    ("units", "over the whole load"),
-    ("parts rejected", "parts of ok answers with status 429: too much"),
-    ("parts failed", "parts of ok answers with another status than 200 to 299"),
-];
 
 pub fn each_operation(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let mut columns = vec![Column::text("operation")];
-    columns.extend(Column::numerics(&OPERATION_COLUMNS));
     let has_units = input.results.trials.iter().any(|trial| trial.units.is_some());
-    if has_units {
-        columns.extend(Column::numerics(&UNIT_COLUMNS));
-    }
+    let shown: Vec<&OperationColumn> =
+        OPERATION_COLUMNS.iter().chain(UNIT_COLUMNS.iter().filter(|_| has_units)).collect();
+    let mut columns = vec![Column::text("operation")];
+    columns.extend(shown.iter().map(|(head, explained, ..)| Column::numeric(head, explained)));
     let rows = |group: &Group| {
         let names = distinct(group.trials.iter().flat_map(|trial| trial.operations.keys()));
-        let of = |name: &String| group.trials.iter().find_map(|trial| trial.operations.get(name)?.group.clone());
-        let head = |name: &String| Cell::new(name).with(of(name).unwrap_or_default());
-        let cells = |name: &String| {
-            let units = if has_units { unit_figures(group, name) } else { Vec::new() };
-            [vec![head(name)], figures(group, name), units].concat()
-        };
-        names.into_iter().map(cells).collect()
+        names.into_iter().map(|name| operation_row(group, name, &shown)).collect()
     };
     let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
     let note = format!(
@@ -260,60 +278,16 @@ pub fn each_operation(input: &ReportInput) -> Option<Table> {
     Some(Table::new("Operations", note, columns).by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
 
-fn median_cell(group: &Group, name: &str, value: &dyn Fn(&Operation) -> Option<f64>, write: fn(f64) -> String) -> Cell {
-    let spread = group.spread(|trial: &Trial| value(trial.operations.get(name)?));
-    Cell::of(spread, |spread| write(spread.median))
-}
-
-fn unit_figures(group: &Group, name: &str) -> Vec<Cell> {
-    let median = |value: fn(&Operation) -> Option<f64>, write| median_cell(group, name, &value, write);
-    let parts = |count: fn(&AnswerParts) -> u64| {
-        let cell = median_cell(
-            group,
-            name,
-            &move |operation| Some(count(operation.parts.as_ref()?) as f64),
-            numbers::median_count,
-        );
-        if cell.text != "0" && cell.text != numbers::NONE { cell.toned(Tone::Bad) } else { cell }
-    };
-    vec![
-        median(|operation| operation.units_per_s, numbers::number),
-        median(|operation| operation.median_units_per_s, numbers::number),
-        median(|operation| operation.units.map(|units| units as f64), numbers::median_count),
-        parts(|parts| parts.rejected),
-        parts(|parts| parts.failed),
-    ]
-}
-
-fn figures(group: &Group, name: &str) -> Vec<Cell> {
-    let median = |value: &dyn Fn(&Operation) -> Option<f64>, write| median_cell(group, name, value, write);
-    let count = |value: fn(&Operation) -> u64, loss: bool| {
-        let cell = median(&|operation| Some(value(operation) as f64), numbers::median_count);
-        if loss && cell.text != "0" && cell.text != numbers::NONE { cell.toned(Tone::Bad) } else { cell }
-    };
-    let latency = |quantile: fn(&Quantiles) -> Option<f64>| {
-        median(&move |operation| quantile(operation.latency_us.as_ref()?), numbers::micros)
-    };
-    let service = |quantile: fn(&Quantiles) -> Option<f64>| {
-        median(&move |operation| quantile(operation.service_us.as_ref()?), numbers::micros)
-    };
-    vec![
-        median(&|operation| operation.throughput_per_s, numbers::number),
-        count(|operation| operation.outcomes.ok, false),
-        count(|operation| operation.outcomes.failed, true),
-        count(|operation| operation.outcomes.timeout, true),
-        count(|operation| operation.outcomes.wrong, true),
-        count(|operation| operation.outcomes.unfinished, false),
-        latency(|quantiles| quantiles.p50),
-        latency(|quantiles| quantiles.p90),
-        latency(|quantiles| quantiles.p95),
-        latency(|quantiles| quantiles.p99),
-        latency(|quantiles| quantiles.p999),
-        latency(|quantiles| quantiles.max),
-        service(|quantiles| quantiles.p50),
-        service(|quantiles| quantiles.p99),
-        service(|quantiles| quantiles.max),
-    ]
+fn operation_row(group: &Group, name: &str, columns: &[&OperationColumn]) -> Vec<Cell> {
+    let agents = group.trials.iter().find_map(|trial| trial.operations.get(name)?.group.clone());
+    let mut cells = vec![Cell::new(name).with(agents.unwrap_or_default())];
+    for (_, _, figure, write, loss) in columns {
+        let spread = group.spread(|trial| figure(trial.operations.get(name)?));
+        let cell = Cell::median(spread, write);
+        let is_bad = *loss && spread.is_some() && cell.text != "0";
+        cells.push(if is_bad { cell.toned(Tone::Bad) } else { cell });
+    }
+    cells
 }
 
 /// Heading, meaning, figure without the warm-up, figure with the warm-up, and format.
@@ -370,10 +344,9 @@ fn has_steps(trial: &Trial) -> bool {
 
 pub fn warmup(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let has_both = |(_, _, cut, whole, _): &Pair| {
-        input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())
-    };
-    let pairs: Vec<Pair> = PAIRS.into_iter().filter(has_both).collect();
+    let trials = &input.results.trials;
+    let mut pairs: Vec<Pair> = PAIRS.to_vec();
+    pairs.retain(|(_, _, cut, whole, _)| trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some()));
     if pairs.is_empty() {
         return None;
     }
@@ -383,21 +356,23 @@ pub fn warmup(input: &ReportInput) -> Option<Table> {
         let whole = format!("{explained}, over the whole load; below, how much that differs");
         columns.push(Column::numeric("with it", &whole));
     }
-    let row = |group: &Group| {
-        let mut cells = Vec::new();
-        for &(head, _, cut, whole, write) in &pairs {
-            // Compares within each trial, so that repeats are not mixed.
-            let difference = group.spread(|trial| {
-                let after = cut(trial).filter(|after| *after > 0.0)?;
-                Some(100.0 * (whole(trial)? / after - 1.0))
-            });
-            let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
-            cells.push(approximate(Cell::of(group.spread(cut), |spread| write(spread.median)), group, head));
-            cells.push(Cell::of(group.spread(whole), |spread| write(spread.median)).with(differs));
-        }
-        vec![cells]
-    };
     let note = "Where two rows differ by different shares, the ramp and the warm-up favoured one of them. All other figures of this page leave \
                 them out.";
-    Some(Table::new("With and without the warm-up", note, columns).by_group(&groups, row)?.folded_beyond(MANY))
+    let table = Table::new("With and without the warm-up", note, columns);
+    Some(table.by_group(&groups, |group| vec![warmup_row(group, &pairs)])?.folded_beyond(MANY))
+}
+
+fn warmup_row(group: &Group, pairs: &[Pair]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &(head, _, cut, whole, write) in pairs {
+        // Compares within each trial, so that repeats are not mixed.
+        let difference = group.spread(|trial| {
+            let after = cut(trial).filter(|after| *after > 0.0)?;
+            Some(100.0 * (whole(trial)? / after - 1.0))
+        });
+        let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
+        cells.push(approximate(Cell::median(group.spread(cut), write), group, head));
+        cells.push(Cell::median(group.spread(whole), write).with(differs));
+    }
+    cells
 }

@@ -71,12 +71,12 @@ pub fn outages(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("fault")];
     columns.extend(Column::numerics(&OUTAGE_COLUMNS));
     brief(input, &mut columns);
-    let rows = |trial: &Trial| {
-        let felt_ones = trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault));
-        felt_ones.map(|fault| [vec![fault_name(fault)], felt(trial, fault)].concat()).collect()
-    };
     let table = Table::new("Effect of each fault on clients", note(input), columns);
-    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
+    let table = table.by_trial(input, |trial| {
+        let faults = trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault));
+        faults.map(|fault| [vec![fault_name(fault)], felt(trial, fault)].concat()).collect()
+    });
+    Some(table?.folded_beyond(MANY).explained())
 }
 
 const MEMBER_COLUMNS: [(&str, &str); 9] = [
@@ -96,37 +96,43 @@ pub fn members(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("fault"), Column::text("member")];
     columns.extend(Column::numerics(&MEMBER_COLUMNS));
     brief(input, &mut columns);
-    let rows = |trial: &Trial| {
-        let of_faults = trial.faults.iter().filter(|fault| fault.failed.is_none()).flat_map(|fault| {
-            let felt = fault.members.iter().filter(|member| member.outage.is_noticed());
-            felt.map(move |member| {
-                (fault_name(fault), &member.name, until_next(trial, fault.at_s), fault.at_s, &member.outage)
-            })
-        });
-        let of_none = trial.members.iter().flat_map(|member| {
-            let none = |one: &Disturbance| Cell::new("no fault").with(format!("at {}", numbers::moment(one.at_s)));
-            let found = member.disturbances.iter();
-            found.map(move |one| (none(one), &member.name, WITHIN, one.at_s, &one.outage))
-        });
-        let row = |(fault, member, until, at_s, outage): (Cell, &String, &str, f64, &Outage)| {
-            let felt = vec![
-                Cell::loss(outage.refused()),
-                Cell::loss(outage.timed_out),
-                Cell::loss(outage.wrong),
-                Cell::of(outage.first_failure_s, numbers::seconds),
-                Cell::of(outage.first_ok_s, numbers::seconds),
-                Cell::of(outage.total_s, numbers::seconds),
-                if moves(input, trial) { back_or_moved(outage, until) } else { back(outage, until) },
-                Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
-                baseline(at_s, outage),
-            ];
-            [vec![fault, Cell::new(member.clone())], felt].concat()
-        };
-        of_faults.chain(of_none).map(row).collect()
-    };
     let note = "Each client goes to one member. Members whose clients felt nothing are left out.";
     let table = Table::new("Outages by member", note, columns);
-    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
+    Some(table.by_trial(input, |trial| member_rows(input, trial))?.folded_beyond(MANY).explained())
+}
+
+fn member_rows(input: &ReportInput, trial: &Trial) -> Vec<Vec<Cell>> {
+    let moves = moves(input, trial);
+    let mut rows = Vec::new();
+    for fault in trial.faults.iter().filter(|fault| fault.failed.is_none()) {
+        let until = until_next(trial, fault.at_s);
+        for member in fault.members.iter().filter(|member| member.outage.is_noticed()) {
+            let felt = felt_by_member(fault.at_s, &member.outage, until, moves);
+            rows.push([vec![fault_name(fault), Cell::new(&member.name)], felt].concat());
+        }
+    }
+    for member in &trial.members {
+        for one in &member.disturbances {
+            let none = Cell::new("no fault").with(format!("at {}", numbers::moment(one.at_s)));
+            let felt = felt_by_member(one.at_s, &one.outage, WITHIN, moves);
+            rows.push([vec![none, Cell::new(&member.name)], felt].concat());
+        }
+    }
+    rows
+}
+
+fn felt_by_member(at_s: f64, outage: &Outage, until: &str, moves: bool) -> Vec<Cell> {
+    vec![
+        Cell::loss(outage.refused()),
+        Cell::loss(outage.timed_out),
+        Cell::loss(outage.wrong),
+        Cell::of(outage.first_failure_s, numbers::seconds),
+        Cell::of(outage.first_ok_s, numbers::seconds),
+        Cell::of(outage.total_s, numbers::seconds),
+        if moves { back_or_moved(outage, until) } else { back(outage, until) },
+        Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
+        baseline(at_s, outage),
+    ]
 }
 
 /// Whether clients go to another member if theirs does not answer.
@@ -169,10 +175,11 @@ fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
 fn note(input: &ReportInput) -> String {
     let members = input.results.trials.iter().any(|trial| trial.hosts.len() > 1);
     let over_all = " They are over all members: while one is down, the others go on, and service does not break off.";
-    let faults = || input.results.trials.iter().flat_map(|trial| &trial.faults);
-    let earlier =
-        |fault: &&Fault| fault.outage.as_ref().is_some_and(|felt| earlier_baseline(fault.at_s, felt).is_some());
-    let earlier = match (faults().filter(earlier).count(), faults().count()) {
+    let faults = input.results.trials.iter().flat_map(|trial| &trial.faults);
+    let earlier = faults
+        .clone()
+        .filter(|fault| fault.outage.as_ref().is_some_and(|felt| earlier_baseline(fault.at_s, felt).is_some()));
+    let earlier = match (earlier.count(), faults.count()) {
         (0, _) => String::new(),
         (some, all) => format!(
             " Of {some} of {all} the baseline is of an earlier part of the load, because service had not been undisturbed for half a \
@@ -239,17 +246,19 @@ const WITHIN: &str = "within the trial";
 
 /// Returns the end of the observation of recovery for a fault that began at `at_s`.
 fn until_next(trial: &Trial, at_s: f64) -> &'static str {
-    let is_next = |other: &Fault| other.failed.is_none() && other.at_s > at_s;
-    if trial.faults.iter().any(is_next) { "before the next fault" } else { WITHIN }
+    let has_next = trial.faults.iter().any(|other| other.failed.is_none() && other.at_s > at_s);
+    if has_next { "before the next fault" } else { WITHIN }
 }
 
 fn back(outage: &Outage, until: &str) -> Cell {
     match (outage.back_to_baseline_s, outage.baseline_per_s) {
         (None, None) => Cell::new(numbers::NONE),
         (back, _) if let Some(why) = &outage.cannot_tell => {
-            let by =
-                |back| format!("{} by {}; {why}", numbers::seconds(back), text::listed(&outage.recovery_by, "and"));
-            Cell::new("cannot tell").with(back.map_or_else(|| why.clone(), by)).toned(Tone::Doubtful)
+            let small = back.map_or_else(
+                || why.clone(),
+                |back| format!("{} by {}; {why}", numbers::seconds(back), text::listed(&outage.recovery_by, "and")),
+            );
+            Cell::new("cannot tell").with(small).toned(Tone::Doubtful)
         }
         (Some(_), _) if !outage.is_noticed() => Cell::new("not noticed"),
         (Some(back), _) => Cell::new(numbers::seconds(back)),
@@ -284,22 +293,25 @@ pub fn recovery(input: &ReportInput) -> Option<Table> {
 }
 
 fn figures(of: &OutageDistribution) -> Vec<Cell> {
-    let figure = |name: &str| of.figures.get(name).cloned().unwrap_or_default();
-    let median = |spread: &Spread, write: fn(f64) -> String| Cell::of(spread.p50, write).over(spread.p50_ci95, write);
-    let back = figure("back_to_baseline_s");
+    let [back, first_ok, failed, lost] = ["back_to_baseline_s", "first_ok_s", "failed", "lost_operations"]
+        .map(|name| of.figures.get(name).cloned().unwrap_or_default());
     let longest = match (back.max, of.never_back) {
         (_, 1..) => Cell::new("never").with(format!("{} of {}", of.never_back, of.count)).toned(Tone::Bad),
         (longest, 0) => Cell::of(longest, numbers::seconds),
     };
     vec![
         Cell::new(numbers::count(of.count)),
-        median(&figure("first_ok_s"), numbers::seconds),
+        median(&first_ok, numbers::seconds),
         median(&back, numbers::seconds),
         Cell::of(back.p90, numbers::seconds),
         longest,
-        median(&figure("failed"), numbers::median_count),
-        median(&figure("lost_operations"), |lost| numbers::median_count_in_words(lost.max(0.0).round())),
+        median(&failed, numbers::median_count),
+        median(&lost, |lost| numbers::median_count_in_words(lost.max(0.0).round())),
     ]
+}
+
+fn median(spread: &Spread, write: fn(f64) -> String) -> Cell {
+    Cell::of(spread.p50, write).over(spread.p50_ci95, write)
 }
 
 const DISTURBANCE_COLUMNS: [(&str, &str); 7] = [
@@ -318,13 +330,14 @@ pub fn disturbances(input: &ReportInput) -> Option<Table> {
     columns.iter_mut().for_each(|column| column.brief = column.head != TIMEOUTS || any_timed_out(input));
     let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
     let table = Table::new("Outages and slow times that no fault explains", note, columns);
-    let rows = |trial: &Trial| trial.disturbances.iter().map(felt_unexplained).collect();
-    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
+    let table = table.by_trial(input, |trial| trial.disturbances.iter().map(felt_unexplained).collect());
+    Some(table?.folded_beyond(MANY).explained())
 }
 
 fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
-    let count = |count: u64| if count > 0 { Cell::loss(count) } else { Cell::new("0") };
     let outage = &one.outage;
+    let [refused, timed_out, wrong] = [outage.refused(), outage.timed_out, outage.wrong]
+        .map(|count| if count > 0 { Cell::loss(count) } else { Cell::new("0") });
     let what = match one.kind {
         DisturbanceKind::Outage => "outage".to_owned(),
         DisturbanceKind::Slow => format!("slow: {}", slow_by(one)),
@@ -332,9 +345,9 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
     vec![
         Cell::new(numbers::moment(one.at_s)),
         Cell::new(what),
-        count(outage.refused()),
-        count(outage.timed_out),
-        count(outage.wrong),
+        refused,
+        timed_out,
+        wrong,
         Cell::of(outage.total_s, numbers::seconds),
         Cell::of(outage.partial_s, numbers::seconds),
         back(outage, WITHIN),
@@ -347,19 +360,20 @@ pub fn said(input: &ReportInput) -> Option<Table> {
         vec![Column::numeric("first", "when it was first read, from load start; negative: before it").brief()];
     columns.extend(["host", "role", "line"].map(Column::text));
     columns.push(Column::numeric("times", "lines with the same text in them").brief());
-    let of = |said: &Said| {
-        let line = Cell::new(said.line.clone());
-        vec![
-            Cell::new(numbers::moment(said.at_s)),
-            Cell::new(said.host.clone()),
-            Cell::new(said.role.clone()),
-            if said.alarming { line.with("alarming, by the target's own list").toned(Tone::Bad) } else { line },
-            Cell::new(numbers::count(said.count)),
-        ]
-    };
     let note = "The lines that the target's [log] names; of lines with the same text the first. The whole logs are in each trial's folder.";
     let table = Table::new("Log lines of the members", note, columns);
-    Some(table.by_trial(input, |trial| trial.said.iter().map(of).collect())?.folded_beyond(MANY))
+    Some(table.by_trial(input, |trial| trial.said.iter().map(said_row).collect())?.folded_beyond(MANY))
+}
+
+fn said_row(said: &Said) -> Vec<Cell> {
+    let line = Cell::new(&said.line);
+    vec![
+        Cell::new(numbers::moment(said.at_s)),
+        Cell::new(&said.host),
+        Cell::new(&said.role),
+        if said.alarming { line.with("alarming, by the target's own list").toned(Tone::Bad) } else { line },
+        Cell::new(numbers::count(said.count)),
+    ]
 }
 
 #[cfg(test)]
@@ -368,22 +382,22 @@ mod tests {
 
     #[test]
     fn a_recovery_has_three_answers() {
-        let outage = |back_s: Option<f64>, cannot_tell: Option<&str>| Outage {
-            baseline_per_s: Some(100.0),
-            failed: 1,
-            back_to_baseline_s: back_s,
-            cannot_tell: cannot_tell.map(str::to_owned),
-            recovery_by: vec!["failures".into(), "gaps".into()],
-            ..Outage::default()
-        };
-        let shown = |outage: &Outage| {
-            let cell = back(outage, WITHIN);
-            (cell.text.clone(), cell.small.clone())
-        };
-        assert_eq!(shown(&outage(Some(1.5), None)), ("1.5 s".into(), String::new()));
-        assert_eq!(shown(&outage(None, None)), ("never".into(), WITHIN.into()));
-        assert_eq!(shown(&outage(None, Some("too short"))), ("cannot tell".into(), "too short".into()));
-        let by_others = "1.5 s by failures and gaps; it varies";
-        assert_eq!(shown(&outage(Some(1.5), Some("it varies"))), ("cannot tell".into(), by_others.into()));
+        for (back_s, cannot_tell, text, small) in [
+            (Some(1.5), None, "1.5 s", ""),
+            (None, None, "never", WITHIN),
+            (None, Some("too short"), "cannot tell", "too short"),
+            (Some(1.5), Some("it varies"), "cannot tell", "1.5 s by failures and gaps; it varies"),
+        ] {
+            let outage = Outage {
+                baseline_per_s: Some(100.0),
+                failed: 1,
+                back_to_baseline_s: back_s,
+                cannot_tell: cannot_tell.map(str::to_owned),
+                recovery_by: vec!["failures".into(), "gaps".into()],
+                ..Outage::default()
+            };
+            let cell = back(&outage, WITHIN);
+            assert_eq!((cell.text.as_str(), cell.small.as_str()), (text, small));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Table of the programs that the target's manifest names, in the trees of its processes.
 
 use analysis::trial_groups::{Group, groups};
-use record::results::{HostProgram, Trial};
+use record::results::HostProgram;
 use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Table};
@@ -30,27 +30,28 @@ pub fn programs(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let figures = FIGURES.iter().map(|(head, explained, ..)| Column::numeric(head, explained));
     let columns = ["host", "process", "program"].map(Column::text).into_iter().chain(figures).collect();
-    let rows = |group: &Group| {
-        let all = group.counting().flat_map(|trial| &trial.hosts).flat_map(|host| {
-            host.programs.iter().map(|program| (host.name.as_str(), program.process.as_str(), program.name.as_str()))
-        });
-        distinct(all).into_iter().map(|names| row(group, names)).collect()
-    };
     let note = "Programs that the target names in the trees of its processes, over the whole load; without children that ended. One that is \
                 gone at the end was not started again.";
     Some(Table::new("Programs", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
+fn rows(group: &Group) -> Vec<Vec<Cell>> {
+    let all = group.counting().flat_map(|trial| &trial.hosts).flat_map(|host| {
+        host.programs.iter().map(|program| (host.name.as_str(), program.process.as_str(), program.name.as_str()))
+    });
+    distinct(all).into_iter().map(|names| row(group, names)).collect()
+}
+
 fn row(group: &Group, (host, process, name): (&str, &str, &str)) -> Vec<Cell> {
-    let of = |trial: &Trial, figure: fn(&HostProgram) -> Option<f64>| {
-        let mut programs = trial.hosts.iter().find(|known| known.name == host)?.programs.iter();
-        figure(programs.find(|program| (program.process.as_str(), program.name.as_str()) == (process, name))?)
-    };
-    let cell = |(head, _, figure, write): &ProgramFigure| {
-        let spread = group.spread(|trial| of(trial, *figure));
+    let mut cells = [host, process, name].map(Cell::new).to_vec();
+    for (head, _, figure, write) in &FIGURES {
+        let spread = group.spread(|trial| {
+            let mut programs = trial.hosts.iter().find(|known| known.name == host)?.programs.iter();
+            figure(programs.find(|program| (program.process.as_str(), program.name.as_str()) == (process, name))?)
+        });
         let is_gone = *head == "processes" && spread.is_some_and(|spread| spread.least == 0.0);
         let cell = Cell::spread(spread, *write);
-        if is_gone { cell.toned(Tone::Bad) } else { cell }
-    };
-    [host, process, name].map(Cell::new).into_iter().chain(FIGURES.iter().map(cell)).collect()
+        cells.push(if is_gone { cell.toned(Tone::Bad) } else { cell });
+    }
+    cells
 }

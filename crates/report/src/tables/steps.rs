@@ -3,8 +3,8 @@
 
 use analysis::trial_groups::{Group, MedianRange, groups};
 use record::events::StepResult;
-use record::results::{PlayedStep, StepAudit, Trial};
-use text::{Tone, numbers};
+use record::results::{PlayedStep, StepAudit};
+use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
@@ -20,14 +20,14 @@ pub fn steps(input: &ReportInput) -> Option<Table> {
     columns.extend(Column::numerics(&COLUMNS));
     columns.iter_mut().for_each(|column| column.brief |= column.head == "time");
     columns.push(Column::text("audits"));
-    let rows = |trial: &Trial| trial.steps.iter().map(row).collect();
     let rebuilt = input.results.trials.iter().flat_map(|trial| &trial.steps).any(|step| step.rebuilt_s.is_some());
     let note = if rebuilt {
         "After a step that was bad the target was started anew, with nothing in it, before the next one."
     } else {
         ""
     };
-    Some(Table::new("Steps", note, columns).by_trial(input, rows)?.folded_beyond(MANY).explained())
+    let table = Table::new("Steps", note, columns).by_trial(input, |trial| trial.steps.iter().map(row).collect());
+    Some(table?.folded_beyond(MANY).explained())
 }
 
 /// Number of rows above which the page folds the table, because the comparison of durations is
@@ -39,37 +39,30 @@ const SIDES: usize = 8;
 /// Returns the duration of each step under each condition.
 pub fn across(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let mut names: Vec<&str> = Vec::new();
-    for step in input.results.trials.iter().flat_map(|trial| &trial.steps) {
-        if !names.contains(&step.name.as_str()) {
-            names.push(&step.name);
-        }
-    }
+    let steps = input.results.trials.iter().flat_map(|trial| &trial.steps);
+    let names = distinct(steps.map(|step| step.name.as_str()));
     if names.is_empty() || groups.len() < 2 || groups.len().min(names.len()) > SIDES {
         return None;
     }
     let note = "Medians over the repeats of how long each step took, until its condition held; the range below. Void trials are left out.";
+    let (mut columns, mut rows) = (Vec::new(), Vec::new());
     // The smaller dimension becomes the columns.
-    let (heads, first, rows): (Vec<String>, &str, Vec<Vec<Cell>>) = if groups.len() <= SIDES {
-        let row = |name: &&str| groups.iter().map(|group| time_of(group, name)).collect();
-        (groups.iter().map(Group::name).collect(), "step", names.iter().map(row).collect())
+    if groups.len() <= SIDES {
+        columns.push(Column::text("step"));
+        columns.extend(groups.iter().map(|group| Column::numeric(&group.name(), "").brief()));
+        for name in names {
+            let times = groups.iter().map(|group| time_of(group, name));
+            rows.push(Row::of(std::iter::once(Cell::new(name)).chain(times).collect()));
+        }
     } else {
-        let row = |group: &Group<'_>| names.iter().map(|name| time_of(group, name)).collect();
-        (names.iter().map(|name| (*name).to_owned()).collect(), "", groups.iter().map(row).collect())
-    };
-    let of_rows: Vec<String> = if groups.len() <= SIDES {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    } else {
-        groups.iter().map(Group::name).collect()
-    };
-    let columns =
-        std::iter::once(Column::text(first)).chain(heads.iter().map(|head| Column::numeric(head, "").brief()));
-    let row = |(name, cells): (String, Vec<Cell>)| Row {
-        cells: std::iter::once(Cell::new(name)).chain(cells).collect(),
-        begins: false,
-    };
-    let rows = of_rows.into_iter().zip(rows).map(row).collect();
-    Some(Table { rows, ..Table::new("Time of each step", note, columns.collect()) }.folded_beyond(MANY))
+        columns.push(Column::text(""));
+        columns.extend(names.iter().map(|name| Column::numeric(name, "").brief()));
+        for group in &groups {
+            let times = names.iter().map(|name| time_of(group, name));
+            rows.push(Row::of(std::iter::once(Cell::new(group.name())).chain(times).collect()));
+        }
+    }
+    Some(Table::new("Time of each step", note, columns).filled(rows)?.folded_beyond(MANY))
 }
 
 fn time_of(group: &Group<'_>, name: &str) -> Cell {
@@ -134,18 +127,11 @@ mod tests {
     fn step_times_of_several_conditions_are_side_by_side() {
         let plan = example::plan(&["plain", "other"], &[], 1);
         let mut results = example::results(&plan);
-        let step = |failed, time_s| PlayedStep {
-            name: "flip".to_owned(),
-            result: if failed == 0 { StepResult::Ok } else { StepResult::TimedOut },
-            failed,
-            time_s,
-            ..PlayedStep::default()
-        };
-        let side_by_side = |results: &record::results::Results| across(&ReportInput::without_records(results, &plan));
-        assert_eq!(side_by_side(&results), None, "no steps");
-        results.trials[0].steps = vec![step(0, Some(2.5))];
-        results.trials[1].steps = vec![step(1, None)];
-        let table = side_by_side(&results).unwrap();
+        assert_eq!(across(&ReportInput::without_records(&results, &plan)), None, "no steps");
+        let ok = PlayedStep { name: "flip".to_owned(), time_s: Some(2.5), ..PlayedStep::default() };
+        let late = PlayedStep { result: StepResult::TimedOut, failed: 1, time_s: None, ..ok.clone() };
+        (results.trials[0].steps, results.trials[1].steps) = (vec![ok], vec![late]);
+        let table = across(&ReportInput::without_records(&results, &plan)).unwrap();
         let row: Vec<&str> = table.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(row, ["flip", "2.5 s", "timed out"]);
         assert_eq!(
@@ -156,11 +142,9 @@ mod tests {
 
     #[test]
     fn a_row_for_each_step_with_its_result_and_its_audits() {
-        let plan = example::plan(&[], &[], 1);
-        let mut results = example::results(&plan);
+        let (plan, mut results) = example::plain();
         results.trials.truncate(1);
-        let table = |results: &record::results::Results| steps(&ReportInput::without_records(results, &plan));
-        assert_eq!(table(&results), None);
+        assert_eq!(steps(&ReportInput::without_records(&results, &plan)), None);
         let flip = PlayedStep {
             name: "flip".to_owned(),
             result: StepResult::Ok,
@@ -178,17 +162,13 @@ mod tests {
             ..PlayedStep::default()
         };
         results.trials[0].steps = vec![flip, split];
-        let table = table(&results).unwrap();
-        let said = |row: usize, cell: usize| {
-            let cell = &table.rows[row].cells[cell];
-            [cell.text.as_str(), cell.small.as_str()]
-        };
-        assert_eq!([said(0, 0)[0], said(0, 1)[0], said(0, 4)[0], said(0, 5)[0]], ["flip", "ok", "2.5 s", "2 passed"]);
-        assert_eq!(
-            said(1, 1),
-            ["timed out", "`whole` did not hold within 60 s: n2: 1 of 3 nodes; target started anew"]
-        );
-        assert_eq!(said(1, 5), ["1 of 2 failed: leader", "n1: two"]);
+        let table = steps(&ReportInput::without_records(&results, &plan)).unwrap();
+        let [flip, split] = table.rows.as_slice() else { panic!("{table:?}") };
+        let shown = [0, 1, 4, 5].map(|index| flip.cells[index].text.as_str());
+        assert_eq!(shown, ["flip", "ok", "2.5 s", "2 passed"]);
+        let why = "`whole` did not hold within 60 s: n2: 1 of 3 nodes; target started anew";
+        assert_eq!(split.cells[1], Cell::new("timed out").with(why).toned(Tone::Bad));
+        assert_eq!(split.cells[5], Cell::new("1 of 2 failed: leader").with("n1: two").toned(Tone::Bad));
         assert!(table.note.contains("started anew"));
     }
 }

@@ -53,14 +53,15 @@ pub fn stops(input: &ReportInput) -> Option<Table> {
     let variant = stops.iter().any(|stop| stop.variant.is_some()).then(|| Column::text("variant"));
     let others = ["stopped at", "because", "trial", "not played"].map(Column::text);
     let columns = variant.iter().cloned().chain(others).collect();
-    let row = |stop: &SweepStop| {
+    let mut rows = Vec::new();
+    for stop in stops {
         let variant = variant.is_some().then(|| Cell::new(stop.variant.clone().unwrap_or_default()));
         let at = curve_name("", &stop.point);
         let cells = [at, stop.because.clone(), stop.trial.clone(), left_out(input, stop)].map(Cell::new);
-        Row::of(variant.into_iter().chain(cells).collect())
-    };
+        rows.push(Row::of(variant.into_iter().chain(cells).collect()));
+    }
     let note = "The experiment's stop rule left higher values out. Their trials are neither missing nor failed.";
-    Table::new("Stopped sweeps", note, columns).filled(stops.iter().map(row).collect())
+    Table::new("Stopped sweeps", note, columns).filled(rows)
 }
 
 /// Returns a text such as `agents 128 and 256 (4 trials)`.
@@ -102,7 +103,10 @@ pub fn scaling(input: &ReportInput) -> Option<Table> {
 
 fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
     let law = scaling.usl.as_ref();
-    let parameter = |index: usize, value: Option<f64>| with_interval(value, law.and_then(|law| Some(law.ci95?[index])));
+    let values = [law.map(|law| law.lambda), law.map(|law| law.sigma), law.map(|law| law.kappa)];
+    let intervals = law.and_then(|law| law.ci95);
+    let [lambda, sigma, kappa] =
+        std::array::from_fn(|index| with_interval(values[index], intervals.map(|ci95| ci95[index])));
     let knee = match scaling.knee {
         None if scaling.points.len() > 2 && scaling.peak_per_s.is_some() => Cell::new("still rises"),
         knee => with_interval(knee, scaling.knee_ci95),
@@ -115,10 +119,10 @@ fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
         Cell::of(scaling.peak_at, numbers::number),
         match &scaling.usl_missing {
             Some(why) => Cell::new("no law").with(why.clone()),
-            None => parameter(0, law.map(|law| law.lambda)),
+            None => lambda,
         },
-        parameter(1, law.map(|law| law.sigma)),
-        parameter(2, law.map(|law| law.kappa)),
+        sigma,
+        kappa,
         Cell::of(law.and_then(|law| law.peak_at), numbers::number),
         Cell::of(law.map(|law| law.r2), |r2| format!("{r2:.3}")),
     ]);
@@ -237,20 +241,22 @@ fn profiles(input: &ReportInput) -> Vec<(String, String)> {
 }
 
 fn figures(profile: &Profile) -> String {
-    let source = |section: &str| {
-        let found = profile.source.lines().find_map(|line| line.strip_prefix(section)?.strip_prefix(": "));
-        found.map_or_else(String::new, |source| format!(" ({source})"))
-    };
-    let watts = |watts: f64| format!("{} W", numbers::number(watts));
     let power = profile.idle_watts.zip(profile.load_watts).map(|(idle, load)| {
-        let range = if idle == load { watts(load) } else { numbers::from_to(&watts(idle), &watts(load)) };
-        format!("{range}{}", source("power"))
+        let [least, most] = [idle, load].map(|watts| format!("{} W", numbers::number(watts)));
+        let range = if idle == load { most } else { numbers::from_to(&least, &most) };
+        format!("{range}{}", source(profile, "power"))
     });
     let price = profile.price.as_ref().zip(profile.lifetime_years).map(|(price, years)| {
         let amount = numbers::money(price.amount, &price.currency);
-        format!("{amount} over {} years{}", numbers::number(years), source("price"))
+        format!("{amount} over {} years{}", numbers::number(years), source(profile, "price"))
     });
     power.into_iter().chain(price).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the source of a section of the profile in parentheses, if it has one.
+fn source(profile: &Profile, section: &str) -> String {
+    let found = profile.source.lines().find_map(|line| line.strip_prefix(section)?.strip_prefix(": "));
+    found.map_or_else(String::new, |source| format!(" ({source})"))
 }
 
 fn cost_cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -> Vec<Cell> {
@@ -285,30 +291,29 @@ fn load(cost: &PointCost) -> String {
 
 pub fn search(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
-    let first = lines.first().filter(|_| lines.iter().any(|line| !line.steps.is_empty()))?;
+    let first = lines.first()?;
     let several = lines.len() > 1;
     let mut columns: Vec<Column> = several.then(|| Column::text("search")).into_iter().collect();
     columns.push(Column::text("trial"));
     columns.push(Column::numeric(short(&first.over), "the value tried").brief());
     columns.push(Column::text("limits"));
     columns.push(Column::text("because"));
-    let rows = lines.iter().flat_map(|line| {
-        let step = move |(index, step): (usize, &SearchStep)| Row {
-            cells: search_cells(line, step, several),
-            begins: index == 0,
-        };
-        line.steps.iter().enumerate().map(step)
-    });
+    let mut rows = Vec::new();
+    for line in lines {
+        for (index, step) in line.steps.iter().enumerate() {
+            rows.push(Row { cells: search_cells(line, step, several), begins: index == 0 });
+        }
+    }
     let note = "Each trial was chosen by what those before it had said; see docs/find.md.";
-    Some(Table { rows: rows.collect(), ..Table::new("The search", note, columns) })
+    Table::new("The search", note, columns).filled(rows)
 }
 
 fn search_cells(line: &SafeLoad, step: &SearchStep, several: bool) -> Vec<Cell> {
-    let name = || {
+    let mut cells = Vec::new();
+    if several {
         let parts = [line.variant.clone(), Some(condition(&line.surviving))];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    };
-    let mut cells: Vec<Cell> = several.then(|| Cell::new(name())).into_iter().collect();
+        cells.push(Cell::new(parts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
+    }
     cells.push(Cell::new(step.trial.clone()));
     cells.push(Cell::new(numbers::number(step.value)));
     cells.push(match step.held {

@@ -30,21 +30,23 @@ pub fn metrics(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let columns = COLUMNS.iter().map(|(head, explained, _)| Column::numeric(head, explained));
     let columns = [Column::text("metric")].into_iter().chain(columns).collect();
-    let rows = |group: &Group| {
-        let names = distinct(group.counting().flat_map(|trial| trial.metrics.keys()).map(String::as_str));
-        names.into_iter().map(|name| row(group, name)).collect()
-    };
     let note = "Figures that the target gives of itself, from the measured part; what differs only in its labels is added up, and so are the \
                 hosts. Each host's own are in analysis.json.";
     let table = Table::new("What the target tells of itself", note, columns);
     Some(table.by_group(&groups, rows)?.folded_beyond(MANY).explained())
 }
 
+fn rows(group: &Group) -> Vec<Vec<Cell>> {
+    let names = distinct(group.counting().flat_map(|trial| trial.metrics.keys()));
+    names.into_iter().map(|name| row(group, name)).collect()
+}
+
 fn row(group: &Group, name: &str) -> Vec<Cell> {
-    let cell = |(_, _, (figure, of)): &(&str, &str, MetricFigure)| {
+    let mut cells = vec![Cell::new(name)];
+    for (_, _, (figure, of)) in &COLUMNS {
         let spread = group.spread(|trial| of(trial.metrics.get(name)?));
         let write = |value| numbers::by_metric(&format!("metrics.{name}.{figure}"), value);
-        Cell::of(spread, |spread| write(spread.median)).over(spread.map(|spread| [spread.least, spread.most]), write)
-    };
-    [Cell::new(name)].into_iter().chain(COLUMNS.iter().map(cell)).collect()
+        cells.push(Cell::median(spread, write).over(spread.map(|spread| [spread.least, spread.most]), write));
+    }
+    cells
 }

@@ -12,24 +12,25 @@ use record::rows::MetricKind;
 use text::Tone;
 
 use super::*;
-use crate::example;
+use crate::example::{self, one_crash};
 
 fn table(of: TableOf, results: &Results, plan: &Plan) -> Option<Table> {
-    let environment = Some(example::environment());
-    of(&ReportInput { results, plan, environment, folder: String::new(), trials: Vec::new() })
+    of(&ReportInput { environment: Some(example::environment()), ..ReportInput::without_records(results, plan) })
+}
+
+fn texts<'a>(table: &'a Table, head: &str) -> Vec<&'a str> {
+    column(table, head).into_iter().map(|cell| cell.text.as_str()).collect()
+}
+
+/// Returns the texts of a row.
+fn row(table: &Table, index: usize) -> Vec<&str> {
+    table.rows[index].cells.iter().map(|cell| cell.text.as_str()).collect()
 }
 
 /// Returns the cells below a heading.
 fn column<'a>(table: &'a Table, head: &str) -> Vec<&'a Cell> {
     let index = table.columns.iter().position(|column| column.head == head).unwrap();
     table.rows.iter().map(|row| &row.cells[index]).collect()
-}
-
-fn one_crash() -> (Plan, Results) {
-    let plan = example::plan(&[], &[], 1);
-    let mut results = example::results(&plan);
-    example::crash(&mut results.trials[0]);
-    (plan, results)
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn every_row_has_a_cell_for_each_column() {
     results.sweep_stops = vec![record::events::SweepStop::default()];
     results.safe_loads = vec![SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
-    let input = ReportInput { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput { environment, ..ReportInput::without_records(&results, &plan) };
     for (index, table) in crate::page::tables(&input).enumerate() {
         let table = table.unwrap_or_else(|| panic!("table {index} of the page"));
         assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", table.title);
@@ -68,15 +69,13 @@ fn every_row_has_a_cell_for_each_column() {
 
 #[test]
 fn demand_tables_show_hosts_needed_and_known_prices() {
-    let plan = example::plan(&[], &[], 1);
-    let mut results = example::results(&plan);
+    let (plan, mut results) = example::plain();
     assert_eq!(table(demand::hosts, &results, &plan), None);
     results.demanded_hosts = example::demanded_hosts();
     let shown = table(demand::hosts, &results, &plan).unwrap();
     assert!(shown.note.contains("For 20,000/s of throughput.operations_per_s"), "{}", shown.note);
-    let texts = |row: usize| shown.rows[row].cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
-    assert_eq!(texts(0), ["sata", "agents 8", "525/s", "2", "39", "EUR 1,950"]);
-    assert_eq!(texts(1), ["fast", "agents 8", "1,050/s", "2", "20", numbers::NONE]);
+    assert_eq!(row(&shown, 0), ["sata", "agents 8", "525/s", "2", "39", "EUR 1,950"]);
+    assert_eq!(row(&shown, 1), ["fast", "agents 8", "1,050/s", "2", "20", numbers::NONE]);
     assert_eq!(shown.rows[0].cells[4].small, "36–42");
     results.demanded_hosts[0].price = None;
     assert_eq!(table(demand::hosts, &results, &plan).unwrap().columns.len(), 5);
@@ -84,38 +83,38 @@ fn demand_tables_show_hosts_needed_and_known_prices() {
 
 #[test]
 fn log_lines_of_members_are_shown_verbatim() {
-    let plan = example::plan(&[], &[], 1);
-    let mut results = example::results(&plan);
+    let (plan, mut results) = example::plain();
     assert_eq!(table(outages::said, &results, &plan), None);
-    let said = |host: &str, line: &str, alarming| record::results::Said {
-        at_s: -2.5,
-        host: host.to_owned(),
-        line: line.to_owned(),
-        count: 1_480,
-        alarming,
-        ..Default::default()
-    };
-    results.trials[0].said = vec![said("n1", "waits for tables", false), said("n2", "inconsistent_database", true)];
+    results.trials[0].said = [("n1", "waits for tables", false), ("n2", "inconsistent_database", true)]
+        .map(|(host, line, alarming)| record::results::Said {
+            at_s: -2.5,
+            host: host.to_owned(),
+            line: line.to_owned(),
+            count: 1_480,
+            alarming,
+            ..Default::default()
+        })
+        .to_vec();
     let table = table(outages::said, &results, &plan).unwrap();
-    let texts = |head| column(&table, head).into_iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
-    assert_eq!((texts("host"), texts("line")), (vec!["n1", "n2"], vec!["waits for tables", "inconsistent_database"]));
-    assert_eq!(texts("times"), ["1,480", "1,480"]);
+    assert_eq!(texts(&table, "host"), ["n1", "n2"]);
+    assert_eq!(texts(&table, "line"), ["waits for tables", "inconsistent_database"]);
+    assert_eq!(texts(&table, "times"), ["1,480", "1,480"]);
     assert_eq!(column(&table, "line").iter().map(|cell| cell.tone).collect::<Vec<_>>(), [Tone::Plain, Tone::Bad]);
 }
 
 #[test]
 fn a_program_that_is_gone_at_the_end_is_marked() {
-    let plan = example::plan(&[], &[], 1);
-    let mut results = example::results(&plan);
+    let (plan, mut results) = example::plain();
     assert_eq!(table(programs::programs, &results, &plan), None);
-    let program = |name: &str, last| record::results::HostProgram {
-        name: name.to_owned(),
-        process: "node".to_owned(),
-        processes_last: Some(last),
-        replaced: Some(1),
-        ..Default::default()
-    };
-    results.trials[0].hosts[0].programs = vec![program("attrd", 0), program("based", 1)];
+    results.trials[0].hosts[0].programs = [("attrd", 0), ("based", 1)]
+        .map(|(name, last)| record::results::HostProgram {
+            name: name.to_owned(),
+            process: "node".to_owned(),
+            processes_last: Some(last),
+            replaced: Some(1),
+            ..Default::default()
+        })
+        .to_vec();
     let table = table(programs::programs, &results, &plan).unwrap();
     let tones: Vec<_> = column(&table, "processes").iter().map(|cell| (cell.text.as_str(), cell.tone)).collect();
     assert_eq!(tones, [("0", Tone::Bad), ("1", Tone::Plain)]);
@@ -186,10 +185,12 @@ fn members_left_by_their_clients_have_no_recovery() {
     let (mut plan, mut results) = one_crash();
     let outage = Outage { baseline_per_s: Some(10.0), failed: 3, ..Outage::default() };
     results.trials[0].faults[0].members = vec![MemberOutage { name: "n1".to_owned(), outage }];
-    let back = |plan: &Plan| column(&table(outages::members, &results, plan).unwrap(), "recovered after")[0].clone();
-    assert_eq!(back(&plan).text, "never");
+    let members = table(outages::members, &results, &plan).unwrap();
+    assert_eq!(texts(&members, "recovered after"), ["never"]);
     plan.trials[0].load.as_mut().unwrap().reconnects.failover = Failover::Next;
-    assert_eq!(back(&plan), Cell::new(numbers::NONE).with("its clients went to other members"));
+    let members = table(outages::members, &results, &plan).unwrap();
+    let moved = Cell::new(numbers::NONE).with("its clients went to other members");
+    assert_eq!(column(&members, "recovered after"), [&moved]);
 }
 
 #[test]
@@ -197,18 +198,16 @@ fn only_affected_members_have_a_row() {
     let (plan, mut results) = one_crash();
     assert_eq!(table(outages::members, &results, &plan), None, "one address");
     let trial = &mut results.trials[0];
-    let member = |name: &str, outage: Outage| MemberOutage { name: name.to_owned(), outage };
     let well = Outage { baseline_per_s: Some(10.0), back_to_baseline_s: Some(0.0), ..Outage::default() };
     let down = Outage { failed: 7, total_s: Some(5.0), back_to_baseline_s: None, ..well.clone() };
-    trial.faults[0].members = vec![member("n1", well.clone()), member("n2", down), member("n3", Outage::default())];
+    trial.faults[0].members = [("n1", well.clone()), ("n2", down), ("n3", Outage::default())]
+        .map(|(name, outage)| MemberOutage { name: name.to_owned(), outage })
+        .to_vec();
     let disturbances = vec![example::disturbance()];
     trial.members = vec![MemberFigures { name: "n3".to_owned(), disturbances, ..MemberFigures::default() }];
     let members = table(outages::members, &results, &plan).unwrap();
-    let texts = |head: &str| column(&members, head).iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
-    assert_eq!(
-        (texts("fault"), texts("member")),
-        (vec!["oops".to_owned(), "no fault".to_owned()], vec!["n2".to_owned(), "n3".to_owned()])
-    );
+    assert_eq!(texts(&members, "fault"), ["oops", "no fault"]);
+    assert_eq!(texts(&members, "member"), ["n2", "n3"]);
     assert_eq!(column(&members, "no service")[0].text, "5 s");
     assert_eq!(column(&members, "recovered after")[0], &Cell::new("never").with("within the trial").toned(Tone::Bad));
 }
@@ -216,16 +215,15 @@ fn only_affected_members_have_a_row() {
 #[test]
 fn an_earlier_baseline_shows_its_interval() {
     let (plan, mut results) = one_crash();
-    let said = |results: &Results| {
-        let outages = table(outages::outages, results, &plan).unwrap();
-        (column(&outages, "baseline")[0].small.clone(), outages.note.clone())
-    };
     let at_s = results.trials[0].faults[0].at_s;
     results.trials[0].faults[0].outage.as_mut().unwrap().baseline_s = Some([at_s - 10.0, at_s - 0.001]);
-    assert!(!said(&results).0.contains("of ") && !said(&results).1.contains("earlier"), "{:?}", said(&results));
+    let outages = table(outages::outages, &results, &plan).unwrap();
+    let small = &column(&outages, "baseline")[0].small;
+    assert!(!small.contains("of ") && !outages.note.contains("earlier"), "{small} {}", outages.note);
     results.trials[0].faults[0].outage.as_mut().unwrap().baseline_s = Some([1.0, 4.0]);
-    let (small, note) = said(&results);
-    assert!(small.ends_with("of 1 s to 4 s") && note.contains("Of 1 of 1 the baseline"), "{small} {note}");
+    let outages = table(outages::outages, &results, &plan).unwrap();
+    let small = &column(&outages, "baseline")[0].small;
+    assert!(small.ends_with("of 1 s to 4 s") && outages.note.contains("Of 1 of 1 the baseline"), "{small}");
     results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
     let next = Fault { at_s: at_s + 1.0, ..results.trials[0].faults[0].clone() };
     results.trials[0].faults.push(next);
@@ -256,10 +254,9 @@ fn tables_without_new_facts_are_folded() {
     assert!(!table(operations::attempts, &results, &plan).unwrap().folded, "93 were not ok");
     results.trials[0].attempt_results.retain(|result, _| result == "ok");
     assert!(table(operations::attempts, &results, &plan).unwrap().folded);
-    let requirement = |holds| record::results::Requirement { holds, ..Default::default() };
-    results.requirements = vec![requirement(true), requirement(true)];
+    results.requirements = vec![record::results::Requirement { holds: true, ..Default::default() }; 2];
     assert!(table(verdicts::requirements, &results, &plan).unwrap().folded);
-    results.requirements.push(requirement(false));
+    results.requirements.push(record::results::Requirement::default());
     assert!(!table(verdicts::requirements, &results, &plan).unwrap().folded);
 }
 
@@ -267,17 +264,14 @@ fn tables_without_new_facts_are_folded() {
 fn claims_and_requirements_carry_their_units_and_words() {
     let (plan, results) = example::policies();
     let claims = table(verdicts::claims, &results, &plan).unwrap();
-    let holds: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(holds, ["yes", "not shown", "no", "not measured"]);
-    let said: Vec<&str> = column(&claims, "this run").iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(said, ["0", "99", "50 ms", numbers::NONE]);
+    assert_eq!(texts(&claims, "holds"), ["yes", "not shown", "no", "not measured"]);
+    assert_eq!(texts(&claims, "this run"), ["0", "99", "50 ms", numbers::NONE]);
     assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
     assert_eq!(column(&claims, "metric")[2].text, "faults.oops.outage.back_to_baseline_s");
     assert!(claims.note.starts_with("By vsns-complex-and-crash, closing thoughts. ") && !claims.folded);
     assert_eq!(column(&claims, "claim")[2].small, "", "their one source was told");
     let requirements = table(verdicts::requirements, &results, &plan).unwrap();
-    let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
+    assert_eq!(row(&requirements, 0), ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
     assert_eq!(
         verdicts::asked("failed_pct", &MetricRange { equals: Some(0.0), ..MetricRange::default() }, &results),
         "exactly 0 %"
@@ -298,8 +292,7 @@ fn safe_load_claims_have_units_and_mark_void_trials() {
         (cell.text.as_str(), cell.small.as_str()),
         ("at least 1,100 agents", "edge near 1,230 agents; 1,100–1,300 agents")
     );
-    let held: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(held, ["yes, on void trials", "not shown", "no", "not measured"]);
+    assert_eq!(texts(&claims, "holds"), ["yes, on void trials", "not shown", "no", "not measured"]);
     assert!(claims.terms.iter().any(|(term, _)| term == "on void trials"));
     results.claims[0].on_void = false;
     results.claims[0].trials = 1;
@@ -324,10 +317,8 @@ fn each_target_metric_has_a_row() {
     };
     results.trials[0].metrics = [("calls_total".to_owned(), counter), ("heap_bytes".to_owned(), gauge)].into();
     let metrics = table(target_metrics::metrics, &results, &plan).unwrap();
-    let rows: Vec<Vec<&str>> =
-        metrics.rows.iter().map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect()).collect();
-    assert_eq!(rows[0], ["calls_total", numbers::NONE, numbers::NONE, "190", "90", "4.5/s"]);
-    assert_eq!(rows[1], ["heap_bytes", "2 MB", "5 MB", "1 MB", numbers::NONE, numbers::NONE]);
+    assert_eq!(row(&metrics, 0), ["calls_total", numbers::NONE, numbers::NONE, "190", "90", "4.5/s"]);
+    assert_eq!(row(&metrics, 1), ["heap_bytes", "2 MB", "5 MB", "1 MB", numbers::NONE, numbers::NONE]);
 }
 
 #[test]
@@ -335,8 +326,7 @@ fn the_effect_of_the_warm_up_is_shown() {
     let (plan, mut results) = one_crash();
     let warmup = table(operations::warmup, &results, &plan).unwrap();
     let cells = &warmup.rows[0].cells;
-    let texts: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(texts, ["63,400", "61,200", "15,300", "14,800", "2.71 ms", "2.71 ms", "6.87 ms", "6.87 ms"]);
+    assert_eq!(row(&warmup, 0), ["63,400", "61,200", "15,300", "14,800", "2.71 ms", "2.71 ms", "6.87 ms", "6.87 ms"]);
     let differences: Vec<&str> = cells.iter().map(|cell| cell.small.as_str()).filter(|text| !text.is_empty()).collect();
     assert_eq!(differences, ["−3.49 %", "−3.27 %", "0 %", "0 %"]);
     results.trials[0].with_warmup = record::results::WithWarmup::default();
@@ -353,7 +343,7 @@ fn hosts_and_environment_list_missing_figures() {
     );
     let environment = table(hosts::environment, &results, &plan).unwrap();
     assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
-    let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
+    let what = texts(&environment, "what");
     assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
 }
 
@@ -367,23 +357,18 @@ fn the_environment_is_grouped_and_keeps_details_small() {
         BTreeMap::from([("vsns".to_owned(), BTreeMap::from([("otp".to_owned(), "25.2.3".to_owned())]))]);
     environment.sysctls = BTreeMap::from([("net.core.rmem_max".to_owned(), "212992".to_owned())]);
     environment.quota_cores = Some(1.5);
-    let input = ReportInput {
-        results: &results,
-        plan: &plan,
-        environment: Some(environment),
-        folder: String::new(),
-        trials: Vec::new(),
-    };
+    let input = ReportInput { environment: Some(environment), ..ReportInput::without_records(&results, &plan) };
     let table = hosts::environment(&input).unwrap();
     assert_eq!(table.rows.iter().filter(|row| row.begins).count(), 4);
-    let small = |what: &str| {
+    for (what, small) in [
+        ("Plimsoll", "commit 0123abcd, debug build"),
+        ("target vsns", "otp 25.2.3"),
+        ("cores", "quota of 1.5 cores"),
+        ("settings of the kernel", "net.core.rmem_max = 212992"),
+    ] {
         let row = table.rows.iter().find(|row| row.cells[0].text == what).unwrap();
-        row.cells[1].small.clone()
-    };
-    assert_eq!(small("Plimsoll"), "commit 0123abcd, debug build");
-    assert_eq!(small("target vsns"), "otp 25.2.3");
-    assert_eq!(small("cores"), "quota of 1.5 cores");
-    assert_eq!(small("settings of the kernel"), "net.core.rmem_max = 212992");
+        assert_eq!(row.cells[1].small, small);
+    }
 }
 
 #[test]
@@ -409,7 +394,7 @@ fn unmeasured_operation_counts_are_not_marked_as_bad() {
     results.trials[0].verdict.is = Trust::Void;
     results.trials[0].operations.insert("find".to_owned(), record::results::Operation::default());
     let operations = table(operations::each_operation, &results, &plan).unwrap();
-    assert_eq!(column(&operations, "operation")[0].text, "find");
+    assert_eq!(texts(&operations, "operation")[0], "find");
     assert_eq!(column(&operations, "failed")[0], &Cell::new(numbers::NONE));
 }
 
@@ -417,38 +402,37 @@ fn unmeasured_operation_counts_are_not_marked_as_bad() {
 fn only_fleets_have_a_row_for_each_generator() {
     let plan = example::plan(&[], &[], 2);
     let mut results = example::results(&plan);
-    let one = |name: &str, late_us: f64| GeneratorFigures { late_us_p99: Some(late_us), ..one_generator(name) };
-    results.trials[0].generator.each = vec![one("gen1", 90.0)];
+    results.trials[0].generator.each = vec![one_generator("gen1")];
     assert_eq!(table(generators::generators, &results, &plan), None);
-    results.trials[0].generator.each = vec![one("gen1", 90.0), one("gen2", 4_000.0)];
-    results.trials[1].generator.each = vec![one("gen1", 90.0), one("gen2", 6_000.0)];
+    for (trial, late_us) in results.trials.iter_mut().zip([4_000.0, 6_000.0]) {
+        let late = GeneratorFigures { late_us_p99: Some(late_us), ..one_generator("gen2") };
+        trial.generator.each = vec![one_generator("gen1"), late];
+    }
     let each = table(generators::generators, &results, &plan).unwrap();
-    let texts = |name| column(&each, name).into_iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
-    assert_eq!((texts("generator"), texts("calls/s")), (vec!["gen1", "gen2"], vec!["500", "500"]));
+    assert_eq!(texts(&each, "generator"), ["gen1", "gen2"]);
+    assert_eq!(texts(&each, "calls/s"), ["500", "500"]);
     assert_eq!(column(&each, "lateness p99")[1], &Cell::new("5 ms").with("4–6 ms"));
     assert!(each.columns.iter().all(|column| column.head != "carried"), "not known in a closed loop");
 }
 
 #[test]
 fn wide_tables_take_the_whole_page_width() {
-    let table = |columns: usize, text: &str| {
-        let cells = (0..columns).map(|_| Cell::new(text)).collect();
-        Table::new("t", "", (0..columns).map(|_| Column::text("c")).collect()).filled(vec![Row::of(cells)]).unwrap()
-    };
-    assert!(table(2, "at least 11,700/s and at most 14,300/s").fits_half());
-    assert!(
-        !table(3, "at least 11,700/s and at most 14,300/s").fits_half(),
-        "claims: whether they hold was out of sight"
-    );
-    assert!(table(6, "10,400/s").fits_half());
-    assert!(!table(9, "10,400/s").fits_half());
-    let below = |numeric: bool| {
-        let cell = || Cell::new("42,857").with("31,512–54,200");
-        let column = || if numeric { Column::numeric("lost", "") } else { Column::text("lost") };
-        let row = Row::of((0..7).map(|_| cell()).collect());
-        Table::new("", "", (0..7).map(|_| column()).collect()).filled(vec![row]).unwrap().fits_half()
-    };
-    assert!(below(false) && !below(true), "what stands below a number is in one line");
+    let claim = "at least 11,700/s and at most 14,300/s";
+    let (text, number) = (Column::text("c"), Column::numeric("lost", ""));
+    let interval = Cell::new("42,857").with("31,512–54,200");
+    for (count, column, cell, fits) in [
+        (2, &text, Cell::new(claim), true),
+        // Claims: whether they hold was out of sight.
+        (3, &text, Cell::new(claim), false),
+        (6, &text, Cell::new("10,400/s"), true),
+        (9, &text, Cell::new("10,400/s"), false),
+        (7, &text, interval.clone(), true),
+        // What stands below a number is in one line.
+        (7, &number, interval, false),
+    ] {
+        let table = Table::new("", "", vec![column.clone(); count]);
+        assert_eq!(table.filled(vec![Row::of(vec![cell; count])]).unwrap().fits_half(), fits);
+    }
 }
 
 #[test]
@@ -497,18 +481,12 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
     assert_eq!(table(sweeps::cost, &results, &plan), None);
     results.costs = example::costs();
     let cost = table(sweeps::cost, &results, &plan).unwrap();
-    let texts = |head: &str| column(&cost, head).into_iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
-    assert_eq!(texts("curve"), ["pi2c", "devx"]);
-    assert_eq!(
-        (texts("at"), column(&cost, "at")[0].small.as_str()),
-        (vec!["agents 32".to_owned(); 2], "peak, cheapest")
-    );
-    assert_eq!(
-        (texts("energy/cycle"), column(&cost, "energy/cycle")[1].small.as_str()),
-        (vec!["188 mJ".into(), "417 mJ".into()], "375–459 mJ")
-    );
-    assert_eq!(texts("with warm-up"), ["225 mJ", "500 mJ"]);
-    assert_eq!(texts("price/million"), ["EUR 0.013", "EUR 0.053"]);
+    assert_eq!(texts(&cost, "curve"), ["pi2c", "devx"]);
+    assert_eq!(column(&cost, "at"), [&Cell::new("agents 32").with("peak, cheapest"); 2]);
+    assert_eq!(texts(&cost, "energy/cycle"), ["188 mJ", "417 mJ"]);
+    assert_eq!(column(&cost, "energy/cycle")[1].small, "375–459 mJ");
+    assert_eq!(texts(&cost, "with warm-up"), ["225 mJ", "500 mJ"]);
+    assert_eq!(texts(&cost, "price/million"), ["EUR 0.013", "EUR 0.053"]);
     assert!(cost.note.starts_with("Modelled from the profile's watts and the measured CPU"), "{}", cost.note);
 
     (results.costs[1].cheapest, results.costs[0].cheapest) = (false, true);
@@ -545,13 +523,11 @@ fn cost_cites_the_sources_of_watts_and_prices() {
 #[test]
 fn known_energy_is_in_the_warm_up_table() {
     let (plan, mut results) = one_crash();
-    let heads = |results: &Results| -> Vec<String> {
-        table(operations::warmup, results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
-    };
-    assert!(!heads(&results).contains(&"energy/cycle".to_owned()));
+    let warmup = table(operations::warmup, &results, &plan).unwrap();
+    assert!(warmup.columns.iter().all(|column| column.head != "energy/cycle"));
+    assert!(warmup.columns.iter().any(|column| column.head == "cycles/s"), "a cycle of several operations");
     results.trials[0].cost.joules_per_cycle = Some(0.2);
     results.trials[0].cost.with_warmup.joules_per_cycle = Some(0.25);
-    assert!(heads(&results).contains(&"cycles/s".to_owned()), "a cycle of several operations");
     let warmup = table(operations::warmup, &results, &plan).unwrap();
     let index = warmup.columns.iter().position(|column| column.head == "energy/cycle").unwrap();
     let [after, with] = &warmup.rows[0].cells[index..index + 2] else { panic!("{warmup:?}") };
@@ -561,29 +537,22 @@ fn known_energy_is_in_the_warm_up_table() {
 #[test]
 fn virtual_disks_are_not_shown_as_rotating() {
     let (plan, results) = one_crash();
-    let said = |device: &str| {
+    for (device, rotates) in [("vda", false), ("/dev/vdb1", false), ("xvda", false), ("sda", true), ("nvme0n1", true)] {
         let mut environment = example::environment();
         environment.disk.device = Some(device.to_owned());
         environment.disk.rotational = Some(true);
-        let input = ReportInput {
-            results: &results,
-            plan: &plan,
-            environment: Some(environment),
-            folder: String::new(),
-            trials: Vec::new(),
-        };
+        let input = ReportInput { environment: Some(environment), ..ReportInput::without_records(&results, &plan) };
         let table = hosts::environment(&input).unwrap();
         let row = table.rows.iter().find(|row| row.cells[0].text == "disk of the run folder").unwrap();
-        row.cells[1].text.contains("rotates")
-    };
-    assert_eq!(["vda", "/dev/vdb1", "xvda", "sda", "nvme0n1"].map(said), [false, false, false, true, true]);
+        assert_eq!(row.cells[1].text.contains("rotates"), rotates, "{device}");
+    }
 }
 
 #[test]
 fn a_long_note_below_a_figure_is_wrapped() {
-    let row = |small: &str| Row::of(vec![Cell::new("1 s").with(small)]);
-    let rows = vec![row("0.9–1.1 s"), row("the baseline varies, and less cannot be told")];
-    let table = Table::new("x", "", vec![Column::numeric("y", "")]).filled(rows).unwrap();
+    let rows = ["0.9–1.1 s", "the baseline varies, and less cannot be told"]
+        .map(|small| Row::of(vec![Cell::new("1 s").with(small)]));
+    let table = Table::new("x", "", vec![Column::numeric("y", "")]).filled(rows.to_vec()).unwrap();
     let markup = crate::page::Templates::new().unwrap().table(table).unwrap();
     assert_eq!(markup.matches("<small class=\"long\">").count(), 1, "{markup}");
 }

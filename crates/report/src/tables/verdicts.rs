@@ -2,15 +2,14 @@
 //! every trial.
 
 use analysis::answer::steadiness;
-use analysis::trial_groups::{Group, groups, short, trial_name};
+use analysis::trial_groups::{Group, groups, short};
 use experiment::plan::{self, Plan};
 use record::events::Ending;
-use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Requirement, Results, Steady, Trial, Verdict};
+use record::results::{Claim, Holds, PooledConsistency, Requirement, Results, Steady, Trial, Verdict};
 use text::{Tone, numbers, of_json};
 
-use super::{Cell, Column, Row, Table, trust_word};
+use super::{Cell, Column, Row, Table, tone_of, trial_cell, trust_word};
 use crate::ReportInput;
-use crate::tables::tone_of;
 use crate::words::summary::shared_starts;
 use crate::words::usable_figures;
 
@@ -97,9 +96,10 @@ pub fn consistency(input: &ReportInput) -> Option<Table> {
     let figures: Vec<&VerdictColumn> =
         FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
     let columns = figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()).collect();
-    let row = |group: &Group| vec![figures.iter().map(|figure| (figure.cell)(group, results)).collect()];
     let table = Table::new("Consistency", note(results, &groups), columns);
-    Some(table.by_group(&groups, row)?.folded_beyond(MANY).explained())
+    let table =
+        table.by_group(&groups, |group| vec![figures.iter().map(|figure| (figure.cell)(group, results)).collect()]);
+    Some(table?.folded_beyond(MANY).explained())
 }
 
 /// Returns a note with members that could not be asked, and examples of lost and differing keys.
@@ -159,13 +159,12 @@ fn rate(found: Option<&PooledConsistency>) -> Cell {
 
 fn diverged(group: &Group) -> Cell {
     let cell = count(group, |trial| trial.consistency.diverged_keys, true);
-    let most = |value: fn(&Trial) -> Option<u64>| group.counting().filter_map(value).max().filter(|most| *most > 0);
-    let kinds = [
-        (most(|trial| trial.consistency.diverged_differing), "differing"),
-        (most(|trial| trial.consistency.diverged_missing), "missing somewhere"),
-    ];
-    let kinds: Vec<String> =
-        kinds.into_iter().filter_map(|(most, kind)| Some(format!("{} {kind}", numbers::count(most?)))).collect();
+    let differing = group.counting().filter_map(|trial| trial.consistency.diverged_differing).max();
+    let missing = group.counting().filter_map(|trial| trial.consistency.diverged_missing).max();
+    let mut kinds = Vec::new();
+    for (most, kind) in [(differing, "differing"), (missing, "missing somewhere")] {
+        kinds.extend(most.filter(|most| *most > 0).map(|most| format!("{} {kind}", numbers::count(most))));
+    }
     match (group.counting().count(), kinds.as_slice()) {
         (_, []) => cell,
         (1, kinds) => cell.with(kinds.join(", ")),
@@ -186,11 +185,14 @@ fn tables(group: &Group) -> Cell {
         },
     );
     let Some(replicas) = most.map(|trial| &trial.consistency.replicas) else { return Cell::new(numbers::NONE) };
-    let size = |table: &ReplicaTable| numbers::or_none(table.records, numbers::count);
+    let sizes: Vec<String> = replicas.iter().map(|table| numbers::or_none(table.records, numbers::count)).collect();
     let alike = replicas.iter().all(|table| table.records == replicas[0].records);
-    Cell::new(match replicas.as_slice() {
-        [first, _, ..] if alike => format!("{} × {}", replicas.len(), size(first)),
-        all => all.iter().map(|table| format!("{} {}", table.name, size(table))).collect::<Vec<_>>().join(", "),
+    Cell::new(match sizes.as_slice() {
+        [first, _, ..] if alike => format!("{} × {first}", sizes.len()),
+        all => {
+            let named = replicas.iter().zip(all).map(|(table, size)| format!("{} {size}", table.name));
+            named.collect::<Vec<_>>().join(", ")
+        }
     })
 }
 
@@ -218,12 +220,11 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     // A source that all claims share is shown once.
     let source = claims.first().map(|claim| claim.source.as_str());
     let source = source.filter(|source| !source.is_empty() && claims.iter().all(|claim| claim.source == *source));
-    let planned = |claim: &Claim, index: usize| {
-        let same = |planned: &&plan::Claim| planned.says == claim.says && *planned.metric == *claim.metric;
-        input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
-    };
-    let row = |claim: &Claim, index| Row::of(claim_row(claim, planned(claim, index), source, input.results));
-    let rows = claims.iter().enumerate().map(|(index, claim)| row(claim, index));
+    let rows = claims.iter().enumerate().map(|(index, claim)| {
+        let mut planned = input.plan.claims.get(index).into_iter().chain(&input.plan.claims);
+        let planned = planned.find(|planned| planned.says == claim.says && *planned.metric == *claim.metric);
+        Row::of(claim_row(claim, planned, source, input.results))
+    });
     let says = source.map_or_else(String::new, |source| format!("By {source}. "));
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
@@ -298,10 +299,11 @@ pub fn held(claim: &Claim) -> Cell {
 
 /// Returns a text such as `at least 10 ms and at most 20 ms`.
 pub fn asked(metric: &str, range: &plan::MetricRange, results: &Results) -> String {
-    let short = |word| if word == "equal to" { "exactly" } else { word };
-    let words: Vec<String> =
-        range.bounds().map(|(word, bound)| format!("{} {}", short(word), figure(metric, bound, results))).collect();
-    words.join(" and ")
+    let words = range.bounds().map(|(word, bound)| {
+        let word = if word == "equal to" { "exactly" } else { word };
+        format!("{word} {}", figure(metric, bound, results))
+    });
+    words.collect::<Vec<_>>().join(" and ")
 }
 
 /// Returns a text such as `variant is wait, target.with.state is ets`.
@@ -358,28 +360,30 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
 }
 
 pub fn trials(input: &ReportInput) -> Option<Table> {
-    let row = |trial: &Trial| {
-        let (ended, tone) = match trial.ended {
-            Some(Ending::Done) => ("done", Tone::Plain),
-            Some(Ending::Interrupted) => ("interrupted", Tone::Doubtful),
-            Some(Ending::Failed) => ("failed", Tone::Bad),
-            None => ("records end in the middle", Tone::Bad),
-        };
-        let measured = |[from, to]: [f64; 2]| format!("{} to {}", numbers::moment(from), numbers::moment(to));
-        let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
-        let verdict = Cell::new(trust_word(trial.verdict.is)).toned(tone_of(trial.verdict.is));
-        Row::of(vec![
-            Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
-            Cell::of(started, numbers::utc),
-            Cell::new(ended).toned(tone),
-            Cell::of(trial.measured_s, measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
-            verdict.with(why(&trial.verdict)),
-        ])
-    };
     let columns = ["trial", "load started", "ended", "figures taken from", "verdict"].map(Column::text).to_vec();
     let shared = shared_starts(input.results).map_or_else(String::new, |told| format!(" {told}."));
     let table = Table::new("Trials", format!("In the order in which they ran.{shared}"), columns);
-    Some(table.filled(input.results.trials.iter().map(row).collect())?.folded_beyond(MANY))
+    let rows = input.results.trials.iter().map(|trial| trial_row(trial, input));
+    Some(table.filled(rows.collect())?.folded_beyond(MANY))
+}
+
+fn trial_row(trial: &Trial, input: &ReportInput) -> Row {
+    let (ended, tone) = match trial.ended {
+        Some(Ending::Done) => ("done", Tone::Plain),
+        Some(Ending::Interrupted) => ("interrupted", Tone::Doubtful),
+        Some(Ending::Failed) => ("failed", Tone::Bad),
+        None => ("records end in the middle", Tone::Bad),
+    };
+    let measured = trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
+    let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
+    let verdict = Cell::new(trust_word(trial.verdict.is)).toned(tone_of(trial.verdict.is));
+    Row::of(vec![
+        trial_cell(trial, input),
+        Cell::of(started, numbers::utc),
+        Cell::new(ended).toned(tone),
+        Cell::optional(measured.as_ref()).with(trial.steady.as_ref().map(how).unwrap_or_default()),
+        verdict.with(why(&trial.verdict)),
+    ])
 }
 
 /// Returns the reasons for a verdict, its notes and, if only some figures can be used, which ones.
@@ -401,8 +405,7 @@ fn how(steady: &Steady) -> String {
     };
     let trends =
         [("throughput", steady.throughput_change_ci95), ("latency", steady.latency_change_ci95)].map(|(name, ci95)| {
-            let told = |[low, high]: [f64; 2]| format!("; trend of {name} {low:+.1} to {high:+.1} %");
-            ci95.map(told).unwrap_or_default()
+            ci95.map_or_else(String::new, |[low, high]| format!("; trend of {name} {low:+.1} to {high:+.1} %"))
         });
     let notes = steadiness::notes(steady).into_iter().map(|note| format!("; {note}"));
     how + &trends.concat() + &notes.collect::<String>()
@@ -411,6 +414,7 @@ fn how(steady: &Steady) -> String {
 #[cfg(test)]
 mod tests {
     use experiment::plan::Plan;
+    use record::results::ReplicaTable;
 
     use super::*;
     use crate::example;
@@ -430,26 +434,21 @@ mod tests {
 
     #[test]
     fn wrong_answer_rates_have_intervals_and_zero_has_a_bound() {
-        let plan = example::plan(&[], &[], 1);
-        let mut results = example::results(&plan);
+        let (plan, mut results) = example::plain();
         results.trials[0].consistency.cycles = Some(16_000);
         assert_eq!(cell(&table(&results, &plan), "wrong per 1,000").text, numbers::NONE, "not pooled");
-        let found = PooledConsistency {
-            wrong: Some(0),
-            wrong_per_1000_cycles: Some(0.0),
-            ci95: Some([0.0, 0.2306]),
-            ..Default::default()
-        };
-        results.consistencies = vec![found];
-        assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &Cell::new("0").with("at most 0.231"));
-        let found = PooledConsistency {
-            wrong: Some(160),
-            wrong_per_1000_cycles: Some(10.0),
-            ci95: Some([8.5, 11.5]),
-            ..Default::default()
-        };
-        results.consistencies = vec![found];
-        assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &Cell::new("10").with("8.5–11.5"));
+        for (wrong, per_1000, ci95, shown) in [
+            (0, 0.0, [0.0, 0.2306], Cell::new("0").with("at most 0.231")),
+            (160, 10.0, [8.5, 11.5], Cell::new("10").with("8.5–11.5")),
+        ] {
+            results.consistencies = vec![PooledConsistency {
+                wrong: Some(wrong),
+                wrong_per_1000_cycles: Some(per_1000),
+                ci95: Some(ci95),
+                ..Default::default()
+            }];
+            assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &shown);
+        }
         // Without counted cycles, there is no such column.
         results.trials[0].consistency.cycles = None;
         assert!(table(&results, &plan).columns.iter().all(|column| column.head != "wrong per 1,000"));
@@ -457,8 +456,7 @@ mod tests {
 
     #[test]
     fn members_that_differ_are_shown_with_their_records() {
-        let plan = example::plan(&[], &[], 1);
-        let mut results = example::results(&plan);
+        let (plan, mut results) = example::plain();
         let found = &mut results.trials[0].consistency;
         (found.diverged_keys, found.diverged_differing, found.diverged_missing) = (Some(6), Some(2), Some(5));
         found.diverged_examples =
