@@ -132,10 +132,11 @@ impl Conductor {
     ) -> Self {
         let faults_end_s = trial.faults.iter().filter(|fault| !fault.standing).map(fault_end_s).fold(0.0, f64::max);
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
-        let audited = |step: &plan::Step| step.audit;
         let steps = StepSequence::new(steps, trial.faults.len());
-        let heals = |fault: &plan::Fault| if fault.repairs { Heals::ByItself } else { heals(&fault.kind) };
-        let faults = trial.faults.iter().map(|fault| (fault.clone(), heals(fault)));
+        let faults = trial
+            .faults
+            .iter()
+            .map(|fault| (fault.clone(), if fault.repairs { Heals::ByItself } else { heals(&fault.kind) }));
         Self {
             phase: Phase::Starting,
             schedule: FaultSchedule::new(faults, end_s).with_steps(steps.faults()),
@@ -147,8 +148,8 @@ impl Conductor {
             prepares: !trial.prepare.is_empty(),
             loads: trial.load.is_some(),
             audits: has_replicas
-                || trial.prepare.iter().any(|prepare| audited(&prepare.step))
-                || trial.load.iter().flat_map(plan::Load::all_steps).any(audited),
+                || trial.prepare.iter().any(|prepare| prepare.step.audit)
+                || trial.load.iter().flat_map(plan::Load::all_steps).any(|step| step.audit),
             ending: Ending::Done,
             reason: None,
         }
@@ -354,11 +355,12 @@ impl Conductor {
     fn unanswered(&mut self) -> Vec<Action> {
         let steps = &self.steps;
         let waiting = self.leaders.forget(|occurrence| !steps.owns(occurrence));
-        let refuse = |occurrence: Occurrence| {
+        let mut refused = Vec::new();
+        for occurrence in waiting {
             let reason = "the load was over before the hook `leader` answered".to_owned();
-            Action::Note(failed(self.fault(occurrence), occurrence.number, reason))
-        };
-        waiting.into_iter().map(refuse).collect()
+            refused.push(Action::Note(failed(self.fault(occurrence), occurrence.number, reason)));
+        }
+        refused
     }
 
     fn refused(&mut self, occurrence: Occurrence, reason: String, now_s: f64) -> Vec<Action> {

@@ -57,8 +57,9 @@ impl PlacedFleet {
         let hosts: Vec<String> = (1..=fleet.generators).map(|number| fleet.name(number)).collect();
         let (mut held, mut streams) = (Vec::new(), Vec::new());
         for generator in deployment.start_generators(&hosts, logs, given_up)? {
-            let copy = || generator.stream.try_clone().map_err(lab::Error::system("speak to a generator"));
-            let (orders, messages) = (Box::new(copy()?), Box::new(BufReader::new(copy()?)));
+            let [orders, messages] = [(); 2].map(|()| generator.stream.try_clone());
+            let orders = Box::new(orders.map_err(lab::Error::system("speak to a generator"))?);
+            let messages = Box::new(BufReader::new(messages.map_err(lab::Error::system("speak to a generator"))?));
             streams.push(GeneratorStream { name: generator.name.clone(), orders, messages });
             held.push(HostedGenerator { name: generator.name, stream: generator.stream, log: generator.log });
         }
@@ -75,8 +76,9 @@ impl PlacedFleet {
         registry: &Registry,
         ends: (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<(Self, Vec<GeneratorStream>), Error> {
-        let place = |number| (fleet.name(number), fleet.host(number).unwrap_or_default().to_owned());
-        let places: Vec<(String, String)> = (1..=fleet.generators).map(place).collect();
+        let numbers = 1..=fleet.generators;
+        let places: Vec<(String, String)> =
+            numbers.map(|number| (fleet.name(number), fleet.host(number).unwrap_or_default().to_owned())).collect();
         let (placed, streams) = RemoteGenerators::raise(&places, plimsoll, registry, ends)?;
         Ok((Self::OverSsh(placed), streams.into_iter().map(spoken_to).collect()))
     }
@@ -126,13 +128,8 @@ impl PlacedFleet {
             Self::OverSsh(placed) => placed.end_without(lost).map(wrote),
             Self::OnPlatform(placed) => {
                 let (place, said) = placed.end_without(lost)?;
-                Some(
-                    [Some(format!("it was {place}")), said.map(wrote)]
-                        .into_iter()
-                        .flatten()
-                        .collect::<Vec<_>>()
-                        .join("; "),
-                )
+                let said = said.map_or_else(String::new, |said| format!("; {}", wrote(said)));
+                Some(format!("it was {place}{said}"))
             }
         }
     }

@@ -55,9 +55,13 @@ impl LeaderQuestions {
 
     /// Returns the questions that are due.
     pub fn ask(&mut self, now_s: f64, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Vec<Action> {
-        let due = |(occurrence, due_s)| self.ask_s(occurrence, due_s).filter(|at_s| *at_s <= now_s).map(|_| occurrence);
-        let due: Vec<Occurrence> = faults.into_iter().filter_map(due).collect();
-        due.into_iter().map(|occurrence| self.open(occurrence, now_s)).collect()
+        let mut actions = Vec::new();
+        for (occurrence, due_s) in faults {
+            if self.ask_s(occurrence, due_s).is_some_and(|at_s| at_s <= now_s) {
+                actions.push(self.open(occurrence, now_s));
+            }
+        }
+        actions
     }
 
     fn open(&mut self, occurrence: Occurrence, now_s: f64) -> Action {

@@ -50,3 +50,9 @@ pub enum Error {
     #[error("a bug ended the run: {0}")]
     Panicked(String),
 }
+
+impl From<analysis::Error> for Error {
+    fn from(error: analysis::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}

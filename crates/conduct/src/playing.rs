@@ -134,9 +134,10 @@ fn started(
 /// Whether a trial ended because its target did not start at first. A failed restart during the
 /// trial does not count.
 fn did_not_start(folder: &RunFolder, id: &str, error: &Error) -> bool {
-    let is_later = |what: &What| matches!(what, What::Phase { phase: Phase::Preparing | Phase::Load });
     let events = record::lines::read_events(&folder.trial(id).events()).map(|events| events.items).unwrap_or_default();
-    matches!(error, Error::Lab(error) if error.is_targets()) && !events.iter().any(|event| is_later(&event.what))
+    let mut phases = events.iter().map(|event| &event.what);
+    let has_started = phases.any(|what| matches!(what, What::Phase { phase: Phase::Preparing | Phase::Load }));
+    matches!(error, Error::Lab(error) if error.is_targets()) && !has_started
 }
 
 /// Trials that are still to be played: of a list those that are not done and not beyond their
@@ -174,8 +175,8 @@ impl TrialQueue {
     fn left_out<'s>(&self, trial: &Trial, stops: &'s mut Vec<SweepStop>) -> Option<&'s SweepStop> {
         let rule = self.plan.stop.as_ref()?;
         let met = self.met.iter().filter(|(met, _)| rule.leaves_out(trial, met));
-        let height = |met: &Trial| rule.value(met).unwrap_or(f64::INFINITY);
-        let (met, because) = met.min_by(|(a, _), (b, _)| height(a).total_cmp(&height(b)))?;
+        let met = met.map(|(met, because)| (rule.value(met).unwrap_or(f64::INFINITY), met, because));
+        let (_, met, because) = met.min_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
         let index = stops.iter().position(|stop| stop.trial == met.id).unwrap_or_else(|| {
             stops.push(SweepStop {
                 variant: met.variant.clone(),
@@ -208,11 +209,10 @@ impl TrialQueue {
     /// Adds the result of a finished trial to its search, and checks the condition that stops its
     /// sweep.
     fn learn(&mut self, run: &Run<'_>, trial: &Trial) -> Result<Option<SearchStep>, Error> {
-        let broken = |error: analysis::Error| Error::Broken(error.to_string());
         let folder = run.folder.trial(&trial.id);
-        let because = analysis::stops_sweep(&self.plan, trial, &folder).map_err(broken)?;
+        let because = analysis::stops_sweep(&self.plan, trial, &folder)?;
         self.met.extend(because.map(|because| (trial.clone(), because)));
-        let said = analysis::finished(&self.plan, trial, &folder).map_err(broken)?;
+        let said = analysis::finished(&self.plan, trial, &folder)?;
         let Some((finished, step)) = said else { return Ok(None) };
         self.finished.push(finished);
         Ok(Some(step))

@@ -185,13 +185,12 @@ impl KeyReader<'_> {
     /// Reads keys until all are read or the time is over, and appends their values to the history.
     fn read_all(&self, folder: &TrialFolder, keys: Keys) -> Result<ReadBack, Error> {
         let count = self.services.len();
-        // Agents were assigned to the services in turn.
-        let home = |agent: u32| agent.saturating_sub(1) as usize % count.max(1);
-        let pending = |((space, key), writer): ((String, String), LastWriter)| {
-            let home = writer.agent.map(home).filter(|_| count > 0);
-            PendingKey { space, key, home, asked: 0, all_answered: count > 0 }
-        };
-        let mut open: Vec<PendingKey> = keys.into_iter().map(pending).collect();
+        let mut open = Vec::new();
+        for ((space, key), writer) in keys {
+            // Agents were assigned to the services in turn.
+            let home = writer.agent.filter(|_| count > 0).map(|agent| agent.saturating_sub(1) as usize % count);
+            open.push(PendingKey { space, key, home, asked: 0, all_answered: count > 0 });
+        }
         let sample = SampledKeys::of(1, self.setting.seed);
         open.sort_by_cached_key(|key| sample.mark(&key.space, &key.key));
         let mut done = ReadBack::default();
@@ -233,33 +232,42 @@ impl KeyReader<'_> {
     /// Asks each service for its keys, on several connections at once.
     fn ask(&self, of_services: Vec<Vec<PendingKey>>) -> Vec<(PendingKey, Reading)> {
         let queues: Vec<_> = of_services.into_iter().map(|keys| Mutex::new(keys.into_iter())).collect();
-        let results = Mutex::new(Vec::new());
-        let work = |service: usize| {
-            let mut connection = self.setting.calls.to(&self.services[service].address, PATIENCE);
-            loop {
-                let mut queue = queues[service].lock().unwrap_or_else(PoisonError::into_inner);
-                let batch: Vec<PendingKey> = queue.by_ref().take(IN_FLIGHT).collect();
-                drop(queue);
-                if batch.is_empty() {
-                    break;
-                }
-                let readings = self.read(&self.services[service], &mut connection, &batch);
-                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                results.extend(batch.into_iter().zip(readings));
-            }
-        };
+        let results = &Mutex::new(Vec::new());
         thread::scope(|scope| {
-            for (service, queue) in queues.iter().enumerate() {
+            for (service, queue) in self.services.iter().zip(&queues) {
                 let keys = queue.lock().unwrap_or_else(PoisonError::into_inner).len();
                 for _ in 1..CONNECTIONS.min(keys.div_ceil(IN_FLIGHT)) {
+                    let thread = thread::Builder::new().name("read-back".to_owned());
                     // Without another thread it only takes longer.
-                    let _ =
-                        thread::Builder::new().name("read-back".to_owned()).spawn_scoped(scope, move || work(service));
+                    let _ = thread.spawn_scoped(scope, move || self.read_queue(service, queue, results));
                 }
             }
-            (0..queues.len()).for_each(work);
+            for (service, queue) in self.services.iter().zip(&queues) {
+                self.read_queue(service, queue, results);
+            }
         });
-        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *results.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the keys of a queue over one connection until the queue is empty.
+    fn read_queue(
+        &self,
+        service: &ReadService,
+        queue: &Mutex<impl Iterator<Item = PendingKey>>,
+        results: &Mutex<Vec<(PendingKey, Reading)>>,
+    ) {
+        let mut connection = self.setting.calls.to(&service.address, PATIENCE);
+        loop {
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let batch: Vec<PendingKey> = queue.by_ref().take(IN_FLIGHT).collect();
+            drop(queue);
+            if batch.is_empty() {
+                break;
+            }
+            let readings = self.read(service, &mut connection, &batch);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.extend(batch.into_iter().zip(readings));
+        }
     }
 
     /// Reads keys over one connection, which is remade when it breaks, until the time limit or
@@ -378,8 +386,10 @@ pub fn read_replicas(
     }
     let speed = deployment.speed();
     let begun = Instant::now();
-    let pause = || rest(Duration::from_secs_f64(PAUSE_S / speed), give_up);
-    let goes_on = &mut |rounds| asks_again(rounds, begun.elapsed().as_secs_f64() * speed) && pause();
+    let goes_on = &mut |rounds| {
+        asks_again(rounds, begun.elapsed().as_secs_f64() * speed)
+            && rest(Duration::from_secs_f64(PAUSE_S / speed), give_up)
+    };
     let (told, rounds, settled) = settled(!has_audited_keys, &mut || deployment.audit(), goes_on);
     let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
@@ -457,14 +467,16 @@ mod tests {
     /// Starts a name service that holds these keys, each with its name as value. Returns its
     /// address.
     fn holding(keys: &'static [&'static str]) -> String {
+        serve(move |stream| {
+            thread::Builder::new().spawn(move || while answer(&stream, keys).is_some() {}).unwrap();
+        })
+    }
+
+    /// Starts a server that does this with each connection. Returns its address.
+    fn serve(work: impl Fn(TcpStream) + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let serve = move || {
-            for stream in listener.incoming().flatten() {
-                thread::Builder::new().spawn(move || while answer(&stream, keys).is_some() {}).unwrap();
-            }
-        };
-        thread::Builder::new().spawn(serve).unwrap();
+        thread::Builder::new().spawn(move || listener.incoming().flatten().for_each(work)).unwrap();
         address
     }
 
@@ -619,43 +631,35 @@ mod tests {
     #[test]
     fn a_protocol_without_reads_counts_member_contents() {
         let scratch = TestTrial::with(&[wrote(Some(1), "first", 1.0, true)]);
-        let read = |members_told| read(&scratch, &ReadBackSetting { members_told, ..setting(&by("none"), &[]) });
-        assert_eq!((read(true), read(false)), (of(1, 0, 0), of(0, 0, 0)));
+        let calls = by("none");
+        for (members_told, keys) in [(true, 1), (false, 0)] {
+            let setting = ReadBackSetting { members_told, ..setting(&calls, &[]) };
+            assert_eq!(read(&scratch, &setting), of(keys, 0, 0));
+        }
         assert_eq!(scratch.found(), []);
     }
 
     /// Starts a Redis server that holds the key `first` and has no spaces. Returns its address.
     fn redis() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let serve = move || {
-            for stream in listener.incoming().flatten() {
-                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-                // *2, $3, GET, $5, and the key.
-                while let (Some(Ok(array)), Some(Ok(key))) = (lines.next(), lines.nth(3)) {
-                    assert_eq!(array, "*2");
-                    (&stream).write_all(if key == "first" { b"$1\r\nv\r\n" } else { b"$-1\r\n" }).unwrap();
-                }
+        serve(|stream| {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            // *2, $3, GET, $5, and the key.
+            while let (Some(Ok(array)), Some(Ok(key))) = (lines.next(), lines.nth(3)) {
+                assert_eq!(array, "*2");
+                (&stream).write_all(if key == "first" { b"$1\r\nv\r\n" } else { b"$-1\r\n" }).unwrap();
             }
-        };
-        thread::Builder::new().spawn(serve).unwrap();
-        address
+        })
     }
 
     #[test]
     fn many_keys_are_read_in_parallel() {
         // The server answers only after it has received a whole batch.
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let serve = move || {
-            for mut stream in listener.incoming().flatten() {
-                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-                if lines.take(5 * IN_FLIGHT).filter(Result::is_ok).count() == 5 * IN_FLIGHT {
-                    stream.write_all(&b"$1\r\nv\r\n".repeat(IN_FLIGHT)).unwrap();
-                }
+        let address = serve(|mut stream| {
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            if lines.take(5 * IN_FLIGHT).filter(Result::is_ok).count() == 5 * IN_FLIGHT {
+                stream.write_all(&b"$1\r\nv\r\n".repeat(IN_FLIGHT)).unwrap();
             }
-        };
-        thread::Builder::new().spawn(serve).unwrap();
+        });
         let history: Vec<_> = (0..IN_FLIGHT).map(|key| wrote(Some(1), &format!("k{key}"), 1.0, true)).collect();
         let scratch = TestTrial::with(&history);
         assert_eq!(read(&scratch, &setting(&by("redis"), &[address])), of(IN_FLIGHT as u64, 0, 0));
@@ -680,42 +684,38 @@ mod tests {
     /// Returns answers: `"a b"` is a member that holds the keys `a` and `b`, `"!"` one that fails,
     /// `"-"` one that is down.
     fn answers(says: &[&str]) -> Vec<MemberAnswer> {
-        let table = |keys: &str| keys.split_whitespace().map(|key| (key.to_owned(), ReplicaValue::default())).collect();
-        let answers = |(index, says): (usize, &&str)| MemberAnswer {
-            replica: Replica {
-                member: format!("n{}", index + 1),
-                holds: if matches!(*says, "!" | "-") { Err((*says).to_owned()) } else { Ok(table(says)) },
-            },
-            is_up: *says != "-",
-        };
-        says.iter().enumerate().map(answers).collect()
+        let mut answers = Vec::new();
+        for (index, says) in says.iter().enumerate() {
+            let keys = says.split_whitespace().map(|key| (key.to_owned(), ReplicaValue::default())).collect();
+            let holds = if matches!(*says, "!" | "-") { Err((*says).to_owned()) } else { Ok(keys) };
+            let replica = Replica { member: format!("n{}", index + 1), holds };
+            answers.push(MemberAnswer { replica, is_up: *says != "-" });
+        }
+        answers
     }
 
     /// Plays at most `at_most` rounds, and repeats the last of `rounds`. Returns the last answers,
     /// the number of rounds, and whether the contents settled.
     fn play(rounds: &[&[&str]], at_most: u32) -> (Vec<MemberAnswer>, u32, bool) {
-        let (mut asked, mut left) = (0, at_most);
-        let mut ask = || {
-            asked += 1;
-            answers(rounds[(asked - 1).min(rounds.len() - 1)])
-        };
-        let mut goes_on = |_| {
-            left -= 1;
-            left > 0
-        };
-        settled(false, &mut ask, &mut goes_on)
+        let last = rounds.last().into_iter().cycle();
+        let mut rounds = rounds.iter().chain(last);
+        settled(false, &mut || answers(rounds.next().unwrap()), &mut |asked| asked < at_most)
     }
 
     #[test]
     fn agreeing_members_are_asked_only_once() {
-        let rounds = |says: &[&[&str]]| {
-            let mut says = says.iter();
-            settled(true, &mut || answers(says.next().unwrap()), &mut |_| true).1
-        };
-        assert_eq!(rounds(&[&["a", "a"]]), 1);
-        assert_eq!(rounds(&[&["a", ""], &["a", "a"]]), 2);
-        assert_eq!(rounds(&[&["a", "-"], &["a", "-"]]), 2, "one is down");
-        assert_eq!(rounds(&[&["a", "!"], &["a", "!"], &["a", "a"]]), 3);
+        let cases: [&[&[&str]]; 4] = [
+            &[&["a", "a"]],
+            &[&["a", ""], &["a", "a"]],
+            // One is down.
+            &[&["a", "-"], &["a", "-"]],
+            &[&["a", "!"], &["a", "!"], &["a", "a"]],
+        ];
+        for rounds in cases {
+            let mut says = rounds.iter();
+            let (_, asked, _) = settled(true, &mut || answers(says.next().unwrap()), &mut |_| true);
+            assert_eq!(asked as usize, rounds.len());
+        }
     }
 
     #[test]

@@ -49,12 +49,11 @@ impl RunningTasks {
         let running = Self { purpose, ends: hosts.iter().map(|_| None).collect(), hosts, ended, must_stop, any_here };
         for (index, task) in tasks.into_iter().enumerate() {
             let (sender, must_stop): (Sender<_>, _) = (sender.clone(), Arc::clone(&running.must_stop));
-            let run = move || {
+            std::thread::Builder::new().name("step".to_owned()).spawn(move || {
                 let end = task.run(&|| must_stop.load(Ordering::SeqCst));
                 // After a cancellation the receiver is gone.
                 let _ = sender.send((index, end));
-            };
-            std::thread::Builder::new().name("step".to_owned()).spawn(run)?;
+            })?;
         }
         Ok(running)
     }

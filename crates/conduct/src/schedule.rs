@@ -58,8 +58,8 @@ impl FaultSchedule {
     /// Adds faults that begin when a step of an exercise begins them.
     #[must_use]
     pub fn with_steps(mut self, faults: impl IntoIterator<Item = (Fault, Heals)>) -> Self {
-        let entry = |(plan, heals)| ScheduledFault { plan, heals, due_s: None, occurred: 1 };
-        self.entries.extend(faults.into_iter().map(entry));
+        let faults = faults.into_iter();
+        self.entries.extend(faults.map(|(plan, heals)| ScheduledFault { plan, heals, due_s: None, occurred: 1 }));
         self
     }
 

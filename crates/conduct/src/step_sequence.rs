@@ -309,11 +309,10 @@ impl StepSequence {
     pub fn audited(&mut self, answers: &[AuditAnswer], now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Auditing) else { return Vec::new() };
         let (name, is_last) = (&step.plan.name, self.is_last());
-        let note = |answer: &AuditAnswer| {
-            let AuditAnswer { audit, host, failed } = answer.clone();
+        let notes = answers.iter().cloned().map(|AuditAnswer { audit, host, failed }| {
             Action::Note(What::StepAudited { step: name.clone(), audit, host, failed })
-        };
-        let mut effects: Vec<Action> = answers.iter().map(note).collect();
+        });
+        let mut effects: Vec<Action> = notes.collect();
         self.is_bad |= answers.iter().any(|answer| answer.failed.is_some());
         if self.is_bad && !is_last {
             self.state = StepState::Rebuilding;

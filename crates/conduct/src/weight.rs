@@ -67,9 +67,10 @@ pub(crate) fn audits_one_in(load: &Load) -> u64 {
 fn outcome_rows(load: &Load, per_s: Option<f64>, members: usize) -> f64 {
     let [_, wide_us] = load::recorder::widths_us(load.time_s);
     let slots_per_s = 1e6 / wide_us as f64;
+    let files = if members > 1 { vec![1.0, members as f64] } else { vec![1.0] };
     // No more slots are filled than operations end.
-    let rows = |files: f64| per_s.map_or(files * slots_per_s, |per_s| per_s.min(files * slots_per_s)) * load.time_s;
-    rows(1.0) + if members > 1 { rows(members as f64) } else { 0.0 }
+    let rows_per_s = files.iter().map(|files| (files * slots_per_s).min(per_s.unwrap_or(f64::INFINITY)));
+    rows_per_s.sum::<f64>() * load.time_s
 }
 
 fn audited(load: &Load) -> f64 {
@@ -79,16 +80,18 @@ fn audited(load: &Load) -> f64 {
 fn audited_of(load: &Load) -> f64 {
     let per_s = load.rate.as_ref().and_then(|rate| rate.per_s());
     let per_s = per_s.unwrap_or(PER_AGENT * f64::from(load.agents));
-    let share = |step: &experiment::plan::Step| f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
-    let all: f64 = load.steps.iter().map(share).sum();
-    // A request with many keys has a line for each. Their number is known only if `units` is a
-    // number.
-    let lines = |step: &experiment::plan::Step| match (&step.audit_as, &step.units) {
-        (Some(audit), Some(UnitAmount::Fixed(units))) if audit.keys.is_some() => *units as f64,
-        _ => 1.0,
-    };
-    let audited = load.steps.iter().filter(|step| step.audit);
-    let audited: f64 = audited.map(|step| share(step) * lines(step)).sum();
+    let (mut all, mut audited) = (0.0, 0.0);
+    for step in &load.steps {
+        let share = f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
+        // A request with many keys has a line for each. Their number is known only if `units` is a
+        // number.
+        let lines = match (&step.audit_as, &step.units) {
+            (Some(audit), Some(UnitAmount::Fixed(units))) if audit.keys.is_some() => *units as f64,
+            _ => 1.0,
+        };
+        all += share;
+        audited += if step.audit { share * lines } else { 0.0 };
+    }
     if audited > 0.0 { per_s * load.time_s * audited / all } else { 0.0 }
 }
 
@@ -123,8 +126,9 @@ impl DiskSpace {
     fn of(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
         let found = folder.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Some(Self { free_bytes: bytes(found.f_bavail), size_bytes: bytes(found.f_blocks) })
+        let [free_bytes, size_bytes] =
+            [found.f_bavail, found.f_blocks].map(|blocks| blocks.saturating_mul(found.f_frsize));
+        Some(Self { free_bytes, size_bytes })
     }
 }
 

@@ -13,16 +13,16 @@ use crate::read_back::ReadBack;
 use crate::schedule::Occurrence;
 use crate::step_sequence::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 
+fn fault(name: &str, for_s: Option<f64>) -> plan::Fault {
+    plan::Fault { name: name.to_owned(), kind: "kill".to_owned(), for_s, seed: 1, ..plan::Fault::default() }
+}
+
+fn write(name: &str) -> plan::Fault {
+    plan::Fault { action: Some("write".to_owned()), ..fault(name, None) }
+}
+
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
-    let fault = |name: &str, at_s, for_s| plan::Fault {
-        name: name.to_owned(),
-        kind: "kill".to_owned(),
-        when: plan::When::At(at_s),
-        for_s,
-        seed: 1,
-        ..plan::Fault::default()
-    };
     plan::Trial {
         id: "001".to_owned(),
         repeat: 1,
@@ -42,7 +42,10 @@ fn trial() -> plan::Trial {
             steps: vec![step],
             ..plan::Load::default()
         }),
-        faults: vec![fault("brief", 2.0, Some(3.0)), fault("lasting", 4.0, None)],
+        faults: vec![
+            plan::Fault { when: plan::When::At(2.0), ..fault("brief", Some(3.0)) },
+            plan::Fault { when: plan::When::At(4.0), ..fault("lasting", None) },
+        ],
         ..plan::Trial::default()
     }
 }
@@ -58,35 +61,31 @@ fn lopsided() -> plan::Trial {
 /// Returns steps that inject a fault with a time and run a program. Their condition holds at the
 /// second check or never, and audits follow.
 fn exercise(trial: &mut plan::Trial) -> Vec<PlannedStep> {
-    let fault = |name: &str, for_s, action: Option<&str>| plan::Fault {
-        name: name.to_owned(),
-        kind: "kill".to_owned(),
-        for_s,
-        action: action.map(str::to_owned),
-        ..plan::Fault::default()
-    };
-    let step = |name: &str, does: Vec<plan::Fault>, until: Option<&str>, within_s| plan::Exercise {
+    trial.steps = [
+        ("both", vec![fault("both-1", Some(2.0)), write("both-2")], Some("good"), 60.0),
+        ("never", vec![fault("never", None)], Some("never"), 5.0),
+        ("stain", Vec::new(), Some("good"), 60.0),
+        ("last", vec![write("last")], None, 60.0),
+    ]
+    .map(|(name, does, until, within_s)| plan::Exercise {
         name: name.to_owned(),
         does,
         until: until.map(str::to_owned),
         within_s,
         ..plan::Exercise::default()
-    };
-    let write = fault("both-2", None, Some("write"));
-    trial.steps = vec![
-        step("both", vec![fault("both-1", Some(2.0), None), write], Some("good"), 60.0),
-        step("never", vec![fault("never", None, None)], Some("never"), 5.0),
-        step("stain", Vec::new(), Some("good"), 60.0),
-        step("last", vec![fault("last", None, Some("write"))], None, 60.0),
-    ];
-    let heals = |fault: &plan::Fault| if fault.action.is_some() { Heals::ByItself } else { Heals::AfterFor };
-    let planned = |step: &plan::Exercise| PlannedStep {
+    })
+    .to_vec();
+    let planned = trial.steps.iter().map(|step| PlannedStep {
         plan: step.clone(),
         heals: step.does.iter().map(heals).collect(),
         every_s: 0.5,
         audits: vec!["clean".to_owned()],
-    };
-    trial.steps.iter().map(planned).collect()
+    });
+    planned.collect()
+}
+
+fn heals(fault: &plan::Fault) -> Heals {
+    if fault.action.is_some() { Heals::ByItself } else { Heals::AfterFor }
 }
 
 /// A shell in which everything works: it answers each action, keeps the time, and logs the actions.
@@ -368,8 +367,7 @@ fn a_step_is_repeated_with_pauses() {
     assert!(sequence.is_over());
     let mut model = Model::with_steps(&trial, steps);
     model.play(None);
-    let of_both = |line: &&String| line.as_str() == "heal both-1";
-    assert_eq!(model.log.iter().filter(of_both).count(), 3, "{:?}", model.log);
+    assert_eq!(model.log.iter().filter(|line| *line == "heal both-1").count(), 3, "{:?}", model.log);
 }
 
 #[test]
@@ -398,14 +396,12 @@ fn replicas_are_read_back_without_audited_keys() {
     let mut plain = trial();
     plain.prepare.clear();
     plain.load.as_mut().unwrap().steps[0].audit = false;
-    let after_load = |has_replicas| {
+    for (has_replicas, after_load) in [(true, Action::ReadBack), (false, Action::StopTarget(false))] {
         let mut conductor = Conductor::new(&plain, Vec::new(), |_| Heals::AfterFor, has_replicas);
         let _ = conductor.step(0.0, Input::TargetUp);
         let _ = conductor.step(11.0, Input::Tick);
-        conductor.step(11.0, Input::LoadEnded).pop().unwrap()
-    };
-    assert_eq!(after_load(true), Action::ReadBack);
-    assert_eq!(after_load(false), Action::StopTarget(false));
+        assert_eq!(conductor.step(11.0, Input::LoadEnded).last(), Some(&after_load));
+    }
 }
 
 #[test]
@@ -439,8 +435,8 @@ fn a_trial_fails_if_its_condition_is_refused() {
     let effects = conductor.step(0.0, Input::FaultRefused(occurrence, "no such host".to_owned()));
     assert!(effects.contains(&Action::StopTarget(true)), "{effects:?}");
     let effects = conductor.step(0.0, Input::TargetStopped);
-    let failed = |effect: &Action| matches!(effect, Action::Finish(Ending::Failed, Some(reason)) if reason.contains("no such host"));
-    assert!(effects.iter().any(failed), "{effects:?}");
+    let [.., Action::Finish(Ending::Failed, Some(reason))] = &effects[..] else { panic!("{effects:?}") };
+    assert!(reason.contains("no such host"));
 }
 
 /// Returns a trial whose faults all hit the leader.
@@ -457,8 +453,12 @@ fn asking_ahead_hides_a_slow_leader_hook() {
     let mut model = Model::of(&headless());
     model.play(None);
     assert_eq!(model.begun_s, [2.0, 4.0]);
-    let asked = |line: &&String| line.starts_with("ask for");
-    assert_eq!(model.log.iter().filter(asked).count(), 4, "each early, and again: {:?}", model.log);
+    assert_eq!(
+        model.log.iter().filter(|line| line.starts_with("ask for")).count(),
+        4,
+        "each early, and again: {:?}",
+        model.log
+    );
     assert!(model.finished == Some(Ending::Done) && model.broken.is_empty());
 }
 

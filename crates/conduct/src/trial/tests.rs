@@ -14,7 +14,7 @@ use crate::progress::ProgressEvent;
 use crate::recording::EventLog;
 
 fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
-    let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
+    let hosts = hosts.iter().map(|name| Host { name: (*name).to_owned(), ..Host::default() });
     Trial {
         id: id.to_owned(),
         repeat: 1,
@@ -24,25 +24,13 @@ fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
             protocol: "http".to_owned(),
             ..Default::default()
         },
-        lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
+        lab: Lab { hosts: hosts.collect(), measure_storage, speed: 1.0, ..Lab::default() },
         ..Trial::default()
     }
 }
 
 fn plan(trials: Vec<Trial>) -> Plan {
-    Plan {
-        format: FORMAT,
-        title: "A plan".to_owned(),
-        asks: "?".to_owned(),
-        variants: Vec::new(),
-        swept: Vec::new(),
-        stop: None,
-        trials,
-        requirements: Vec::new(),
-        claims: Vec::new(),
-        find: None,
-        demand: None,
-    }
+    Plan { format: FORMAT, title: "A plan".to_owned(), asks: "?".to_owned(), trials, ..Plan::default() }
 }
 
 /// Returns a temporary folder for the test, and a run folder inside.
@@ -74,8 +62,8 @@ fn storage_is_measured_once_per_lab() {
     let (_runs, folder) = run_folder("storage");
     let secrets = Secrets::default();
     let run = run(&plan, &folder, &secrets);
-    let of = |number: usize| storage_figures(&run, &plan.trials[number]);
-    assert_eq!(of(2), StorageFigures::Measured, "nothing is on record of the first");
+    let third = storage_figures(&run, &plan.trials[2]);
+    assert_eq!(third, StorageFigures::Measured, "nothing is on record of the first");
     for (id, read) in [("001", 100.0), ("002", 200.0)] {
         let mut event_log = EventLog::begin(&folder.create_trial(id).unwrap(), &secrets).unwrap();
         for again in 0..2 {
@@ -85,26 +73,33 @@ fn storage_is_measured_once_per_lab() {
         }
         event_log.end().unwrap();
     }
-    assert_eq!((of(0), of(1)), (StorageFigures::Measured, StorageFigures::Measured));
-    let StorageFigures::Known(known) = of(2) else { panic!("{:?}", of(2)) };
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|index| storage_figures(&run, &plan.trials[index]));
+    assert_eq!((first, second), (StorageFigures::Measured, StorageFigures::Measured));
+    let StorageFigures::Known(known) = third else { panic!("{third:?}") };
     assert_eq!(known["n1"].storage_read_per_s, Some(100.0), "as it came up first, on the same hosts");
-    assert_eq!(of(3), StorageFigures::NotAsked);
+    assert_eq!(fourth, StorageFigures::NotAsked);
+}
+
+fn broken_script() -> load::Error {
+    load::Error::Values(load::ValueError::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() })
 }
 
 #[test]
 fn an_engine_error_outranks_a_recording_error() {
-    let script = || {
-        load::Error::Values(load::ValueError::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() })
-    };
-    let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
-    let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
+    let full = Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull)).to_string();
+    let gone = load::Error::RecorderGone.to_string();
     // The order in which the two ended does not matter: both errors are known by then.
-    assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
-    assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");
-    assert_eq!(cause(Some(load::Error::RecorderGone), Some(full())), full().to_string());
-    assert_eq!(cause(Some(load::Error::RecorderGone), None), load::Error::RecorderGone.to_string());
-    assert_eq!(cause(None, Some(full())), full().to_string());
-    assert!(cause(None, None).contains("ended before the trial"));
+    for (engine, is_full, expected) in [
+        (Some(broken_script()), false, "script `s.lua`: s.lua:1: boom"),
+        (Some(broken_script()), true, "script `s.lua`: s.lua:1: boom"),
+        (Some(load::Error::RecorderGone), true, full.as_str()),
+        (Some(load::Error::RecorderGone), false, gone.as_str()),
+        (None, true, full.as_str()),
+        (None, false, "cannot read the records: recording ended before the trial"),
+    ] {
+        let recording = is_full.then(|| Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull)));
+        assert_eq!(cause(engine.map(Error::from), recording).to_string(), expected);
+    }
 }
 
 /// An observer that panics.
