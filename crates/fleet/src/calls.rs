@@ -100,8 +100,7 @@ impl GeneratorCaller {
         given_up: &dyn Fn() -> bool,
     ) -> CallResult {
         let (answer, answered) = sync_channel(1);
-        let gone = || CallError::Lost(format!("the generator {} is gone", self.generator));
-        let number = self.calls.begin(answer).ok_or_else(gone)?;
+        let number = self.calls.begin(answer).ok_or_else(|| self.gone())?;
         let call = GeneratorCall {
             number,
             protocol: protocol.to_owned(),
@@ -114,13 +113,13 @@ impl GeneratorCaller {
         };
         if !self.orders.tell(&GeneratorOrder::Call(Box::new(call))) {
             self.calls.forget(number);
-            return Err(gone());
+            return Err(self.gone());
         }
         let until = Instant::now() + 2 * within + ON_THE_WAY;
         loop {
             match answered.recv_timeout(GLANCE) {
                 Ok(came) => return came,
-                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until && !given_up() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     self.calls.forget(number);
@@ -128,5 +127,9 @@ impl GeneratorCaller {
                 }
             }
         }
+    }
+
+    fn gone(&self) -> CallError {
+        CallError::Lost(format!("the generator {} is gone", self.generator))
     }
 }

@@ -105,13 +105,9 @@ mod tests {
     /// Makes an exchange, started at `t0_ns`, with a clock that is ahead by `ahead_ns`. The
     /// durations are of the way there, the answer and the way back.
     fn exchange(ahead_ns: i64, t0_ns: u64, (there, between, back): (u64, u64, u64)) -> ClockExchange {
-        let shifted = |ns: u64| ns.checked_add_signed(ahead_ns).unwrap();
-        ClockExchange {
-            t0_ns,
-            t1_ns: shifted(t0_ns + there),
-            t2_ns: shifted(t0_ns + there + between),
-            t3_ns: t0_ns + there + between + back,
-        }
+        let [t1_ns, t2_ns] =
+            [t0_ns + there, t0_ns + there + between].map(|ns| ns.checked_add_signed(ahead_ns).unwrap());
+        ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: t0_ns + there + between + back }
     }
 
     proptest! {

@@ -108,8 +108,8 @@ impl Drop for PlacedGenerators {
 /// Returns the command for the generator with this number.
 fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
     let plimsoll_path = plimsoll.to_string_lossy();
-    let filled = |word: &String| word.replace("{number}", &number.to_string()).replace("{plimsoll}", &plimsoll_path);
-    let mut words = fleet.start.iter().map(filled);
+    let words = fleet.start.iter().map(|word| word.replace("{number}", &number.to_string()));
+    let mut words = words.map(|word| word.replace("{plimsoll}", &plimsoll_path));
     let mut command = match words.next() {
         Some(program) if fleet.by == FleetEngine::Command => Command::new(program),
         // On another machine, the program that connects there starts the generator.

@@ -479,4 +479,4 @@ fn read_orders(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -124,13 +124,14 @@ impl RollCall {
 
     /// Returns the first generator that is lost by this time.
     pub fn lost(&mut self, now_s: f64) -> Option<LostGenerator> {
-        let silent = |member: &RollCallEntry| !member.has_ended && now_s - member.heard_s > SILENCE_S;
-        if let Some(generator) = self.members.iter().position(silent) {
-            self.lose(generator, LossCause::Silent);
-        }
-        let stalled = |member: &RollCallEntry| !member.has_ended && now_s - member.interval_s > STALLED_S;
-        if let Some(generator) = self.members.iter().position(stalled) {
-            self.lose(generator, LossCause::Stalled);
+        let mut members = self.members.iter();
+        let silent = members.position(|member| !member.has_ended && now_s - member.heard_s > SILENCE_S);
+        let mut members = self.members.iter();
+        let stalled = members.position(|member| !member.has_ended && now_s - member.interval_s > STALLED_S);
+        for (generator, cause) in [(silent, LossCause::Silent), (stalled, LossCause::Stalled)] {
+            if let Some(generator) = generator {
+                self.lose(generator, cause);
+            }
         }
         self.lost
     }

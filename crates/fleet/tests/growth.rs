@@ -43,12 +43,12 @@ fn named<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'stati
 }
 
 fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
-    let step = |name: &str| Step {
+    let steps = ["save", "find"].map(|name| Step {
         call: "send".into(),
         name: name.into(),
         with: [("line".to_owned(), "x".into())].into(),
         ..Step::default()
-    };
+    });
     GeneratorSetup {
         version: VERSION,
         purpose: load::LoadPurpose::Measure,
@@ -62,7 +62,7 @@ fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
             drain_s: 60.0,
             warmup: Warmup::Seconds(0.0),
             rate: Some(Rate::Constant(RATE * f64::from(threads))),
-            steps: vec![step("save"), step("find")],
+            steps: steps.to_vec(),
             ..Load::default()
         },
         seed: 7,
@@ -76,19 +76,20 @@ fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answer = |stream: TcpStream| {
-        let mut lines = BufReader::new(stream.try_clone().unwrap());
-        let (mut stream, mut line) = (stream, String::new());
-        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
-            line.clear();
-        }
-    };
     named("test-server", move || {
         for stream in listener.incoming() {
             named("test-answer", move || answer(stream.unwrap()));
         }
     });
     address
+}
+
+fn answer(mut stream: TcpStream) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
+        line.clear();
+    }
 }
 
 fn tell(output: &mut impl Write, message: &impl serde::Serialize) {
@@ -237,15 +238,15 @@ struct FleetCost {
 
 fn cost(generators: &Generators, count: usize, folder: &Path) -> FleetCost {
     std::fs::create_dir_all(folder).unwrap();
-    let stream = |number| {
+    let streams = (1..=count).map(|number| {
         let stream = generators.connect();
         GeneratorStream {
             name: format!("g{number}"),
             orders: Box::new(stream.try_clone().unwrap()),
             messages: Box::new(BufReader::new(stream)),
         }
-    };
-    let mut session = FleetSession::begin((1..=count).map(stream).collect()).unwrap();
+    });
+    let mut session = FleetSession::begin(streams.collect()).unwrap();
     let begun = Instant::now();
     let threads = u32::try_from(count).unwrap() * THREADS;
     session.set_up(&setup("127.0.0.1:1", threads, SECONDS as f64), THREADS, &|| false).unwrap();
@@ -297,8 +298,8 @@ fn cost(generators: &Generators, count: usize, folder: &Path) -> FleetCost {
 
 /// Returns the slope and intercept of a line fitted by least squares.
 fn fitted(points: &[(f64, f64)]) -> (f64, f64) {
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let x = points.iter().map(|point| point.0).sum::<f64>() / points.len() as f64;
+    let y = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
     let over: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let slope = over / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
     (slope, y - slope * x)
@@ -323,10 +324,13 @@ fn cost_of_a_generator() {
         })
         .collect();
     // A conductor that lags by seconds uses the CPU time that it gets, not the time that it needs.
-    let even = || costs.iter().filter(|cost| cost.lag_s < 1.0);
-    let points = |of: fn(&FleetCost) -> f64| even().map(|cost| (cost.generators as f64, of(cost))).collect::<Vec<_>>();
-    let (cpu_pct, base_pct) = fitted(&points(|cost| cost.cpu_pct));
-    let (mb, base_mb) = fitted(&points(|cost| cost.resident_mb));
+    let (mut cpu, mut memory) = (Vec::new(), Vec::new());
+    for cost in costs.iter().filter(|cost| cost.lag_s < 1.0) {
+        cpu.push((cost.generators as f64, cost.cpu_pct));
+        memory.push((cost.generators as f64, cost.resident_mb));
+    }
+    let (cpu_pct, base_pct) = fitted(&cpu);
+    let (mb, base_mb) = fitted(&memory);
     eprintln!(
         "CPU {base_pct:.1} % + {cpu_pct:.4} % of a core for each generator; memory {base_mb:.1} MB + {mb:.3} MB for each"
     );

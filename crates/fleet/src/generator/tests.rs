@@ -11,28 +11,29 @@ use load::{IntervalTerms, LoadSlice, SlotCounts};
 use super::*;
 
 /// Starts a server that answers each line with a line, until the process ends.
-fn server() -> String {
+pub(crate) fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answer = |stream: TcpStream| {
-        stream.set_nodelay(true).unwrap();
-        let mut lines = BufReader::new(stream.try_clone().unwrap());
-        let (mut stream, mut line) = (stream, String::new());
-        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
-            line.clear();
-        }
-    };
-    let serve_it = move || {
+    named("test-server", move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
             named("test-answer", move || answer(stream)).unwrap();
         }
-    };
-    named("test-server", serve_it).unwrap();
+    })
+    .unwrap();
     address
 }
 
-fn setup(service: &str, slice: LoadSlice, rate: f64) -> GeneratorSetup {
+fn answer(mut stream: TcpStream) {
+    stream.set_nodelay(true).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
+        line.clear();
+    }
+}
+
+pub(crate) fn setup(service: &str, slice: LoadSlice, rate: f64) -> GeneratorSetup {
     let with = [("line".to_owned(), "x".into())].into();
     let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
     GeneratorSetup {
@@ -179,25 +180,25 @@ fn a_ping_is_answered_with_times() {
 #[test]
 fn impossible_orders_are_refused_with_a_reason() {
     let mut conductor = Conductor::raise();
-    let mut refusal = |order: GeneratorOrder| {
-        conductor.tell(&order);
-        match conductor.hear() {
-            GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason } => reason,
-            other => panic!("{other:?}"),
-        }
-    };
     let slice = LoadSlice { threads: 2, first: 0, count: 1 };
     let good = setup("127.0.0.1:1", slice, 10.0);
-    let told = |setup: GeneratorSetup| GeneratorOrder::Setup(Box::new(setup));
-    assert!(refusal(GeneratorOrder::Begin { at_ns: 0 }).contains("first `setup`"));
     let newer = GeneratorSetup { version: VERSION + 1, ..good.clone() };
-    assert!(refusal(told(newer)).contains("use the same Plimsoll on both"));
     let many = GeneratorSetup { slice: LoadSlice { threads: 13, ..slice }, ..good.clone() };
-    assert!(refusal(told(many)).contains("use fewer generators"));
     let unknown = GeneratorSetup { protocol: "gopher".into(), ..good.clone() };
-    assert!(refusal(told(unknown)).contains("gopher"));
+    for (order, expected) in [
+        (GeneratorOrder::Begin { at_ns: 0 }, "first `setup`"),
+        (GeneratorOrder::Setup(Box::new(newer)), "use the same Plimsoll on both"),
+        (GeneratorOrder::Setup(Box::new(many)), "use fewer generators"),
+        (GeneratorOrder::Setup(Box::new(unknown)), "gopher"),
+    ] {
+        conductor.tell(&order);
+        let (GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }) = conductor.hear() else {
+            panic!("{order:?}")
+        };
+        assert!(reason.contains(expected), "{reason}");
+    }
     // After a refusal, the generator accepts a new set-up. This one begins too late.
-    conductor.tell(&told(good));
+    conductor.tell(&GeneratorOrder::Setup(Box::new(good)));
     assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
     conductor.tell(&GeneratorOrder::Begin { at_ns: 1 });
     assert!(matches!(conductor.hear(), GeneratorMessage::Failed { reason } if reason.contains("was past")));

@@ -2,65 +2,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufReader, PipeReader, PipeWriter, pipe};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 
-use experiment::plan::{Load, Rate, Step, Warmup};
 use load::TlsTrust;
 use load::client::{CallError, ClientAnswer};
 
 use super::*;
-use crate::generator::serve;
+use crate::generator::tests::server;
+use crate::generator::{self, serve};
 use crate::messages::VERSION;
 
 /// Time to wait for an answer. Long, because a busy machine is not a bug.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a server that answers each line with a line, until the process ends.
-fn server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let answer = |stream: TcpStream| {
-        let mut lines = BufReader::new(stream.try_clone().unwrap());
-        let (mut stream, mut line) = (stream, String::new());
-        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
-            line.clear();
-        }
-    };
-    let serve_it = move || {
-        for stream in listener.incoming() {
-            let stream = stream.unwrap();
-            named("test-answer", move || answer(stream)).unwrap();
-        }
-    };
-    named("test-server", serve_it).unwrap();
-    address
-}
-
 fn setup(service: &str, time_s: f64) -> GeneratorSetup {
-    let with = [("line".to_owned(), "x".into())].into();
-    let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
-    GeneratorSetup {
-        version: VERSION,
-        purpose: load::LoadPurpose::Measure,
-        slice: LoadSlice { threads: 0, first: 0, count: 0 },
-        protocol: "lines".into(),
-        services: vec![service.to_owned()],
-        load: Load {
-            agents: 12,
-            time_s,
-            timeout_s: 60.0,
-            drain_s: 60.0,
-            warmup: Warmup::Seconds(0.0),
-            rate: Some(Rate::Constant(90.0)),
-            steps: vec![step],
-            ..Load::default()
-        },
-        seed: 7,
-        tls: Default::default(),
-        files: std::env::temp_dir(),
-        slot_s: 0.01,
-    }
+    let mut setup = generator::tests::setup(service, LoadSlice { threads: 0, first: 0, count: 0 }, 90.0);
+    setup.load.time_s = time_s;
+    setup
 }
 
 /// Makes a generator stream whose other end runs `body`.
@@ -180,8 +139,8 @@ fn an_unread_setup_does_not_block() {
     let mut long = setup("127.0.0.1:1", 1.0);
     long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20));
     let asked = std::cell::Cell::new(0);
-    let given_up = || asked.replace(asked.get() + 1) > 2;
-    assert!(matches!(session.set_up(&long, 1, &given_up), Err(SessionError::GivenUp)));
+    let refused = session.set_up(&long, 1, &|| asked.replace(asked.get() + 1) > 2);
+    assert!(matches!(refused, Err(SessionError::GivenUp)));
     drop(end);
 }
 
@@ -263,20 +222,19 @@ fn single_calls_work_before_during_and_after_a_load() {
     let service = server();
     let mut session = FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
     let caller = session.caller().unwrap();
-    let is_ok = |came: Result<ClientAnswer, CallError>| came.is_ok_and(|answer| answer.ok);
-    assert!(is_ok(send(&caller, &service, PATIENCE)));
+    assert!(send(&caller, &service, PATIENCE).is_ok_and(|answer| answer.ok));
     session.set_up(&setup(&service, 1.0), 1, &|| false).unwrap();
     let (sink, intervals) = sync_channel(10_000);
     let (clocks, _compared) = sync_channel(10_000);
     let clock = Clock::starting_in(session.lead());
     let running = session.start(clock, 1, sink, clocks).unwrap();
     for _ in 0..3 {
-        assert!(is_ok(send(&caller, &service, PATIENCE)));
+        assert!(send(&caller, &service, PATIENCE).is_ok_and(|answer| answer.ok));
     }
     let (summary, session) = running.join().unwrap();
     // Single operations do not count for the load.
     assert_eq!((summary.ok, ok(&intervals.iter().collect::<Vec<_>>())), (90, 90));
-    assert!(is_ok(send(&caller, &service, PATIENCE)));
+    assert!(send(&caller, &service, PATIENCE).is_ok_and(|answer| answer.ok));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert!(matches!(send(&caller, &nobody, PATIENCE), Err(CallError::Connect { .. })));
     session.dismiss();
@@ -304,10 +262,10 @@ fn files_of_a_load_are_sent_to_generators() {
     setup.load.feeds =
         vec![serde_json::from_str(r#"{"name": "users", "file": "users.csv", "random": false}"#).unwrap()];
     setup.load.steps[0].with = [("line".to_owned(), "{feed.users.name}".into())].into();
-    let begin = || FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
-    let refused = begin().set_up(&setup, 1, &|| false).err().unwrap().to_string();
+    let mut session = FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
+    let refused = session.set_up(&setup, 1, &|| false).err().unwrap().to_string();
     assert!(refused.contains("/nowhere/users.csv"), "{refused}");
-    let mut session = begin();
+    let mut session = FleetSession::begin(vec![real("g1"), real("g2")]).unwrap();
     session.hand_over("users.csv", users.as_bytes(), &|| false).unwrap();
     session.set_up(&setup, 1, &|| false).unwrap();
     let (ended, intervals) = play(session, 1);
