@@ -67,9 +67,6 @@ impl PlacedFleet {
     }
 
     /// Sends this program to other machines, and starts it there.
-    ///
-    /// # Errors
-    /// A machine cannot be reached, or cannot run this program.
     pub fn over_ssh(
         fleet: &Fleet,
         plimsoll: &Path,
@@ -85,9 +82,6 @@ impl PlacedFleet {
 
     /// Lets a platform place the generators, and sends this program there. `load` is the duration
     /// of the load.
-    ///
-    /// # Errors
-    /// The platform does not place them, or not in time.
     pub fn on_platform(
         fleet: &Fleet,
         load: Duration,

@@ -35,11 +35,9 @@ pub enum BadEnd {
     /// A generator was lost. This is no error of Plimsoll, but the trial did not have the planned
     /// load.
     Lost {
-        /// Name of the generator.
         generator: String,
         /// Time of its last message, seconds since load start.
         heard_s: f64,
-        /// Description of the reason.
         reason: String,
     },
     /// Any other error.
@@ -87,7 +85,6 @@ impl PlayedLoad {
     }
 }
 
-/// Placed generators.
 pub struct FleetPlaces {
     of: Fleet,
     placed: PlacedFleet,
@@ -198,7 +195,6 @@ impl RaisedFleet {
         None
     }
 
-    /// Ends the generators.
     pub fn end(self) {
         self.session.dismiss();
         self.places.placed.end();
@@ -250,9 +246,6 @@ pub struct ReadyFleet {
 
 impl ReadyFleet {
     /// Checks the parts of the load as far as possible without the generators.
-    ///
-    /// # Errors
-    /// The problem of the first part that cannot be played.
     pub fn check(fleet: &Fleet, orders: &LoadOrder) -> Result<(), Error> {
         for slice in LoadSlice::deal(fleet.generators, fleet.threads) {
             load::check(&LoadOrder { slice: Some(slice), ..orders.clone() })?;
@@ -261,9 +254,6 @@ impl ReadyFleet {
     }
 
     /// Lets the generators set up their parts of the load.
-    ///
-    /// # Errors
-    /// A generator cannot play its part.
     pub fn set_up(mut raised: RaisedFleet, orders: LoadOrder, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
         let setup = setup_of(&orders, &raised.places.of);
         let threads = raised.places.of.threads;
@@ -280,9 +270,6 @@ impl ReadyFleet {
     }
 
     /// Starts all generators at the clock's zero.
-    ///
-    /// # Errors
-    /// A generator's clock cannot represent that time.
     pub fn start(
         self,
         clock: Clock,

@@ -31,7 +31,6 @@ const IN_FLIGHT: usize = 64;
 /// Result of a read-back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadBack {
-    /// Keys read.
     pub keys: u64,
     /// Keys that could not be read.
     pub unread: u64,
@@ -39,9 +38,7 @@ pub struct ReadBack {
     pub skipped: u64,
 }
 
-/// Parameters of a read-back.
 pub struct ReadBackSetting<'a> {
-    /// Way to call services.
     pub calls: &'a TargetCalls,
     /// The services, in the order in which agents were assigned to them.
     pub services: &'a [String],
@@ -49,11 +46,9 @@ pub struct ReadBackSetting<'a> {
     pub failover: Failover,
     /// Whether any member listed all its contents.
     pub members_told: bool,
-    /// The trial's clock.
     pub clock: Clock,
     /// Time limit. Keys are read in random order, so that the keys read are a sample.
     pub within: Duration,
-    /// The trial's seed.
     pub seed: u64,
     /// Returns whether the user asked to stop.
     pub give_up: &'a (dyn Fn() -> bool + Sync),
@@ -64,9 +59,6 @@ pub struct ReadBackSetting<'a> {
 /// missing key an error. If that service does not answer, or with failover, any other service may
 /// have the key. If the protocol has no operation that reads a key, the members' own lists are the
 /// read-back.
-///
-/// # Errors
-/// The history cannot be read or appended to.
 pub fn read_back(folder: &TrialFolder, setting: &ReadBackSetting<'_>) -> Result<ReadBack, Error> {
     let mut keys = audited_keys(folder)?;
     if setting.failover != Failover::None {

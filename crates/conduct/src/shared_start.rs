@@ -32,9 +32,6 @@ pub struct KeptParts {
 
 impl KeptParts {
     /// Stops the target and ends the generators.
-    ///
-    /// # Errors
-    /// If any part of the target cannot be stopped.
     pub fn end(self) -> Result<(), Error> {
         let stopped = self.target.map_or(Ok(()), |mut standing| standing.deployment.stop());
         if let Some(generators) = self.fleet {

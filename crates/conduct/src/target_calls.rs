@@ -44,9 +44,6 @@ pub struct ServiceConnection {
 
 impl ServiceConnection {
     /// Performs an operation and waits for the answer.
-    ///
-    /// # Errors
-    /// There is no answer.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let answer = self.call_all(operation, std::slice::from_ref(with), &|| false).pop();
         answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))

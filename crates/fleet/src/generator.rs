@@ -61,9 +61,6 @@ pub enum GeneratorError {
 
 /// Carries out orders until `end` or the end of input. Aborts a load that still runs then. `tether`
 /// ties programs that the protocol runs to this process.
-///
-/// # Errors
-/// The stream fails, or a line is not an order.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,

@@ -222,9 +222,6 @@ impl FleetSession {
     }
 
     /// Compares clocks with all generators, to check that they still answer.
-    ///
-    /// # Errors
-    /// The first generator that does not answer.
     pub fn compare_all_clocks(&mut self, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         all.chunks(ASKED_AT_ONCE).try_for_each(|generators| self.compare_clocks(generators, given_up))
@@ -310,9 +307,6 @@ impl FleetSession {
     }
 
     /// Hands a file over to each generator, under its name in loads and connections.
-    ///
-    /// # Errors
-    /// The file cannot be read, or a generator refuses it.
     pub fn hand_over(
         &mut self,
         name: &str,

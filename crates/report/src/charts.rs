@@ -37,9 +37,7 @@ pub type TrialChart = fn(&TrialView) -> Vec<Chart>;
 
 /// Input of a trial's charts.
 pub struct TrialView<'a> {
-    /// Results of the trial.
     pub trial: &'a Trial,
-    /// Records of the trial.
     pub series: &'a TrialSeries,
     /// Maximum number of points per line.
     pub points: usize,

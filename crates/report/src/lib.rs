@@ -71,9 +71,6 @@ impl<'a> ReportInput<'a> {
 
 /// Reads the page's other data: the environment and the records of every trial. A missing record
 /// counts as empty.
-///
-/// # Errors
-/// If a record exists and cannot be read.
 pub fn read<'a>(folder: &RunFolder, run: &'a AnalyzedRun, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
     let results = &run.results;
     let trials = results.trials.iter().zip(&run.latencies);

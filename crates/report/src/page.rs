@@ -140,9 +140,6 @@ const PAGE: &[PageSection] = &[
 ];
 
 /// Returns the whole page.
-///
-/// # Errors
-/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn page(input: &ReportInput) -> Result<String, Error> {
     let templates = Templates::new()?;
     let page = filled(input, &templates)?;
@@ -521,12 +518,9 @@ const FILES: [(&str, &str); 14] = [
     ("trials/…/logs/", "what the processes wrote"),
 ];
 
-/// A key figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadlineFigure {
-    /// Name of the figure.
     pub name: String,
-    /// Value of the figure.
     pub value: String,
     /// Unit, if it is not part of the value.
     pub unit: String,

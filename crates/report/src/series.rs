@@ -20,7 +20,6 @@ const STEP_S: f64 = 0.2;
 /// Records of a trial that its charts use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TrialSeries {
-    /// Id of the trial.
     pub trial: String,
     /// Operations that ended in each slot of `outcomes.csv`.
     pub outcomes: Vec<OutcomeSlot>,

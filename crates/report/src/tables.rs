@@ -31,10 +31,8 @@ const MOST_OF_HALF: usize = 8;
 /// Returns a table of the run, or `None` if the run has no data for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;
 
-/// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// Heading.
     pub title: String,
     /// Note that a reader needs before reading the table; may be empty.
     pub note: String,
@@ -47,10 +45,8 @@ pub struct Table {
     pub folded: bool,
 }
 
-/// A column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Column {
-    /// Heading.
     pub head: String,
     /// Meaning of the column; may be empty.
     pub explained: String,
@@ -60,7 +56,6 @@ pub struct Column {
     pub brief: bool,
 }
 
-/// A row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     pub cells: Vec<Cell>,
@@ -68,10 +63,8 @@ pub struct Row {
     pub begins: bool,
 }
 
-/// A cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// Main text.
     pub text: String,
     /// Smaller text below it: a range, a reason; may be empty.
     pub small: String,
@@ -137,7 +130,6 @@ impl Table {
         self.rows.len() <= MOST_OF_HALF && widths.sum::<usize>() <= HALF_CHARACTERS
     }
 
-    /// Adds terms.
     pub fn with_terms(mut self, terms: &[(&str, &str)]) -> Self {
         self.terms.extend(terms.iter().map(|(term, meaning)| ((*term).to_owned(), (*meaning).to_owned())));
         self
@@ -218,7 +210,6 @@ impl Cell {
         self.with(numbers::interval(ends, write).unwrap_or_default())
     }
 
-    /// Sets the tone.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }

@@ -3,7 +3,6 @@
 /// Spacing of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// Linear.
     Linear,
     /// Logarithmic. Values at or below 0 have no coordinate.
     Log,
@@ -15,9 +14,7 @@ pub enum Spacing {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     pub spacing: Spacing,
-    /// Value at `start`.
     pub from: f64,
-    /// Value at `end`.
     pub to: f64,
     /// Coordinate of `from`.
     pub start: f64,

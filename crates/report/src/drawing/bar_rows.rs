@@ -38,7 +38,6 @@ pub struct BarRow {
 
 /// One figure.
 pub struct BarColumn {
-    /// Name of the figure.
     pub head: String,
     /// Median, minimum and maximum for each row. `None` if not measured.
     pub values: Vec<Option<[f64; 3]>>,

@@ -15,7 +15,6 @@ pub struct Chart {
     pub note: String,
     /// Horizontal axis below all panels.
     pub x: AxisRange,
-    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
     /// Events to mark, such as faults.
     pub marks: Vec<Mark>,
@@ -48,11 +47,9 @@ pub struct AxisRange {
 pub struct Panel {
     /// Quantity: `operations per second`.
     pub label: String,
-    /// Unit of the values.
     pub unit: PanelUnit,
     /// Spacing of the vertical axis.
     pub spacing: Spacing,
-    /// Height of the drawing.
     pub height: f64,
     /// Value that the axis includes at least, such as 100 %.
     pub at_least_to: Option<f64>,
@@ -79,11 +76,8 @@ pub struct ChartLine {
 /// Style of a line. The pattern distinguishes crossing lines without colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineStyle {
-    /// A solid line.
     Solid,
-    /// A dashed line.
     Dashed,
-    /// A dotted line.
     Dotted,
     /// One dot per point, without a line. Not in the legend: the colour shows the line that the
     /// dots belong to.

@@ -25,7 +25,6 @@ const BETWEEN_LANES: f64 = 15.0;
 /// Minimum height of a bar, for a value of 1 among thousands.
 const LEAST_BAR: f64 = 2.5;
 
-/// A drawn chart.
 #[derive(Debug, Clone)]
 pub struct Drawn {
     pub id: String,
@@ -407,7 +406,6 @@ const CHARACTER: f64 = 8.2;
 const SWATCH: f64 = 22.0;
 const GAP: f64 = 18.0;
 
-/// Height of one row.
 const LEGEND_ROW: f64 = 20.0;
 
 /// Maximum height of a lane.

@@ -61,9 +61,6 @@ struct ClaimRow {
 }
 
 /// Returns the whole page, in the order of the runs.
-///
-/// # Errors
-/// If a template cannot be filled, which is a bug in Plimsoll.
 pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
     let page = LinkedPage { style: STYLE, title, runs: runs.iter().map(run).collect() };
     Templates::new()?.fill("contents.html", &page)

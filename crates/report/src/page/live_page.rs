@@ -47,7 +47,6 @@ pub struct RunPhase {
 /// A trial of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveTrial {
-    /// Id of the trial.
     pub id: String,
     /// Variant, values and repeat that distinguish the trial from others; may be empty.
     pub name: String,
@@ -123,7 +122,6 @@ struct FinalReason {
 pub struct LivePage(Templates);
 
 impl LivePage {
-    /// Prepares the templates.
     pub fn new() -> Result<Self, Error> {
         Templates::new().map(Self)
     }
@@ -166,7 +164,6 @@ impl LivePage {
         )
     }
 
-    /// Returns the key figures.
     pub fn figures(&self, figures: &[HeadlineFigure]) -> Result<String, Error> {
         self.0.fill("live_figures.html", &json!({ "figures": figures }))
     }

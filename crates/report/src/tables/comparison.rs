@@ -19,9 +19,7 @@ const MANY: usize = 40;
 
 /// A metric that is compared.
 pub struct ComparedMetric {
-    /// Heading.
     pub head: &'static str,
-    /// Meaning.
     pub explained: &'static str,
     /// Whether the terminal also shows the metric.
     pub brief: bool,
