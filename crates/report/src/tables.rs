@@ -183,8 +183,8 @@ impl Cell {
         Self::new(text.map_or(numbers::NONE, String::as_str))
     }
 
-    /// Returns the minimum width, in characters. Longer texts are broken into lines of at least that
-    /// length. The smaller text below a number is never broken.
+    /// Returns the minimum width, in characters. Longer texts are broken into lines of at least
+    /// that length. The smaller text below a number is never broken.
     fn width(&self, is_numeric: bool) -> usize {
         let below = if is_numeric { self.small.chars().count() * 6 / 7 } else { 0 };
         self.text.chars().count().min(BROKEN_AT).max(below)

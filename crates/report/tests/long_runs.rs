@@ -31,12 +31,7 @@ const ALLOCATIONS_OF_SECOND: usize = 100;
 fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
     let load = Load { agents: 1, time_s: f64::from(seconds), ..Load::default() };
     let trial = Trial { id: "001".to_owned(), repeat: 1, load: Some(load), ..Trial::default() };
-    let plan = Plan {
-        format: plan::FORMAT,
-        title: "Hours".to_owned(),
-        trials: vec![trial],
-        ..Plan::default()
-    };
+    let plan = Plan { format: plan::FORMAT, title: "Hours".to_owned(), trials: vec![trial], ..Plan::default() };
     let folder = RunFolder::create(out, &plan.title, record::clock::calendar()).unwrap();
     record::checked_file::write_json(&folder.plan(), &plan).unwrap();
     let trial = folder.trial("001");

@@ -262,8 +262,8 @@ impl Panel {
         }
     }
 
-    /// Ends the axes of these panels at the same value, so that they can be compared: at their highest,
-    /// or at `at_least`.
+    /// Ends the axes of these panels at the same value, so that they can be compared: at their
+    /// highest value, or at `at_least`.
     pub fn share_axis(panels: &mut [Self], at_least: f64) {
         let highest = panels.iter().map(Self::highest).fold(at_least, f64::max);
         panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));
