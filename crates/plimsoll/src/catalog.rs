@@ -7,7 +7,6 @@ use experiment::catalog::Catalog;
 use experiment::manifest::{self, Manifest};
 use experiment::profile::{self, Profile};
 use experiment::source::Source;
-use lab::profiles::ProfileFile;
 use lab::targets::UntrustedTarget;
 
 use crate::exit::Failure;
@@ -46,12 +45,8 @@ impl TargetCatalog {
     ///
     /// If there is no such target, or if another user can have written its files.
     pub fn trusted_target(&self, name: &str) -> Result<&FoundTarget, Failure> {
-        let refused = |why: &UntrustedTarget| Failure::Bad {
-            what: format!("the target `{name}` is not run: {}", why.why),
-            remedy: why.remedy.clone(),
-        };
         if let Some(why) = self.refused.get(name) {
-            return Err(refused(why));
+            return Err(untrusted(name, why.clone()));
         }
         let target = self.target(name).ok_or_else(|| Failure::Bad {
             what: format!("no target `{name}`"),
@@ -60,7 +55,7 @@ impl TargetCatalog {
         if target.is_packed {
             packed::write_out()?;
         }
-        lab::targets::check(&target.path).map_err(|error| refused(&UntrustedTarget::from(&error)))?;
+        lab::targets::check(&target.path).map_err(|error| untrusted(name, UntrustedTarget::from(&error)))?;
         Ok(target)
     }
 
@@ -70,19 +65,24 @@ impl TargetCatalog {
     }
 }
 
+fn untrusted(name: &str, why: UntrustedTarget) -> Failure {
+    Failure::Bad { what: format!("the target `{name}` is not run: {}", why.why), remedy: why.remedy }
+}
+
 /// Reads every profile, by name.
 ///
 /// # Errors
 ///
 /// If a profile is invalid: a bad profile must not look like an unknown name.
 pub fn profiles(experiment: Option<&Path>) -> Result<BTreeMap<String, Profile>, Failure> {
-    let read = |file: ProfileFile| {
+    let mut profiles = BTreeMap::new();
+    for file in lab::profiles::all(experiment) {
         let source = Source { name: file.path.display().to_string(), text: file.source };
-        profile::parse(&file.name, &source)
-            .map(|profile| (file.name, profile))
-            .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))
-    };
-    lab::profiles::all(experiment).into_iter().map(read).collect()
+        let profile = profile::parse(&file.name, &source)
+            .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))?;
+        profiles.insert(file.name, profile);
+    }
+    Ok(profiles)
 }
 
 fn target(name: &str, path: PathBuf, text: String, is_packed: bool) -> Result<FoundTarget, Failure> {
@@ -104,11 +104,9 @@ pub fn known(experiment: Option<&Path>) -> Result<TargetCatalog, Failure> {
         targets.push(target(&folder.name, folder.path, folder.source, false)?);
     }
     // A target in a folder takes precedence over a packed target, even if it must not be run.
-    let is_found = |name: &str, targets: &[FoundTarget]| {
-        targets.iter().any(|target| target.manifest.name == name) || found.refused.contains_key(name)
-    };
     for packed in packed::targets() {
-        if !is_found(packed.name, &targets) {
+        let is_found = targets.iter().any(|target| target.manifest.name == packed.name);
+        if !is_found && !found.refused.contains_key(packed.name) {
             targets.push(target(packed.name, packed.path, packed.manifest, true)?);
         }
     }

@@ -68,6 +68,12 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Returns the conversion of the error of an action, such as "cannot write FILE".
+    pub fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        |error| Self::File { what, error }
+    }
+
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {

@@ -78,15 +78,15 @@ impl LoadSoFar {
 
     /// Returns the `ok` operations per second in the last second and since load start.
     pub fn rates(&self) -> [f64; 2] {
-        let over = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        [over(self.ok_in_second, self.at_s - self.since_s), over(self.ok, self.at_s)]
+        [(self.ok_in_second, self.at_s - self.since_s), (self.ok, self.at_s)]
+            .map(|(count, seconds)| if seconds > 0.0 { count as f64 / seconds } else { 0.0 })
     }
 
     /// Formats quantiles as `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, if there are enough samples.
     pub fn quantiles(&self) -> String {
         let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
-        let quantile = |q: f64| self.quantile_us(q).map_or_else(|| "too few".to_owned(), numbers::micros);
-        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), numbers::micros(all.max() as f64 / 1e3))
+        let [p50, p99] = [0.5, 0.99].map(|q| self.quantile_us(q).map_or_else(|| "too few".to_owned(), numbers::micros));
+        format!("p50 {p50}   p99 {p99}   max {}", numbers::micros(all.max() as f64 / 1e3))
     }
 
     /// Returns a quantile of the latency in microseconds; `None` if too few operations lie beyond

@@ -169,36 +169,34 @@ impl LiveFigures {
         let labels: String = self.attributes.iter().map(|(name, value)| text::metric_label(name, value)).collect();
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let mut line = |line: std::fmt::Arguments<'_>| {
-            let _ = writeln!(text, "{line}");
-        };
-        line(format_args!("# HELP plimsoll_operations_total Operations of the trial that ended so far, by outcome"));
-        line(format_args!("# TYPE plimsoll_operations_total counter"));
+        let _ =
+            writeln!(text, "# HELP plimsoll_operations_total Operations of the trial that ended so far, by outcome");
+        let _ = writeln!(text, "# TYPE plimsoll_operations_total counter");
         for (outcome, count) in OUTCOMES.into_iter().zip(self.outcomes) {
-            line(format_args!("plimsoll_operations_total{{{labels}outcome=\"{outcome}\"}} {count}"));
+            let _ = writeln!(text, "plimsoll_operations_total{{{labels}outcome=\"{outcome}\"}} {count}");
         }
-        line(format_args!("# HELP plimsoll_latency_seconds Latency of ok operations, from their intended start"));
-        line(format_args!("# TYPE plimsoll_latency_seconds histogram"));
+        let _ = writeln!(text, "# HELP plimsoll_latency_seconds Latency of ok operations, from their intended start");
+        let _ = writeln!(text, "# TYPE plimsoll_latency_seconds histogram");
         let bounds = BOUNDS_NS.iter().map(|bound| (*bound as f64 / 1e9).to_string()).chain(["+Inf".to_owned()]);
         let mut below = 0;
         for (bound, count) in bounds.zip(self.buckets) {
             below += count;
-            line(format_args!("plimsoll_latency_seconds_bucket{{{labels}le=\"{bound}\"}} {below}"));
+            let _ = writeln!(text, "plimsoll_latency_seconds_bucket{{{labels}le=\"{bound}\"}} {below}");
         }
         let own = labels.trim_end_matches(',');
-        line(format_args!("plimsoll_latency_seconds_sum{{{own}}} {}", self.latency_sum_s));
-        line(format_args!("plimsoll_latency_seconds_count{{{own}}} {below}"));
-        line(format_args!("# HELP plimsoll_load_seconds Seconds since the trial's load began"));
-        line(format_args!("# TYPE plimsoll_load_seconds gauge"));
-        line(format_args!("plimsoll_load_seconds{{{own}}} {}", self.at_s));
+        let _ = writeln!(text, "plimsoll_latency_seconds_sum{{{own}}} {}", self.latency_sum_s);
+        let _ = writeln!(text, "plimsoll_latency_seconds_count{{{own}}} {below}");
+        let _ = writeln!(text, "# HELP plimsoll_load_seconds Seconds since the trial's load began");
+        let _ = writeln!(text, "# TYPE plimsoll_load_seconds gauge");
+        let _ = writeln!(text, "plimsoll_load_seconds{{{own}}} {}", self.at_s);
         if !self.faults.is_empty() {
-            line(format_args!("# HELP plimsoll_fault_active Whether the fault has begun and is not healed"));
-            line(format_args!("# TYPE plimsoll_fault_active gauge"));
+            let _ = writeln!(text, "# HELP plimsoll_fault_active Whether the fault has begun and is not healed");
+            let _ = writeln!(text, "# TYPE plimsoll_fault_active gauge");
         }
         for (fault, is_active) in &self.faults {
             let fault = text::metric_label("fault", fault);
             let fault = fault.trim_end_matches(',');
-            line(format_args!("plimsoll_fault_active{{{labels}{fault}}} {}", u8::from(*is_active)));
+            let _ = writeln!(text, "plimsoll_fault_active{{{labels}{fault}}} {}", u8::from(*is_active));
         }
         text
     }

@@ -27,15 +27,15 @@ impl NamedFile {
     ///
     /// If the file cannot be made, or others can write to its folder.
     pub fn create(path: &Path) -> Result<Self, Failure> {
-        let failed = |error| cannot_write(path, error);
         let destination = destination(path)?;
-        match fs::metadata(&destination) {
+        let created = match fs::metadata(&destination) {
             Ok(found) if !found.is_file() && !found.is_dir() && is_followed(&destination) => {
-                File::options().write(true).open(&destination).map(Self::Stream).map_err(failed)
+                File::options().write(true).open(&destination).map(Self::Stream)
             }
-            Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-            _ => NewFile::shown(&destination).map(Self::Whole).map_err(failed),
-        }
+            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            _ => NewFile::shown(&destination).map(Self::Whole),
+        };
+        created.map_err(|error| cannot_write(path, error))
     }
 
     /// Puts a regular file in its place. `path` is only for the error message.

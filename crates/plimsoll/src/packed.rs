@@ -58,21 +58,21 @@ pub struct PackedTarget {
 /// Returns all targets, or an empty list if there is no folder to write them into.
 pub fn targets() -> Vec<PackedTarget> {
     let Some(Home { path: home, .. }) = home() else { return Vec::new() };
-    let target = |file: &PackedFile| {
+    let targets = FILES.iter().filter_map(|file| {
         let name = file.path.strip_prefix(TARGETS)?.strip_prefix('/')?.strip_suffix(MANIFEST)?.strip_suffix('/')?;
         let path = home.join(MARK).join(TARGETS).join(name);
         Some(PackedTarget { name, path, manifest: text(file) })
-    };
-    FILES.iter().filter_map(target).collect()
+    });
+    targets.collect()
 }
 
 /// Returns all experiments, sorted by name.
 pub fn experiments() -> Vec<PackedExperiment> {
-    let experiment = |file: &PackedFile| {
+    let experiments = FILES.iter().filter_map(|file| {
         let name = file.path.strip_prefix(EXPERIMENTS)?.strip_prefix('/')?.strip_suffix(".toml")?;
         Some(PackedExperiment { name, text: text(file) })
-    };
-    FILES.iter().filter_map(experiment).collect()
+    });
+    experiments.collect()
 }
 
 fn text(file: &PackedFile) -> String {
@@ -88,19 +88,18 @@ fn text(file: &PackedFile) -> String {
 /// If the experiment cannot be written out, or if another user can have written a file that has a
 /// packed experiment's name.
 pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
-    let as_given = || Ok(path.to_path_buf());
     let is_ours =
         path.parent().is_some_and(|parent| [OsStr::new(""), OsStr::new(EXPERIMENTS)].contains(&parent.as_os_str()));
     let name = path.file_name().and_then(OsStr::to_str).map(|name| name.strip_suffix(".toml").unwrap_or(name));
     // `./01-first-run` is a file, because its parent is `.`.
     let found = experiments().into_iter().find(|packed| is_ours && Some(packed.name) == name);
-    let Some(packed) = found else { return as_given() };
+    let Some(packed) = found else { return Ok(path.to_path_buf()) };
     if path.as_os_str() != packed.name && path.exists() {
         lab::trusted::folder(path).map_err(|error| Failure::Bad {
             what: format!("{} is also the name of a built-in experiment: {error}", path.display()),
             remedy: format!("`{}` alone is the built-in one, `./{}` the file", packed.name, path.display()),
         })?;
-        return as_given();
+        return Ok(path.to_path_buf());
     }
     let file = write_out()?.join(EXPERIMENTS).join(format!("{}.toml", packed.name));
     output::say(&format!("{} is built in: {}", packed.name, file.display()));
@@ -118,25 +117,26 @@ struct Home {
 
 /// Returns the folder for the packed files; `None` if no folder is writable.
 fn home() -> Option<Home> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(path) = absolute(VARIABLE) {
+    let [own, data, home, session] = [VARIABLE, "XDG_DATA_HOME", "HOME", "XDG_RUNTIME_DIR"]
+        .map(|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()));
+    if let Some(path) = own {
         return Some(Home { path, is_private: false });
     }
     if geteuid().is_root() {
         return Some(Home { path: PathBuf::from(OF_ROOT), is_private: false });
     }
-    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
-    home_of_user(data, absolute("XDG_RUNTIME_DIR"), &env::temp_dir())
+    let data = data.or_else(|| home.map(|home| home.join(".local/share")));
+    home_of_user(data, session, &env::temp_dir())
 }
 
 /// Returns an unprivileged user's folder. It is in the data folder; if that cannot be written, as
 /// in a container without a home, it is among the files of the session or the temporary files.
 fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Path) -> Option<Home> {
     let data = data.map(|data| Home { path: data.join(OF_USER), is_private: false });
-    let private = |path| Home { path, is_private: true };
-    let session = session.filter(|folder| folder.is_dir()).map(|folder| private(folder.join(PRIVATE)));
-    let temporary = private(temporary.join(format!("{PRIVATE}-{}", geteuid().as_raw())));
-    data.into_iter().chain(session).chain([temporary]).find(|home| can_be_written(&home.path))
+    let session = session.filter(|folder| folder.is_dir()).map(|folder| folder.join(PRIVATE));
+    let temporary = temporary.join(format!("{PRIVATE}-{}", geteuid().as_raw()));
+    let private = session.into_iter().chain([temporary]).map(|path| Home { path, is_private: true });
+    data.into_iter().chain(private).find(|home| can_be_written(&home.path))
 }
 
 /// Whether the packed files are in this folder, or could be written there.

@@ -193,10 +193,9 @@ impl ProgressPrinter {
                 let words = self.host(what).or_else(|| self.said(what));
                 let words = words.or_else(|| self.action(what)).or_else(|| happening(what))?;
                 // Adding 0.0 removes the sign of a value that rounds to zero.
-                let tenths = |at_s: f64| (at_s * 10.0).round() / 10.0 + 0.0;
                 Some(at_s.map_or_else(
                     || format!("            {words}"),
-                    |at_s| format!("  {:>6.1} s  {words}", tenths(at_s)),
+                    |at_s| format!("  {:>6.1} s  {words}", (at_s * 10.0).round() / 10.0 + 0.0),
                 ))
             }
             ProgressEvent::TrialEnds { how: Ending::Done, .. } => {
@@ -302,8 +301,9 @@ fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String 
     let what = trial.point.keys().next().map_or("", |path| path.rsplit('.').next().unwrap_or(path));
     let says = match step.held {
         Some(true) => {
-            let words = |limit: &Requirement| Some(analysis::judged_words(limit, *step.figures.get(&*limit.metric)?));
-            format!("held: {}", limits.iter().filter_map(words).collect::<Vec<_>>().join("; "))
+            let measured = limits.iter().filter_map(|limit| Some((limit, *step.figures.get(&*limit.metric)?)));
+            let words: Vec<String> = measured.map(|(limit, figure)| analysis::judged_words(limit, figure)).collect();
+            format!("held: {}", words.join("; "))
         }
         Some(false) => format!("broke: {}", step.broke.join("; ")),
         None => format!("inconclusive: {}", step.broke.join("; ")),

@@ -24,7 +24,7 @@ pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
     let interrupts = Arc::new(Interrupts::new());
     listen(Arc::clone(&interrupts))
         .and_then(|()| output::ends(&interrupts))
-        .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
+        .map_err(Failure::file("cannot listen for signals"))?;
     Ok(interrupts)
 }
 
@@ -35,17 +35,18 @@ pub struct PassedOn {
     asked: AtomicBool,
 }
 
+const CANNOT_LISTEN: &str = "cannot listen for signals";
+
 impl PassedOn {
     /// Starts to listen.
     pub fn begin() -> Result<Arc<Self>, Failure> {
-        let failed = |error| Failure::File { what: "cannot listen for signals".to_owned(), error };
         let passed_on = Arc::new(Self::default());
-        let mut signals = Signals::new(caught()).map_err(failed)?;
+        let mut signals = Signals::new(caught()).map_err(Failure::file(CANNOT_LISTEN))?;
         let listener = {
             let passed_on = Arc::clone(&passed_on);
             move || signals.forever().for_each(|signal| passed_on.pass_on(signal))
         };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map_err(failed)?;
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map_err(Failure::file(CANNOT_LISTEN))?;
         Ok(passed_on)
     }
 
@@ -104,7 +105,8 @@ fn caught() -> impl Iterator<Item = i32> {
 /// Listens from now on, on a separate thread.
 fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new(caught())?;
-    let listener = move || {
+    let listener = std::thread::Builder::new().name("signals".to_owned());
+    let listening = listener.spawn(move || {
         for signal in &mut signals {
             // A closing terminal may send the signal more than once, and does not ask to abort.
             if signal == SIGHUP {
@@ -118,8 +120,8 @@ fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
                 _ => {}
             }
         }
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map(drop)
+    });
+    listening.map(drop)
 }
 
 /// Whether the process that started this one made it ignore the signal.

@@ -76,15 +76,15 @@ pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
 }
 
 fn found(path: &Path) -> Result<Vec<RunFolder>, Failure> {
-    let bad = |why: String| Failure::Bad {
+    let why = match RunFolder::found_at(path) {
+        Ok(folders) if !folders.is_empty() => return Ok(folders),
+        Ok(_) => "is not a run folder and holds none: there is no plan.json".to_owned(),
+        Err(error) => format!("cannot be read: {error}"),
+    };
+    Err(Failure::Bad {
         what: format!("{} {why}", path.display()),
         remedy: "give a folder that `plimsoll run` made, or one that holds several of them".to_owned(),
-    };
-    let folders = RunFolder::found_at(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
-    if folders.is_empty() {
-        return Err(bad("is not a run folder and holds none: there is no plan.json".to_owned()));
-    }
-    Ok(folders)
+    })
 }
 
 /// Destination of the export.

@@ -33,10 +33,10 @@ pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
 pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
     let run = analysis::analyze_to_draw(folder)?;
     let plan = read_plan(folder)?;
-    let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
-    folder.write_results(&run.results).map_err(written)?;
+    let doing = format!("cannot write into {}", folder.path().display());
+    folder.write_results(&run.results).map_err(Failure::file(&doing))?;
     let page = report::page(&report::read(folder, &run, &plan)?)?;
-    record::checked_file::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
+    record::checked_file::write_whole(&folder.report(), page.as_bytes()).map_err(Failure::file(doing))?;
     Ok(run)
 }
 
@@ -66,42 +66,45 @@ pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::Wri
 
 /// Reads the plan of a run.
 pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
-    let no_run = |why: String| Failure::Bad {
-        what: format!("{} is not a run folder: {why}", folder.path().display()),
-        remedy: "give a folder that `plimsoll run` made".to_owned(),
-    };
     let plan: Plan = record::checked_file::read_json_up_to(&folder.plan(), plan::FORMAT)
         .map_err(|error| match error {
             ReadError::Later { .. } => Failure::Analysis(error.into()),
-            error => no_run(error.to_string()),
+            error => no_run(folder, &error.to_string()),
         })?
-        .ok_or_else(|| no_run("it has no plan.json".to_owned()))?;
+        .ok_or_else(|| no_run(folder, "it has no plan.json"))?;
     // Folders with these names are made and removed.
     let hosts = plan.trials.iter().flat_map(|trial| &trial.lab.hosts);
     let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
     let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
     match (bad_trial, bad_host) {
-        (Some(id), _) => Err(no_run(format!("`{id}` in its plan.json is no name of a trial"))),
-        (None, Some(name)) => Err(no_run(format!("`{name}` in its plan.json is no name of a host"))),
+        (Some(id), _) => Err(no_run(folder, &format!("`{id}` in its plan.json is no name of a trial"))),
+        (None, Some(name)) => Err(no_run(folder, &format!("`{name}` in its plan.json is no name of a host"))),
         (None, None) => Ok(plan),
+    }
+}
+
+fn no_run(folder: &RunFolder, why: &str) -> Failure {
+    Failure::Bad {
+        what: format!("{} is not a run folder: {why}", folder.path().display()),
+        remedy: "give a folder that `plimsoll run` made".to_owned(),
     }
 }
 
 /// Prints a run's summary.
 pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
-    let no_results = |why: String| Failure::Bad {
-        what: format!("{} has no results: {why}", arguments.folder.display()),
-        remedy: "`plimsoll analyze` makes them from the records".to_owned(),
+    let results = match folder.read_results() {
+        Ok(Some(results)) => results,
+        // This version may misread records of a later version.
+        Err(error @ ReadError::Later { .. }) => return Err(Failure::Analysis(error.into())),
+        missing => {
+            let why = missing.err().map_or_else(|| "it has no analysis.json".to_owned(), |error| error.to_string());
+            return Err(Failure::Bad {
+                what: format!("{} has no results: {why}", arguments.folder.display()),
+                remedy: "`plimsoll analyze` makes them from the records".to_owned(),
+            });
+        }
     };
-    let results = folder
-        .read_results()
-        .map_err(|error| match error {
-            // This version may misread records of a later version.
-            ReadError::Later { .. } => Failure::Analysis(error.into()),
-            error => no_results(error.to_string()),
-        })?
-        .ok_or_else(|| no_results("it has no analysis.json".to_owned()))?;
     write_summaries(&folder, &results, &arguments.written)?;
     print_results(&folder, &results, arguments.json)?;
     Ok(Exit::Well)
@@ -292,9 +295,9 @@ fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
 /// Returns the deepest folder that contains or equals each of these. The paths are absolute, so
 /// that they share at least the root.
 fn common(folders: &[&Path]) -> PathBuf {
-    let holds_all = |folder: &&Path| folders.iter().all(|other| other.starts_with(folder));
-    let first = folders.first().copied().unwrap_or(Path::new("/"));
-    first.ancestors().find(holds_all).unwrap_or(Path::new("/")).to_path_buf()
+    let mut above = folders.first().copied().unwrap_or(Path::new("/")).ancestors();
+    let common = above.find(|above| folders.iter().all(|other| other.starts_with(above)));
+    common.unwrap_or(Path::new("/")).to_path_buf()
 }
 
 /// Returns the relative path from a folder to a file, with `/`. Both paths are absolute.

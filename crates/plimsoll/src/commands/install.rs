@@ -59,10 +59,9 @@ impl Installation {
     /// defaults.
     fn command(&self, known: &TargetCatalog) -> String {
         let defaults = known.target(&self.target).map(|target| &target.manifest.parameters);
-        let is_default = |(name, value): &(&String, &String)| {
-            defaults.and_then(|defaults| defaults.get(*name)).is_some_and(|parameter| parameter.default == **value)
-        };
-        let given = self.with.iter().filter(|one| !is_default(one));
+        let given = self.with.iter().filter(|(name, value)| {
+            defaults.and_then(|defaults| defaults.get(*name)).is_none_or(|parameter| parameter.default != **value)
+        });
         given.fold(format!("plimsoll install {}", self.target), |words, (name, value)| {
             format!("{words} --with '{name}={value}'")
         })
@@ -189,11 +188,11 @@ pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap
         installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
     let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (one, parts) in &told {
-        let others = || told.iter().filter(|(other, _)| other.target == one.target);
+        let others = told.iter().filter(|(other, _)| other.target == one.target);
         for (part, version) in parts {
-            let agree = others().all(|(_, parts)| parts.get(part).is_none_or(|other| other == version));
-            let text =
-                if agree { version.clone() } else { format!("{version}{}", apart(one, others().map(|(one, _)| one))) };
+            let agree = others.clone().all(|(_, parts)| parts.get(part).is_none_or(|other| other == version));
+            let apart = if agree { String::new() } else { apart(one, others.clone().map(|(one, _)| one)) };
+            let text = format!("{version}{apart}");
             let said = all.entry(one.target.clone()).or_default().entry(part.clone()).or_default();
             if !said.split("; ").any(|said| said == text) {
                 *said = if said.is_empty() { text } else { format!("{said}; {text}") };
@@ -207,8 +206,8 @@ pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap
 /// = /opt/7)`.
 fn apart<'a>(one: &Installation, others: impl Iterator<Item = &'a Installation>) -> String {
     let others: Vec<&Installation> = others.collect();
-    let differs = |name: &String, value: &String| others.iter().any(|other| other.with.get(name) != Some(value));
-    let own = one.with.iter().filter(|(name, value)| differs(name, value));
+    let with = one.with.iter();
+    let own = with.filter(|(name, value)| others.iter().any(|other| other.with.get(*name) != Some(value)));
     let own: Vec<String> = own.map(|(name, value)| format!("{name} = {value}")).collect();
     if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) }
 }

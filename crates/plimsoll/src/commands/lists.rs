@@ -101,10 +101,11 @@ fn about_target(target: &FoundTarget) -> Vec<String> {
 }
 
 fn takes(takes: &Takes) -> String {
-    let bound = |bound: &Option<i64>| bound.map(|bound| bound.to_string()).unwrap_or_default();
     match takes {
         Takes::Choice { of } => of.join(" | "),
-        Takes::Integer { min, max } | Takes::Number { min, max } => format!("{}..{}", bound(min), bound(max)),
+        Takes::Integer { min, max } | Takes::Number { min, max } => {
+            [min, max].map(|bound| bound.map(|bound| bound.to_string()).unwrap_or_default()).join("..")
+        }
         Takes::Boolean => "true | false".to_owned(),
         Takes::Text => "a text".to_owned(),
         Takes::Duration => "a duration".to_owned(),
@@ -113,31 +114,33 @@ fn takes(takes: &Takes) -> String {
 
 fn about_profile(profile: &Profile) -> Vec<String> {
     let mut lines = vec![format!("{}: {}", profile.name, profile.what)];
-    let figure = |name: &str, value: Option<String>| value.map(|value| format!("  {name:12} {value}"));
-    let number = |value: Option<f64>, unit: &str| value.map(|value| format!("{value}{unit}"));
     let (link, disk) = (&profile.link, &profile.disk);
     let figures = [
-        figure("cores", profile.cores.map(|cores| cores.to_string())),
-        figure("core speed", number(profile.core_speed, " of a core of the machine that plays it")),
-        figure("score", number(profile.score, " rounds/s of a core")),
-        figure("memory", profile.memory_bytes.map(show_bytes)),
-        figure("link", link.rate_bits_per_s.map(show_bits_per_s)),
-        figure("link delay", link.delay_s.map(duration::show)),
-        figure("link loss", number(link.loss_pct, " %")),
-        figure("disk size", disk.size_bytes.map(show_bytes)),
-        figure("disk reads", number(disk.read_iops, "/s")),
-        figure("disk writes", number(disk.write_iops, "/s")),
-        figure("disk reading", disk.read_bytes_per_s.map(show_bytes_per_s)),
-        figure("disk writing", disk.write_bytes_per_s.map(show_bytes_per_s)),
-        figure("idle", number(profile.idle_watts, " W")),
-        figure("under load", number(profile.load_watts, " W")),
-        figure("price", profile.price.as_ref().map(|price| format!("{} {}", price.currency, price.amount))),
-        figure("lifetime", number(profile.lifetime_years, " years")),
+        ("cores", profile.cores.map(|cores| cores.to_string())),
+        ("core speed", with_unit(profile.core_speed, " of a core of the machine that plays it")),
+        ("score", with_unit(profile.score, " rounds/s of a core")),
+        ("memory", profile.memory_bytes.map(show_bytes)),
+        ("link", link.rate_bits_per_s.map(show_bits_per_s)),
+        ("link delay", link.delay_s.map(duration::show)),
+        ("link loss", with_unit(link.loss_pct, " %")),
+        ("disk size", disk.size_bytes.map(show_bytes)),
+        ("disk reads", with_unit(disk.read_iops, "/s")),
+        ("disk writes", with_unit(disk.write_iops, "/s")),
+        ("disk reading", disk.read_bytes_per_s.map(show_bytes_per_s)),
+        ("disk writing", disk.write_bytes_per_s.map(show_bytes_per_s)),
+        ("idle", with_unit(profile.idle_watts, " W")),
+        ("under load", with_unit(profile.load_watts, " W")),
+        ("price", profile.price.as_ref().map(|price| format!("{} {}", price.currency, price.amount))),
+        ("lifetime", with_unit(profile.lifetime_years, " years")),
     ];
-    lines.extend(figures.into_iter().flatten());
+    lines.extend(figures.into_iter().filter_map(|(name, value)| Some(format!("  {name:12} {}", value?))));
     lines.push("\nvalues not listed are not limited or not known; sources of the figures:".to_owned());
     lines.extend(profile.source.lines().map(|line| format!("  {line}")));
     lines
+}
+
+fn with_unit(value: Option<f64>, unit: &str) -> Option<String> {
+    value.map(|value| format!("{value}{unit}"))
 }
 
 fn about_fault(fault: &Fault) -> Vec<String> {

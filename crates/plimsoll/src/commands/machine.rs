@@ -78,26 +78,26 @@ fn fix(
     is_root: bool,
     quiet: bool,
 ) -> Result<Vec<AppliedChange>, Failure> {
-    let say = |text: &str| if quiet { Ok(()) } else { output::text(text) };
+    let print: fn(&str) -> Result<(), Failure> = if quiet { |_| Ok(()) } else { output::text };
     let fixes: Vec<&Fix> = examined.iter().flat_map(|one| &one.finding.fixes).collect();
-    match (fixes.is_empty(), is_root) {
-        (true, _) => say("\nThere is nothing that --fix could change.\n")?,
-        (false, false) => say("\nNothing was changed, for that needs root. As root:\n\n")?,
-        (false, true) => say("\nChanges, undone by `plimsoll doctor --undo` and by the next boot:\n\n")?,
-    }
+    print(match (fixes.is_empty(), is_root) {
+        (true, _) => "\nThere is nothing that --fix could change.\n",
+        (false, false) => "\nNothing was changed, for that needs root. As root:\n\n",
+        (false, true) => "\nChanges, undone by `plimsoll doctor --undo` and by the next boot:\n\n",
+    })?;
     let mut changes = Vec::new();
     for fix in fixes {
         let came = if is_root {
-            say(&format!("  /{}: {} -> {} … ", fix.path, fix.from, fix.to))?;
+            print(&format!("  /{}: {} -> {} … ", fix.path, fix.from, fix.to))?;
             let came = match remedies.apply(fix)? {
                 Applied::Done => "done".to_owned(),
                 Applied::ChangedSince(now) => format!("not done: it says {now} meanwhile"),
                 Applied::Refused(why) => format!("not done: {why}"),
             };
-            say(&format!("{came}\n"))?;
+            print(&format!("{came}\n"))?;
             came
         } else {
-            say(&format!("  {}\n", fix.command()))?;
+            print(&format!("  {}\n", fix.command()))?;
             "not done: needs root".to_owned()
         };
         changes.push(AppliedChange { fix: fix.clone(), command: fix.command(), came });
@@ -170,8 +170,7 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
             output::say(&format!(
                 "measuring {destination}; it takes about ten seconds, and nothing else should run there"
             ));
-            let plimsoll = std::env::current_exe()
-                .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
+            let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find this program"))?;
             lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)
         })?,
     };

@@ -38,8 +38,7 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::file("cannot listen for signals"))?;
     }
     let book = echo::serve(&options, &stop)?;
     for echo::Errors { first_unix_s, last_unix_s, answers } in book.errors {
@@ -91,13 +90,11 @@ pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
         // Any user can guess the names of the files in the folder.
         named_files::refuse_for_root(folder)?;
         let written = clap_mangen::generate_to(Cli::command(), folder);
-        written.map_err(|error| Failure::File { what: format!("cannot write into {}", folder.display()), error })?;
+        written.map_err(Failure::file(format!("cannot write into {}", folder.display())))?;
         return Ok(Exit::Well);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command())
-        .render(&mut page)
-        .map_err(|error| Failure::File { what: "cannot make the manual page".to_owned(), error })?;
+    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Failure::file("cannot make the manual page"))?;
     output::data(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Well)
 }

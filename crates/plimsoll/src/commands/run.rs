@@ -153,15 +153,15 @@ impl PreparedRun {
             return Ok(folder.clone());
         }
         named_files::make_folder(out)?;
-        let what = || format!("cannot write the run folder in {}", out.display());
-        let write = || -> std::io::Result<RunFolder> {
-            let folder = RunFolder::create(out, &self.secrets.hidden(&self.plan.title), record::clock::calendar())?;
-            record::checked_file::write_whole(&folder.experiment(), self.text.as_bytes())?;
-            record::checked_file::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
-            folder.write_environment(&environment(&self.plan, known, folder.path()))?;
-            Ok(folder)
-        };
-        write().map_err(|error| Failure::File { what: what(), error })
+        self.create(out, known).map_err(Failure::file(format!("cannot write the run folder in {}", out.display())))
+    }
+
+    fn create(&self, out: &Path, known: &TargetCatalog) -> std::io::Result<RunFolder> {
+        let folder = RunFolder::create(out, &self.secrets.hidden(&self.plan.title), record::clock::calendar())?;
+        record::checked_file::write_whole(&folder.experiment(), self.text.as_bytes())?;
+        record::checked_file::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
+        folder.write_environment(&environment(&self.plan, known, folder.path()))?;
+        Ok(folder)
     }
 
     /// Plays the run into its folder, then analyses the records and writes the report.
@@ -184,13 +184,11 @@ impl PreparedRun {
         mut observer: Box<dyn Observer>,
         interrupts: &Interrupts,
     ) -> Result<(Result<Ending, Failure>, AnalyzedRun), Failure> {
-        let plimsoll = std::env::current_exe()
-            .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
-        let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
+        let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find this program"))?;
         let run = Run {
             plan: &self.plan,
             folder,
-            targets: &targets,
+            targets: &|name| known.target(name).map(|target| (target.manifest.clone(), target.path.clone())),
             files: self.files.clone(),
             plimsoll,
             secrets: &self.secrets,
@@ -263,8 +261,7 @@ fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
 
 /// Restores the secrets of a recorded plan from the original file, which alone has them.
 fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> Result<(Plan, Secrets), Failure> {
-    let ours = |error: serde_json::Error| Failure::Ours(format!("plan.json: {error}"));
-    let mut plan = serde_json::to_value(&recorded).map_err(ours)?;
+    let mut plan = serde_json::to_value(&recorded).map_err(wrong_plan)?;
     if secrets::missing(&plan).is_empty() {
         return Ok((recorded, Secrets::default()));
     }
@@ -288,7 +285,11 @@ fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> 
                 .to_owned(),
         });
     }
-    Ok((serde_json::from_value(plan).map_err(ours)?, found))
+    Ok((serde_json::from_value(plan).map_err(wrong_plan)?, found))
+}
+
+fn wrong_plan(error: serde_json::Error) -> Failure {
+    Failure::Ours(format!("plan.json: {error}"))
 }
 
 /// Number of synced writes that test the disk: enough for a median, and soon done on a slow disk.
@@ -297,11 +298,10 @@ const SYNCS: usize = 9;
 /// Describes the machine and the software of the run.
 fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
     let mut environment = runner::environment::read(folder);
-    let owned = |text: Option<&str>| text.map(str::to_owned);
     environment.build = Build {
-        profile: owned(option_env!("PLIMSOLL_PROFILE")),
-        rustc: owned(option_env!("PLIMSOLL_RUSTC")),
-        revision: owned(option_env!("PLIMSOLL_REVISION")),
+        profile: option_env!("PLIMSOLL_PROFILE").map(str::to_owned),
+        rustc: option_env!("PLIMSOLL_RUSTC").map(str::to_owned),
+        revision: option_env!("PLIMSOLL_REVISION").map(str::to_owned),
     };
     environment.targets = versions(plan, known);
     environment.installed = install::versions(known, plan);
@@ -311,16 +311,16 @@ fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment
 
 /// Returns the version of every target that the plan uses.
 fn versions(plan: &Plan, known: &TargetCatalog) -> BTreeMap<String, String> {
-    let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
-    target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
+    let targets = target_names(plan.possible()).into_iter().filter_map(|name| Some((name, known.target(name)?)));
+    targets.map(|(name, target)| (name.to_owned(), target.manifest.about.version.clone())).collect()
 }
 
 fn target_names<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a str> {
-    let name = |trial: &'a Trial| match &trial.target.kind {
+    let names = trials.into_iter().filter_map(|trial| match &trial.target.kind {
         TargetKind::Folder { name, .. } => Some(name.as_str()),
         TargetKind::Running { .. } | TargetKind::Started { .. } => None,
-    };
-    let mut names: Vec<&str> = trials.into_iter().filter_map(name).collect();
+    });
+    let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.dedup();
     names

@@ -2,7 +2,7 @@
 //! are played as `plimsoll run` plays them, and their results are read from the same files. There
 //! is no other way of measuring here.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use conduct::Interrupts;
@@ -49,10 +49,10 @@ pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
     let mut checking = Checking { arguments, known: &known, interrupts: &interrupts, played: Vec::new() };
     let mut random = Rng::with_seed(seed);
     let rounds = if arguments.long { ROUNDS } else { 1 };
-    let wanted = || PARTS.iter().filter(|part| arguments.wants(part.name, part.is_long));
-    let count = rounds as usize * wanted().count();
+    let wanted = PARTS.iter().filter(|part| arguments.wants(part.name, part.is_long));
+    let count = rounds as usize * wanted.clone().count();
     let mut held = Vec::new();
-    for part in (0..rounds).flat_map(|_| wanted()) {
+    for part in (0..rounds).flat_map(|_| wanted.clone()) {
         output::say(&format!("{} of {count}: {}", checking.played.len() + 1, part.name));
         let planned = (part.plan)(&mut random, arguments.scale);
         match checking.play(&planned)? {
@@ -88,12 +88,11 @@ fn run_statistics(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
     let rounds = if arguments.long { STATISTICS_ROUNDS } else { 1 };
     let scratch = Scratch::new()?;
     let wanted = statistics::Wanted { parts: &arguments.parts, seed, rounds, scale: arguments.scale };
-    let progress = |done: usize, all: usize| {
+    let rows = statistics::calibrated(&wanted, &scratch.0, &|| interrupts.asked() > 0, &|done, all| {
         if done.is_multiple_of(10) || done == all {
             output::say(&format!("{done} of {all} settings"));
         }
-    };
-    let rows = statistics::calibrated(&wanted, &scratch.0, &|| interrupts.asked() > 0, &progress)?;
+    })?;
     let Some(rows) = rows else { return Ok(Exit::Interrupted) };
     let calibration = Calibration {
         format: calibration::FORMAT,
@@ -105,9 +104,9 @@ fn run_statistics(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
         rows,
     };
     let path = arguments.out.join(STATISTICS);
-    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
-    std::fs::create_dir_all(&arguments.out).map_err(failed)?;
-    record::checked_file::write_json(&path, &calibration).map_err(failed)?;
+    std::fs::create_dir_all(&arguments.out)
+        .and_then(|()| record::checked_file::write_json(&path, &calibration))
+        .map_err(Failure::file(format!("cannot write {}", path.display())))?;
     if let Some(markdown) = &arguments.markdown {
         named_files::write(markdown, report::calibration::markdown(&calibration).as_bytes())?;
     }
@@ -126,8 +125,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("plimsoll-statistics-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .map_err(|error| Failure::File { what: format!("cannot make {}", path.display()), error })?;
+        std::fs::create_dir_all(&path).map_err(Failure::file(format!("cannot make {}", path.display())))?;
         Ok(Self(path))
     }
 }
@@ -146,8 +144,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 impl cli::Selfcheck {
     /// Refuses parts of the statistics without `--statistics`, and other parts with it.
     fn refuse_others(&self) -> Result<(), Failure> {
-        let is_statistics = |part: &str| statistics::names().any(|name| name == part);
-        match self.parts.iter().find(|part| is_statistics(part) != self.statistics) {
+        let mut parts = self.parts.iter();
+        match parts.find(|part| statistics::names().any(|name| name == *part) != self.statistics) {
             None => Ok(()),
             Some(part) if self.statistics => Err(Failure::Bad {
                 what: format!("`{part}` is no part of --statistics"),
@@ -168,13 +166,10 @@ impl cli::Selfcheck {
 /// Writes the page and its data, and prints the result.
 fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> {
     let page = arguments.out.join(PAGE);
-    let written = |path: &Path| {
-        let what = format!("cannot write {}", path.display());
-        |error| Failure::File { what, error }
-    };
-    record::checked_file::write_whole(&page, report::selfcheck::page(checked)?.as_bytes()).map_err(written(&page))?;
+    record::checked_file::write_whole(&page, report::selfcheck::page(checked)?.as_bytes())
+        .map_err(|error| named_files::cannot_write(&page, error))?;
     let results = arguments.out.join(RESULTS);
-    record::checked_file::write_json(&results, checked).map_err(written(&results))?;
+    record::checked_file::write_json(&results, checked).map_err(|error| named_files::cannot_write(&results, error))?;
     if let Some(path) = &arguments.markdown {
         named_files::write(path, report::selfcheck::markdown(checked).as_bytes())?;
     }

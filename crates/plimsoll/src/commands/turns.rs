@@ -174,7 +174,7 @@ impl PlayedInTurn<'_> {
         let aside = self.void.join(format!("{}-{name}", SIDES[side]));
         let made = if self.void.is_dir() { Ok(()) } else { record::private::create_folder(&self.void) };
         made.and_then(|()| std::fs::rename(run.path(), &aside))
-            .map_err(|error| Failure::File { what: format!("cannot move the run to {}", aside.display()), error })?;
+            .map_err(Failure::file(format!("cannot move the run to {}", aside.display())))?;
         Ok(aside)
     }
 
@@ -184,8 +184,7 @@ impl PlayedInTurn<'_> {
         if !folder.exists() {
             return Ok(Vec::new());
         }
-        RunFolder::found_at(folder)
-            .map_err(|error| Failure::File { what: format!("cannot read {}", folder.display()), error })
+        RunFolder::found_at(folder).map_err(Failure::file(format!("cannot read {}", folder.display())))
     }
 
     /// Returns the number of turns for which both sides have a run already.
@@ -196,9 +195,7 @@ impl PlayedInTurn<'_> {
 
     fn forget_looks(&self) -> Result<(), Failure> {
         let out = &self.arguments.out;
-        LooksTaken::default()
-            .write(out)
-            .map_err(|error| Failure::File { what: format!("cannot write to {}", out.display()), error })
+        LooksTaken::default().write(out).map_err(Failure::file(format!("cannot write to {}", out.display())))
     }
 
     /// Takes a look after this many turns, and records it next to the runs before any result is
@@ -213,9 +210,7 @@ impl PlayedInTurn<'_> {
             ..LookTaken::default()
         };
         let (number, level) = taken.add(look, |spent| level_of_look(played, self.arguments.at_most, spent));
-        taken
-            .write(out)
-            .map_err(|error| Failure::File { what: format!("cannot write to {}", out.display()), error })?;
+        taken.write(out).map_err(Failure::file(format!("cannot write to {}", out.display())))?;
         Ok(InterimLook { number: u32::try_from(number).unwrap_or(u32::MAX), level })
     }
 
@@ -226,12 +221,11 @@ impl PlayedInTurn<'_> {
     /// Plays a file with this program as a separate process, so that all runs begin alike. A void
     /// run or a violated requirement is left to the comparison.
     fn played(&self, file: &Path, out: &Path) -> Result<Played, Failure> {
-        let failed = |error| Failure::File { what: "cannot start `plimsoll run`".to_owned(), error };
-        let program = std::env::current_exe().map_err(failed)?;
+        let program = std::env::current_exe().map_err(Failure::file("cannot start `plimsoll run`"))?;
         let mut run = Command::new(program);
         run.arg("run").arg(file).arg("--out").arg(out).stdout(Stdio::null());
         run.args(self.arguments.accept.then_some("--accept")).args(self.arguments.plain.then_some("--plain"));
-        let status = self.signals.run(&mut run).map_err(failed)?;
+        let status = self.signals.run(&mut run).map_err(Failure::file("cannot start `plimsoll run`"))?;
         match status.filter(|_| !self.signals.is_asked()).and_then(|status| status.code()) {
             // 5: a requirement is violated.
             Some(0 | 5) => Ok(Played::Well),

@@ -401,11 +401,12 @@ fn is_own(asked: &Asked, address: SocketAddr) -> bool {
 /// name resolve to the browser's machine (DNS rebinding), so a loopback address answers only to
 /// names of this machine. Any other address answers to all names.
 fn is_meant(host: &str, address: SocketAddr) -> bool {
-    let named = |name: &str| name == "localhost" || name.ends_with(".localhost");
-    let is_loopback = |ip: IpAddr| ip.is_loopback() || ip == address.ip();
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
-    let ip = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    !address.ip().is_loopback() || ip.map_or_else(|_| named(&name.to_ascii_lowercase()), is_loopback)
+    let is_own = match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(ip) => ip.is_loopback() || ip == address.ip(),
+        Err(_) => format!(".{}", name.to_ascii_lowercase()).ends_with(".localhost"),
+    };
+    is_own || !address.ip().is_loopback()
 }
 
 #[cfg(test)]

@@ -152,8 +152,8 @@ impl RunSoFar {
 
     /// The trials that have ended, in the order of the plan.
     pub fn ended(&self) -> impl Iterator<Item = &Trial> {
-        let ended = |(trial, live): &(&Trial, &LiveTrial)| live.state == "ended" && !trial.id.is_empty();
-        self.plan.trials.iter().zip(&self.trials).filter(ended).map(|(trial, _)| trial)
+        let trials = self.plan.trials.iter().zip(&self.trials).filter(|(_, live)| live.state == "ended");
+        trials.map(|(trial, _)| trial).filter(|trial| !trial.id.is_empty())
     }
 
     /// Trials of the plan, with their figures.
@@ -186,41 +186,39 @@ impl RunSoFar {
         let Some(stats) = self.playing.as_ref().map(|playing| &playing.stats).filter(|stats| stats.at_s > 0.0) else {
             return Vec::new();
         };
-        let figure = |name: &str, value: String, unit: &str, small: String, tone| HeadlineFigure {
-            name: name.to_owned(),
-            value,
-            unit: unit.to_owned(),
-            small,
-            tone,
-        };
         let [now, mean] = stats.rates();
-        let latency = |q| numbers::or_none(stats.quantile_us(q), numbers::micros);
-        let not_ok = |name: &str, count: u64| {
-            let share = numbers::share(count, stats.ok + stats.not_ok());
-            figure(name, numbers::count(count), "", share, if count == 0 { Tone::Good } else { Tone::Bad })
-        };
-        let so_far = || "so far, warm-up included".to_owned();
-        vec![
-            figure(
+        let [median, p99] = [0.5, 0.99].map(|q| numbers::or_none(stats.quantile_us(q), numbers::micros));
+        let so_far = "so far, warm-up included";
+        let mut figures = vec![
+            (
                 "throughput, last second",
                 numbers::number(now),
                 "ok/s",
                 format!("mean {} ok/s", numbers::number(mean)),
                 Tone::Plain,
             ),
-            figure("median latency", latency(0.5), "", so_far(), Tone::Plain),
-            figure("p99 latency", latency(0.99), "", so_far(), Tone::Plain),
-            figure(
+            ("median latency", median, "", so_far.to_owned(), Tone::Plain),
+            ("p99 latency", p99, "", so_far.to_owned(), Tone::Plain),
+            (
                 "ok",
                 numbers::count(stats.ok),
                 "",
                 format!("in {} of load", numbers::seconds(stats.at_s.round())),
                 Tone::Plain,
             ),
-            not_ok("failed", stats.failed),
-            not_ok("timed out", stats.timeout),
-            not_ok("wrong", stats.wrong),
-        ]
+        ];
+        for (name, count) in [("failed", stats.failed), ("timed out", stats.timeout), ("wrong", stats.wrong)] {
+            let share = numbers::share(count, stats.ok + stats.not_ok());
+            figures.push((name, numbers::count(count), "", share, if count == 0 { Tone::Good } else { Tone::Bad }));
+        }
+        let figures = figures.into_iter().map(|(name, value, unit, small, tone)| HeadlineFigure {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            small,
+            tone,
+        });
+        figures.collect()
     }
 
     /// Faults of the current trial.

@@ -97,44 +97,41 @@ fn request(figures: &LiveFigures) -> Option<Value> {
     if figures.attributes.is_empty() {
         return None;
     }
-    let attribute = |name: &str, value: &str| json!({ "key": name, "value": { "stringValue": value } });
     let attributes: Vec<Value> = figures.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
-    let with = |name: &str, value: &str| [attributes.clone(), vec![attribute(name, value)]].concat();
-    let now_s = Clock::starting_in(Duration::ZERO).unix_s();
     // OTLP's JSON form writes 64-bit numbers as strings.
-    let ns = |unix_s: f64| ((unix_s * 1e9) as u64).to_string();
-    let (began, now) = (ns(figures.began_unix_s), ns(now_s));
-    let point = |attributes: Vec<Value>, more: Value| {
-        let mut point = json!({ "attributes": attributes, "startTimeUnixNano": began, "timeUnixNano": now });
-        if let (Some(point), Value::Object(more)) = (point.as_object_mut(), more) {
-            point.extend(more);
-        }
-        point
-    };
-    let operations: Vec<Value> = OUTCOMES
-        .into_iter()
-        .zip(figures.outcomes)
-        .map(|(outcome, count)| point(with("outcome", outcome), json!({ "asInt": count.to_string() })))
-        .collect();
+    let [began, now] = [figures.began_unix_s, Clock::starting_in(Duration::ZERO).unix_s()]
+        .map(|unix_s| ((unix_s * 1e9) as u64).to_string());
+    let mut operations = Vec::new();
+    for (outcome, count) in OUTCOMES.into_iter().zip(figures.outcomes) {
+        let attributes = [attributes.as_slice(), &[attribute("outcome", outcome)]].concat();
+        operations.push(json!({ "attributes": attributes, "startTimeUnixNano": began, "timeUnixNano": now,
+            "asInt": count.to_string() }));
+    }
     let latency = json!({
+        "attributes": attributes,
+        "startTimeUnixNano": began,
+        "timeUnixNano": now,
         "count": figures.buckets.iter().sum::<u64>().to_string(),
         "sum": figures.latency_sum_s,
         "bucketCounts": figures.buckets.iter().map(u64::to_string).collect::<Vec<_>>(),
         "explicitBounds": BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).collect::<Vec<_>>(),
     });
-    let faults: Vec<Value> = figures
-        .faults
-        .iter()
-        .map(|(fault, is_active)| point(with("fault", fault), json!({ "asInt": u8::from(*is_active).to_string() })))
-        .collect();
+    let mut faults = Vec::new();
+    for (fault, is_active) in &figures.faults {
+        let attributes = [attributes.as_slice(), &[attribute("fault", fault)]].concat();
+        faults.push(json!({ "attributes": attributes, "startTimeUnixNano": began, "timeUnixNano": now,
+            "asInt": u8::from(*is_active).to_string() }));
+    }
+    let load_time = json!({ "attributes": attributes, "startTimeUnixNano": began, "timeUnixNano": now,
+        "asDouble": figures.at_s });
     let mut metrics = vec![
         json!({ "name": "plimsoll.operations", "description": "Operations of the trial that ended so far, by outcome",
             "unit": "{operation}",
             "sum": { "aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": operations } }),
         json!({ "name": "plimsoll.latency", "description": "Latency of ok operations, from their intended start", "unit": "s",
-            "histogram": { "aggregationTemporality": CUMULATIVE, "dataPoints": [point(attributes.clone(), latency)] } }),
+            "histogram": { "aggregationTemporality": CUMULATIVE, "dataPoints": [latency] } }),
         json!({ "name": "plimsoll.load.time", "description": "Seconds since the trial's load began", "unit": "s",
-            "gauge": { "dataPoints": [point(attributes.clone(), json!({ "asDouble": figures.at_s }))] } }),
+            "gauge": { "dataPoints": [load_time] } }),
     ];
     if !faults.is_empty() {
         metrics.push(
@@ -146,6 +143,10 @@ fn request(figures: &LiveFigures) -> Option<Value> {
         "resource": { "attributes": [attribute("service.name", "plimsoll")] },
         "scopeMetrics": [{ "scope": { "name": "plimsoll", "version": env!("CARGO_PKG_VERSION") }, "metrics": metrics }],
     }] }))
+}
+
+fn attribute(name: &str, value: &str) -> Value {
+    json!({ "key": name, "value": { "stringValue": value } })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Figures as a table in CSV or Parquet: a row for each figure and second, or a row for each trial
 //! with a column for each figure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use record::results::{Trial, Trust};
 use serde_json::Value;
@@ -31,19 +31,17 @@ pub fn fields_of_seconds() -> Vec<(String, bool)> {
 /// Returns a trial's part of the table of seconds, by column.
 pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<Vec<ColumnValues>, Failure> {
     let began = began_unix_s(trial)?;
-    let texts = |of: &dyn Fn(&FigureSecond) -> String| ColumnValues::Texts(seconds.iter().map(of).collect());
-    let numbers = |of: &dyn Fn(&FigureSecond) -> Option<f64>| ColumnValues::Numbers(seconds.iter().map(of).collect());
-    let mut columns: Vec<ColumnValues> = which(trial).iter().map(|text| texts(&|_| text.clone())).collect();
-    columns.push(numbers(&|one| Some(one.at_s)));
-    columns.push(numbers(&|one| began.map(|began| began + one.at_s)));
-    columns.push(texts(&|one| one.name.clone()));
+    let rows = seconds.iter();
+    let mut columns: Vec<ColumnValues> =
+        which(trial).map(|text| ColumnValues::Texts(vec![text; seconds.len()])).into_iter().collect();
+    columns.push(ColumnValues::Numbers(rows.clone().map(|one| Some(one.at_s)).collect()));
+    columns.push(ColumnValues::Numbers(rows.clone().map(|one| Some(began? + one.at_s)).collect()));
+    columns.push(ColumnValues::Texts(rows.clone().map(|one| one.name.clone()).collect()));
     for name in LABELS {
-        let label =
-            |one: &FigureSecond| one.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone());
-        columns.push(texts(&|one| label(one).unwrap_or_default()));
+        columns.push(ColumnValues::Texts(rows.clone().map(|one| one.label(name)).collect()));
     }
-    columns.push(texts(&|one| one.own_labels.clone()));
-    columns.push(numbers(&|one| Some(one.value)));
+    columns.push(ColumnValues::Texts(rows.clone().map(|one| one.own_labels.clone()).collect()));
+    columns.push(ColumnValues::Numbers(rows.map(|one| Some(one.value)).collect()));
     Ok(columns)
 }
 
@@ -52,11 +50,10 @@ pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> R
     let began = began_unix_s(trial)?;
     let which = which(trial).map(|text| defused(&text));
     lines(seconds.iter().map(|one| {
-        let label = |name: &str| one.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone());
         let unix_s = began.map_or_else(String::new, |began| format!("{:.3}", began + one.at_s));
         let mut row: Vec<String> = which.to_vec();
         row.extend([one.at_s.to_string(), unix_s, defused(&one.name)]);
-        row.extend(LABELS.iter().map(|name| defused(&label(name).unwrap_or_default())));
+        row.extend(LABELS.iter().map(|name| defused(&one.label(name))));
         row.extend([defused(&one.own_labels), one.value.to_string()]);
         row
     }))
@@ -105,8 +102,8 @@ impl CsvTable {
         let header =
             TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().map(|name| defused(name))).collect();
         lines(std::iter::once(header).chain(self.rows.iter().map(|(which, figures)| {
-            let figure = |path: &String| figures.get(path).map_or_else(String::new, f64::to_string);
-            which.iter().map(|text| defused(text)).chain(self.columns.iter().map(figure)).collect()
+            let figures = self.columns.iter().map(|path| figures.get(path).map_or_else(String::new, f64::to_string));
+            which.iter().map(|text| defused(text)).chain(figures).collect()
         })))
     }
 }
@@ -137,23 +134,22 @@ const NO_FIGURES: [&str; 2] = ["point", "repeat"];
 /// Collects every number with its path, as metrics are named. Elements of a list have their names,
 /// or their indexes from 0.
 fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
-    let joined = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
+    let above = if path.is_empty() { String::new() } else { format!("{path}.") };
     match value {
         Value::Number(number) => figures.extend(number.as_f64().map(|number| (path.to_owned(), number))),
         Value::Object(fields) => {
             for (name, field) in fields {
                 if !(path.is_empty() && NO_FIGURES.contains(&name.as_str())) {
-                    flatten(field, &joined(name), figures);
+                    flatten(field, &format!("{above}{name}"), figures);
                 }
             }
         }
         Value::Array(elements) => {
-            let name = |element: &Value| element.get("name").and_then(Value::as_str).map(str::to_owned);
+            let mut names = BTreeSet::new();
             for (index, element) in elements.iter().enumerate() {
-                let named = name(element);
-                let is_first = elements[..index].iter().all(|other| name(other) != named);
-                let step = named.filter(|_| is_first).unwrap_or_else(|| index.to_string());
-                flatten(element, &joined(&step), figures);
+                let name = element.get("name").and_then(Value::as_str).filter(|name| names.insert(*name));
+                let step = name.map_or_else(|| index.to_string(), str::to_owned);
+                flatten(element, &format!("{above}{step}"), figures);
             }
         }
         _ => {}

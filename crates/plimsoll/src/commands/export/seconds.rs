@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use analysis::LatencySecond;
 use record::ReadError;
 use record::events::start_unix_s;
+use record::folder::TrialFolder;
 use record::rows::{
     self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
 };
@@ -31,6 +32,13 @@ pub struct FigureSecond {
     pub own_labels: String,
     pub value: f64,
     pub kind: FigureKind,
+}
+
+impl FigureSecond {
+    /// Returns the value of a label, or an empty text.
+    pub fn label(&self, name: &str) -> String {
+        self.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone()).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,19 +86,7 @@ pub fn began_unix_s(trial: &ExportedTrial<'_>) -> Result<Option<f64>, Failure> {
 pub fn of(trial: &ExportedTrial<'_>) -> Result<Vec<FigureSecond>, Failure> {
     let folder = trial.folder.trial(&trial.trial.id);
     let mut found = Vec::new();
-    let mut read = || -> Result<(), ReadError> {
-        outcomes(&rows::read::<OutcomeSlot>(&folder.outcomes())?.items, &mut found);
-        rows::visit(&folder.attempts(), |row: Attempts| columns("attempts", &row, &mut found))?;
-        rows::visit(&folder.units(), |row: UnitSecond| columns("units", &row, &mut found))?;
-        rows::visit(&folder.generator(), |row: GeneratorSecond| columns("generator", &row, &mut found))?;
-        rows::visit(&folder.samples(), |row: Sample| {
-            columns(if row.process.is_empty() { "host" } else { "process" }, &row, &mut found);
-        })?;
-        rows::visit(&folder.programs(), |row: ProgramSample| columns("program", &row, &mut found))?;
-        rows::visit(&folder.metrics(), |row: Metric| found.push(of_target(&row)))?;
-        Ok(())
-    };
-    read().map_err(analysis::Error::Read)?;
+    read(&folder, &mut found).map_err(analysis::Error::Read)?;
     latency(None, &trial.latency.seconds, &mut found);
     for (group, seconds) in &trial.latency.groups {
         latency(Some(group), seconds, &mut found);
@@ -98,16 +94,29 @@ pub fn of(trial: &ExportedTrial<'_>) -> Result<Vec<FigureSecond>, Failure> {
     Ok(found)
 }
 
+fn read(folder: &TrialFolder, found: &mut Vec<FigureSecond>) -> Result<(), ReadError> {
+    outcomes(&rows::read::<OutcomeSlot>(&folder.outcomes())?.items, found);
+    rows::visit(&folder.attempts(), |row: Attempts| columns("attempts", &row, found))?;
+    rows::visit(&folder.units(), |row: UnitSecond| columns("units", &row, found))?;
+    rows::visit(&folder.generator(), |row: GeneratorSecond| columns("generator", &row, found))?;
+    rows::visit(&folder.samples(), |row: Sample| {
+        columns(if row.process.is_empty() { "host" } else { "process" }, &row, found);
+    })?;
+    rows::visit(&folder.programs(), |row: ProgramSample| columns("program", &row, found))?;
+    rows::visit(&folder.metrics(), |row: Metric| found.push(of_target(&row)))?;
+    Ok(())
+}
+
 /// Adds every number of a row. The row's texts and its thread number become labels.
 fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
     let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
     let at_s = row.get("at_s").and_then(Value::as_f64).unwrap_or_default();
-    let label = |name: &'static str| match row.get(name) {
+    let labels = LABELS.into_iter().filter_map(|name| match row.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Some((name, text.clone())),
         Some(Value::Number(number)) if name == "thread" => Some((name, number.to_string())),
         _ => None,
-    };
-    let labels: Vec<(&'static str, String)> = LABELS.into_iter().filter_map(label).collect();
+    });
+    let labels: Vec<(&'static str, String)> = labels.collect();
     for (column, value) in &row {
         let is_label = labels.iter().any(|(label, _)| label == column);
         let Some(value) = value.as_f64().filter(|_| !is_label && !TIMES.contains(&column.as_str())) else { continue };

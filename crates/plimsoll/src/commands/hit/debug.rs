@@ -41,21 +41,15 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
 
 /// Returns the parts of the request as plain texts, without template syntax.
 pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
-    let plain = |template: &str| template.replace("{{", "{").replace("}}", "}");
-    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), plain(value)));
-    let body = asked.body.iter().map(|body| ("body".to_owned(), plain(body)));
-    std::iter::once(("path".to_owned(), plain(&asked.place.path))).chain(headers).chain(body).collect()
+    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value));
+    let path = std::iter::once(("path".to_owned(), &asked.place.path));
+    let templates = path.chain(headers).chain(asked.body.iter().map(|body| ("body".to_owned(), body)));
+    templates.map(|(name, template)| (name, template.replace("{{", "{").replace("}}", "}"))).collect()
 }
 
 /// Formats an exchange. Sent lines begin with `>`, lines of the answer's head with `<`, and the
 /// body has no mark.
 fn told(exchanged: &ExchangedBytes) -> String {
-    let lines = |sign: &str, bytes: &[u8]| -> String {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        text.lines()
-            .map(|line| format!("{sign} {}", text::without_controls(line)).trim_end().to_owned() + "\n")
-            .collect()
-    };
     let received = &exchanged.received;
     let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received.len(), |at| at + 4);
     let (head, body) = received.split_at(head);
@@ -67,7 +61,13 @@ fn told(exchanged: &ExchangedBytes) -> String {
     };
     let body = text::visible(&escaped(&String::from_utf8_lossy(shown))).trim_end().to_owned();
     let body = if body.is_empty() { String::new() } else { format!("{body}{more}\n\n") };
-    format!("{}\n{}\n{body}", lines(">", &exchanged.sent), lines("<", head))
+    format!("{}\n{}\n{body}", marked(">", &exchanged.sent), marked("<", head))
+}
+
+fn marked(sign: &str, bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines = text.lines().map(text::without_controls);
+    lines.map(|line| format!("{sign} {line}").trim_end().to_owned() + "\n").collect()
 }
 
 /// Escapes control characters, which a terminal would obey, except line breaks and tabs.

@@ -1,7 +1,7 @@
 //! Options of `plimsoll hit`: reads and checks them, reports all problems at once, and writes them
 //! as an experiment file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use experiment::authority;
 use experiment::catalog::{Field, Operation, Protocol};
@@ -122,19 +122,22 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let template = |text: String| if words.templates { text } else { literal(&text) };
+    let (mut place, mut body, mut expects) = (place, body, expects);
+    if !words.templates {
+        let values = headers.iter_mut().chain(&mut expects).map(|(_, value)| value);
+        for text in values.chain(&mut body).chain([&mut place.path]) {
+            *text = literal(text);
+        }
+    }
     let count = words.requests.filter(|_| words.rate.is_none());
-    let templates = |pairs: Vec<(String, String)>| -> Vec<(String, String)> {
-        pairs.into_iter().map(|(name, text)| (name, template(text))).collect()
-    };
     Ok(HitOptions {
-        place: HitTarget { path: template(place.path), ..place },
+        place,
         method: operation.name.to_owned(),
-        headers: templates(headers),
+        headers,
         secrets: words.secrets.clone(),
-        body: body.map(template),
+        body,
         connections,
-        expects: templates(expects),
+        expects,
         // No more agents than requests are needed.
         agents: count.and_then(|count| u32::try_from(count).ok()).map_or(words.agents, |most| words.agents.min(most)),
         time,
@@ -198,23 +201,22 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation
 /// Parses `-H 'Name: value'`. Each name may appear once, except that cookies are joined.
 fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
-    let has =
-        |headers: &[(String, String)], name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     for text in given {
-        match header(text) {
-            Ok((name, value)) if name.eq_ignore_ascii_case("cookie") && has(&headers, &name) => {
-                // One header holds all cookies, as a browser sends them (RFC 6265, 4.2.1).
-                let known = headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name));
-                known.into_iter().for_each(|(_, cookies)| cookies.push_str(&format!("; {value}")));
+        let (name, value) = match header(text) {
+            Ok(header) => header,
+            Err(refused) => {
+                wrong.push(refused);
+                continue;
             }
-            Ok((name, _)) if has(&headers, &name) => {
-                wrong.push(OptionProblem::new(
-                    format!("-H {name}: it is given twice"),
-                    "write its values into one, with commas",
-                ));
-            }
-            Ok(header) => headers.push(header),
-            Err(refused) => wrong.push(refused),
+        };
+        match headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+            None => headers.push((name, value)),
+            // One header holds all cookies, as a browser sends them (RFC 6265, 4.2.1).
+            Some((_, cookies)) if name.eq_ignore_ascii_case("cookie") => cookies.push_str(&format!("; {value}")),
+            Some(_) => wrong.push(OptionProblem::new(
+                format!("-H {name}: it is given twice"),
+                "write its values into one, with commas",
+            )),
         }
     }
     headers
@@ -330,13 +332,18 @@ fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
 /// Parses `--by`, the location of the generators.
 fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace> {
     let (kind, rest) = words.by.as_ref().map(|by| by.split_once('=').unwrap_or((by, "")))?;
-    let parts = |at: &[char]| rest.split(at).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let separators: &[char] = match kind {
+        "command" => &[' '],
+        "slurm" => &[],
+        _ => &[','],
+    };
+    let parts = rest.split(separators).filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let place = match kind {
         "local" if rest.is_empty() => return None,
-        "ssh" => GeneratorPlace::Ssh(parts(&[','])),
-        "command" => GeneratorPlace::Command(parts(&[' '])),
-        "kubernetes" => GeneratorPlace::Kubernetes(parts(&[','])),
-        "slurm" => GeneratorPlace::Slurm(parts(&[])),
+        "ssh" => GeneratorPlace::Ssh(parts),
+        "command" => GeneratorPlace::Command(parts),
+        "kubernetes" => GeneratorPlace::Kubernetes(parts),
+        "slurm" => GeneratorPlace::Slurm(parts),
         _ => {
             wrong.push(OptionProblem::new(
                 format!("--by {kind}: generators are not placed like that"),
@@ -597,8 +604,9 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     ];
     let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
     // A redirect may lead to https.
-    let is_clear = |place: &&HitTarget| !words.location && !place.service.starts_with("https:");
-    if let Some(place) = place.filter(|place| !given.is_empty() && is_clear(place)) {
+    if let Some(place) = place
+        && !(given.is_empty() || words.location || place.service.starts_with("https:"))
+    {
         wrong.push(OptionProblem::new(
             format!("{} without https: nothing is encrypted on the way to {}", given.join(" and "), place.service),
             "write a URL such as https://localhost:8443/, or leave that out",
@@ -610,20 +618,14 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
             "leave --insecure out",
         ));
     }
-    let mut file = |option: &str, file: &Option<PathBuf>, wanted: PemKind| {
-        pem_file(option, file.as_deref()?, wanted).map_err(|refused| wrong.push(refused)).ok()
-    };
-    let ca = file("--cacert", &words.cacert, CERTIFICATE);
-    let cert = file("--cert", &words.cert, CERTIFICATE);
-    let key = match (&words.cert, &words.key) {
-        (_, Some(_)) => file("--key", &words.key, KEY),
-        // Both may be in one file, as with curl.
-        (Some(_), None) if cert.is_some() => {
-            file("--cert", &words.cert, PemKind { hint: "name the file that has it with --key", ..KEY });
-            None
-        }
-        _ => None,
-    };
+    let ca = pem_file("--cacert", words.cacert.as_deref(), CERTIFICATE, wrong);
+    let cert = pem_file("--cert", words.cert.as_deref(), CERTIFICATE, wrong);
+    let key = pem_file("--key", words.key.as_deref(), KEY, wrong);
+    // Both may be in one file, as with curl.
+    if cert.is_some() && words.key.is_none() {
+        let wanted = PemKind { hint: "name the file that has it with --key", ..KEY };
+        pem_file("--cert", words.cert.as_deref(), wanted, wrong);
+    }
     TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
 }
 
@@ -648,19 +650,24 @@ const KEY: PemKind = PemKind {
 };
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY-----";
 
-/// Checks that a PEM file has the wanted content, and returns its path for the experiment.
-fn pem_file(option: &str, file: &Path, wanted: PemKind) -> Result<String, OptionProblem> {
+/// Checks that a given PEM file has the wanted content, and returns its path for the experiment.
+fn pem_file(option: &str, file: Option<&Path>, wanted: PemKind, wrong: &mut Vec<OptionProblem>) -> Option<String> {
+    read_pem(option, file?, wanted).map_err(|refused| wrong.push(refused)).ok()
+}
+
+fn read_pem(option: &str, file: &Path, wanted: PemKind) -> Result<String, OptionProblem> {
     let option = format!("{option} {}", file.display());
     let read = std::fs::read(file)
         .map_err(|error| OptionProblem::new(format!("{option}: cannot read it: {error}"), "give a PEM file"))?;
-    let has = |label: &[u8]| read.windows(label.len()).any(|window| window == label);
-    if has(ENCRYPTED) && wanted.label == KEY.label {
+    let [is_encrypted, is_wanted] =
+        [ENCRYPTED, wanted.label].map(|label| read.windows(label.len()).any(|window| window == label));
+    if is_encrypted && wanted.label == KEY.label {
         return Err(OptionProblem::new(
             format!("{option}: its private key is encrypted"),
             "decrypt it: openssl pkey -in FILE -out KEY",
         ));
     }
-    if !has(wanted.label) {
+    if !is_wanted {
         return Err(OptionProblem::new(format!("{option}: there is no {} in it", wanted.what), wanted.hint));
     }
     let path = file.to_str().map(str::to_owned);
@@ -717,20 +724,20 @@ pub fn experiment(asked: &HitOptions) -> String {
 }
 
 fn generator_place_text(place: &GeneratorPlace) -> String {
-    let list = |texts: &[String]| texts.iter().map(|text| text::toml_string(text)).collect::<Vec<_>>().join(", ");
-    let table = |name: &str, keys: &[&str], values: &[String]| {
-        let given = keys.iter().zip(values).map(|(key, value)| format!("{key} = {}", text::toml_string(value)));
-        let given: Vec<String> = given.collect();
-        if given.is_empty() { String::new() } else { format!("{name} = {{ {} }}\n", given.join(", ")) }
+    let (by, list, keys, values): (_, _, &[&str], _) = match place {
+        GeneratorPlace::Ssh(hosts) => ("ssh", Some("hosts"), &[], hosts),
+        GeneratorPlace::Command(words) => ("command", Some("start"), &[], words),
+        GeneratorPlace::Kubernetes(named) => ("kubernetes", None, &["namespace", "image"], named),
+        GeneratorPlace::Slurm(named) => ("slurm", None, &["partition"], named),
     };
-    match place {
-        GeneratorPlace::Ssh(hosts) => format!("by = \"ssh\"\nhosts = [{}]\n", list(hosts)),
-        GeneratorPlace::Command(words) => format!("by = \"command\"\nstart = [{}]\n", list(words)),
-        GeneratorPlace::Kubernetes(named) => {
-            format!("by = \"kubernetes\"\n{}", table("kubernetes", &["namespace", "image"], named))
-        }
-        GeneratorPlace::Slurm(named) => format!("by = \"slurm\"\n{}", table("slurm", &["partition"], named)),
-    }
+    let values: Vec<String> = values.iter().map(|value| text::toml_string(value)).collect();
+    let given: Vec<String> = keys.iter().zip(&values).map(|(key, value)| format!("{key} = {value}")).collect();
+    let more = match list {
+        Some(list) => format!("{list} = [{}]\n", values.join(", ")),
+        None if given.is_empty() => String::new(),
+        None => format!("{by} = {{ {} }}\n", given.join(", ")),
+    };
+    format!("by = \"{by}\"\n{more}")
 }
 
 fn rate_text(rate: RequestRate) -> String {
@@ -745,14 +752,19 @@ fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, Strin
 
 /// Returns the inline table `tls`, if any option is set.
 fn tls_text(tls: &TlsOptions) -> Option<String> {
-    let ca = tls.ca.as_ref().map(|file| format!("ca = {}", text::toml_string(file)));
-    let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
-    let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", text::toml_string(name)));
-    let named =
-        |name: &str, file: &Option<String>| file.as_ref().map(|file| format!("{name} = {}", text::toml_string(file)));
-    let (cert, key, proxy) = (named("cert", &tls.cert), named("key", &tls.key), named("proxy", &tls.proxy));
-    let said: Vec<String> = [ca, insecure, server_name, cert, key, proxy].into_iter().flatten().collect();
-    (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
+    let insecure = if tls.is_insecure { Some("true".to_owned()) } else { None };
+    let [ca, server_name, cert, key, proxy] = [&tls.ca, &tls.server_name, &tls.cert, &tls.key, &tls.proxy]
+        .map(|text| text.as_ref().map(|text| text::toml_string(text)));
+    let keys = [
+        ("ca", ca),
+        ("insecure", insecure),
+        ("server_name", server_name),
+        ("cert", cert),
+        ("key", key),
+        ("proxy", proxy),
+    ];
+    let given: Vec<String> = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}", value?))).collect();
+    (!given.is_empty()).then(|| format!("{{ {} }}", given.join(", ")))
 }
 
 /// Formats `key = value` lines with aligned equals signs.
@@ -770,12 +782,8 @@ fn table(pairs: &[(String, String)]) -> String {
 
 /// Formats a key of TOML. It is quoted if necessary: a dot in a header's name would separate keys.
 fn key(name: &str) -> String {
-    let is_bare = |part: &str| {
+    let is_bare = name.splitn(2, '.').all(|part| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    let bare = match name.split_once('.') {
-        Some((field, rest)) => is_bare(field) && is_bare(rest),
-        None => is_bare(name),
-    };
-    if bare { name.to_owned() } else { text::toml_string(name) }
+    });
+    if is_bare { name.to_owned() } else { text::toml_string(name) }
 }

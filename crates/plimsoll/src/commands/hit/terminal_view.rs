@@ -42,21 +42,16 @@ fn view_lines(stats: &LoadSoFar, what: &str, colour: bool) -> Vec<String> {
     let share = if all > 0.0 { (so_much / all).min(1.0) } else { 0.0 };
     let done = (share * BAR as f64).round() as usize;
     let bar = "━".repeat(done) + &"─".repeat(BAR - done);
-    let red = |name: &str, count: u64| {
-        let told = format!("{name} {}", numbers::count(count));
-        if colour && count > 0 { format!("\x1b[31m{told}\x1b[0m") } else { told }
-    };
+    let [failed, timeout, wrong] =
+        [("failed", stats.failed), ("timeout", stats.timeout), ("wrong", stats.wrong)].map(|(name, count)| {
+            let text = format!("{name} {}", numbers::count(count));
+            if colour && count > 0 { format!("\x1b[31m{text}\x1b[0m") } else { text }
+        });
     let mut lines = vec![
         what.to_owned(),
         format!("  {bar}  {} of {}", write(so_much), write(all)),
         format!("  {} ok in the last second, {} so far", numbers::rate(last), numbers::rate(so_far)),
-        format!(
-            "  ok {}   {}   {}   {}",
-            numbers::count(stats.ok),
-            red("failed", stats.failed),
-            red("timeout", stats.timeout),
-            red("wrong", stats.wrong)
-        ),
+        format!("  ok {}   {failed}   {timeout}   {wrong}", numbers::count(stats.ok)),
         format!("  latency  {}", stats.quantiles()),
     ];
     let bars = stats.latency_ns.as_ref().map(|all| words::bars(all, BARS, WIDTH - 4)).unwrap_or_default();

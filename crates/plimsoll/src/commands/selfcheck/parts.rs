@@ -171,18 +171,17 @@ fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Fa
     let events = record::lines::read_events(&trial.events()).map_err(|error| Failure::Analysis(error.into()))?;
     let zero_s = start_unix_s(&events.items);
     let path = trial.logs().join(LOG);
-    let log = std::fs::read_to_string(&path)
-        .map_err(|error| Failure::File { what: format!("cannot read {}", path.display()), error })?;
+    let log = std::fs::read_to_string(&path).map_err(Failure::file(format!("cannot read {}", path.display())))?;
     let (zero_s, until_s) = (zero_s.unwrap_or(0.0), planned_load_s(folder)?);
     let told = told(misinformed);
-    let of_line = |line: &str| {
+    let noted = log.lines().filter_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
-        let at = |key: &str| Some((line.get(key)?.as_f64()? - zero_s) * told);
+        let [from_s, until_s] =
+            ["first_unix_s", "last_unix_s"].map(|key| Some((line.get(key)?.as_f64()? - zero_s) * told));
         let errors = line.get("errors").and_then(Value::as_u64).map(|errors| (errors as f64 * told).round() as u64);
-        Some(PlantedOutage { from_s: at("first_unix_s")?, until_s: at("last_unix_s")?, errors })
-    };
-    let noted = log.lines().filter_map(of_line).filter(|one| one.until_s > 0.0 && one.from_s < until_s * told);
-    Ok(noted.collect())
+        Some(PlantedOutage { from_s: from_s?, until_s: until_s?, errors })
+    });
+    Ok(noted.filter(|one| one.until_s > 0.0 && one.from_s < until_s * told).collect())
 }
 
 /// Variants: one, the same again, and one with more work.
@@ -196,15 +195,10 @@ const MORE_PCT: f64 = 10.0;
 const WORK: f64 = 300_000.0;
 
 fn comparisons(random: &mut Rng, scale: f64) -> PlannedPart {
-    let variant = |name: &str, work: f64| {
-        format!("[[variant]]\nname = \"{name}\"\ntarget = {{ with = {{ work = {work:.0} }} }}\n")
-    };
-    let target = format!(
-        "repeat = 5\n[target]\nuse = \"echo\"\n{}{}{}",
-        variant(ONE, WORK),
-        variant(SAME, WORK),
-        variant(MORE, WORK * (1.0 + MORE_PCT / 100.0))
-    );
+    let variants = [(ONE, WORK), (SAME, WORK), (MORE, WORK * (1.0 + MORE_PCT / 100.0))];
+    let variants = variants
+        .map(|(name, work)| format!("[[variant]]\nname = \"{name}\"\ntarget = {{ with = {{ work = {work:.0} }} }}\n"));
+    let target = format!("repeat = 5\n[target]\nuse = \"echo\"\n{}", variants.concat());
     let load = format!("agents = 4\nthreads = 1\ntime = \"{}\"\nwarmup = \"{}\"", ms(6.0 * scale), ms(scale));
     PlannedPart {
         experiment: experiment("The same, and a tenth more work", seed(random), &target, &load),

@@ -157,8 +157,9 @@ pub fn calibrated(
     is_interrupted: &(dyn Fn() -> bool + Sync),
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Option<Vec<CalibrationRow>>, Failure> {
-    let is_wanted = |name: &str| wanted.parts.is_empty() || wanted.parts.iter().any(|part| part == name);
-    let jobs: Vec<Job> = SUBJECTS.iter().filter(|(name, _)| is_wanted(name)).flat_map(|(_, jobs)| jobs()).collect();
+    let subjects =
+        SUBJECTS.iter().filter(|(name, _)| wanted.parts.is_empty() || wanted.parts.iter().any(|part| part == name));
+    let jobs: Vec<Job> = subjects.flat_map(|(_, jobs)| jobs()).collect();
     let bench = Bench {
         scratch,
         next: AtomicUsize::new(0),

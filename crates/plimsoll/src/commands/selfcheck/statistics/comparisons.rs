@@ -161,9 +161,9 @@ impl ComparisonSetting {
             shown.count(Some(one.significant && one.better.as_deref() == Some(&one.a)));
             let bound = 1.0 - gate_pct / 100.0;
             // A gate may also fail by the unadjusted ratio.
-            let excluded = |ends: Option<[f64; 2]>| ends.is_none_or(|[low, _]| low > bound);
+            let excluded = one.raw_ci95_adjusted.is_none_or(|[low, _]| low > bound);
             undone.count(one.ci95_adjusted.map(|[low, high]| match judged.gate {
-                Some(Gated::Fails) => low > bound && excluded(one.raw_ci95_adjusted),
+                Some(Gated::Fails) => low > bound && excluded,
                 Some(Gated::Passes) => high < bound,
                 _ => false,
             }));

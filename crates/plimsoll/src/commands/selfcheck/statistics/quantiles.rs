@@ -38,8 +38,7 @@ fn play(bench: &Bench<'_>, load: f64, time_s: u32) -> Rows {
     let mut random = bench.random(&setting);
     let trials: Result<Vec<SyntheticTrial>, std::io::Error> =
         (1..=bench.replicates(100)).map(|number| queue(number, load, time_s, &mut random)).collect();
-    let found = bench
-        .analyzed(&trials.map_err(|error| Failure::File { what: "cannot make a histogram".to_owned(), error })?)?;
+    let found = bench.analyzed(&trials.map_err(Failure::file("cannot make a histogram"))?)?;
     let rows = asked.into_iter().map(|(asked, quantile, interval)| {
         let truth_us = -(1.0 - quantile).ln() / (SERVES_PER_S * (1.0 - load)) * 1e6;
         let mut held = row("quantiles of latency", &setting, asked, COVERAGE);

@@ -115,8 +115,8 @@ pub fn jobs() -> Vec<Job> {
 
 fn felt(bench: &Bench<'_>, trials: &[SyntheticTrial]) -> Result<Vec<Outage>, crate::exit::Failure> {
     let found = bench.analyzed(trials)?;
-    let outage = |trial: record::results::Trial| trial.faults.into_iter().next()?.outage;
-    Ok(found.trials.into_iter().map(|trial| outage(trial).unwrap_or_default()).collect())
+    let outages = found.trials.into_iter().map(|trial| trial.faults.into_iter().next()?.outage);
+    Ok(outages.map(Option::unwrap_or_default).collect())
 }
 
 fn no_operation(bench: &Bench<'_>, name: &str, noise: LoadNoise) -> Rows {
@@ -161,11 +161,12 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
             for (asked, within_s, share) in [("within 0.1 s", 0.1, 0.5), ("within 0.5 s", 0.5, 0.9)] {
                 let mut near = row(of, setting, asked, at_least(share));
                 // Times are recorded with the resolution of a slot.
-                let answer = |outage: &Outage| {
-                    answer(outage, |back_s| back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S))
-                        .filter(|_| is_beyond_the_bound(outage, (long_s, left)))
-                };
-                felt.iter().for_each(|outage| near.count(answer(outage)));
+                for outage in &felt {
+                    let is_near = answer(outage, |back_s| {
+                        back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S)
+                    });
+                    near.count(is_near.filter(|_| is_beyond_the_bound(outage, (long_s, left))));
+                }
                 rows.push(near);
             }
         }

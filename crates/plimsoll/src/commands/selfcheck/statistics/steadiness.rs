@@ -38,11 +38,11 @@ fn played(
     let trials: Vec<SyntheticTrial> = (1..=bench.replicates(100))
         .map(|number| {
             let bins = autoregressive(&mut random, (time_s / BIN_S).round() as usize, 0.5);
-            let count = |(bin, noise): (usize, &f64)| {
+            let mut ok = Vec::new();
+            for (bin, noise) in bins.iter().enumerate() {
                 let level = level((bin as f64 + 0.5) * BIN_S) * (1.0 + spread * noise);
-                (level.max(0.0) * IN_BIN + random.f64()) as u32
-            };
-            let ok = bins.iter().enumerate().map(count).collect();
+                ok.push((level.max(0.0) * IN_BIN + random.f64()) as u32);
+            }
             SyntheticTrial::of(planned(number, time_s, Warmup::Auto), BIN_S, ok)
         })
         .collect();

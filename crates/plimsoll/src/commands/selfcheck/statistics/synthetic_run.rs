@@ -115,16 +115,15 @@ pub struct SimulatedPlan<'a> {
 
 /// Writes a run of these trials into a new folder.
 pub fn write(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> Result<RunFolder, Failure> {
-    write_records(path, plan, trials)
-        .map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
+    write_records(path, plan, trials).map_err(Failure::file(format!("cannot write {}", path.display())))
 }
 
 fn write_records(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> std::io::Result<RunFolder> {
     std::fs::create_dir_all(path)?;
     let folder = RunFolder::at(path);
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let trials_planned = trials.iter().map(|trial| trial.planned.clone()).collect();
-    let (variants, swept) = (owned(plan.variants), owned(plan.swept));
+    let [variants, swept] =
+        [plan.variants, plan.swept].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let plan = Plan { variants, swept, claims: plan.claims.to_vec(), ..plan_of(trials_planned) };
     write_json(&folder.plan(), &plan)?;
     for trial in trials {
@@ -141,13 +140,11 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> std::io::Result<()> {
 
 /// Writes a run with results but without records.
 pub fn write_results(path: &Path, results: &Results) -> Result<(), Failure> {
-    let written = || {
-        std::fs::create_dir_all(path)?;
-        let folder = RunFolder::at(path);
-        write_json(&folder.plan(), &plan_of(vec![planned(1, 10.0, Warmup::Seconds(0.0))]))?;
-        write_json(&folder.analysis(), results)
-    };
-    written().map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
+    let folder = RunFolder::at(path);
+    std::fs::create_dir_all(path)
+        .and_then(|()| write_json(&folder.plan(), &plan_of(vec![planned(1, 10.0, Warmup::Seconds(0.0))])))
+        .and_then(|()| write_json(&folder.analysis(), results))
+        .map_err(Failure::file(format!("cannot write {}", path.display())))
 }
 
 impl SyntheticTrial {
@@ -187,15 +184,16 @@ impl SyntheticTrial {
         }
         let (ok, slot_s) = (&self.ok, self.slot_s);
         let mut times = ClosedLoop { ok, slot_s, slot: 0, ended: 0.0, begun: 0, ended_before_begun: 0.0 };
-        let second = |slots: &[u32]| {
+        let mut seconds = Vec::new();
+        for slots in self.ok.chunks(self.slots_in_second()) {
             let mut histogram = histogram()?;
             for &ok in slots {
                 let latency_ns = (times.next() * 1e9) as u64;
                 histogram.record_n(latency_ns, u64::from(ok)).map_err(std::io::Error::other)?;
             }
-            Ok(histogram)
-        };
-        self.ok.chunks(self.slots_in_second()).map(second).collect()
+            seconds.push(histogram);
+        }
+        Ok(seconds)
     }
 
     fn write_log(&self, files: &TrialFolder, seconds: &[Histogram<u64>]) -> std::io::Result<()> {
@@ -252,17 +250,17 @@ impl SyntheticTrial {
 
     fn write_events(&self, files: &TrialFolder) -> std::io::Result<()> {
         let until_s = self.length_s();
-        let phase = |phase| What::Phase { phase };
         let begun = self.planned.faults.iter().filter_map(|fault| match fault.when {
             When::At(at_s) => Some((at_s, FAULT.to_owned(), fault.kind.clone())),
             _ => None,
         });
         let begun =
             begun.map(|(at_s, fault, kind)| (at_s, What::FaultBegun { fault, number: 1, kind, on: HOST.into() }));
-        let mut events = vec![(0.0, What::Clock { unix_s: self.started_unix_s }), (0.0, phase(Phase::Load))];
+        let mut events =
+            vec![(0.0, What::Clock { unix_s: self.started_unix_s }), (0.0, What::Phase { phase: Phase::Load })];
         events.extend(begun);
-        events.push((until_s, phase(Phase::Draining)));
-        events.push((until_s + 0.1, phase(Phase::Stopping)));
+        events.push((until_s, What::Phase { phase: Phase::Draining }));
+        events.push((until_s + 0.1, What::Phase { phase: Phase::Stopping }));
         events.push((until_s + 0.2, What::Ended { how: Ending::Done, reason: None }));
         let mut writer = JsonLinesWriter::create(&files.events())?;
         for (at_s, what) in events {

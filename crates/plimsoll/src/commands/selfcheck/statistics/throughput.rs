@@ -41,13 +41,15 @@ impl BinNoise {
             Self::Pauses => 0.0,
         };
         let mut bins = autoregressive(random, count, phi);
-        let spread = |bin: usize| match self {
-            Self::Unequal(_) if (bin / 30).is_multiple_of(2) => 0.01,
-            Self::Unequal(_) => 0.08,
-            Self::Pauses => 0.02,
-            _ => 0.03,
-        };
-        bins.iter_mut().enumerate().for_each(|(bin, value)| *value = 1.0 + spread(bin) * *value);
+        for (bin, value) in bins.iter_mut().enumerate() {
+            let spread = match self {
+                Self::Unequal(_) if (bin / 30).is_multiple_of(2) => 0.01,
+                Self::Unequal(_) => 0.08,
+                Self::Pauses => 0.02,
+                _ => 0.03,
+            };
+            *value = 1.0 + spread * *value;
+        }
         match self {
             Self::Stalls(_) => {
                 let starts: Vec<bool> = (0..=count).map(|_| random.f64() < 0.02).collect();
