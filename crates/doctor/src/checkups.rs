@@ -259,18 +259,19 @@ impl Fix {
 /// one per CPU, share a command.
 #[must_use]
 pub fn commands(fixes: &[Fix]) -> Vec<String> {
-    let without_numbers = |path: &str| path.split(|c: char| c.is_ascii_digit()).collect::<String>();
-    let is_like = |a: &Fix, b: &Fix| a.to == b.to && without_numbers(&a.path) == without_numbers(&b.path);
-    let mut commands = Vec::new();
-    for (index, fix) in fixes.iter().enumerate() {
-        let alike = fixes.iter().filter(|other| is_like(fix, other)).count();
-        if alike == 1 {
-            commands.push(fix.command());
-        } else if fixes.iter().position(|other| is_like(fix, other)) == Some(index) {
-            commands.push(format!("echo {} | tee /{}", fix.to, with_stars(&fix.path)));
+    let mut groups: Vec<(String, Vec<&Fix>)> = Vec::new();
+    for fix in fixes {
+        let paths = with_stars(&fix.path);
+        match groups.iter_mut().find(|(known, alike)| *known == paths && alike[0].to == fix.to) {
+            Some((_, alike)) => alike.push(fix),
+            None => groups.push((paths, vec![fix])),
         }
     }
-    commands
+    let commands = groups.into_iter().map(|(paths, alike)| match alike[..] {
+        [only] => only.command(),
+        _ => format!("echo {} | tee /{paths}", alike[0].to),
+    });
+    commands.collect()
 }
 
 fn with_stars(path: &str) -> String {
@@ -461,58 +462,59 @@ pub(crate) mod tests {
     #[test]
     fn results_depend_on_the_experiments_demand() {
         let tree = machine("old");
-        let state = |agents: u64, name: &str| {
+        for (agents, name, state) in [
+            (100, "open files", CheckState::Good),
+            (2000, "open files", CheckState::Notice),
+            (5000, "open files", CheckState::Bad),
+            (28_233, "local ports", CheckState::Good),
+            (28_234, "local ports", CheckState::Bad),
+            (128, "accept queue", CheckState::Good),
+            (129, "accept queue", CheckState::Bad),
+            (64_512, "Erlang: ports", CheckState::Good),
+            (64_513, "Erlang: ports", CheckState::Bad),
+        ] {
             let asked = TrialDemand { agents, services: 1, at_once: agents, ..TrialDemand::default() };
-            of(&looks(&tree, &calm(), Some(&asked)), name).state
-        };
-        assert_eq!(
-            (state(100, "open files"), state(2000, "open files"), state(5000, "open files")),
-            (CheckState::Good, CheckState::Notice, CheckState::Bad)
-        );
-        assert_eq!((state(28_233, "local ports"), state(28_234, "local ports")), (CheckState::Good, CheckState::Bad));
-        assert_eq!((state(128, "accept queue"), state(129, "accept queue")), (CheckState::Good, CheckState::Bad));
-        assert_eq!(
-            (state(64_512, "Erlang: ports"), state(64_513, "Erlang: ports")),
-            (CheckState::Good, CheckState::Bad)
-        );
-        let looks_at = |asked: TrialDemand| of(&looks(&tree, &calm(), Some(&asked)), "local ports").state;
-        let many = || TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
-        assert_eq!(looks_at(TrialDemand { is_on_loopback: true, ..many() }), CheckState::Good);
-        assert_eq!(
-            (looks_at(TrialDemand { sources: 2, ..many() }), looks_at(TrialDemand { sources: 3, ..many() })),
-            (CheckState::Bad, CheckState::Good)
-        );
+            assert_eq!(of(&looks(&tree, &calm(), Some(&asked)), name).state, state, "{name} for {agents} agents");
+        }
         // A wider range does not suffice for this many agents.
-        let asked = TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
-        let looks = looks(&tree, &calm(), Some(&asked));
-        assert!(of(&looks, "local ports").fixes.is_empty());
+        for (sources, is_on_loopback, state) in [
+            (0, true, CheckState::Good),
+            (0, false, CheckState::Bad),
+            (2, false, CheckState::Bad),
+            (3, false, CheckState::Good),
+        ] {
+            let asked = TrialDemand { agents: 70_000, services: 1, sources, is_on_loopback, ..TrialDemand::default() };
+            let looks = looks(&tree, &calm(), Some(&asked));
+            let ports = of(&looks, "local ports");
+            assert!(ports.state == state && (sources > 0 || ports.fixes.is_empty()), "{ports:?}");
+        }
     }
 
     #[test]
     fn a_virtual_lab_ignores_the_machines_network_settings() {
         let tree = machine("bad");
-        let looks_with = |agents: u64| {
+        let [few, many] = [2000, 28_233].map(|agents| {
             let asked =
                 TrialDemand { agents, services: 1, at_once: agents, is_virtual: true, ..TrialDemand::default() };
             looks(&tree, &calm(), Some(&asked))
-        };
+        });
         for name in ["local ports", "reuse of ports", "accept queue", "SYN backlog"] {
-            assert_eq!(of(&looks_with(2000), name), &CheckResult::good(OF_LAB), "{name}");
+            assert_eq!(of(&few, name), &CheckResult::good(OF_LAB), "{name}");
         }
-        let ports = of(&looks_with(28_233), "local ports").clone();
+        let ports = of(&many, "local ports");
         assert!(ports.state == CheckState::Bad && ports.fixes.is_empty(), "{ports:?}");
     }
 
     #[test]
     fn thresholds_are_those_of_the_verdict() {
         let tree = machine("good");
-        let state = |others_pct: f64, steal_pct: f64| {
+        for (others_pct, steal_pct, others, stolen) in
+            [(9.9, 1.9, CheckState::Notice, CheckState::Good), (10.0, 2.0, CheckState::Bad, CheckState::Bad)]
+        {
             let noise = CpuNoise { others_pct, busiest: Vec::new(), steal_pct: Some(steal_pct) };
             let looks = looks(&tree, &Measured { noise: Some(noise), ..calm() }, None);
-            (of(&looks, "CPU used by others").state, of(&looks, "stolen CPU").state)
-        };
-        assert_eq!(state(9.9, 1.9), (CheckState::Notice, CheckState::Good));
-        assert_eq!(state(10.0, 2.0), (CheckState::Bad, CheckState::Bad));
+            assert_eq!((of(&looks, "CPU used by others").state, of(&looks, "stolen CPU").state), (others, stolen));
+        }
     }
 
     #[test]

@@ -338,10 +338,10 @@ mod tests {
 
     #[test]
     fn equal_readings_give_no_result() {
-        let look = || look_with("cpu  100 0 100 1000", &[]);
-        assert_eq!(between(&look(), &look(), 1), None);
+        let look = look_with("cpu  100 0 100 1000", &[]);
+        assert_eq!(between(&look, &look, 1), None);
         let later = look_with("cpu  100 0 100 1100", &[]);
-        let noise = between(&look(), &later, 1).unwrap();
+        let noise = between(&look, &later, 1).unwrap();
         assert_eq!((noise.others_pct, noise.steal_pct), (0.0, None));
     }
 

@@ -60,18 +60,15 @@ impl PersistentMemory {
             Value::Array(values) => values.iter().for_each(|value| self.add(value)),
             Value::Object(fields) => {
                 let name = fields.get("dev").and_then(Value::as_str).unwrap_or_default();
-                let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
-                let size = |key: &str| fields.get(key).and_then(bytes).unwrap_or(0);
+                let [size_bytes, available_bytes] =
+                    ["size", "available_size"].map(|key| fields.get(key).and_then(bytes).unwrap_or(0));
                 if name.starts_with("region") {
-                    let (size_bytes, available_bytes) = (size("size"), size("available_size"));
                     self.regions.push(NvdimmRegion { name: name.to_owned(), size_bytes, available_bytes });
                 } else if name.starts_with("namespace") {
-                    self.namespaces.push(NvdimmNamespace {
-                        name: name.to_owned(),
-                        mode: text("mode").unwrap_or_default(),
-                        size_bytes: size("size"),
-                        device: text("blockdev"),
-                    });
+                    let [mode, device] =
+                        ["mode", "blockdev"].map(|key| fields.get(key).and_then(Value::as_str).map(str::to_owned));
+                    let mode = mode.unwrap_or_default();
+                    self.namespaces.push(NvdimmNamespace { name: name.to_owned(), mode, size_bytes, device });
                 } else if name.starts_with("nmem") {
                     self.modules.push(name.to_owned());
                 }
@@ -85,24 +82,20 @@ impl PersistentMemory {
     /// on the modules.
     #[must_use]
     pub fn ways(&self) -> Vec<(&'static str, Vec<String>)> {
-        let after_restart = || {
-            let regions = self.regions.iter().map(|region| region.name.as_str());
-            file_systems(regions)
-        };
+        let after_restart = file_systems(self.regions.iter().map(|region| region.name.as_str()));
         if self.is_managed {
-            let direct = |goal: &str| {
-                let mut commands = vec![format!("ipmctl create -goal {goal}"), "systemctl reboot".to_owned()];
-                commands.extend(after_restart());
-                commands
-            };
-            return vec![
-                ("App Direct, all of it", direct("PersistentMemoryType=AppDirect")),
-                ("App Direct, half of it", direct("MemoryMode=50 PersistentMemoryType=AppDirect")),
-                (
-                    "memory mode, all of it: the modules are the memory, and nothing persists",
-                    vec!["ipmctl create -goal MemoryMode=100".to_owned(), "systemctl reboot".to_owned()],
-                ),
+            let memory_mode = "memory mode, all of it: the modules are the memory, and nothing persists";
+            let ways = [
+                ("App Direct, all of it", "PersistentMemoryType=AppDirect", after_restart.as_slice()),
+                ("App Direct, half of it", "MemoryMode=50 PersistentMemoryType=AppDirect", &after_restart),
+                (memory_mode, "MemoryMode=100", &[]),
             ];
+            let ways = ways.map(|(what, goal, then)| {
+                let mut commands = vec![format!("ipmctl create -goal {goal}"), "systemctl reboot".to_owned()];
+                commands.extend_from_slice(then);
+                (what, commands)
+            });
+            return ways.to_vec();
         }
         if !self.has_room() {
             return Vec::new();
@@ -110,7 +103,7 @@ impl PersistentMemory {
         let mut labels = vec!["ndctl disable-region all".to_owned()];
         labels.extend(self.modules.iter().map(|module| format!("ndctl init-labels --force {module}")));
         labels.push("ndctl enable-region all".to_owned());
-        let whole = labels.iter().cloned().chain(after_restart()).collect();
+        let whole = labels.iter().cloned().chain(after_restart).collect();
         let half = self.regions.iter().map(half).chain(mounts(self.regions.len()));
         vec![
             ("App Direct, all of it", whole),
@@ -148,14 +141,13 @@ fn half(region: &NvdimmRegion) -> String {
 }
 
 fn mounts(count: usize) -> Vec<String> {
-    let of_one = |number: usize| {
-        [
-            format!("mkfs.ext4 -b 4096 /dev/pmem{number}"),
-            format!("mkdir -p /mnt/pmem{number}"),
-            format!("mount -o dax /dev/pmem{number} /mnt/pmem{number}"),
-        ]
-    };
-    (0..count).flat_map(of_one).collect()
+    let mut commands = Vec::new();
+    for number in 0..count {
+        commands.push(format!("mkfs.ext4 -b 4096 /dev/pmem{number}"));
+        commands.push(format!("mkdir -p /mnt/pmem{number}"));
+        commands.push(format!("mount -o dax /dev/pmem{number} /mnt/pmem{number}"));
+    }
+    commands
 }
 
 /// Whether `ipmctl show -dimm` lists a module. A row of its table begins with a hexadecimal handle.

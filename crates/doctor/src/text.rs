@@ -46,8 +46,10 @@ fn sum(examined: &[CheckOutcome]) -> String {
         (CheckState::Good, "good"),
         (CheckState::Unknown, "unknown"),
     ];
-    let count = |state: CheckState| examined.iter().filter(|one| one.finding.state == state).count();
-    let parts: Vec<String> = states.iter().map(|(state, word)| format!("{} {word}", count(*state))).collect();
+    let parts = states.map(|(state, word)| {
+        let count = examined.iter().filter(|one| one.finding.state == state).count();
+        format!("{count} {word}")
+    });
     let fixable = examined.iter().filter(|one| !one.finding.fixes.is_empty()).count();
     let fixable = match fixable {
         0 => String::new(),

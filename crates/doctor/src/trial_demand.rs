@@ -44,13 +44,17 @@ impl TrialDemand {
     /// comes from the targets' descriptions.
     #[must_use]
     pub fn of(plan: &Plan, missing: Vec<String>, needs: BTreeMap<String, Needs>) -> Self {
-        let loads = || plan.trials.iter().filter_map(|trial| Some((connections(trial)?, trial.load.as_ref()?.ramp_s)));
-        let at_once = |(connections, ramp_s): (u32, f64)| (f64::from(connections) / ramp_s.max(1.0)).ceil() as u64;
+        let (mut agents, mut at_once) = (0, 0);
+        for trial in &plan.trials {
+            let Some((connections, load)) = connections(trial).zip(trial.load.as_ref()) else { continue };
+            agents = agents.max(u64::from(connections));
+            at_once = at_once.max((f64::from(connections) / load.ramp_s.max(1.0)).ceil() as u64);
+        }
         let refused = hosts::can_make(&plan.trials).err();
         Self {
-            agents: loads().map(|(connections, _)| u64::from(connections)).max().unwrap_or(0),
+            agents,
             services: plan.trials.iter().map(addresses).min().unwrap_or(1),
-            at_once: loads().map(at_once).max().unwrap_or(0),
+            at_once,
             sources: plan
                 .trials
                 .iter()
@@ -98,19 +102,21 @@ fn addresses(trial: &Trial) -> u64 {
 /// Whether all services are on the loopback. Of names, only `localhost` is known to be there. A
 /// socket in the file system needs no ports.
 fn is_on_loopback(trial: &Trial) -> bool {
-    let is_here = |place: UrlParts| {
-        let address = place.host.parse::<Ipv4Addr>();
-        place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-    };
     match &trial.target.kind {
         TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),
         TargetKind::Running { .. } | TargetKind::Started { .. } => {
             let urls = trial.target.urls();
-            let leads_here =
-                |url: &String| socket_url::socket_of(url).is_some() || UrlParts::parse(url).is_ok_and(is_here);
-            !urls.is_empty() && urls.iter().all(leads_here)
+            !urls.is_empty() && urls.iter().all(|url| leads_here(url))
         }
     }
+}
+
+fn leads_here(url: &str) -> bool {
+    let is_local = |place: UrlParts| {
+        let address = place.host.parse::<Ipv4Addr>();
+        place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
+    socket_url::socket_of(url).is_some() || UrlParts::parse(url).is_ok_and(is_local)
 }
 
 fn lab(trial: &Trial) -> String {

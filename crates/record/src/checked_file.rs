@@ -34,8 +34,9 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
 /// Reads a JSON file; `None` if it does not exist.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReadError> {
     let Some(bytes) = bytes_of(path)? else { return Ok(None) };
-    let broken = |error: serde_json::Error| ReadError::Content { path: path.to_path_buf(), reason: error.to_string() };
-    serde_json::from_slice(&bytes).map(Some).map_err(broken)
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| ReadError::Content { path: path.to_path_buf(), reason: error.to_string() })
 }
 
 /// Reads a JSON file whose `format` is at most `known`; `None` if it does not exist.
@@ -98,8 +99,8 @@ fn writer(path: &Path) -> Option<String> {
         serde_json::from_slice::<FormatHead>(&bytes).ok()?.plimsoll
     })?;
     let version = said.as_str().filter(|version| version.len() <= 40 && *version != env!("CARGO_PKG_VERSION"))?;
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || ".+-".contains(character);
-    version.chars().all(is_plain).then(|| version.to_owned())
+    let is_plain = version.chars().all(|letter| letter.is_ascii_alphanumeric() || ".+-".contains(letter));
+    is_plain.then(|| version.to_owned())
 }
 
 /// Size at which buffered bytes are written without a flush.

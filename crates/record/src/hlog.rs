@@ -53,8 +53,8 @@ impl Tag {
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let (operation, outcome, time) = (parts.next()?, parts.next()?, parts.next()?);
-        let named = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-        if parts.next().is_some() || operation.is_empty() || !operation.bytes().all(named) {
+        let is_name = operation.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
+        if parts.next().is_some() || operation.is_empty() || !is_name {
             return None;
         }
         let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome)?;
@@ -316,14 +316,12 @@ impl HistogramCounts {
     /// Returns the counts of a histogram.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Self {
-        let bucket = |value: u64, count| Bucket {
-            lowest: histogram.lowest_equivalent(value),
-            highest: histogram.highest_equivalent(value),
-            count,
-        };
-        let recorded = histogram.iter_recorded();
-        let buckets = recorded.map(|step| bucket(step.value_iterated_to(), step.count_at_value())).collect();
-        Self { buckets, bounds: (histogram.low(), histogram.high(), histogram.sigfig()) }
+        let buckets = histogram.iter_recorded().map(|step| Bucket {
+            lowest: histogram.lowest_equivalent(step.value_iterated_to()),
+            highest: histogram.highest_equivalent(step.value_iterated_to()),
+            count: step.count_at_value(),
+        });
+        Self { buckets: buckets.collect(), bounds: (histogram.low(), histogram.high(), histogram.sigfig()) }
     }
 
     /// Returns the number of values.
@@ -394,9 +392,8 @@ impl PayloadDecoder {
     /// Reads the histogram into `counts`. Returns the number of buckets in its layout.
     fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<u64, String> {
         let length = self.inflate_checked(payload)?;
-        let word = |at: usize| self.plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
-        let long = |at: usize| self.plain.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-        let head = (word(8), word(12).and_then(|digits| u8::try_from(digits).ok()), long(16), long(24), long(32));
+        let digits = self.word(12).and_then(|digits| u8::try_from(digits).ok());
+        let head = (self.word(8), digits, self.long(16), self.long(24), self.long(32));
         let (Some(0), Some(digits @ 0..=MOST_DIGITS), Some(low @ 1..), Some(high), Some(ratio)) = head else {
             return Err("a histogram of a kind that is not known".to_owned());
         };
@@ -432,14 +429,11 @@ impl PayloadDecoder {
     /// the length of the counts in bytes.
     fn inflate_checked(&mut self, payload: &[u8]) -> Result<usize, String> {
         self.inflate(payload)?;
-        let plain = &self.plain;
-        let word = |at: usize| plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
-        let long = |at: usize| plain.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-        let (Some(PLAIN_COOKIE), Some(length), Some(digits), Some(highest)) = (word(0), word(4), word(12), long(24))
-        else {
+        let head = (self.word(0), self.word(4), self.word(12), self.long(24));
+        let (Some(PLAIN_COOKIE), Some(length), Some(digits), Some(highest)) = head else {
             return Err("not a histogram".to_owned());
         };
-        let counts = plain.get(HEAD..).unwrap_or_default();
+        let counts = self.plain.get(HEAD..).unwrap_or_default();
         if length as usize > counts.len() || highest > HIGHEST || digits > u32::from(MOST_DIGITS) {
             return Err("a damaged histogram".to_owned());
         }
@@ -447,6 +441,16 @@ impl PayloadDecoder {
             return Err("a histogram with a count that cannot be".to_owned());
         }
         Ok(length as usize)
+    }
+
+    /// Returns the number of 4 bytes at this place of the inflated payload.
+    fn word(&self, at: usize) -> Option<u32> {
+        self.plain.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    }
+
+    /// Returns the number of 8 bytes at this place of the inflated payload.
+    fn long(&self, at: usize) -> Option<u64> {
+        self.plain.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }
 
     fn inflate(&mut self, payload: &[u8]) -> Result<(), String> {

@@ -97,15 +97,14 @@ pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
             }
         }
     }
-    let whole = |(mut replica, told): (Replica, u64)| {
+    for (replica, told) in &mut found {
         if let Ok(table) = &replica.holds
-            && (table.len() as u64) < told
+            && (table.len() as u64) < *told
         {
             replica.holds = Err(format!("its records were cut off after {} of {told}", table.len()));
         }
-        replica
-    };
-    Ok(Records { items: found.into_iter().map(whole).collect(), torn: lines.torn })
+    }
+    Ok(Records { items: found.into_iter().map(|(replica, _)| replica).collect(), torn: lines.torn })
 }
 
 #[cfg(test)]
@@ -119,12 +118,10 @@ mod tests {
     }
 
     fn replicas() -> Vec<Replica> {
-        let table = |records: &[(&str, ReplicaValue)]| {
-            records.iter().map(|(key, held)| ((*key).to_owned(), held.clone())).collect()
-        };
-        let two = table(&[("a", held("{\"party\": \"x\"}\n", Some("2"))), ("records", held("", None))]);
+        let records = [("a", held("{\"party\": \"x\"}\n", Some("2"))), ("records", held("", None))];
+        let records = records.map(|(key, held)| (key.to_owned(), held));
         vec![
-            Replica { member: "n1".to_owned(), holds: Ok(two) },
+            Replica { member: "n1".to_owned(), holds: Ok(ReplicaContents::from(records)) },
             Replica { member: "n2".to_owned(), holds: Err("hook `audit` failed: exit 7".to_owned()) },
             Replica { member: "n3".to_owned(), holds: Ok(ReplicaContents::new()) },
         ]

@@ -2,7 +2,6 @@
 //! rights.
 
 use ::lab::needs::{UnmetNeed, unmet};
-use experiment::manifest::Needs;
 use linux::cgroup::{Controller, Hierarchies};
 use runner::environment;
 
@@ -44,8 +43,8 @@ pub static SETTINGS: CheckKind = CheckKind {
 fn look_at_settings(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let Some(asked) = snapshot.asked else { return CheckResult::unknown(NONE) };
     let may_raise = snapshot.measured.is_root == Some(true);
-    let of_target = |(target, needs): (&String, &Needs)| unmet(snapshot.root, target, needs, may_raise);
-    let unmet: Vec<UnmetNeed> = asked.needs.iter().flat_map(of_target).collect();
+    let unmet: Vec<UnmetNeed> =
+        asked.needs.iter().flat_map(|(target, needs)| unmet(snapshot.root, target, needs, may_raise)).collect();
     if unmet.is_empty() {
         return CheckResult::good(if asked.needs.is_empty() {
             "none are asked for"
@@ -122,14 +121,15 @@ fn look_at_controllers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     ];
     let (here, missing): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|(_, controller)| there.of(*controller).is_some());
-    let names = |list: &[(&str, Controller)]| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let [names, missing_names] =
+        [&here, &missing].map(|list| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "));
     let version =
         environment::cgroup_version(snapshot.root).map_or_else(String::new, |version| format!("version {version}: "));
     if missing.is_empty() {
-        return CheckResult::good(format!("{version}{}", names(&here)));
+        return CheckResult::good(format!("{version}{names}"));
     }
     let remedy = "take a kernel or a container that hands it down; what does not need it works without";
-    CheckResult::notice(format!("{version}no controller for {}", names(&missing)), remedy)
+    CheckResult::notice(format!("{version}no controller for {missing_names}"), remedy)
 }
 
 fn look_at_quota(snapshot: &MachineSnapshot<'_>) -> CheckResult {

@@ -15,9 +15,8 @@ pub static TRACKED: CheckKind = CheckKind {
 };
 
 fn look_at_tracked(snapshot: &MachineSnapshot<'_>) -> CheckResult {
-    let one = |name: &str| snapshot.sysctl(name).and_then(|numbers| numbers.first().copied());
-    let (Some(most), Some(now)) = (one("net.netfilter.nf_conntrack_max"), one("net.netfilter.nf_conntrack_count"))
-    else {
+    let entries = ["net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_count"];
+    let [Some(most), Some(now)] = entries.map(|name| snapshot.sysctl(name)?.first().copied()) else {
         return CheckResult::good("not loaded");
     };
     // Nothing is counted if no rule uses connection tracking. The module alone has no cost.
@@ -83,7 +82,7 @@ fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         };
     }
     let is_on_loopback = snapshot.asked.is_some_and(|asked| asked.is_on_loopback);
-    let widened = || snapshot.fix_sysctl(name, "1024 65535");
+    let widened = snapshot.fix_sysctl(name, "1024 65535");
     match needed {
         Some(needed) if ports < needed && is_on_loopback => CheckResult::good(format!(
             "{ports} for each local address, and on the loopback agents connect from several: {needed} connections go to one address"
@@ -95,10 +94,10 @@ fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
             } else {
                 "widen the range"
             };
-            CheckResult::bad(found, remedy).fixed_by(widened().filter(|_| needed <= 64_512))
+            CheckResult::bad(found, remedy).fixed_by(widened.filter(|_| needed <= 64_512))
         }
         _ if ports < FEW => {
-            CheckResult::notice(format!("{ports} ({first} to {last})"), "widen the range").fixed_by(widened())
+            CheckResult::notice(format!("{ports} ({first} to {last})"), "widen the range").fixed_by(widened)
         }
         _ => CheckResult::good(format!("{ports}: as many connections to one address")),
     }
@@ -215,8 +214,7 @@ fn look_at_any(snapshot: &MachineSnapshot<'_>) -> CheckResult {
 
 fn look_at_tcp(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let (names, to) = (["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"], ["4096 131072 6291456", "4096 16384 4194304"]);
-    let largest = |name: &str| snapshot.sysctl(name)?.get(2).copied();
-    let (Some(read), Some(write)) = (largest(names[0]), largest(names[1])) else {
+    let [Some(read), Some(write)] = names.map(|name| snapshot.sysctl(name)?.get(2).copied()) else {
         return CheckResult::unknown(NOT_TOLD);
     };
     let found = format!("tuned by the kernel up to {} KiB in, {} KiB out", read / 1024, write / 1024);

@@ -216,8 +216,7 @@ fn look_at_energy(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     if meters.is_empty() {
         return CheckResult::unknown("not on this machine");
     }
-    let reads = |zone: &&&String| snapshot.text(&format!("sys/class/powercap/{zone}/energy_uj")).is_some();
-    if meters.iter().any(|zone| reads(&zone)) {
+    if meters.iter().any(|zone| snapshot.text(&format!("sys/class/powercap/{zone}/energy_uj")).is_some()) {
         return CheckResult::good(format!("RAPL, {} package(s)", meters.len()));
     }
     CheckResult::notice(

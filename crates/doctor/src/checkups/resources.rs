@@ -310,9 +310,8 @@ pub static PERSISTENT: CheckKind = CheckKind {
 fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let told = &snapshot.measured.persistent;
     let devices = snapshot.root.names("sys/bus/nd/devices");
-    let counted = |kind: &str| devices.iter().filter(|name| name.starts_with(kind)).count();
-    let namespaces = told.namespaces.len().max(counted("namespace"));
-    let regions = told.regions.len().max(counted("region"));
+    let [namespaces, regions] = [("namespace", told.namespaces.len()), ("region", told.regions.len())]
+        .map(|(kind, told)| told.max(devices.iter().filter(|name| name.starts_with(kind)).count()));
     let mounts = snapshot.text("proc/mounts").unwrap_or_default();
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let on_it: Vec<Vec<&str>> =
@@ -371,9 +370,9 @@ pub static PROCESSES: CheckKind = CheckKind {
 
 fn look_at_processes(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let Some(limits) = snapshot.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
-    let one = |name: &str| snapshot.sysctl(name).and_then(|numbers| numbers.first().copied());
     let ours = environment::limit(&limits, "Max processes").0;
-    let kernel = [one("kernel.pid_max"), one("kernel.threads-max")].into_iter().flatten().min();
+    let kernel = ["kernel.pid_max", "kernel.threads-max"].map(|name| snapshot.sysctl(name)?.first().copied());
+    let kernel = kernel.into_iter().flatten().min();
     let Some(least) = [ours, kernel].into_iter().flatten().min() else { return CheckResult::unknown(NOT_TOLD) };
     let who = if ours == Some(least) { "for this user" } else { "for the machine" };
     if least < 4096 {
