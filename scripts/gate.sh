@@ -11,7 +11,7 @@ turns=${GATE_TURNS:-6}
 seconds=${GATE_SECONDS:-3}
 gate=${GATE_PERCENT:-10}
 # Parts of the engine. A change elsewhere cannot make it slower.
-engine=(crates/load crates/record crates/echo crates/conduct Cargo.lock Cargo.toml)
+engine=(crates/load crates/transport crates/wire crates/record crates/echo crates/conduct Cargo.lock Cargo.toml)
 work=target/gate
 
 pass() {

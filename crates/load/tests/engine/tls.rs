@@ -1,9 +1,10 @@
-//! HTTP by TLS: trusted certificates, results of failed handshakes, and otherwise the same
+//! HTTP and Redis by TLS: trusted certificates, results of failed handshakes, and otherwise the same
 //! behaviour as without TLS.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use experiment::plan::{AuditAs, AuditEffect, Connections, Load, Step, Tls};
@@ -12,7 +13,9 @@ use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
 use record::hlog::Time;
-use rustls::HandshakeKind;
+use rustls::{HandshakeKind, ServerConnection, StreamOwned};
+use wire::protocols::redis::Redis;
+use wire::testing::TestedProtocol as _;
 
 use crate::secret::{Authority, Secret, Stream, always, expired};
 use crate::server::{Reply, Server};
@@ -63,6 +66,35 @@ fn tls_12_and_13_work_with_a_private_ca() {
         assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
         assert!(run.notices().is_empty(), "{:?}", run.notices());
     }
+}
+
+#[test]
+fn redis_over_tls_logs_in_before_the_first_request() {
+    let authority = Authority::new();
+    let (config, log) = (Arc::new(authority.vouch(LOCAL, |_| {})), Arc::<Mutex<Vec<String>>>::default());
+    let seen = Arc::clone(&log);
+    let server = Secret::raw(move |socket| {
+        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), socket);
+        while let Some(request) = Redis::read_request(&mut stream) {
+            let words = String::from_utf8(request.body).unwrap();
+            let reply: &[u8] = if words == "GET k" { b"$1\r\nv\r\n" } else { b"+OK\r\n" };
+            seen.lock().unwrap().push(words);
+            if stream.write_all(reply).and_then(|()| stream.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    let service = server.service().replace("https://", "rediss://:{env:PATH}@") + "3";
+    let get = Step { expect: pairs(&["value=v"]), ..step("get", &["key=k"]) };
+    let orders = by_tls(&service, authority.trusted(), load(1, 0.15, vec![get]));
+    let run = play(LoadOrder { protocol: "redis".into(), ..orders });
+    assert!(run.summary.ok > 4 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), (1, 0), "the connection is kept");
+    let trust = TlsTrust { tls: authority.trusted(), ..TlsTrust::default() };
+    let mut client = client::connect_trusting("redis", &service, &trust, Duration::from_secs(20)).unwrap();
+    assert_eq!(client.call("get", &pairs(&["key=k"])).unwrap().field("value"), Some(&b"v"[..]));
+    let log = log.lock().unwrap();
+    assert!(log[0].starts_with("AUTH ") && log[1] == "SELECT 3" && log[2] == "GET k", "{:?}", &log[1..3]);
 }
 
 #[test]
