@@ -1,5 +1,5 @@
-//! HTTP and Redis by TLS: trusted certificates, results of failed handshakes, and otherwise the same
-//! behaviour as without TLS.
+//! HTTP and Redis by TLS: trusted certificates, results of failed handshakes, and otherwise the
+//! same behaviour as without TLS.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
