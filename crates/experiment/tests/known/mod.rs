@@ -94,7 +94,7 @@ static COMMAND: Protocol = Protocol {
 };
 
 /// A protocol newer than the golden files, reduced to the parts that the documentation mentions.
-pub static LINES: Protocol = Protocol {
+static LINES: Protocol = Protocol {
     name: "lines",
     schemes: &["tcp"],
     help: "lines of text over TCP",
@@ -110,26 +110,6 @@ pub static LINES: Protocol = Protocol {
         answers: &[may("line", "the first"), may("last", "the last"), may("text", "all"), STATUS],
         effect: Effect::None,
     }],
-};
-
-/// Another such protocol.
-pub static REDIS: Protocol = Protocol {
-    name: "redis",
-    schemes: &["redis"],
-    help: "RESP over TCP",
-    operations: &[
-        frame("get", &[KEY], &[may("value", "what is stored"), STATUS], Effect::Read),
-        frame("set", &[KEY, must("value", "what to store")], &[STATUS], Effect::Write),
-        frame("del", &[KEY], &[may("removed", "1 if there was one"), STATUS], Effect::Remove),
-        frame("incr", &[KEY], &[may("value", "the number"), STATUS], Effect::None),
-        frame("ping", &[], &[STATUS], Effect::None),
-        frame(
-            "command",
-            &[must("arguments", "the command")],
-            &[may("value", "what is answered"), may("count", "elements"), STATUS],
-            Effect::None,
-        ),
-    ],
 };
 
 static KILL: Fault = Fault {
@@ -223,16 +203,6 @@ static SLOW_PORT: Fault = Fault {
     takes: &[must("port", "its name"), may("rate", "its rate"), may("delay", "its delay")],
     label: "slow port",
     colour: "#0f766e",
-    heals: Heals::AfterFor,
-    check: None,
-};
-
-pub static COMMAND_FAULT: Fault = Fault {
-    name: "command",
-    help: "run a command",
-    takes: &[must("run", "the command"), may("heal", "what undoes it"), may("within", "its time")],
-    label: "command",
-    colour: "#666384",
     heals: Heals::AfterFor,
     check: None,
 };

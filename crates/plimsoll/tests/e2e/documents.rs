@@ -23,7 +23,7 @@ fn experiments_in_the_documents_have_a_plan() {
     let reference = "docs/reference/protocols.md";
     for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", reference, "docs/ssh-hosts.md", "docs/ci.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
-        // `crates/experiment/tests/docs.rs` reads excerpts. `store` is an example of a target with
+        // `tests/docs.rs` reads excerpts. `store` is an example of a target with
         // folders on tiers.
         let is_whole = |block: &&str| block.contains("[target]") && !block.contains("use = \"store\"");
         for block in blocks(&text, "toml").into_iter().filter(is_whole) {

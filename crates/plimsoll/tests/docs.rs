@@ -1,20 +1,48 @@
 //! TOML blocks in the documentation. Every block must parse, and those that are whole experiments
 //! must plan. Examples of `[lab]` are completed first.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod known;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use std::path::PathBuf;
-
+use experiment::catalog::Catalog;
 use experiment::source::Source;
-use known::here;
+use experiment::{manifest, profile};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the names that an experiment may use, from the tables and the files of the repository.
+fn catalog() -> Catalog {
+    let mut catalog = Catalog {
+        protocols: load::protocols::KINDS.iter().map(|kind| kind.info).collect(),
+        faults: lab::faults::KINDS.iter().map(|kind| kind.info).collect(),
+        metrics: analysis::metric_paths(),
+        ..Catalog::default()
+    };
+    for folder in fs::read_dir(root().join("targets")).unwrap() {
+        let path = folder.unwrap().path();
+        let Ok(text) = fs::read_to_string(path.join("target.toml")) else { continue };
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let source = Source { name: name.to_owned(), text };
+        catalog.targets.insert(name.to_owned(), manifest::parse(name, &source).unwrap());
+    }
+    for file in fs::read_dir(root().join("profiles")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let source = Source { name: name.to_owned(), text: fs::read_to_string(&path).unwrap() };
+        catalog.profiles.insert(name.to_owned(), profile::parse(name, &source).unwrap());
+    }
+    catalog
+}
 
 fn pages() -> Vec<PathBuf> {
-    let root = here().join("../..");
+    let root = root();
     let mut pages = vec![root.join("README.md")];
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
+        for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
@@ -48,30 +76,19 @@ const ELSEWHERE: &str =
 
 #[test]
 fn every_toml_block_is_valid() {
-    // The pages describe the current targets, and not those that were frozen for the golden files.
-    let mut catalog = known::catalog();
-    for name in ["docket", "elasticsearch", "pacemaker", "redis"] {
-        let source = known::source(&here().join("../../targets").join(name).join("target.toml"));
-        catalog.targets.insert(name.to_owned(), experiment::manifest::parse(name, &source).unwrap());
-    }
-    // Only the tests have this target.
-    catalog.targets.remove("store");
-    catalog.protocols.extend([&known::LINES, &known::REDIS]);
-    catalog.faults.push(&known::COMMAND_FAULT);
+    let catalog = catalog();
     for page in pages() {
-        for (line, block) in blocks(&std::fs::read_to_string(&page).unwrap()) {
+        for (line, block) in blocks(&fs::read_to_string(&page).unwrap()) {
             let place = format!("{}:{line}", page.display());
             let table: toml::Table = block.parse().unwrap_or_else(|error| panic!("{place}: {error}"));
-            if table.contains_key("target") {
-                let source = Source { name: place.clone(), text: block };
+            if table.contains_key("target") || table.contains_key("lab") {
+                let before = if table.contains_key("target") { "" } else { ELSEWHERE };
+                let source = Source { name: place.clone(), text: format!("{before}{block}") };
                 experiment::read(&source, &[], &catalog)
                     .unwrap_or_else(|problems| panic!("{place}\n{}", problems.render(false)));
-            } else if table.contains_key("lab") {
-                let whole = format!("{ELSEWHERE}{block}");
-                known::read(&whole, &[]).unwrap_or_else(|problems| panic!("{place}\n{problems}"));
             } else if table.contains_key("cpu") {
                 let source = Source { name: place.clone(), text: block };
-                experiment::profile::parse("example", &source)
+                profile::parse("example", &source)
                     .unwrap_or_else(|problems| panic!("{place}\n{}", problems.render(false)));
             }
         }
