@@ -134,7 +134,7 @@ fn three_generators_share_one_load() {
 #[test]
 fn audited_keys_of_a_fleet_are_checked() {
     let redis = Command::new("redis-server").arg("--version").status();
-    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh redis");
+    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh target:redis");
     let cycle = r#"
 [[load.cycle]]
 call  = "set"

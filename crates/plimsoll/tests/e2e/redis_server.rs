@@ -45,7 +45,7 @@ fn experiment(with: &str, rest: &str) -> String {
 
 fn play(with: &str, rest: &str) -> Value {
     let redis = std::process::Command::new("redis-server").arg("--version").status();
-    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh redis");
+    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh target:redis");
     let sandbox = Sandbox::new();
     let file = sandbox.file("redis.toml", experiment(with, rest));
     let results = sandbox.run(&[&file]).exits(0).json();
