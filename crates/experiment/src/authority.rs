@@ -61,7 +61,7 @@ pub fn way_round(scheme: &str) -> Option<&'static str> {
             "Redis by TLS is not spoken yet: let a proxy such as stunnel end TLS beside this machine, and write redis:// with its address"
         }
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
-        | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" | "memcached" | "memcache" => {
+        | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" => {
             "this protocol is not spoken: run a client of it as an operation (`command` in \
              docs/reference/protocols.md), or a benchmark of it whose own count are the `units`"
         }

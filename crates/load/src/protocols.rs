@@ -7,6 +7,7 @@ use experiment::mistake::Mistake;
 use wire::protocols::command::Command;
 use wire::protocols::http::Http;
 use wire::protocols::lines::Lines;
+use wire::protocols::memcached::Memcached;
 use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
 #[cfg(not(feature = "testing"))]
@@ -22,6 +23,7 @@ pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Command>(),
     &ProtocolKind::of::<Http>(),
     &ProtocolKind::of::<Lines>(),
+    &ProtocolKind::of::<Memcached>(),
     &ProtocolKind::of::<Redis>(),
     &ProtocolKind::of::<Vsns>(),
 ];

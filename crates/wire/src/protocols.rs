@@ -12,6 +12,7 @@ use crate::values::Argument;
 pub mod command;
 pub mod http;
 pub mod lines;
+pub mod memcached;
 pub mod redis;
 pub mod vsns;
 

@@ -13,6 +13,7 @@ mod hostile;
 mod http;
 mod limits;
 mod lines;
+mod memcached;
 mod multiplexed;
 mod open;
 mod outcomes;
