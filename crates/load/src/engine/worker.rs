@@ -507,13 +507,15 @@ impl<P: SessionProtocol> Worker<P> {
     // as another user or on other data.
 
     fn go_on_opening(&mut self, conn: ConnId, mut opening: Opening, mut input: Vec<u8>, now_ns: u64) {
+        let mut done = 0;
         while let Opening::Wait { used } = opening
-            && (1..input.len()).contains(&used)
+            && (1..input.len() - done).contains(&used)
         {
-            input.drain(..used);
+            done += used;
             let service = self.connections.service(conn);
-            opening = self.pipelines.greeted(conn, &self.script.services[service], &input);
+            opening = self.pipelines.greeted(conn, &self.script.services[service], &input[done..]);
         }
+        input.drain(..done);
         let sent = self.send_by_protocol(conn);
         match opening {
             _ if sent.is_err() => {
