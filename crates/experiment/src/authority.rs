@@ -57,9 +57,6 @@ pub fn way_round(scheme: &str) -> Option<&'static str> {
             "WebSocket is not spoken yet: run a client of it as an operation (`command` in \
              docs/reference/protocols.md); http:// measures plain requests to the same server"
         }
-        "rediss" => {
-            "Redis by TLS is not spoken yet: let a proxy such as stunnel end TLS beside this machine, and write redis:// with its address"
-        }
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
         | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" => {
             "this protocol is not spoken: run a client of it as an operation (`command` in \

@@ -469,7 +469,7 @@ mod tests {
             (&["http://bücher.localhost/"], "xn--"),
             (&["grpc://h:1"], "HTTP/2 and gRPC are not spoken yet"),
             (&["WSS://h:1"], "WebSocket is not spoken yet"),
-            (&["rediss://h:1"], "Redis by TLS is not spoken yet"),
+            (&["rediss://h:1"], "no URL of a web server"),
             (&["postgres://h:1"], "`command`"),
             (&[URL, "-H", "Connection: close"], "--no-keep-alive"),
             (&[URL, "-H", "content-length: 3"], "leave it out"),

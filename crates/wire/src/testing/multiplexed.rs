@@ -329,7 +329,7 @@ static CASES: &[HostileCase] = &[
     case("pings at once", &[Say(PING), Hear, Wait], &["timeout"]),
     case("answers strangers", &[Hear, Reply(|id| frame(b'a', id ^ 0x4000_0000, b"hi")), Wait], &["timeout"]),
     case("answers strangers without end", &[Hear, Endless(STRANGE)], &["timeout"]),
-    case("pings without end", &[Hear, Endless(PING)], &["bad answer"]).or(&["timeout"]),
+    case("pings without end", &[Hear, Endless(PING)], &[]).or(&["bad answer", "timeout"]),
     case(
         "an answer without end",
         &[Hear, Reply(|id| frame(b'p', id, &[b'x'; 50_000]).repeat(3)), Wait],
@@ -365,7 +365,7 @@ static CASES: &[HostileCase] = &[
     login("refuses the login", &[Hear, Say(CHALLENGE), Hear, Say(b"\0\0e\0\0\0\0"), Wait], &["answer: no"]),
     login("challenges and ends", &[Hear, Say(CHALLENGE)], &["connect failed"]),
     login("challenges and is silent", &[Hear, Say(CHALLENGE), Wait], &["connect timeout"]),
-    login("challenges without end", &[Hear, Endless(CHALLENGE)], &["connect failed"]).or(&["connect timeout"]),
+    login("challenges without end", &[Hear, Endless(CHALLENGE)], &[]).or(&["connect failed", "connect timeout"]),
     login("answers before the login", &[Hear, Say(b"\0\0a\0\0\0\x01"), Wait], &["connect failed"]),
     login("welcomes and ends", &[Hear, Say(WELCOME)], &["connection closed"]).or(&["connection reset"]),
 ];
