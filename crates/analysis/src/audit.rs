@@ -1,5 +1,5 @@
-//! Checks of the data by the histories of audited keys and the members' tables: lost writes,
-//! divergence, and their results at each variant and point over all repeats that are not void.
+//! Data checks for lost writes and diverged members, from the histories of audited keys and the
+//! records that members report. `pooled` combines the results of repeats.
 //!
 //! **Lost writes**: each value that was read back after the run must be one that the key's
 //! operations allow.
@@ -10,21 +10,20 @@
 //! not, and may do so at any later time: its value stays allowed. A refused operation has no
 //! effect.
 //!
-//! A read in between that finds the value of an unknown write shows that the write has taken
-//! effect, which happens only once. If the write came after the last acknowledged operation, the
-//! read acknowledges it. Otherwise its value may be the current one, but the write will not take
-//! effect again. Three kinds of reads show nothing: reads of values that were written more than
-//! once, reads that find nothing, and reads of an operation that a client may have sent several
-//! times.
+//! A read during the load may find the value of a write with an unknown result. Then this write has
+//! taken effect, which happens only once. If the write came after the last acknowledged operation,
+//! the read acknowledges it. Otherwise the value may be the current one, but the write will not
+//! take effect again. Three kinds of reads show nothing: reads of values that were written more
+//! than once, reads that find no value, and all reads of a load that retries operations.
 //!
 //! If several processes with different clocks made the load, each agent's operations are still
 //! timed by one clock. If operations of two agents on one key ended within twice the clock bound of
 //! each other, their order is unknown: the values of both stay allowed, and reads of a key that
 //! several agents change show nothing. So clock errors cannot cause a lost write.
 //!
-//! A key that was not read back by the protocol, for example because there is no such operation, is
-//! looked up in the records that the members reported. It is lost if no member holds an allowed
-//! value. If only some do, it has diverged, which is counted separately.
+//! A key that was not read back, for example because no operation can read it, is looked up in the
+//! records that the members reported. The key is lost if no member holds an allowed value. If only
+//! some members hold an allowed value, the key has diverged, which is counted separately.
 
 mod pooled;
 
@@ -48,13 +47,13 @@ pub(crate) fn consistency(
     full_cycles: Option<u64>,
 ) -> Consistency {
     let sent_once = planned.load.as_ref().is_some_and(|load| load.retry == Retry::FailFast);
-    // A deliberate reset of the data says nothing about losses by the target.
+    // A rebuilt target has discarded its data on purpose.
     let is_emptied = evidence.events.iter().any(|event| matches!(event.what, What::TargetRebuilt { .. }));
     let known = HistoryTerms { sent_once, unordered_s: 2.0 * evidence.clock_error_s() };
     let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, known) };
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
-    // Each broken operation has also ended a cycle.
+    // Each of these operations has ended a cycle early.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
     let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
     Consistency {
@@ -79,12 +78,12 @@ pub(crate) fn consistency(
     }
 }
 
-/// Largest number of parts of a load, and their shortest length: clusters of wrong answers are
-/// shorter.
+/// Largest number of parts in which wrong answers are counted, and shortest length of a part.
+/// Clusters of wrong answers are shorter.
 const PARTS: f64 = 20.0;
 const SHORTEST_PART_S: f64 = 1.0;
 
-/// Returns the wrong answers in each of several equal parts of the load.
+/// Returns the number of wrong answers in each of up to [`PARTS`] equal parts of the load.
 fn wrong_by_part(slots: &[OutcomeSlot]) -> Vec<u64> {
     let until_s = slots.last().map_or(0.0, |slot| slot.at_s + slot.slot_s);
     let count = (until_s / SHORTEST_PART_S).floor().clamp(1.0, PARTS);
@@ -104,21 +103,21 @@ fn table(replica: &Replica) -> ReplicaTable {
     }
 }
 
-/// Number of diverged keys that are described.
+/// Largest number of keys in a list of examples.
 const EXAMPLES: usize = 5;
-/// Characters of a value in a description.
+/// Largest number of characters of a value that an example shows.
 const SHOWN: usize = 24;
 
 /// Result of the check for divergence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Divergence {
-    /// Keys that not all members hold alike.
+    /// Number of keys that not all members hold alike.
     pub keys: u64,
-    /// Diverged keys for which two members hold different values.
+    /// Number of diverged keys for which two members hold different values.
     pub differing: u64,
-    /// Diverged keys that a member lacks.
+    /// Number of diverged keys that a member lacks.
     pub missing: u64,
-    /// The first few diverged keys: `k: n1 and n2 version 2, n3 nothing`.
+    /// The first few diverged keys, as `k: n1 and n2 version 2, n3 nothing`.
     pub examples: Vec<String>,
 }
 
@@ -184,13 +183,13 @@ fn shortened(value: &str) -> String {
 /// Result of the check for lost writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct LostWrites {
-    /// Keys that were judged, by a read-back or by the members' records.
+    /// Number of keys that were judged, by a read-back or by the members' records.
     pub checked: u64,
-    /// Keys with an acknowledged change.
+    /// Number of keys with an acknowledged change.
     pub acknowledged: u64,
-    /// Judged keys with an acknowledged change.
+    /// Number of judged keys with an acknowledged change.
     pub acknowledged_checked: u64,
-    /// Judged keys for which no value found is one that their operations allow.
+    /// Number of judged keys for which no allowed value was found.
     pub lost: u64,
     /// The first few lost keys, as `space/key`, or as `key` without spaces.
     pub examples: Vec<String>,
@@ -225,26 +224,26 @@ type AuditedValue<'a> = Option<&'a str>;
 
 #[derive(Debug, Default)]
 struct AuditedKey<'a> {
-    /// The last value that was acknowledged, or found by a read; `None` before the first.
+    /// Value of the last change that was acknowledged or that a read confirmed.
     acknowledged: AuditedValue<'a>,
-    /// Number of changes, certain or possible, up to that value.
+    /// Value of `changes` when `acknowledged` was set.
     acknowledged_at: usize,
     /// Number of changes, certain or possible.
     changes: usize,
     /// Whether any change was acknowledged to its client.
     is_acknowledged: bool,
-    /// Values that operations with an unknown result may still write, each with the number of its
-    /// change.
+    /// Values that operations with an unknown result may still write, each with the sequence number
+    /// of its change.
     possible: BTreeMap<AuditedValue<'a>, usize>,
     /// Other values that may be current: found by reads, or written by other agents at about the
     /// same time.
     found: BTreeSet<AuditedValue<'a>>,
     /// Number of times that each value was written.
     written: BTreeMap<AuditedValue<'a>, u32>,
-    /// Acknowledged changes that may have been later than the last, given the clocks' errors; empty
+    /// Acknowledged changes that may have ended after the last one, given the clock errors; empty
     /// if there is one clock.
     recent: Vec<AcknowledgedChange<'a>>,
-    /// The agent that changes the key; `Some(None)` if several do.
+    /// Id of the only agent that changes the key; `Some(None)` if several agents do.
     owner: Option<Option<u32>>,
     /// Value that was read back.
     read_back: Option<AuditedValue<'a>>,
@@ -253,7 +252,7 @@ struct AuditedKey<'a> {
 #[derive(Debug, Default)]
 struct KeySpace<'a> {
     keys: BTreeMap<&'a str, AuditedKey<'a>>,
-    /// Removals of all keys that may be later than the next changes, given the clocks' errors.
+    /// Removals of all keys that may have ended after the next change, given the clock errors.
     emptied: Vec<AcknowledgedChange<'a>>,
     /// Whether there is a removal of all keys with an unknown result.
     may_be_emptied: bool,
@@ -332,7 +331,7 @@ impl<'a> KeySpace<'a> {
         }
     }
 
-    /// Whether a key may have this value in the end.
+    /// Whether a key may have this value after the load.
     fn allows(&self, key: &AuditedKey<'_>, value: AuditedValue<'_>) -> bool {
         (self.may_be_emptied && value.is_none())
             || value == key.acknowledged

@@ -2,13 +2,13 @@
 //! figures.
 //!
 //! A thread that could run but does not, because others run, delays the operations that wait for
-//! it. Summed over threads and divided by the rate, this is the mean delay of an operation. An
-//! operation behind it in a queue waits too: the delay of a thread that runs or waits to run for
-//! the share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to
-//! its service time), but no more than are in flight. Throughput of agents that wait for answers
-//! falls by the share of the mean delay in their cycle (Little's law). A virtual host that is
-//! stopped by its own CPU quota does not wait for others: its threads lose no more than the unused
-//! part of the quota.
+//! it. Summed over threads and divided by the rate, this is the mean delay of an operation.
+//! Operations queued behind it wait too: the delay of a thread that runs or waits to run for the
+//! share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its
+//! service time), but no more than are in flight. In a closed loop, throughput falls by the share
+//! of the mean delay in an agent's cycle (Little's law). A virtual host that its own CPU quota
+//! stops does not wait for other processes: they delay its threads by no more than the unused part
+//! of the quota.
 //!
 //! **Quantiles.** A thread waits for the time slice of another thread, so few operations are
 //! delayed, by milliseconds each. Let a share `s` of them be delayed by `d`, independently of their
@@ -27,32 +27,32 @@ use crate::operations::LoadLog;
 use crate::sampled::{HostSums, Sampled};
 use crate::stats::quantiles::largest;
 
-/// Lengths of another thread's time slice, nanoseconds. Those beyond [`COMMON_SLICES`] are used up
-/// to the lateness of the generator's timers.
+/// Assumed lengths of another thread's time slice, nanoseconds. Slices after the first
+/// [`COMMON_SLICES`] are used only up to the lateness of the generator's timers.
 const SLICES_NS: [u64; 6] = [2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 64_000_000];
 const COMMON_SLICES: usize = 2;
 
-/// Largest share of delayed operations for which the distribution is solved: at a half, the error
-/// of `F` doubles with each slice. If more are delayed, all operations count as delayed by the
-/// mean.
+/// Largest share of delayed operations for which the equation is solved: from a half on, errors of
+/// `F` do not decay from slice to slice. If more operations are delayed, all count as delayed by
+/// the mean.
 const LARGEST_SHARE: f64 = 1.0 / 3.0;
 
 /// Smallest number of operations that a delay reaches: an operation in a queue is delayed together
 /// with at least one other.
 const QUEUED: f64 = 2.0;
 
-/// CPU use from which a host has no time left, percent. Agents that wait for answers then lose all
-/// of the delay, because CPU time is the limit.
+/// CPU use from which a host has no idle time, percent. A closed loop then loses all of the delayed
+/// time, because CPU time is the limit.
 const FULL_PCT: f64 = 95.0;
 
 /// Largest run delay of a single thread, percent.
 const ONE_THREAD_PCT: f64 = 100.0;
 
-/// Share of the due operations from which a load counts as carried in full.
+/// Share of the due operations that must end for a load to count as carried in full.
 const AS_ASKED: f64 = 0.99;
 
-/// Returns the delay and its effect, or `None` if the time that others took is unknown or no
-/// operation ended.
+/// Returns the delay by other processes and its effect, or `None` if their CPU time is unknown or
+/// no operation ended.
 pub(crate) fn delay_effect(
     load: &plan::Load,
     trial: &Trial,
@@ -113,13 +113,14 @@ pub(crate) fn delay_effect(
         p90_pct,
         p95_pct,
         p99_pct,
-        // The longest delays are rarer than the lateness of timers can show.
+        // The p99 of timer lateness misses the rarest delays, so p99.9 counts as risen by at least
+        // as much as p99.
         p999_pct: p999_pct.map(|pct| pct.max(p99_pct.unwrap_or(0.0))),
     })
 }
 
-/// Returns the time for which others prevented the generator's threads from running, percent,
-/// summed over threads. Without run delay figures, the CPU time of others is used.
+/// Returns the time for which other processes prevented the generator's threads from running,
+/// percent, summed over threads. Without run delay, their CPU time is used.
 fn generator_pct(trial: &Trial, threads: u32, stolen: f64) -> Option<f64> {
     let generator = &trial.generator;
     let waited_pct = match (generator.preempted_pct, generator.run_delay_pct) {
@@ -138,19 +139,20 @@ fn stolen_share(sampled: &Sampled) -> f64 {
     largest(stolen.map(|(steal_pct, busy_pct)| steal_pct / (steal_pct + busy_pct))).unwrap_or(0.0)
 }
 
-/// Time for which others prevented the target's threads from running, percent, summed over threads.
+/// Time for which other processes prevented the target's threads from running, percent, summed over
+/// threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TargetDelay {
     /// Total over all hosts.
     delay_pct: f64,
-    /// Largest delay of a host: hosts without idle time lose this share of their capacity,
-    /// regardless of their number.
+    /// Delay on the host where it is largest. A cluster without idle time loses this share of its
+    /// capacity, whatever its number of hosts.
     longest_pct: f64,
     /// Time for which the busiest thread ran or waited to run, for any reason.
     busy_pct: f64,
 }
 
-/// Returns the target's delay by others, or `None` if it is unknown.
+/// Returns the target's delay by other processes, or `None` if it is unknown.
 fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     let machine = sampled.host(THIS_MACHINE);
     let hosts: Vec<(f64, f64)> =
@@ -162,8 +164,8 @@ fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     })
 }
 
-/// Returns the target's delay by others on a host, and the time for which its busiest thread ran or
-/// waited to run; percent. `machine` is the machine of virtual hosts.
+/// Returns the target's delay by other processes on a host, and the time for which its busiest
+/// thread ran or waited to run; percent. `machine` runs the virtual hosts.
 fn target_delay_on(host: &HostSums, machine: Option<&HostSums>, stolen: f64) -> Option<(f64, f64)> {
     let own_busy_pct = host.target_busy_pct()?;
     let (strangers_pct, others_pct) = match (host.strangers_pct.value(), machine) {
@@ -178,13 +180,13 @@ fn target_delay_on(host: &HostSums, machine: Option<&HostSums>, stolen: f64) -> 
     let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
     let run_delay_pct = host.target_run_delay_pct();
     let waited_pct = match run_delay_pct {
-        // The threads wait for each other: their capacity falls by no more than the CPU time of
-        // others.
+        // The threads also wait for each other. Other processes lower their capacity by no more
+        // than their own share of CPU time.
         Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
             (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
         }
-        // For a host that its quota stops, others can have taken no more than the unused part of
-        // the quota.
+        // On a host that its quota stops, other processes can have taken no more than the unused
+        // part of the quota.
         Some(pct) if throttled > 0.0 => (pct * share).min(100.0 - host.busy_pct.value()?.min(100.0)),
         Some(pct) => pct * share,
         None => strangers_pct,
@@ -192,10 +194,10 @@ fn target_delay_on(host: &HostSums, machine: Option<&HostSums>, stolen: f64) -> 
     Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
 }
 
-/// Distribution of times, by the buckets of a histogram.
+/// Distribution of latencies, by the buckets of a histogram.
 struct Distribution<'a> {
     times: &'a Histogram<u64>,
-    /// Upper end of each bucket, nanoseconds, and the share of times up to it.
+    /// Upper end of each bucket, nanoseconds, and the share of latencies up to this end.
     steps: Vec<(u64, f64)>,
 }
 
@@ -219,19 +221,20 @@ impl<'a> Distribution<'a> {
         if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
     }
 
-    /// Returns the share of times up to this one.
+    /// Returns the share of latencies up to `time_ns`.
     fn share(&self, time_ns: u64) -> f64 {
         let above = self.steps.partition_point(|(step_ns, _)| *step_ns <= time_ns);
         above.checked_sub(1).and_then(|last| self.steps.get(last)).map_or(0.0, |(_, share)| *share)
     }
 
-    /// Returns the quantile without a delay of the share `share` of times by one slice.
+    /// Returns the quantile as it was before the share `share` of latencies was delayed by one
+    /// slice.
     fn quantile_without(&self, q: f64, share: f64, slice_ns: u64) -> u64 {
         let first = self.steps.partition_point(|(time_ns, _)| self.share_without(*time_ns, share, slice_ns) < q);
         self.steps.get(first).map_or(0, |(time_ns, _)| *time_ns)
     }
 
-    /// Returns the share of times up to this one without such a delay.
+    /// Returns the share of latencies up to `time_ns` before such a delay.
     fn share_without(&self, time_ns: u64, share: f64, slice_ns: u64) -> f64 {
         let (mut factor, mut sum, mut at_ns) = (1.0 / (1.0 - share), 0.0, Some(time_ns));
         while let Some(now_ns) = at_ns.filter(|_| factor.abs() > 1e-6) {
@@ -239,7 +242,7 @@ impl<'a> Distribution<'a> {
             factor *= -share / (1.0 - share);
             at_ns = now_ns.checked_sub(slice_ns);
         }
-        // Operations that are delayed by a slice are within that slice.
+        // A delay lengthens a latency by no more than one slice.
         sum.min(self.share(time_ns.saturating_add(slice_ns)))
     }
 }

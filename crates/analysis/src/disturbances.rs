@@ -5,13 +5,14 @@
 //! within a second than usual in this load (see [`UsualFailures`]). So a service that always fails
 //! a little is not disturbed all the time, and a service that seldom fails is disturbed by a single
 //! failure. The outage begins with the first failure that the usual failures do not explain. **A
-//! time without any success**: chance must show it in less than one of a hundred such loads, at the
-//! rate of the load and at the rate around it. Besides, there must be a failure next to it, or it
-//! must be as long as a quarter of a second and as the median latency, and must not recur in the
-//! load: fewer than three other silences last a third as long, apart from those that chance makes.
-//! Machines stall for tens of milliseconds now and then, which is no outage. If operations take
-//! seconds, many that began together end together, and none ends in between. If the plan changes
-//! the load's rate, only a silence with a failure next to it counts.
+//! silence**, a time without any success: chance makes one as long in less than one of a hundred
+//! such loads, at the rate of the load and at the rate around the silence. In addition, there must
+//! be a failure next to the silence, or it must last at least a quarter of a second and at least
+//! the median latency, and must not recur in the load: fewer than three other silences last a third
+//! as long, apart from those that chance makes. Machines stall for tens of milliseconds now and
+//! then, which is no outage. Operations that take seconds and began together also end together, and
+//! none ends in between. If the plan changes the load's rate, only a silence with a failure next to
+//! it counts.
 //!
 //! The effects are measured as after a fault, with the time before as the baseline. Effects of one
 //! disturbance do not begin another.
@@ -34,31 +35,32 @@ use crate::stats::usual_failures::{BINS_PER_S, UsualFailures, onset};
 /// Number of other silences, nearly as long, that make a silence usual.
 const RECURRING: f64 = 3.0;
 
-/// Shortest silence that counts without a failure: a stall of a quarter of a second, in a few slots
-/// of which answers may still arrive.
+/// Shortest silence that counts without a failure: a stall of a quarter of a second, less a few
+/// slots in which answers may still arrive.
 const SHORTEST_SILENCE_S: f64 = 0.24;
 
 /// Time before and after a silence from which the rate around it is taken.
 const AROUND_S: f64 = 2.0;
 
-/// Time after load start in which a disturbance belongs to the start.
+/// Time after load start within which a disturbance counts as caused by the start.
 const STARTED_S: f64 = 0.5;
 
-/// Most disturbances of a stretch that are listed.
+/// Largest number of disturbances that are listed for a stretch.
 const LISTED: usize = 200;
 
 /// Usual failures of a trial's load, and the silences that are not usual.
 pub(crate) struct NormalLoad {
-    /// Slots in which service must hold.
+    /// Number of slots for which service must hold to be back.
     hold: usize,
     usual: UsualFailures,
-    /// Operations that may go wrong within a hold.
+    /// Largest usual number of operations that go wrong within a hold.
     failures: u64,
     /// Times without success that begin a disturbance, in time order.
     silences: Vec<UnusualSilence>,
 }
 
-/// Slots without any success, longer than chance and the usual silences of the load explain.
+/// A run of slots without any success that is longer than chance and the load's usual silences
+/// explain.
 #[derive(Debug, Clone, Copy)]
 struct UnusualSilence {
     from: usize,
@@ -68,9 +70,9 @@ struct UnusualSilence {
 }
 
 impl NormalLoad {
-    /// Analyzes the load between two times. Events in the `faulty` times may belong to a fault, so
-    /// they do not count as usual. If `changes`, the plan changes the rate, and a silence alone may
-    /// be planned.
+    /// Analyzes the load between two times. Latencies and silences in the `faulty` times may be
+    /// effects of a fault, so they do not count as usual. If `changes`, the plan changes the rate
+    /// and may cause silences.
     pub fn of(
         timeline: &Timeline,
         latency: &LatencySeconds,
@@ -91,15 +93,15 @@ impl NormalLoad {
         Self { hold, usual, failures: usual.most(HOLD_S), silences }
     }
 
-    /// Returns the usual failures per second, which are no outage.
+    /// Returns the usual number of failures per second.
     pub fn failures_per_s(&self) -> f64 {
         self.usual.per_s
     }
 
-    /// Returns the first slot of `from..until` with which a disturbance begins.
+    /// Returns the first slot of `from..until` in which a disturbance begins.
     fn first(&self, timeline: &Timeline, [from, until]: [usize; 2]) -> Option<usize> {
-        // The fault that ends this stretch owns silences that become unusual only after its start:
-        // their last success came a little before it.
+        // A silence that becomes unusual only after `until` belongs to the fault that begins there:
+        // the last success came shortly before the fault.
         let mut here = self.silences.iter().filter(|silence| silence.from >= from && silence.shown <= until);
         let silent = here.next().map(|silence| silence.from);
         let mut slot = from;
@@ -127,7 +129,8 @@ impl NormalLoad {
         onset(&failures, until, self.usual.per_s * timeline.slot_s()).unwrap_or(first)
     }
 
-    /// Returns the slot after the last of the signs that follow each other within a hold.
+    /// Returns the slot after the last sign of a disturbance, each of whose signs follows the
+    /// previous one within a hold.
     fn last_of(&self, timeline: &Timeline, [first, until]: [usize; 2]) -> usize {
         let mut end = first + 1;
         loop {
@@ -145,8 +148,8 @@ impl NormalLoad {
         }
     }
 
-    /// Returns the disturbances of such a load by their signs alone, from start to end. The
-    /// disturbance of its start is left out.
+    /// Returns start and end of each disturbance between two times of a load without faults, by its
+    /// signs alone. A disturbance at the start of the load is left out.
     pub fn spells(
         timeline: &Timeline,
         latency: &LatencySeconds,
@@ -173,9 +176,9 @@ fn within([from_s, until_s]: [f64; 2], at_s: f64) -> bool {
     (from_s..until_s).contains(&at_s)
 }
 
-/// Returns silences that neither chance nor the usual silences of the load explain. Without a
-/// failure next to it, a silence counts if it lasts at least `alone_s`; if that is `None`, it does
-/// not count.
+/// Returns silences that neither chance nor the usual silences of the load explain. A silence
+/// without a failure next to it counts if it lasts at least `alone_s`, and never if `alone_s` is
+/// `None`.
 fn unusual(
     timeline: &Timeline,
     [from, until]: [usize; 2],
@@ -201,7 +204,7 @@ fn unusual(
         let beside: u64 = sides.iter().map(|[from, until]| timeline.ok().between(*from, *until)).sum();
         let slots: usize = sides.iter().map(|[from, until]| until.saturating_sub(*from)).sum();
         let there = beside as f64 / slots.max(1) as f64;
-        // A rate that is only a little lower by chance is that of the load.
+        // A slightly lower rate may be chance, so the rate of the load is used instead.
         let rate = if there < ok_per_slot / 2.0 { there } else { ok_per_slot };
         let by_chance = (ok as f64 / CHANCE).ln() / rate;
         let failures_beside =
@@ -235,7 +238,7 @@ pub(crate) struct FaultlessStretch {
     pub from_s: f64,
     /// End of the time that no fault explains.
     pub until_s: f64,
-    /// End of counting.
+    /// End of the time in which operations are counted: `until_s`, or the end of the drain.
     pub counted_until_s: f64,
     /// Timeout of the operations.
     pub timeout_s: f64,
@@ -269,7 +272,7 @@ pub(crate) fn between(
         };
         let mut felt = outage(timeline, &evidence.load.latency, times);
         if felt.baseline_per_s.is_none() {
-            // Without a baseline, the end of the disturbance is that of its signs.
+            // Without a baseline, the disturbance ends with its last sign.
             let end_s = timeline.at_s(usual.last_of(timeline, [first, until]));
             let counted_until_s = end_s + timeline.slot_s();
             felt = outage(timeline, &evidence.load.latency, FaultTimes { until_s: end_s, counted_until_s, ..times });
@@ -297,13 +300,13 @@ const SLOWER: f64 = 0.1625;
 /// Smallest rise of a latency that counts, as a logarithm: to 1.5 times.
 const LONGER: f64 = 0.405;
 
-/// Operations that a bin of throughput should hold.
+/// Number of operations that a bin of throughput should hold.
 const BIN_OPERATIONS: f64 = 30.0;
 
-/// Standard deviation that results from the steps of coarse latencies.
+/// Standard deviation of the logarithm of a latency that is rounded to a coarse step.
 const STEP: f64 = 0.045;
 
-/// Bins on either side of a phase that show the usual level.
+/// Number of bins on either side of a phase that show the usual level: half an hour of seconds.
 const NEAR: usize = 1_800;
 
 /// Quantiles of latency that are examined. A stall of a fifth of a second changes neither.
@@ -320,8 +323,7 @@ pub(crate) const TOLD_LOWER: f64 = 0.95;
 /// Multiple of the usual latency above which the rise is reported.
 pub(crate) const TOLD_HIGHER: f64 = 1.1;
 
-/// Adds the times in which service was slow to the disturbances of a trial. Effects of outages and
-/// faults are left out.
+/// Adds slow phases to the disturbances of a trial. Effects of outages and faults are left out.
 pub(crate) fn with_slow_phases(
     mut found: Vec<Disturbance>,
     faults: &[Fault],
@@ -358,7 +360,7 @@ struct SlowLoad<'a> {
     from_s: f64,
     /// Length of a bin, seconds.
     bin_s: f64,
-    /// Whether a bin is left out because of an outage or a fault.
+    /// Whether each bin is left out because of an outage or a fault.
     left_out: Vec<bool>,
 }
 
@@ -400,8 +402,8 @@ impl<'a> SlowLoad<'a> {
     }
 
     fn disturbances(&self) -> Vec<Disturbance> {
-        // Negative, so that slow is high. The logarithm of an empty bin is that of half an
-        // operation.
+        // Negated, so that slow bins have high values. An empty bin counts as half an operation,
+        // because 0 has no logarithm.
         let rates = self.series(|bin| Some(-self.ok(bin).max(0.5).ln()));
         let counts: Vec<f64> =
             self.series(|bin| Some(self.ok(bin))).into_iter().filter(|count| count.is_finite()).collect();
@@ -424,8 +426,8 @@ impl<'a> SlowLoad<'a> {
         phases.iter().filter_map(|phase| self.disturbance(*phase, &by_rate, &usual)).collect()
     }
 
-    /// Returns the bins around a phase that show the usual level: in a long load, those within the
-    /// hour.
+    /// Returns the range of bins around a phase that shows the usual level: up to [`NEAR`] on
+    /// either side.
     fn near(&self, phase: SlowPhase) -> [usize; 2] {
         [phase.from.saturating_sub(NEAR), (phase.until + NEAR).min(self.left_out.len())]
     }
@@ -434,8 +436,8 @@ impl<'a> SlowLoad<'a> {
         ((at_s - self.from_s) / self.bin_s) as usize
     }
 
-    /// Whether more operations take longer in a phase with a higher quantile, or the quantile has
-    /// only jumped.
+    /// Whether many more operations than usual are slow in a phase whose quantile is higher.
+    /// Otherwise the quantile has only jumped between two kinds of operations.
     fn has_moved(&self, quantile: f64, phase: SlowPhase) -> bool {
         let (near, inner) =
             (self.near(phase).map(|bin| self.at_s(bin)), [phase.from, phase.until].map(|bin| self.at_s(bin)));
@@ -459,7 +461,7 @@ impl<'a> SlowLoad<'a> {
         let near = self.near(phase);
         let usual: Vec<f64> = (near[0]..near[1]).filter(|&bin| is_usual[bin]).map(|bin| self.ok(bin)).collect();
         let usual_per_s = mean(&usual)? / self.bin_s;
-        // The first and the last bin of a longer phase may be slow in part.
+        // The first and the last bin of a longer phase may be only partly slow.
         let inner =
             if phase.until - phase.from > 3 { [phase.from + 1, phase.until - 1] } else { [phase.from, phase.until] };
         let longer = LATENCIES.map(|quantile| {
@@ -503,8 +505,8 @@ impl<'a> SlowLoad<'a> {
         })
     }
 
-    /// Returns start and end of a phase of lower throughput, to the slot. It does not reach into
-    /// excluded bins.
+    /// Returns start and end of a phase of lower throughput, to the slot. Neither lies in a bin
+    /// that is left out.
     fn edges_of_rate(&self, phase: SlowPhase, usual_per_s: f64) -> [f64; 2] {
         let (slot_s, ok) = (self.timeline.slot_s(), self.timeline.ok());
         let [begin, end] = [self.slot(phase.from), self.slot(phase.until)];

@@ -1,5 +1,5 @@
-//! All records of a trial, in memory. Only sums are kept of the samples, the target's own metrics
-//! and the latency log. These are read last, when the measured part is known.
+//! All records of a trial, in memory. Samples, the target's own metrics and the latency log are
+//! only summed. They are read last, when the measured part is known.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ const MEMBERS: &str = "outcomes.csv of a member";
 pub(crate) struct Evidence {
     pub load: LoadLog,
     pub slots: Vec<OutcomeSlot>,
-    /// Narrower slots of a part of the load.
+    /// Narrow slots, which cover only parts of the load.
     pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
     pub units: Vec<UnitSecond>,
@@ -49,21 +49,21 @@ pub(crate) struct Evidence {
     /// Metrics that the target reports, also read once the measured part is known.
     pub metrics: BTreeMap<String, TargetMetric>,
     pub generator: Vec<GeneratorSecond>,
-    /// Comparisons of the clocks of a fleet.
+    /// Clock comparisons between the generators of a fleet and this machine.
     pub fleet: Vec<FleetSecond>,
     pub events: Vec<Event>,
     pub history: Vec<HistoryEntry>,
-    /// Records that members reported.
+    /// Database records that members reported.
     pub replicas: Vec<Replica>,
     /// Cycles of each agent, if recorded.
     pub agent_cycles: Option<Vec<AgentCycles>>,
     /// Names of the files whose last line was cut off.
     pub torn: Vec<&'static str>,
-    /// Names of the missing files, among those that every load begins with.
+    /// Names of missing files that every load creates before its first operation.
     pub absent: Vec<&'static str>,
 }
 
-/// Returns the missing files, among those that every load creates before its first operation.
+/// Returns the names of missing files that every load creates before its first operation.
 fn absent(folder: &TrialFolder) -> Vec<&'static str> {
     let begun = [
         (folder.load_hlog(), LOG),
@@ -104,7 +104,7 @@ impl Evidence {
         let history = lines::read::<HistoryEntry>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
         let agents = rows::read::<AgentCycles>(&folder.agents())?;
-        // If a line is missing, its agents are unknown.
+        // A file that was cut off lacks agents, so it is not used.
         let knows_agents = folder.agents().exists() && !agents.torn;
         let torn = [
             (slots.torn, "outcomes.csv"),
@@ -145,8 +145,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Reads a member's own records, with the events of all. If a file of the member is cut off,
-    /// this is recorded in `self`.
+    /// Reads a member's own records, with the events of the whole trial. If a file of the member is
+    /// cut off, `self.torn` records this.
     pub fn of_member(&mut self, planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let [slots, fine_slots] = [folder.outcomes(), folder.fine_outcomes()].map(|path| {
             let rows = rows::read::<OutcomeSlot>(&path)?;
@@ -165,7 +165,7 @@ impl Evidence {
         })
     }
 
-    /// Reads the samples of the measured part. Their times were checked with the other records.
+    /// Reads the samples of the measured part. [`Self::read`] has already checked their times.
     pub fn read_samples(&mut self, folder: &TrialFolder, window: Option<&LoadWindow>) -> Result<(), ReadError> {
         self.sampled = window.map_or_else(Sampled::default, |window| Sampled::over(window.from_s, window.until_s));
         let (mut row, mut sound) = (0, Ok(()));
@@ -185,7 +185,7 @@ impl Evidence {
     }
 
     /// Reads the metrics that the target reports, over the measured part, or over the whole trial
-    /// without one.
+    /// if there is no measured part.
     pub fn read_metrics(
         &mut self,
         planned: &plan::Trial,
@@ -260,7 +260,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Returns latency over time, as it is drawn.
+    /// Returns latency over time for the chart.
     pub fn latency_series(self) -> LatencySeries {
         LatencySeries { torn: self.torn.contains(&LOG), ..self.load.series() }
     }

@@ -1,9 +1,11 @@
 //! The faults of a trial, each with its outage, and the disturbances between them; and the
-//! distribution of each fault over all its occurrences. `stats` defines the figures of an outage.
+//! distribution of each fault's effects over all its occurrences. `stats` defines the figures of an
+//! outage.
 //!
-//! If service was never back, the time is unknown but longer than the others; leaving it out would
-//! make the worst fault look best. So it counts as longer than all others (a right-censored value
-//! in an ordered sample), and a quantile that falls on such a value is null.
+//! If service was never back, the time to recover is unknown but longer than that of other
+//! occurrences; leaving it out would make the worst fault look best. So this time counts as the
+//! longest (a right-censored value in an ordered sample), and a quantile that falls on such a value
+//! is null.
 //!
 //! A quantile needs as many occurrences as in `stats::quantiles`: 5 for the median, 29 for p90, 299
 //! for p99.
@@ -27,7 +29,7 @@ use crate::trial_groups::{TrialGroup, repeats};
 /// seconds.
 const SETTLED_S: f64 = 1.0;
 
-/// Time within which a fault releases memory, seconds.
+/// Time after a fault within which released memory counts as its effect, seconds.
 pub(crate) const MEMORY_WITHIN_S: f64 = 5.0;
 
 /// Faults and disturbances of a trial.
@@ -35,11 +37,11 @@ pub(crate) const MEMORY_WITHIN_S: f64 = 5.0;
 pub(crate) struct FaultOutcomes {
     /// Every occurrence of a fault, in time order, with its outage if there was load.
     pub faults: Vec<Fault>,
-    /// Outages that no fault explains, in time order.
+    /// Outages and slow phases that no fault explains, in time order.
     pub disturbances: Vec<Disturbance>,
 }
 
-/// Returns every occurrence of a fault with its outage, and the outages between them.
+/// Returns every occurrence of a fault with its outage, and the disturbances between the faults.
 pub(crate) fn happened(
     planned: &plan::Trial,
     evidence: &Evidence,
@@ -76,7 +78,7 @@ pub(crate) fn happened(
 /// time is finer, so their sum may be this far before the intended slot.
 const TOLD_S: f64 = 1e-6;
 
-/// Walk through the load, from fault to fault.
+/// State of a walk through the load, from fault to fault.
 struct FaultWalk<'a> {
     evidence: &'a Evidence,
     timeline: &'a Timeline,
@@ -122,8 +124,8 @@ impl<'a> FaultWalk<'a> {
         }
     }
 
-    /// Returns the latest end of an outage, and the end of counting: the start of the next fault,
-    /// or the ends of the load and of the drain.
+    /// Returns the latest end of an outage, and the end of counting. Both are the start of the next
+    /// fault; without a next fault, they are the ends of the load and of the drain.
     fn until_s(&self, next_s: Option<f64>) -> [f64; 2] {
         let load_s = self.window.until_s;
         let drain_s = self.evidence.last_s().unwrap_or(load_s).max(load_s) + self.timeline.slot_s();
@@ -133,7 +135,7 @@ impl<'a> FaultWalk<'a> {
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
         self.was_undisturbed(at_s);
-        // If the rate changes, older throughput does not show its present variation.
+        // If the rate changes, older throughput does not show the present variation.
         let recent_s = if self.changes { at_s - BASELINE_S } else { 0.0 };
         let baseline_from_s = self.baseline_from_s.map(|from_s| from_s.max(recent_s));
         let earlier_baseline_s = self.undisturbed_s;
@@ -165,8 +167,8 @@ impl<'a> FaultWalk<'a> {
         felt
     }
 
-    /// Records that service serves as a baseline until then. The later of equally long parts
-    /// counts. Parts longer than a baseline are shortened to its length.
+    /// Records the undisturbed part of the load that ends at `until_s`, if no earlier part is
+    /// longer. Parts longer than [`BASELINE_S`] are first shortened to this length.
     fn was_undisturbed(&mut self, until_s: f64) {
         let from_s = self.baseline_from_s.map(|from_s| from_s.max(until_s - BASELINE_S));
         let Some(from_s) = from_s.filter(|from_s| *from_s < until_s && !self.changes) else { return };
@@ -259,8 +261,8 @@ fn occurrence<'a>(
     &mut faults[index]
 }
 
-/// Figure of an occurrence: infinite if it is longer than the trial shows, `None` if the occurrence
-/// lacks it.
+/// Function that returns a figure of an occurrence: infinite if it is longer than the trial shows,
+/// `None` if unknown.
 type OccurrenceFigure = fn(&Outage) -> Option<f64>;
 
 const FIGURES: [(&str, OccurrenceFigure); 12] = [

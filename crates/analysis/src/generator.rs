@@ -1,13 +1,13 @@
-//! Health of the generator, from the seconds of its threads: its work, the causes that prevented it
-//! from running, and a check of its own counts.
+//! Health of the generator, from its threads' rows in `generator.csv`: its work, the causes that
+//! prevented it from running, and a check of its own counts.
 //!
 //! **Little's law** checks the generator's own counts: operations in flight = rate × latency.
 //!
 //! Over a stretch that begins and ends with nothing in flight, the time integral of the operations
 //! in flight equals the sum of their latencies exactly, for any load (J. D. C. Little, "A proof for
 //! the queuing formula L = λW", Operations Research 9, 1961; for finite stretches: Little's Law as
-//! viewed on its 50th anniversary, Operations Research 59, 2011). So the whole load with its drain
-//! is compared: the ends of a part would count as errors.
+//! viewed on its 50th anniversary, Operations Research 59, 2011). So the check covers the whole
+//! load with its drain: operations in flight at the ends of a shorter part would count as errors.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::load_window::LoadWindow;
 use crate::sampled::Sampled;
 use crate::stats::quantiles::{largest, mean, nearest_rank};
 
-/// Shortest interval of a row that shows a share of time.
+/// Shortest interval of a row from which a share of time is computed, seconds.
 const SHORTEST_S: f64 = 0.5;
 
-/// Largest distance in the file between rows of one second, seconds.
+/// Largest distance in time over which rows of the same second are searched, seconds.
 const NEAR_S: f64 = 3.0;
 
-/// Returns the generator's health over the load. The verdict sets `limit`; `feed` and the effect of
-/// lateness are set elsewhere.
+/// Returns the generator's health over the load. Fields that need other records stay empty; the
+/// verdict sets `limit`.
 pub(crate) fn generator(
     evidence: &Evidence,
     window: Option<&LoadWindow>,
@@ -62,7 +62,7 @@ pub(crate) fn generator(
     }
 }
 
-/// Returns the figures of a fleet's generators, or `None` without its record.
+/// Returns the clock errors of a fleet's generators, or `None` without records of a fleet.
 pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
     let mut firsts: BTreeMap<&str, &FleetSecond> = BTreeMap::new();
     for row in rows {
@@ -84,7 +84,7 @@ pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
 fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     let mut seconds: Vec<(f64, f64)> = Vec::new();
     for row in rows.iter().filter(|row| row.interval_s >= SHORTEST_S && row.at_s < until_s + SHORTEST_S) {
-        // Rows are ordered by time, to within a second.
+        // Rows are sorted by time.
         let mut near = seconds.iter_mut().rev().take_while(|(at_s, _)| *at_s > row.at_s - NEAR_S);
         match near.find(|(at_s, _)| (at_s - row.at_s).abs() < SHORTEST_S) {
             Some((_, busiest)) => *busiest = busiest.max(row.cpu_pct),
@@ -95,8 +95,8 @@ fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     nearest_rank(&busiest, 0.95)
 }
 
-/// Returns the lateness of the worst second of the measured part. While agents are still being
-/// started, lateness is not part of any latency.
+/// Returns the lateness of the worst second of the measured part. Earlier seconds are left out:
+/// while agents are being started, lateness is not part of any latency.
 fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f64> {
     let (from_s, until_s) = window.map_or((0.0, f64::INFINITY), |window| (window.from_s, window.until_s));
     let inside =
@@ -104,35 +104,35 @@ fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f6
     largest(inside.filter_map(|row| row.late_us_p99))
 }
 
-/// Smallest part of a quantile that counts as lateness, microseconds: timers are not more exact.
+/// Smallest lateness that counts in a quantile, microseconds. Timers are no more precise.
 const EXACT_US: f64 = 200.0;
 
-/// Returns the generator's own lateness in a latency, percent of it. An operation that was late but
-/// also took long because of the target counts only with its own lateness, so this is the amount by
-/// which the figure would change.
+/// Returns how much of a latency quantile is the generator's lateness, percent: `punctual_us` is
+/// the quantile after each operation's own lateness was subtracted. Returns `None` below
+/// [`EXACT_US`].
 pub(crate) fn lateness_pct(all_us: Option<f64>, punctual_us: Option<f64>) -> Option<f64> {
     let (all_us, late_us) = (all_us?, all_us? - punctual_us?);
     (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
 }
 
-/// Returns the largest lateness in p50, p90 and p99, percent; 0 without lateness.
+/// Returns the largest share of lateness in p50, p90 and p99, percent; 0 without lateness.
 pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 {
     let pairs = [(all.p50, punctual.p50), (all.p90, punctual.p90), (all.p99, punctual.p99)];
     pairs.into_iter().filter_map(|(all, punctual)| lateness_pct(all, punctual)).fold(0.0, f64::max)
 }
 
-/// Returns the operations that were due and those that ended. Returns `None` for records of older
-/// versions, or if none was due.
+/// Returns the numbers of operations that were due and that ended. Returns `None` for records of
+/// older versions, or if none was due.
 pub(crate) fn due_and_ended(rows: &[GeneratorSecond]) -> Option<(u64, u64)> {
     let due: u64 = rows.iter().map(|row| row.due).sum::<Option<u64>>()?;
     (due > 0).then(|| (due, rows.iter().map(|row| row.operations).sum()))
 }
 
-/// Share of the time in operations from which an agent counts as always busy.
+/// Mean share of a thread's agents in operations from which all of them count as busy.
 const BUSY: f64 = 0.99;
 
-/// Returns the seconds in which all agents were in operations: an open loop then starts none when
-/// it is due.
+/// Returns the total length of the seconds in which all agents were busy. In such seconds an open
+/// loop has no agent to start operations on time.
 pub(crate) fn all_busy_s(rows: &[GeneratorSecond]) -> f64 {
     let mut seconds: BTreeMap<u64, (bool, f64)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.at_s > 0.0 && row.interval_s >= SHORTEST_S && row.agents > 0) {
@@ -164,9 +164,9 @@ fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
     }
 }
 
-/// Returns the share of the agents' time without an open operation, which was lost between an
-/// answer and the next send: in a closed loop without pauses every agent always has an operation
-/// open. Only if nothing failed, because an agent that cannot connect rests.
+/// Returns the share of the agents' time without an open operation, percent. In a closed loop
+/// without pauses, every agent should always have an operation open. Returns `None` if a connect
+/// failed, because agents then wait, or if not all agents had started.
 fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) -> Option<f64> {
     let (from_s, until_s) = window.calm()?;
     let inside: Vec<_> = rows
@@ -184,8 +184,7 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
         }
     }
     let agents_s: f64 = inside.iter().map(|row| f64::from(row.agents) * row.interval_s).sum();
-    // An agent that waits for a record of its feed is not lost time, like one that waits for an
-    // answer.
+    // Time in which an agent waits for a record of its feed counts as busy.
     let busy_s: f64 =
         inside.iter().map(|row| row.in_flight_mean * row.interval_s + row.feed_wait_s.unwrap_or(0.0)).sum();
     (!inside.is_empty()).then(|| 100.0 * (agents_s - busy_s).abs() / agents_s)
@@ -199,7 +198,7 @@ pub(crate) fn cycles(rows: &[GeneratorSecond]) -> Option<u64> {
 }
 
 /// Returns the full cycles per second between two times. A row that lies partly between them counts
-/// by its part.
+/// by the part inside.
 pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
     per_s(rows, window, |row| Some(row.cycles))
 }
@@ -210,8 +209,8 @@ pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64))
 }
 
 /// Returns the figures of feeds that are read ahead, over the measured part, or `None` without such
-/// a feed. In an open loop a wait is part of a latency, and is compared with the latencies;
-/// otherwise it is idle time of agents.
+/// a feed. `wait_pct` is relative to the latencies in an open loop, where waits for records are
+/// part of them, and otherwise to the agents' time.
 pub(crate) fn feed_figures(
     rows: &[GeneratorSecond],
     (from_s, until_s): (f64, f64),
@@ -253,18 +252,18 @@ fn per_s(
     Some(sum / (until_s - from_s))
 }
 
-/// Returns the share of an interval that ends at `at_s` which lies between two times.
+/// Returns the share between two times of an interval that ends at `at_s`.
 pub(crate) fn share_inside(at_s: f64, interval_s: f64, (from_s, until_s): (f64, f64)) -> f64 {
     let inside_s = at_s.min(until_s) - (at_s - interval_s).max(from_s);
     if interval_s > 0.0 { (inside_s / interval_s).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Largest distance of rows and samples of one second. Rows of shorter intervals do not show a
-/// share of time.
+/// Largest distance in time of rows and samples of the same second, seconds. Shorter rows are not
+/// used.
 const SAME_SECOND_S: f64 = 0.5;
 
-/// Returns the run delay, and the part of it that other processes caused: percent of the measured
-/// part, for the thread with the largest.
+/// Returns the run delay, and the part of it that other processes caused, percent of the measured
+/// part. Each is the largest mean of a thread.
 fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindow) -> (Option<f64>, Option<f64>) {
     let threads: u32 = rows.iter().map(|row| row.thread + 1).max().unwrap_or(0);
     let (mut delayed, mut preempted) = (None, None);
@@ -288,8 +287,8 @@ fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindo
 }
 
 /// Returns the part of a thread's run delay in a second that other processes caused. On CPUs
-/// reserved for the clients it is limited to the time that other processes ran there. On shared
-/// CPUs each process is responsible in proportion to its CPU time.
+/// reserved for the clients, the part is limited to the time that other processes ran there. On
+/// shared CPUs each process is responsible in proportion to its CPU time.
 fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) -> Option<f64> {
     let (own, machine) = sampled.in_second(at_s)?;
     if let Some(strangers_pct) = own.strangers_pct {
@@ -301,7 +300,7 @@ fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) ->
     Some(if others_pct > 0.0 { delay_pct * (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 })
 }
 
-/// Sums over the seconds of a load.
+/// Terms of Little's law, summed over the rows of a load.
 #[derive(Debug, Clone, Copy, Default)]
 struct SecondSums {
     /// Time integral of the operations in flight, seconds.
@@ -314,8 +313,8 @@ struct SecondSums {
     pub open_s: f64,
 }
 
-/// Returns the difference between the two sides of the law, percent of the operations in flight.
-/// Returns `None` if nothing was in flight.
+/// Returns the difference between the two sides of Little's law, percent of the operations in
+/// flight. Returns `None` if nothing was in flight.
 fn littles_law_error_pct(books: SecondSums) -> Option<f64> {
     let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
     (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)

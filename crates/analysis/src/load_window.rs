@@ -1,4 +1,4 @@
-//! The load's part of a trial's time, and the measured part of the load.
+//! Period of a trial in which the load runs, and the measured part of this period.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use crate::stats::quantiles::largest;
 use crate::stats::steady_state::{self, LoadStretch, MeanLatency};
 use crate::stats::timeline::Timeline;
 
-/// The load's time, seconds since load start.
+/// Period of the load, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadWindow {
     /// Start of the measured part.
     pub from_s: f64,
-    /// Time of the last new operation; the drain follows.
+    /// Time after which no operation starts; the drain follows.
     pub until_s: f64,
     /// Start of the first fault, if one began while the load ran.
     pub first_fault_s: Option<f64>,
     /// Whether the load became steady; `None` if the plan changes the rate, or if the load was too
     /// short to tell.
     pub steady: Option<bool>,
-    /// Whether the load was over at that time, so that no operation ended later. Otherwise the end
-    /// may lie anywhere in a slot of the timeline.
+    /// Whether no operation of the load ended after `until_s`. Otherwise `until_s` may lie anywhere
+    /// in a slot of the timeline.
     pub is_over: bool,
 }
 
 impl LoadWindow {
-    /// Finds the window, and the method by which the end of the warm-up was found. Returns `None`
-    /// if the load never started.
+    /// Returns the window, and how the end of the warm-up was found. Returns `None` if the load
+    /// never started.
     pub fn of(load: &Load, evidence: &Evidence, timeline: &Timeline) -> Option<(Self, Steady)> {
         let last_s = evidence.last_s().filter(|&last_s| last_s > 0.0)?;
         let drained_s = evidence.entered_s(Phase::Draining).unwrap_or(f64::INFINITY);
-        // A load with a fixed number of cycles is over after the last cycle, and each thread writes
-        // that time.
+        // A load with a fixed number of cycles ends with its last cycle, and each thread writes a
+        // row at that time.
         let counted_s = load.is_counted().then(|| largest(evidence.generator.iter().map(|row| row.at_s))).flatten();
         let until_s = load.time_s.min(drained_s).min(counted_s.unwrap_or(last_s));
         let first_fault_s = evidence
@@ -83,22 +83,23 @@ impl LoadWindow {
         (until_s > 0.0).then_some((window, steady))
     }
 
-    /// Returns the time from which latencies are taken. They are logged by whole seconds, so it is
-    /// the first second that begins in the measured part, or the second in which that part begins
-    /// if no whole second would be left.
+    /// Returns the time from which latencies are taken. Latencies are logged by whole seconds, so
+    /// this is the first second that begins in the measured part. If no whole second would be left,
+    /// it is the second in which the measured part begins.
     pub fn latency_from_s(&self) -> f64 {
-        // Bins of 100 ms are multiples that a decimal fraction only approximates.
+        // Bins of 100 ms begin at times that floating-point numbers only approximate.
         let whole_s = (self.from_s - 1e-6).ceil();
         if self.until_s - whole_s >= 1.0 - 1e-6 { whole_s } else { self.from_s.floor() }
     }
 
-    /// Returns the slots of the timeline in which operations of the load from `from_s` on ended.
+    /// Returns the slots of the timeline from `from_s` to the end of the load.
     pub fn slots(&self, timeline: &Timeline, from_s: f64) -> [usize; 2] {
         let until = if self.is_over { timeline.slots() } else { timeline.slot_of(self.until_s) };
         [timeline.slot_of(from_s), until]
     }
 
-    /// Returns `ok` per second of the load from `from_s` on, or `None` if that is less than a slot.
+    /// Returns `ok` per second from `from_s` to the end of the load, or `None` if this is less than
+    /// a slot.
     pub fn ok_per_s(&self, timeline: &Timeline, from_s: f64) -> Option<f64> {
         let [from, until] = self.slots(timeline, from_s);
         let length_s = if self.is_over { self.until_s - from_s } else { timeline.at_s(until) - timeline.at_s(from) };
@@ -118,8 +119,8 @@ impl LoadWindow {
     }
 }
 
-/// Time before a disturbance that must be measured as its baseline. A warm-up that would cut it off
-/// ends before it.
+/// Time before a disturbance that must be measured as its baseline. A warm-up that would reach into
+/// this time is shortened.
 const BEFORE_S: f64 = 1.0;
 
 /// Returns the mean latency of each whole second with ended operations, over all threads, in order.

@@ -1,5 +1,6 @@
-//! Counts and times of operations: the exactly merged histograms of `load.hlog`, and the attempts.
-//! This module must not take counts from any other source, so that the totals are those of the log.
+//! Counts and latencies of operations, from the merged histograms of `load.hlog`, and counts of
+//! attempts. This module must not count operations from any other source, so that the totals are
+//! those of the log.
 
 use std::collections::BTreeMap;
 
@@ -27,16 +28,16 @@ pub(crate) struct LoadLog {
     pub latency: LatencySeconds,
     /// `ok` latency per second for the chart.
     drawn: MergedSeconds,
-    /// `ok` latency per second for the chart, for each group of agents with its operations.
+    /// `ok` latency per second for the chart, by group of agents: name, operations, latency.
     drawn_groups: Vec<(String, Vec<String>, MergedSeconds)>,
     /// `ok` latency by batches of the measured part.
     pub batches: QuantileBatches,
     /// Requested percentiles beyond the standard ones.
     pub asked: Vec<AskedPercentile>,
-    /// `ok` operations of each operation, by interval of their end.
+    /// Successes of each operation, by the interval of the log in which they ended.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
-    /// Ended operations (any outcome except unfinished), by the second in which their interval
-    /// begins.
+    /// Number of ended operations (any outcome except unfinished), by the second in which their
+    /// interval begins.
     ended: BTreeMap<i64, u64>,
     last_s: Option<f64>,
 }
@@ -63,7 +64,7 @@ impl LoadLog {
         self
     }
 
-    /// Adds the next interval.
+    /// Adds the next interval of the log.
     pub fn add(&mut self, interval: &Counted) {
         let end_s = interval.start_s + interval.length_s;
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
@@ -79,11 +80,11 @@ impl LoadLog {
             self.succeeded.entry(tag.operation.clone()).or_default().push(part);
         }
         if tag.time == Time::Latency && tag.outcome != Outcome::Unfinished {
-            // Starts are written to the millisecond.
+            // The log rounds starts to the millisecond.
             let ended = self.ended.entry((interval.start_s + 5e-4).floor() as i64).or_default();
             *ended = ended.saturating_add(interval.counts.len());
         }
-        // Starts are written to the millisecond.
+        // The log rounds starts to the millisecond.
         if interval.start_s >= self.measured_from_s - 5e-4 {
             let measured = self.measured.entry(tag.operation.clone()).or_default();
             measured.count((tag.outcome, tag.time), &interval.counts);
@@ -98,14 +99,15 @@ impl LoadLog {
         if ended { &self.measured } else { &self.totals }
     }
 
-    /// Returns the latencies of `ok` operations of the measured part, or `None` without any.
+    /// Returns the latencies of `ok` operations of the measured part, or `None` if no operation
+    /// succeeded.
     pub fn ok_latency(&self) -> Option<Histogram<u64>> {
         let all = OperationTotals::of_all(self.measured().values());
         all.latency(Outcome::Ok).cloned()
     }
 
-    /// Returns the ended operations (any outcome except unfinished), by the second in which their
-    /// interval begins.
+    /// Returns the number of ended operations (any outcome except unfinished), by the second in
+    /// which their interval begins.
     pub fn ended(&self) -> &BTreeMap<i64, u64> {
         &self.ended
     }
@@ -123,8 +125,8 @@ impl LoadLog {
         LatencySeries { seconds: self.drawn.ended(), groups: groups.collect(), all_ns, torn: false }
     }
 
-    /// Returns `ok` per second of each operation. An interval that lies partly in the window counts
-    /// by its part.
+    /// Returns the successes per second of each operation in a window. An interval that lies partly
+    /// in the window counts by the part inside.
     fn ok_per_s(&self, (from_s, until_s): (f64, f64)) -> BTreeMap<&str, f64> {
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
         let parts = self.succeeded.iter().flat_map(|(name, parts)| parts.iter().map(move |part| (name, part)));
@@ -137,14 +139,14 @@ impl LoadLog {
     }
 }
 
-/// Totals of one operation, or of all.
+/// Histograms of one operation, or of several.
 #[derive(Debug, Default)]
 pub(crate) struct OperationTotals {
     times: BTreeMap<(Outcome, Time), Option<Histogram<u64>>>,
 }
 
 impl OperationTotals {
-    /// Merges these totals.
+    /// Returns the sum of several totals.
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for totals in each {
@@ -195,9 +197,9 @@ impl OperationTotals {
         quantiles_us(self.ok(Time::Service)?, asked)
     }
 
-    /// Returns the latency of all these `ok` operations without the generator's own lateness. An
-    /// operation that no timer starts is never late, so its full latency counts. Returns `None` if
-    /// no operation is started by a timer, or if lateness was not recorded.
+    /// Returns the latency of the `ok` operations of several totals, without the generator's own
+    /// lateness. An operation that no timer starts is never late, so its full latency counts.
+    /// Returns `None` if no operation is started by a timer, or if lateness was not recorded.
     pub fn punctual_of<'a>(
         each: impl Iterator<Item = &'a Self> + Clone,
         asked: &[AskedPercentile],
@@ -210,8 +212,8 @@ impl OperationTotals {
         quantiles_us(all.ok(Time::Punctual)?, asked)
     }
 
-    /// Returns the latency of all operations: those that failed, timed out or are unfinished took
-    /// longer than all others. Returns `None` if there are none of these.
+    /// Returns the latency of all operations. Operations that failed, timed out or are unfinished
+    /// count as longer than all others. Returns `None` if there are no such operations.
     pub fn of_all_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         let outcomes = self.outcomes();
         let lost = outcomes.failed + outcomes.timeout + outcomes.unfinished;
@@ -236,8 +238,8 @@ impl OperationTotals {
     }
 }
 
-/// Returns every operation of the load. Rates are over `window_s`, times over the measured part of
-/// the log, counts over the whole log.
+/// Returns the results of every operation. Rates cover `window_s`, latencies the measured part of
+/// the log, and counts the whole log.
 pub(crate) fn operations(
     load: &LoadLog,
     attempts: &[Attempts],

@@ -1,5 +1,5 @@
-//! Statistical methods: one method per file, or a few on one subject, each with its source. Modules
-//! in this folder must not know files, experiments or verdicts.
+//! Statistical methods: one method per file, or a few on one subject, each with its published
+//! source. Modules in this folder must not know files, experiments or verdicts.
 
 pub(crate) mod baseline;
 pub(crate) mod blocks;

@@ -1,6 +1,6 @@
-//! Trust in a trial: every rule of the table is checked, and each rule that speaks against the
-//! trial gives a reason. A bad result of a good measurement is valid. Findings against trials that
-//! the answer does not use count for less.
+//! Trust in a trial: every rule of the table is evaluated, and each rule that speaks against the
+//! trial gives a reason. A sound measurement of a bad target is valid. A void trial that sound
+//! repeats replace makes the run only suspect.
 
 pub(crate) mod figures;
 mod rules;
@@ -28,16 +28,16 @@ pub(crate) struct RuleInput<'a> {
     pub run: RunContext<'a>,
 }
 
-/// Facts outside the trial by which it is judged. The default is a trial without a run.
+/// Facts outside the trial that its verdict depends on. The default is a trial without a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunContext<'a> {
     /// Plan of the run.
     pub plan: Option<&'a Plan>,
-    /// Requested metrics beyond the plan's.
+    /// Requested metrics that the plan does not name.
     pub metrics: &'a [MetricPath],
-    /// Versions with which earlier trials of the run were made.
+    /// Versions of the target and of Plimsoll in earlier trials of the run.
     pub earlier: Option<&'a EarlierVersions>,
-    /// Whether the run came to its end, and so did all its trials.
+    /// Whether the run, and so each of its trials, has ended.
     pub is_over: bool,
 }
 
@@ -69,7 +69,7 @@ impl Threshold {
         match (suspect, void) {
             (_, true) => Trust::Void,
             (true, _) => Trust::Suspect,
-            // A figure that cannot be compared with a threshold is not within it.
+            // NaN is within no threshold.
             _ if figure.is_nan() => Trust::Void,
             _ => Trust::Valid,
         }
@@ -80,7 +80,7 @@ impl Threshold {
 #[derive(Debug)]
 pub struct Rule {
     pub name: &'static str,
-    /// The figure.
+    /// Description of the figure.
     pub looks_at: &'static str,
     /// Unit of the figure; empty for yes or no.
     pub unit: &'static str,
@@ -96,7 +96,7 @@ pub struct Rule {
     weigh: Weighing,
 }
 
-/// Function by which a rule finds its figure.
+/// Function by which a rule computes its figure.
 #[derive(Debug)]
 enum Weighing {
     /// One figure for all classes that the rule speaks against.
@@ -110,23 +110,23 @@ enum Weighing {
 pub(crate) struct RuleFinding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// Result for the trial: the worst among the classes that the verdict is about. Valid means
-    /// that the finding is a note.
+    /// Trust in the trial: the worst among the classes that the verdict is about. `Valid` makes the
+    /// finding a note.
     pub trust: Trust,
     /// Sentence for the user.
     pub reason: String,
-    /// Result for each class that the rule speaks against, with the sentence.
+    /// Classes that the rule speaks against, each with its trust and the sentence.
     pub classes: Vec<(FigureClass, Trust, String)>,
 }
 
 impl RuleFinding {
-    /// Creates a finding against all figures.
+    /// Creates a finding against all classes of figures.
     pub fn against_all(rule: &'static str, trust: Trust, reason: String) -> Self {
         let classes = FigureClass::ALL.iter().map(|class| (*class, trust, reason.clone())).collect();
         Self { rule, trust, reason, classes }
     }
 
-    /// Makes the finding one against a trial that no figure uses.
+    /// Lowers the finding to suspect, because no figure uses its trial.
     fn weaken(&mut self) {
         self.trust = Trust::Suspect;
         self.reason.push_str("; this trial is left out of all figures");
@@ -164,14 +164,15 @@ fn finding(rule: &Rule, facts: &RuleInput<'_>, used: &[FigureClass]) -> Option<R
     let judged = weighed.into_iter().map(|(class, figure, reason)| (class, rule.threshold.trust(figure), reason));
     let classes: Vec<_> = judged.filter(|(_, trust, _)| *trust > Trust::Valid).collect();
     let of_used = classes.iter().filter(|(class, ..)| used.contains(class));
-    // The first of equals: `max_by_key` returns the last, so the order is reversed.
+    // The first of the worst classes decides. `max_by_key` returns the last, so the order is
+    // reversed.
     let worst = of_used.rev().max_by_key(|(_, trust, _)| *trust);
     let trust = worst.map_or(Trust::Valid, |(_, trust, _)| *trust);
     let reason = worst.or(classes.first())?.2.clone();
     Some(RuleFinding { rule: rule.name, trust, reason, classes })
 }
 
-/// Returns the verdict of the findings; the worst come first.
+/// Combines findings into a verdict. The worst findings come first.
 pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
     let (mut sorted, notes): (Vec<&RuleFinding>, Vec<&RuleFinding>) =
         findings.iter().partition(|finding| finding.trust > Trust::Valid);
@@ -194,13 +195,13 @@ fn figure_verdict(figure: FigureClass, findings: &[RuleFinding]) -> FigureVerdic
     FigureVerdict { figure, is, reasons: against.into_iter().map(|(.., reason)| reason.clone()).collect() }
 }
 
-/// Returns the finding for a trial that the run has completed but that has no records at all.
+/// Returns the finding against a trial without any records in a run that has ended.
 pub(crate) fn lost_trial() -> RuleFinding {
     let reason = "it has no records, although the run came to its end".to_owned();
     RuleFinding::against_all("missing_records", Trust::Void, reason)
 }
 
-/// Whether a rule with this name can make a trial void. An unknown rule may.
+/// Whether a rule with this name can make a trial void. True for an unknown name.
 pub(crate) fn can_void(rule: &str) -> bool {
     let threshold = RULES.iter().find(|known| known.name == rule).map(|known| known.threshold);
     !matches!(threshold, Some(Threshold::From { void, .. }) if void == f64::INFINITY)
@@ -211,9 +212,9 @@ fn remedy(rule: &str) -> &'static str {
     RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
 
-/// Returns the verdict on a run: the worst of its trials, with a reason for each rule that spoke
-/// against any of them. Trials that a rule voids and trials that it makes suspect are counted
-/// separately, so that suspect trials are not taken for void.
+/// Returns the verdict on a run: the worst of its trials' verdicts, with the reasons of all rules
+/// that spoke against a trial. A rule has separate reasons for the trials that it voids and those
+/// that it makes suspect, so that suspect trials are not counted as void.
 pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
@@ -238,18 +239,17 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     verdict(&findings)
 }
 
-/// Share of time that the reader of a feed waits for its disk, percent. A reader that waits less is
-/// limited by unpacking.
+/// Share of its time that the reader of a feed waits for the disk, percent, below which unpacking
+/// is the limit.
 pub(crate) const UNPACKING_PCT: f64 = 50.0;
 
-/// Returns the main limit of the load, in the words of `generator.limit`; empty if it was not
-/// observed. A limit that voids a trial comes before one that makes it suspect: a machine that is
-/// also busy did not freeze the generator.
+/// Returns the main limit of the load, as a value of `generator.limit`; empty without records of
+/// the generator. A limit that voids the trial comes before a limit that makes it suspect.
 pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
         return String::new();
     }
-    // A reader that does not wait for its disk is busy unpacking.
+    // A reader that hardly waits for the disk is busy unpacking.
     let unpacks = trial.generator.feed.and_then(|feed| feed.read_pct).is_some_and(|read_pct| read_pct < UNPACKING_PCT);
     let limits = [
         ("slow_feed", if unpacks { "cpu" } else { "disk" }),
@@ -267,7 +267,7 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("saturated_balancer", "balancer"),
     ];
     for trust in [Trust::Void, Trust::Suspect] {
-        // Delay that did not change throughput limited nothing.
+        // A delay that affected only latency did not limit the load.
         let limiting = findings.iter().filter(|finding| finding.trust == trust).filter(|finding| {
             finding.rule != "delayed" || finding.classes.iter().any(|(class, ..)| *class == FigureClass::Throughput)
         });
@@ -279,8 +279,8 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     "none".to_owned()
 }
 
-/// Raises `no operation succeeded` to void in all findings, if no trial of the run had a success.
-/// Otherwise it is only suspect, because other points succeeded.
+/// Raises the findings `no operation succeeded` to void if no trial of the run had a success.
+/// Otherwise they stay suspect, because other points succeeded.
 pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<RuleFinding>)]) {
     if trials.iter().any(|trial| trial.outcomes.ok > 0) {
         return;
@@ -289,12 +289,12 @@ pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<Rul
     found.for_each(|one| *one = RuleFinding::against_all(one.rule, Trust::Void, one.reason.clone()));
 }
 
-/// Sound repeats that replace one void repeat.
+/// Number of sound repeats that replace one void repeat.
 const STAND_IN: usize = 3;
 
-/// Returns the findings that count for the run. No figure uses a void trial. If three sound repeats
-/// of the same point replace each void repeat, the answer does not need it, and the run is not void
-/// because of it. The run stays suspect: the cause that spoiled one repeat may have touched others.
+/// Returns the findings that count for the run. No figure uses a void trial. If a point has three
+/// sound repeats for each void repeat, its void repeats do not void the run. The run is then
+/// suspect: the cause that spoiled one repeat may have affected others.
 pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)>) -> Vec<(String, Vec<RuleFinding>)> {
     let mut counted = Vec::with_capacity(findings.len());
     for (id, mut found) in findings {
@@ -307,7 +307,7 @@ pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)
     counted
 }
 
-/// Whether a trial is void and sound repeats replace it.
+/// Whether a trial is void and its point has enough sound repeats to replace it.
 fn is_replaced(trial: &Trial, trials: &[Trial]) -> bool {
     let repeats = trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);
     let (void, sound): (Vec<&Trial>, Vec<&Trial>) = repeats.partition(|other| other.verdict.is == Trust::Void);

@@ -1,20 +1,19 @@
-//! Results of the checks at each variant and point, over all repeats that are not void, if there is
-//! such a repeat.
+//! Results of the data checks at each variant and point, over all repeats that are not void.
 //!
-//! The rate of wrong answers has an interval. With at least three repeats and any wrong answer, it
-//! is that of the ratio of sums over repeats, which includes the differences between repeats. With
-//! fewer repeats, parts of the load's time replace repeats, because one incident causes many wrong
-//! answers. Without any wrong answer, it is that of the pooled counts, which shows how rare wrong
-//! answers must be to have been missed. The pooled counts also apply if repeats resemble each other
-//! more than counts can: three repeats with one wrong answer each do not prove that there is always
-//! one.
+//! The interval of the rate of wrong answers depends on the counts. With at least three repeats and
+//! any wrong answer, it is that of the ratio of sums over repeats, which includes the differences
+//! between repeats. With fewer repeats, counts in parts of the load replace counts in repeats,
+//! because one incident causes many wrong answers. Without any wrong answer, the pooled counts give
+//! the largest rate that may have gone unnoticed. The pooled counts also apply if repeats differ by
+//! less than chance allows: three repeats with one wrong answer each do not prove that there is
+//! always one.
 
 use record::results::{Consistency, PooledConsistency, Trial, counting};
 
 use crate::stats::shares::{clustered_share_ci95, ratio_of_sums, share_ci95};
 use crate::trial_groups::{operations, repeats};
 
-/// Fewest repeats that show their spread.
+/// Fewest repeats from which their spread is estimated.
 const REPEATS: usize = 3;
 const RATIO: &str = "ratio";
 const CLUSTERS: &str = "Korn-Graubard";
@@ -62,8 +61,8 @@ struct ErrorRate {
     method: &'static str,
 }
 
-/// Returns the rate of `some` of `all`, which have one pair per repeat. `parts` are the counts in
-/// parts of the repeats' times. Returns `None` if `all` is 0.
+/// Returns the rate of `some` among `all`; each has one count per repeat. `parts` holds the wrong
+/// answers in each part of each repeat. Returns `None` if `all` is 0.
 fn pooled_rate(some: &[u64], all: &[u64], parts: &[u64]) -> Option<ErrorRate> {
     let (wrong, of) = (some.iter().sum::<u64>(), all.iter().sum::<u64>());
     if of == 0 {

@@ -7,16 +7,16 @@
 //! **Bounds**: throughput of a window is low if it is below the level by more than an allowance.
 //! The allowance is the largest of three values: 5 %; 4.5 standard deviations of a Poisson stream
 //! (a second holds many overlapping windows, each of which could raise a false alarm); and the
-//! variation without a fault. The last is based on the lowest window of that length in up to 60 s
-//! of undisturbed load before the fault: its deficit, less the deficit that a Poisson stream
-//! explains, times a factor. The lowest of `n` normal numbers is about `√(2 ln n)` standard
-//! deviations below their mean (H. Cramér, "Mathematical Methods of Statistics", 1946, section
-//! 28.6), and the factor raises this to 5.5. The factor is at least 2, because pauses are not
-//! normal: two may fall into one window. A drop that the system also shows without a fault is no
-//! sign of a fault.
+//! variation without a fault. This variation is based on the lowest window of the same length in up
+//! to 60 s of undisturbed load before the fault: the window's deficit, less the deficit that a
+//! Poisson stream explains, times a factor. The lowest of `n` normal numbers is about `√(2 ln n)`
+//! standard deviations below their mean (H. Cramér, "Mathematical Methods of Statistics", 1946,
+//! section 28.6), and the factor raises this to 5.5. The factor is at least 2, because pauses are
+//! not normal: two may fall into one window. A drop that the system also shows without a fault is
+//! no sign of a fault.
 //!
 //! Each length of window has a bound; lengths double up to 4 s. The longer the window, the smaller
-//! the drop that it shows.
+//! the drop that it can detect.
 //!
 //! **Reported bound**: the bound of the shortest window whose allowance is at most a quarter of the
 //! level. If no window has such a bound, recovery of throughput cannot be determined.
@@ -51,13 +51,14 @@ pub(super) const DEVIATIONS: f64 = 4.5;
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
 
-/// Range of the usual window over which throughput is compared with the baseline. The rate decides.
+/// Shortest and longest usual window over which throughput is compared with the baseline. The rate
+/// decides between them.
 const WINDOW_S: [f64; 2] = [0.25, 2.0];
 
-/// Operations that the usual window should hold; its Poisson noise is then 2.2 %.
+/// Number of operations that the usual window should hold; its Poisson noise is then 2.2 %.
 const WINDOW_OPERATIONS: f64 = 2_000.0;
 
-/// Operations that the shortest window should hold; its Poisson noise is then 10 %.
+/// Number of operations that the shortest window should hold; its Poisson noise is then 10 %.
 const FEWEST_OPERATIONS: f64 = 100.0;
 
 /// Smallest factor by which the deficit of the lowest window without a fault is multiplied.
@@ -90,9 +91,9 @@ pub(super) struct Baseline {
     /// Undisturbed slots that show the variation of throughput: the baseline and up to 50 s before
     /// it.
     varied: [usize; 2],
-    /// Level.
+    /// Level: mean `ok` operations per second.
     pub ok_per_s: f64,
-    /// Half the interquartile range of windows of [`SPREAD_WINDOW_S`].
+    /// Half the interquartile range of throughput in windows of [`SPREAD_WINDOW_S`].
     pub spread_per_s: Option<f64>,
     /// Length of the usual window, slots.
     pub window: usize,
@@ -102,9 +103,9 @@ pub(super) struct Baseline {
     pub bad_per_slot: f64,
     /// Mean operations per slot that fail without a fault.
     pub failed_per_slot: f64,
-    /// Slots without success that chance does not explain.
+    /// Largest number of consecutive slots without success that chance explains.
     pub gap: usize,
-    /// Longest stretch of slots without success.
+    /// Number of slots in the longest stretch of the baseline without success.
     pub longest: usize,
 }
 
@@ -126,7 +127,8 @@ impl Bound {
 }
 
 impl Baseline {
-    /// Returns the baseline of a fault, or `None` if there is too little of it.
+    /// Returns the baseline of a fault, or `None` if there is too little time or no success before
+    /// the fault.
     pub fn of(
         timeline: &Timeline,
         from_s: f64,
@@ -195,7 +197,7 @@ impl Baseline {
         Some(self.allowance(&self.told())).filter(|allowance| *allowance > CEILING)
     }
 
-    /// Share of the level by which a window may be lower.
+    /// Returns the share of the level by which a window may be lower.
     fn allowance(&self, bound: &Bound) -> f64 {
         1.0 - bound.per_s / self.ok_per_s
     }
@@ -257,8 +259,8 @@ impl Baseline {
     }
 
     /// Returns how far (95 %) the `ok` operations in this many slots without a fault may be from
-    /// the baseline's level. Combines the spread of such stretches within the baseline and the
-    /// uncertainty of its level. Returns `None` if the baseline is too short.
+    /// the baseline's level. Combines the spread of equally long stretches within the baseline with
+    /// the uncertainty of its level. Returns `None` if the baseline is too short.
     ///
     /// The variance of stretches longer than a batch grows with their length, as that of the mean
     /// falls with it.
@@ -276,7 +278,8 @@ impl Baseline {
         Some((of_mean * slots).hypot(of_stretch))
     }
 
-    /// Returns half of the 95 % interval of the mean of a slot (see [`super::sectioning`]).
+    /// Returns half of the width of the 95 % interval of the mean number of successes in a slot
+    /// (see [`super::sectioning`]).
     fn half_width(&self, timeline: &Timeline) -> Option<f64> {
         let all = self.slots[1] - self.slots[0];
         let batch = all / BATCHES;
@@ -291,8 +294,8 @@ impl Baseline {
         half_width(&ten, &five)
     }
 
-    /// Returns the `ok` operations in consecutive stretches of this many slots. Slots that do not
-    /// fill a stretch are the oldest and are left out.
+    /// Returns the `ok` operations in consecutive stretches of this many slots. The oldest slots
+    /// are left out if they do not fill a stretch.
     fn counts(&self, timeline: &Timeline, stretch: usize) -> Vec<f64> {
         let [from, until] = self.slots;
         let ends = (from..=until).rev().step_by(stretch);
@@ -301,7 +304,8 @@ impl Baseline {
     }
 }
 
-/// Returns the throughput of a window that clock errors may have moved into its neighbours.
+/// Returns the part of a window's throughput that clock errors may have moved into neighbouring
+/// windows.
 fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
     ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
 }

@@ -42,7 +42,7 @@ pub(crate) const COVARIATES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Observed {
     pub round: usize,
-    /// Group number, from 0. The other groups are compared with group 0.
+    /// Index of the group. The other groups are compared with group 0.
     pub group: usize,
     pub value: f64,
     /// Covariates: the state of the machine, or `None` if not measured.
@@ -74,9 +74,9 @@ pub(crate) struct Covariates {
     pub unbalanced: Vec<(usize, f64)>,
 }
 
-/// Returns the covariates that explain the values. Such a covariate was measured everywhere,
-/// varies, does not differ between the groups, and leaves enough degrees of freedom. The values
-/// themselves are not used, so that this choice is no search for a result.
+/// Returns the covariates that may explain the values. Such a covariate was measured with every
+/// value, varies, does not differ between the groups, and leaves enough degrees of freedom. The
+/// values themselves are not used, so that this choice is no search for a result.
 pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     let (rounds, groups) = (count(observed, |one| one.round), count(observed, |one| one.group));
     let left = (observed.len() + 1).saturating_sub(rounds + groups);
@@ -91,7 +91,8 @@ pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     Covariates { used: balanced.into_iter().take(most).map(|(index, _)| index).collect(), unbalanced }
 }
 
-/// Returns the standard deviation of a covariate, or `None` if it was not measured everywhere.
+/// Returns the standard deviation of a covariate, or `None` if it was not measured with every
+/// value.
 fn spread(observed: &[Observed], covariate: usize) -> Option<f64> {
     let values: Vec<f64> = observed.iter().map(|one| one.beside[covariate]).collect::<Option<_>>()?;
     let centre = mean(&values)?;
@@ -157,7 +158,7 @@ struct Fitted {
     freedom: f64,
     /// Variance of a single value.
     variance: f64,
-    /// Groups besides group 0.
+    /// Number of groups besides group 0.
     groups: f64,
     /// Sum of squares that groups and covariates explain.
     explained: f64,
@@ -185,7 +186,7 @@ fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitt
     }
     let rows: Vec<&Vec<f64>> = rounds.values().flatten().collect();
     let freedom = rows.len().checked_sub(rounds.len() + columns).filter(|freedom| *freedom > 0)? as f64;
-    // The products of each two columns; the last column has the values.
+    // The sums of products of each two columns; the last column has the values.
     let mut squares: Vec<Vec<f64>> =
         (0..columns).map(|a| (0..=columns).map(|b| rows.iter().map(|row| row[a] * row[b]).sum()).collect()).collect();
     let with_value: Vec<f64> = squares.iter_mut().filter_map(Vec::pop).collect();

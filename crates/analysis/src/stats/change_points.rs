@@ -29,14 +29,15 @@ const SIDE: usize = 2;
 /// Fewest values of a series: with fewer, no step is clear enough.
 const FEWEST: usize = 8;
 
-/// Fewest permutations, unless enough of them are as clear as the series.
+/// Number of permutations for a split, unless [`AS_CLEAR`] of them end the test earlier; more for
+/// many series.
 const PERMUTATIONS: usize = 999;
 
 /// Number of permutations as clear as the series after which no more are made, because the decision
 /// is certain (J. Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991).
 const AS_CLEAR: u32 = 10;
 
-/// Largest ρ that is assumed.
+/// Largest autocorrelation ρ that is assumed.
 const RESEMBLANCE: f64 = 0.8;
 
 /// Smallest p-value at which a split does not count.

@@ -2,15 +2,15 @@
 //! read off the curve.
 //!
 //! Repeats are few (usually two or three per load), too few to show the spread at each load. So the
-//! spread is taken from all loads together, as a share of the mean of each. If thirds of the loads
-//! do not have the same spread, by Levene's test (H. Levene, "Robust tests for equality of
+//! spread is taken from all loads together, as a share of the mean at each load. If thirds of the
+//! loads do not have the same spread, by Levene's test (H. Levene, "Robust tests for equality of
 //! variances", Contributions to Probability and Statistics, 1960), each third has its own spread,
 //! but at least that of all loads: a saturated system varies more than an idle one. These residuals
 //! are resampled (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2),
 //! enlarged by `√(n / (n − 1))`, because residuals about a mean of n are smaller than errors. The
-//! percentiles are Hesterberg's expanded ones (What Teachers Should Know About the Bootstrap, 2015,
-//! section 5.3): plain percentiles of few repeats are too narrow by the factor for which Student's
-//! t corrects.
+//! intervals use Hesterberg's expanded percentiles (What Teachers Should Know About the Bootstrap,
+//! 2015, section 5.3): plain percentiles of few repeats are too narrow by the factor for which
+//! Student's t corrects.
 //!
 //! **Crossing**: the load from which one curve stays above another.
 //!
@@ -36,15 +36,15 @@ use super::quantiles::mean;
 use super::sectioning::batches;
 use super::student::{chance_of_f, quantile_of_t};
 
-/// Repeats beyond the first of each load that an interval needs. With fewer, Student's t is too
-/// wide to be useful.
+/// Number of repeats that an interval needs, not counting the first of each load. With fewer,
+/// Student's t is too wide to be useful.
 const LEAST_DEGREES: usize = 3;
 
-/// Repeats beyond the first of each load that a third of the loads needs.
+/// Number of repeats that a third of the loads needs, not counting the first of each load.
 const LEAST_OF_THIRD: usize = 2;
 
-/// Chance of such unequal deviations below which they count as unequal. It is high, because a wrong
-/// assumption of equality is worse.
+/// Largest p-value of Levene's test at which the spreads of thirds count as unequal. It is high,
+/// because a wrong assumption of equality is worse.
 const UNEQUAL: f64 = 0.2;
 
 /// Fixed seed, so that the same records give the same interval.
@@ -77,11 +77,11 @@ pub(crate) struct LoadCurve {
     pub points: Vec<LoadPoint>,
 }
 
-/// The mean of a load.
+/// Mean throughput at a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadMean {
     pub load: f64,
-    /// Mean throughput of its repeats.
+    /// Mean throughput of the repeats at this load.
     pub rate: f64,
     pub repeats: usize,
 }
@@ -109,7 +109,7 @@ struct SpreadThird {
     places: Range<usize>,
     /// Spread of the repeats in this third, at least that of all loads.
     spread: RepeatSpread,
-    /// An error for each of its trials, with that spread.
+    /// An error for each trial in this third, scaled to `spread`.
     errors: Vec<f64>,
 }
 
@@ -147,7 +147,7 @@ impl LoadCurve {
         own.map_or_else(|| self.spread(), |third| Some(third.spread))
     }
 
-    /// Returns the thirds of the loads, if they do not spread by the same share.
+    /// Returns the thirds of the loads, if their spreads differ.
     fn thirds(&self) -> Option<Vec<SpreadThird>> {
         let all = self.spread()?;
         let (mut thirds, mut deviations) = (Vec::new(), Vec::new());
@@ -194,8 +194,8 @@ impl LoadCurve {
     }
 }
 
-/// Returns the chance of such deviations if all groups spread equally (Levene's test). Returns
-/// `None` if a group has fewer than two.
+/// Returns the chance of so unequal deviations if all groups spread equally (Levene's test).
+/// Returns `None` if a group has fewer than two deviations.
 fn levene(groups: &[Vec<f64>]) -> Option<f64> {
     let all = groups.concat();
     let middle = mean(&all)?;
@@ -210,9 +210,9 @@ fn levene(groups: &[Vec<f64>]) -> Option<f64> {
     ratio.is_finite().then(|| chance_of_f(ratio, above, below))
 }
 
-/// Returns the 95 % interval of a figure of one or more curves over repetitions of every trial. The
-/// figure may be infinite. Returns `None` with too few repeats, or if the figure is undefined for
-/// most of the resampled curves.
+/// Returns the 95 % bootstrap interval of a figure of one or more curves. The figure may be
+/// infinite. Returns `None` with too few repeats, or if the figure is undefined for most of the
+/// resampled curves.
 pub(crate) fn interval(curves: &[&LoadCurve], figure: impl Fn(&[Vec<LoadMean>]) -> Option<f64>) -> Option<[f64; 2]> {
     intervals(curves, |means| figure(means).map(|value| [value])).map(|[interval]| interval)
 }

@@ -20,8 +20,8 @@ const FEWEST: usize = 10;
 /// take hours for a week; means of neighbours say as much about the mean of all.
 pub(crate) const MOST: usize = 20_000;
 
-/// Returns means of neighbours, so that no more than `most` are left. Returns `None` if there are
-/// no more. An incomplete last group is left out.
+/// Returns means of equally many neighbours, at most `most` of them. Returns `None` if the series
+/// is no longer than `most`. An incomplete last group is left out.
 pub(crate) fn gathered(series: &[f64], most: usize) -> Option<Vec<f64>> {
     let of_each = series.len().div_ceil(most);
     (of_each > 1).then(|| series.chunks_exact(of_each).filter_map(mean).collect())

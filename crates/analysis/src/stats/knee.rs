@@ -2,7 +2,7 @@
 //! point (Queueing Systems II, 1976, section 4.12), where the two asymptotic bounds of throughput
 //! meet (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, chapter 5):
 //! the line of light load, on which no operation waits for another, and the plateau, on which the
-//! busiest part never rests.
+//! busiest resource is never idle.
 
 use super::curve::{LoadMean, RepeatSpread};
 
@@ -10,19 +10,19 @@ use super::curve::{LoadMean, RepeatSpread};
 pub(crate) const LEAST_LOADS: usize = 3;
 
 /// Largest distance, as a share, at which a load counts as on the line or on the plateau. Repeats
-/// that differ by more widen it up to `WIDEST`; beyond, a curve that still rises would pass for
-/// level.
+/// that differ by more widen this distance up to `WIDEST`; beyond, a curve that still rises would
+/// pass for level.
 const TOLERANCE: f64 = 0.05;
 const WIDEST: f64 = 0.15;
 
-/// Standard errors by which the highest of about five equal means exceeds the others at most, in 19
-/// of 20 cases: Tukey's studentized range.
+/// Standard errors between the highest and the lowest of about five equal means that chance exceeds
+/// in 1 of 20 cases: Tukey's studentized range.
 const RANGE: f64 = 3.7;
 
 /// Division of the loads into line and plateau.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KneeSplit {
-    /// Number of lowest loads that are on the line.
+    /// Number of loads on the line, from the lightest load on.
     light: usize,
     /// Indices of the loads on the plateau.
     plateau: Vec<usize>,
@@ -64,9 +64,9 @@ impl KneeSplit {
     }
 }
 
-/// Returns the mean of the loads that cannot be told from the best, because the highest of several
-/// equal loads is too high by chance. The limit is the same as on a plateau. Without a spread only
-/// the best load counts.
+/// Returns the mean throughput of the loads that differ from the best by no more than chance: the
+/// highest of several equal loads is too high by chance. The limit is the same as on a plateau.
+/// Without a spread only the best load counts.
 pub(crate) fn peak_rate(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<f64> {
     let best = means[peak(means)?];
     let equal = means.iter().filter(|mean| mean.rate >= (1.0 - by_chance(mean, spread).min(WIDEST)) * best.rate);

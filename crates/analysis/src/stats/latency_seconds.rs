@@ -1,6 +1,6 @@
 //! Latency of `ok` operations per second, as coarse histograms: enough to see when clients waited
-//! far longer than before. It must not be used for a latency that is shown to users: its steps are
-//! 4.4 % wide.
+//! far longer than before. The histograms must not be used for latencies that are shown to users:
+//! their steps are 4.4 % wide.
 //!
 //! A second is **slow** if its median, p90 or p99 is more than 1.5 times as high as in the slowest
 //! second before the fault. A single slow second proves nothing, since a stall of the machine
@@ -16,13 +16,13 @@ use record::hlog::HistogramCounts;
 
 use super::quantiles::{largest, mean};
 
-/// Steps for each doubling.
+/// Number of histogram steps for each doubling of latency.
 const STEPS: f64 = 16.0;
 
-/// Factor over the slowest second before the fault.
+/// Factor by which a slow second exceeds the slowest second before the fault.
 const FAR: f64 = 1.5;
 
-/// Smallest difference between two times.
+/// Tolerance for the edges of seconds.
 const EDGE_S: f64 = 1e-6;
 
 /// Fewest seconds before the fault that show the usual latency.
@@ -84,17 +84,17 @@ impl LatencySeconds {
         self.together(between_s, belongs).share_above(step_of(limit_ns))
     }
 
-    /// Returns the number of separate moments between two times that caused operations of at least
-    /// this latency. Returns `None` if there are no such operations.
+    /// Returns the estimated number of separate bunches of operations with at least this latency
+    /// between two times. Returns `None` if there are no such operations.
     ///
     /// Operations that wait for the same cause come together, so each bunch is one observation. The
-    /// number of bunches is the number of operations divided by their mean size. For bunches at
-    /// random times, this size is the index of dispersion: the variance of the counts per second,
-    /// as a multiple of that of independent operations (D. R. Cox and P. A. W. Lewis, "The
-    /// Statistical Analysis of Series of Events", 1966, section 4.5; its inverse estimates the
-    /// extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of extreme
-    /// values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for seconds
-    /// show in the counts per 2, 4, … seconds.
+    /// number of bunches is the number of operations divided by the mean size of a bunch. For
+    /// bunches at random times, the mean size is the index of dispersion: the variance of the
+    /// counts per second, as a multiple of that of independent operations (D. R. Cox and P. A. W.
+    /// Lewis, "The Statistical Analysis of Series of Events", 1966, section 4.5; its inverse
+    /// estimates the extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of
+    /// extreme values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for
+    /// seconds show in the counts per 2, 4, … seconds.
     pub fn moments(&self, at_least_ns: f64, between_s: [f64; 2]) -> Option<u64> {
         let step = step_of(at_least_ns);
         let counts: Vec<[u64; 2]> =
@@ -106,7 +106,7 @@ impl LatencySeconds {
         }
         let lengths = std::iter::successors(Some(1), |length| Some(2 * length));
         let lengths = lengths.take_while(|length| *length == 1 || counts.len() / length >= WINDOWS);
-        // If all are in one second, they may be one moment.
+        // If all these operations are in one second, they may be one bunch.
         let worst = lengths.map(|length| dispersion(counts.chunks(length), share)).reduce(f64::max);
         let worst = worst.filter(|worst| worst.is_finite()).unwrap_or(f64::INFINITY);
         Some((long / worst.max(1.0)).max(1.0) as u64)
@@ -194,8 +194,9 @@ impl LatencySeconds {
     }
 }
 
-/// Returns the variance of the counts of these windows, as a multiple of that of independent
-/// operations. Each second has the number of long operations and of all, of which `share` are long.
+/// Returns the variance of the number of long operations per window, as a multiple of that of
+/// independent operations. Each second has its numbers of long operations and of all operations;
+/// `share` is the share of long operations overall.
 fn dispersion(windows: std::slice::Chunks<'_, [u64; 2]>, share: f64) -> f64 {
     let freedom = windows.len() as f64 - 1.0;
     let squares = windows.map(|window| {

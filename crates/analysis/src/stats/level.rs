@@ -1,14 +1,14 @@
 //! The level of a curve: the lowest load from which throughput stays near its peak. Loads above the
-//! last one near the peak are left out, because a system may collapse there.
+//! last load near the peak are left out, because a system may collapse there.
 //!
 //! The highest of several equal loads is too high by chance, and the lowest too low. So a curve
 //! with repeats is taken to rise to its peak and not to rise again after it, and it is compared
 //! with curves of this shape (isotonic regression: R. E. Barlow, D. J. Bartholomew, J. M. Bremner
-//! and H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval has each
-//! load whose best such curve is not worse than the best of all by more than chance: a
-//! likelihood-ratio test, inverted. The value is the lowest load whose curve is within one standard
-//! error of the best. A curve that differs from all such curves by more than chance is read as it
-//! was measured, without an interval.
+//! and H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval contains
+//! each load from which a curve of this shape may be level: the best such curve fits worse than the
+//! best of all by no more than chance (an inverted likelihood-ratio test). The value is the lowest
+//! load whose curve is within one standard error of the best. A curve that differs from all such
+//! curves by more than chance is read as it was measured, without an interval.
 
 use std::ops::Range;
 
@@ -24,7 +24,8 @@ pub(crate) const LEVEL: f64 = 0.08;
 /// shape.
 const SHAPELESS: f64 = 0.01;
 
-/// Steps of the search for the height of the peak. They make its range 10⁸ times smaller.
+/// Number of steps of the search for the height of the peak. They narrow its range by a factor of
+/// 10⁸.
 const STEPS: usize = 40;
 
 /// Logarithm of a mean, with the inverse of its variance.

@@ -4,14 +4,14 @@
 //!
 //! The statistic is that of A. N. Pettitt ("A non-parametric approach to the change-point problem",
 //! Applied Statistics 28, 1979): the ranks of the observations, summed up to each split. With
-//! ranks, a long stall weighs no more than any other observation. Neighbours resemble each other,
-//! so the sum is scaled by the long-run variance of the ranks about the two levels (H. Dehling, R.
-//! Fried, "Asymptotic distribution of two-sample empirical U-quantiles with applications to robust
-//! tests for shifts in location", Journal of Multivariate Analysis 105, 2012), estimated as in
-//! [`super::effective_samples`]. The result is the largest of many correlated χ²; its critical
-//! values are those of D. W. K. Andrews ("Tests for parameter instability and structural change
-//! with unknown change point", Econometrica 61, 1993). The size of the shift is that of the
-//! medians.
+//! ranks, a long stall has no more weight than any other observation. Neighbours resemble each
+//! other, so the sum is scaled by the long-run variance of the ranks about the two levels (H.
+//! Dehling, R. Fried, "Asymptotic distribution of two-sample empirical U-quantiles with
+//! applications to robust tests for shifts in location", Journal of Multivariate Analysis 105,
+//! 2012), estimated as in [`super::effective_samples`]. The result is the largest of many
+//! correlated χ²; its critical values are those of D. W. K. Andrews ("Tests for parameter
+//! instability and structural change with unknown change point", Econometrica 61, 1993). The size
+//! of the shift is that of the medians.
 
 use super::effective_samples::inflation;
 use super::quantiles::median;
@@ -29,7 +29,7 @@ const CRITICAL: f64 = 12.69;
 /// The split at which the levels differ most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelShift {
-    /// Observations before the split.
+    /// Number of observations before the split.
     pub split: usize,
     /// Median before the split.
     pub before: f64,

@@ -3,14 +3,14 @@
 //!
 //! A cell's variance is moderated by the empirical Bayes method (G. K. Smyth, "Linear models and
 //! empirical Bayes methods for assessing differential expression in microarray experiments",
-//! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of
-//! its own and a prior variance. The more alike the variances of the cells are, the more degrees of
-//! freedom the prior counts for, but never more than the other cells have. Three things differ from
-//! the source, because a study has few cells. The prior is the mean of the cells' variances and not
-//! their typical one, which is too small if some cells spread more. It is at most the upper 99 %
-//! limit of the cell's own variance, so that a quiet cell with many repeats is not judged by noisy
-//! cells. And no cell gets less than its own variance, because a noisy cell must not borrow the
-//! quiet of the others.
+//! Statistical Applications in Genetics and Molecular Biology 3, 2004). The moderated variance is a
+//! weighted mean of the cell's own variance and a prior variance. The more alike the variances of
+//! the cells are, the more degrees of freedom the prior counts for, but never more than the other
+//! cells have. Three things differ from the source, because a study has few cells. The prior is the
+//! mean of the cells' variances and not their typical one, which is too small if some cells spread
+//! more. It is at most the upper 99 % limit of the cell's own variance, so that a quiet cell with
+//! many repeats is not judged by noisy cells. And no cell gets less than its own variance, because
+//! a noisy cell must not borrow the quiet of the others.
 //!
 //! In simulations with 3, 7 and 14 cells and 2 to 10 repeats, the intervals of all cells together
 //! contain the truth in 95 to 97 % if the standard deviations are equal. They contain it in 94 to

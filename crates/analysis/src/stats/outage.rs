@@ -4,29 +4,29 @@
 //! the baseline is no outage.
 //!
 //! **Gap**: a time without any success that chance does not explain. A Poisson stream of the
-//! baseline's rate must show such a time in less than one of a hundred such windows (of `n` waiting
-//! times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and so must
-//! a stream of the rate just before and after the gap: if most operations fail, successes are far
-//! apart, which is no total outage. A real system also stalls without a fault. So if nothing failed
-//! near a gap that begins just after the fault, it must be longer than the longest gap of the
-//! baseline. If it begins later, it must be three times as long and as long as a window: of two
-//! equally long times, each has the longer stall in half of all cases, and the cost of a stall
-//! shows in the throughput of its window anyway.
+//! baseline's rate has so long a gap in less than one of a hundred periods as long as the baseline
+//! (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about
+//! `α`), and so has a stream of the rate just before and after the gap: if most operations fail,
+//! successes are far apart, which is no total outage. A real system also stalls without a fault. So
+//! if nothing failed near a gap that begins just after the fault, the gap must be longer than the
+//! longest gap of the baseline. A later gap must be three times as long as that, and as long as a
+//! window: of two equally long periods, each has the longer stall in half of all cases, and the
+//! cost of a stall shows in the throughput of its window anyway.
 //!
-//! **Clocks**: if several processes timed the operations, each time may be off by the bound of
-//! their clocks. An effect that begins up to this long before a fault may belong to the fault. A
-//! gap counts as shorter by twice the bound, and throughput of a window as higher by the operations
-//! that may have ended just outside the window. So clock errors cannot cause an outage.
+//! **Clocks**: if several processes timed the operations, each time may be off by the error bound
+//! of their clocks. An effect that begins before a fault by up to this bound may belong to the
+//! fault. A gap counts as shorter by twice the bound, and throughput of a window as higher by the
+//! operations that may have ended just outside the window. So clock errors cannot cause an outage.
 //!
-//! **Back to baseline**: the first moment after which, for a second and for two windows, no window
-//! of any length is below its bound, no gap begins, no more operations go wrong than before the
-//! fault, and no second is slow (see `latency_seconds`). Maximum likelihood locates it to the slot.
-//! Bins of operations have a bounded influence, so that a stall near the edge does not move it (P.
+//! **Back to baseline**: the first time after which, for a second and for two windows, no window of
+//! any length is below its bound, no gap begins, no more operations go wrong than before the fault,
+//! and no second is slow (see `latency_seconds`). Maximum likelihood locates this time to the slot.
+//! Bins of operations have a bounded influence, so that a stall nearby does not move the result (P.
 //! J. Huber, "A robust version of the probability ratio test", Annals of Mathematical Statistics
-//! 36, 1965). If the load or the next fault leaves less than two windows after it, windows are
-//! halved until two fit, which widens the bound. If service breaks down again while the fault still
-//! acts or its last timeouts arrive, service was not back, unless the breakdown is one brief
-//! moment. Later breakdowns do not belong to the fault. While a backlog drains, latency is high
+//! 36, 1965). If less than two windows are left before the next fault or the load's end, windows
+//! are halved until two fit, which widens the bound. If service breaks down again while the fault
+//! still acts or its last timeouts arrive, service was not back, unless the breakdown is one brief
+//! stall. Later breakdowns do not belong to the fault. While a backlog drains, latency is high
 //! although throughput is back. This latency belongs to the overshoot; only slow seconds after it
 //! count.
 //!
@@ -38,15 +38,15 @@
 //! separated from later usual failures by maximum likelihood, too.
 //!
 //! **Lost operations** are those missing until service is back, or until the overshoot is over:
-//! operations that the backlog makes up for are not lost.
+//! operations that are only delayed by the backlog are not lost.
 //!
 //! **Overshoot**: throughput above the baseline when a backlog drains after an outage.
 //!
 //! The search covers the first second after service was back, in windows of 100 ms (longer, up to 2
-//! s, if 100 ms hold fewer than 100 operations). An overshoot counts if a window holds more than
-//! any window of the baseline, and more than the baseline's spread explains: 5 %, or 4.5 standard
-//! deviations of such windows if that is more. It is over at the first window that the spread does
-//! explain. Maximum likelihood locates this end to the slot.
+//! s, if 100 ms hold fewer than 100 operations). An overshoot counts if a window has more
+//! operations than any window of the baseline, and more than the baseline's spread explains: 5 %,
+//! or 4.5 standard deviations of such windows if that is more. The overshoot is over at the first
+//! window that the spread does explain. Maximum likelihood locates this end to the slot.
 
 use record::results::Outage;
 
@@ -57,10 +57,10 @@ use super::timeline::{CumulativeCounts, Timeline};
 /// Time around a fault within which a gap is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
 
-/// Factor by which a later gap must be longer than those before the fault.
+/// Factor by which a later gap must exceed the longest gap before the fault.
 pub(crate) const FAR_LONGER: usize = 3;
 
-/// Fewest operations that show the rate of success.
+/// Fewest successes from which their rate next to a gap is estimated.
 const RATE_OPERATIONS: u64 = 30;
 
 /// In a long load, longest time after the fault that is analyzed in narrow slots.
@@ -69,7 +69,7 @@ const CLOSE_S: f64 = 400.0;
 /// In a long load, time after the last expected effect that is analyzed in narrow slots.
 const BEYOND_S: f64 = 120.0;
 
-/// Operations that distinguish two nearly equal rates.
+/// Number of operations that distinguish two nearly equal rates.
 const TELLING: f64 = 50.0;
 
 /// Length of the bins in which failures and successes count as simultaneous.
@@ -172,7 +172,7 @@ struct Recovery {
     /// Whether latency before the fault is known.
     by_latency: bool,
     gaps: Vec<[usize; 2]>,
-    /// Stretches of high latency, except those of an overshoot.
+    /// Stretches of high latency, except those that an overshoot explains.
     slow: Vec<[usize; 2]>,
     back: Option<usize>,
     overshoot: Option<Overshoot>,
@@ -280,9 +280,9 @@ impl Recovery {
 /// ends within this time. Seconds.
 const BRIEF_S: f64 = HOLD_S;
 
-/// Whether the only disturbance between two slots is a moment of low throughput without failures.
-/// It must begin long after the first slot, and not with the end of the fault: a system has such
-/// moments without a fault.
+/// Whether the only disturbance between two slots is a brief stall: low throughput without
+/// failures. It must begin at least [`BRIEF_S`] after the first slot, and not when the fault is
+/// healed: systems stall briefly without a fault, too.
 fn is_brief(
     timeline: &Timeline,
     gaps: &[[usize; 2]],
@@ -325,7 +325,7 @@ fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseli
 }
 
 /// Returns the longest gap that chance explains at the rate of success just before this gap or just
-/// after it, whichever is lower. While nine of ten operations fail, the others are far apart.
+/// after it, whichever is lower. While nine of ten operations fail, successes are far apart.
 fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, baseline: &Baseline) -> usize {
     let around = baseline.window / 2;
     let [begun, ended] = baseline.slots;
@@ -335,7 +335,7 @@ fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, b
     if counts.is_empty() {
         counts.push((sides[0].0 + sides[1].0, sides[0].1 + sides[1].1));
     }
-    // Based on the number of operations in a time as long as the baseline.
+    // The longest gap by chance in a time as long as the baseline.
     let longest = counts.into_iter().filter(|(ok, _)| *ok > 0).map(|(ok, slots)| {
         let slots_of_each = slots as f64 / ok as f64;
         (slots_of_each * ((ended - begun) as f64 / slots_of_each / CHANCE).ln()) as usize
@@ -354,7 +354,7 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     both.count() as f64 * bin as f64 * timeline.slot_s()
 }
 
-/// Service must hold for this long, and for two windows.
+/// Time for which service must hold to be back; it must also hold for two windows.
 pub(crate) const HOLD_S: f64 = 1.0;
 
 /// Chance that a gap in a window as long as the baseline is wrongly called an outage.
@@ -374,12 +374,12 @@ struct OutageSigns<'a> {
     timeline: &'a Timeline,
     begin: usize,
     end: usize,
-    /// Windows below each bound, by the slot in which they begin.
+    /// Number of windows below each bound, by the slot in which they begin.
     low: Vec<CumulativeCounts>,
     /// Slots in gaps, and slots whose operations took far longer than before.
     gap: CumulativeCounts,
     hold: usize,
-    /// Operations that may go wrong in a hold.
+    /// Largest number of operations that may go wrong in a hold.
     failures: u64,
     baseline: Baseline,
 }
@@ -401,9 +401,9 @@ impl<'a> OutageSigns<'a> {
         Self { low: low.collect(), hold, failures: baseline.tolerated(hold), ..self }
     }
 
-    /// Returns the slot from which service is back, preceded by the slot from which it was back
-    /// before the last relapse. If the load leaves too little time for a hold, the longest hold
-    /// that fits is used.
+    /// Returns two slots: the slot from which service was back before the last relapse, and the
+    /// slot from which it is back for good. If the load leaves too little time for a hold, the
+    /// longest hold that fits is used.
     fn back_to_baseline(&self, times: FaultTimes) -> Option<[usize; 2]> {
         self.back_for_good(times).or_else(|| {
             let half = (self.baseline.window / 2).max(1);
@@ -413,14 +413,14 @@ impl<'a> OutageSigns<'a> {
                 return None;
             }
             let [_, back] = shorter.back_to_baseline(times)?;
-            // After an earlier moment the longer hold would have fitted, so service did not hold
+            // After an earlier slot the longer hold would have fitted, so service did not hold
             // there.
             (back + self.hold > self.end && shorter.holds_to_the_end(back)).then_some([back, back])
         })
     }
 
-    /// Returns the same slots if the load leaves enough time for a hold. The two are equal without
-    /// a relapse.
+    /// Returns the slots of [`Self::back_to_baseline`], or `None` if the load leaves too little
+    /// time for a full hold. Without a relapse, the two are equal.
     fn back_for_good(&self, times: FaultTimes) -> Option<[usize; 2]> {
         let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
         let horizon = self.timeline.slot_of(horizon_s).min(self.end);
@@ -487,7 +487,7 @@ impl<'a> OutageSigns<'a> {
         let slot_s = self.timeline.slot_s();
         let bounds = &self.baseline.bounds;
         let last = quiet - 1 - self.begin;
-        // The sign that was present just before: low throughput in a window, or only a gap or
+        // The sign of an outage just before the slot: low throughput in a window, or only a gap or
         // failures.
         let low = self.low.iter().rposition(|low| low.between(last, last + 1) > 0);
         let limited = if low.is_some() { &bounds[..] } else { &bounds[..1] };
@@ -531,9 +531,9 @@ pub(crate) fn change(between: impl Fn(usize, usize) -> u64, [from, until]: [usiz
     at
 }
 
-/// Returns the same slot by bins. The influence of a bin is limited to that of a bin with rate `a`
-/// or `b`, so that a stall moves the change by no more than its own length. Closer rates need more
-/// operations to be distinguished, and so longer bins.
+/// Returns the slot of [`change`], found by bins. The influence of a bin is limited to that of a
+/// bin with rate `a` or `b`, so that a stall moves the change by no more than its own length.
+/// Closer rates need more operations to be distinguished, and so longer bins.
 fn bounded_change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let bin = ((TELLING * (a / b).powi(2) / b).ceil() as usize).max(1);
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
@@ -559,9 +559,9 @@ fn marked<'a>([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = &'a 
 }
 
 /// Returns the number of slots of the affected window `begin..affected` in which service was
-/// degraded. The window around such a slot (as long as the windows of the bound) has no more
-/// failures than the baseline. Outside of gaps, its throughput is below the bound, or the slot lies
-/// in a `slow` stretch.
+/// degraded. A degraded slot lies in no gap. The window around it (as long as the windows of the
+/// bound) has no more failures than the baseline, and its throughput is below the bound or the slot
+/// lies in a `slow` stretch.
 fn degraded(
     timeline: &Timeline,
     baseline: &Baseline,
@@ -589,7 +589,7 @@ fn degraded(
 /// Shortest and longest window of an overshoot.
 const OVERSHOOT_WINDOW_S: [f64; 2] = [0.1, 2.0];
 
-/// Operations that a window should hold.
+/// Number of operations that an overshoot's window should contain.
 const OVERSHOOT_WINDOW_OPERATIONS: f64 = 100.0;
 
 /// Time after service is back within which a backlog begins to drain.

@@ -1,8 +1,8 @@
 //! Confidence intervals of the latency quantiles of a trial.
 //!
-//! Neighbouring operations wait in the same queue, so they count for far fewer independent ones.
-//! Intervals from order statistics assume independence and are many times too narrow. So the
-//! measured part is cut into ten batches with a quantile each. The differences between the
+//! Neighbouring operations wait in the same queue, so they are worth far fewer independent
+//! operations. Intervals from order statistics assume independence and are many times too narrow.
+//! So the measured part is cut into ten batches with a quantile each. The differences between the
 //! logarithms of these quantiles and that of the whole give a standard error (M. K. Nakayama,
 //! "Confidence intervals for quantiles using sectioning when applying variance-reduction
 //! techniques", ACM Transactions on Modeling and Computer Simulation 24, 2014), which counts the
@@ -24,8 +24,8 @@ pub(crate) struct QuantileBatches {
 }
 
 impl QuantileBatches {
-    /// Creates batches for the time between two moments, in whole seconds. They stay empty if there
-    /// are fewer seconds than batches.
+    /// Creates batches for the time between two times, which are whole seconds. They stay empty if
+    /// there are fewer seconds than batches.
     pub fn over([from_s, until_s]: [f64; 2]) -> Self {
         Self { from_s, until_s, batches: Default::default() }
     }
@@ -33,7 +33,7 @@ impl QuantileBatches {
     /// Adds an interval of one second.
     pub fn add(&mut self, start_s: f64, counts: &HistogramCounts) {
         let long_s = self.until_s - self.from_s;
-        // Starts are written to the millisecond.
+        // The log rounds starts to the millisecond.
         let share = (start_s + 5e-4 - self.from_s) / long_s;
         if long_s >= SHORTEST_S && (0.0..1.0).contains(&share) {
             counts.add_to(&mut self.batches[(share * BATCHES as f64) as usize]);
@@ -61,7 +61,7 @@ impl QuantileBatches {
         p50_ci95.map(|_| QuantileIntervals { p50_ci95, p75_ci95, p90_ci95, p95_ci95, p99_ci95, p999_ci95 })
     }
 
-    /// Returns `None` if a batch has no operation.
+    /// Returns the batches of both lengths, or `None` if a batch has no operation.
     fn sections(&self) -> Option<Sections> {
         let ten: Vec<Histogram<u64>> = self.batches.iter().cloned().collect::<Option<_>>()?;
         let five: Vec<Histogram<u64>> = ten.chunks(2).map(summed).collect::<Option<_>>()?;

@@ -5,11 +5,11 @@
 
 use fastrand::Rng;
 
-/// Number of simulated loads. The next load falls outside the range of these with a chance of 2 in
-/// this number. Unit tests, which are built without optimization, simulate fewer.
+/// Number of simulated loads. Another load falls outside the range of the simulated loads with a
+/// chance of 2 in this number. Unit tests, which are built without optimization, simulate fewer.
 const LOADS: usize = if cfg!(test) { 100 } else { 2_000 };
 
-/// Range of a perfect instrument's readings over many loads: the least and the most.
+/// Smallest and largest readings of a perfect instrument over many loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QueueRange {
     /// Requests served in the measured part.

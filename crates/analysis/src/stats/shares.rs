@@ -22,7 +22,7 @@ use super::student::quantile_of_t;
 
 /// Chance on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
-/// The quantile of a normal variable for the same chance.
+/// The quantile of a normal variable with the chance [`TAIL`] above it.
 const NORMAL: f64 = 1.959_964;
 /// Most terms of the continued fraction. It takes about the square root of the count.
 const TERMS: u32 = 100_000;
@@ -72,7 +72,7 @@ fn tails(x: f64, n: f64) -> [f64; 2] {
     [low, high]
 }
 
-/// Returns the quantile of a beta distribution that has `below` of it below, by bisection.
+/// Returns the quantile `below` of a beta distribution, by bisection.
 fn quantile(a: f64, b: f64, below: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
@@ -123,8 +123,9 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
-/// Returns the sum of the first numbers divided by that of the second, with its 95 % interval,
-/// which does not go below 0. Returns `None` with fewer than two pairs or a divisor of 0.
+/// Returns the sum of the first numbers divided by the sum of the second, with the 95 % interval of
+/// this ratio, which does not go below 0. Returns `None` with fewer than two pairs or a divisor of
+/// 0.
 pub(crate) fn ratio_of_sums(pairs: &[(f64, f64)]) -> Option<(f64, [f64; 2])> {
     let count = pairs.len() as f64;
     let (above, below): (f64, f64) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));

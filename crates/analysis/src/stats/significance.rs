@@ -24,9 +24,9 @@ use super::student::{self, quantile_of_t};
 /// Largest spread, as a share of the values, that is floating-point rounding and not measured.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
-/// Confidence that the spread is not larger than assumed when a detectable difference is given. R.
-/// H. Browne, "On the use of a pilot sample for sample size determination", Statistics in Medicine
-/// 14, 1995: with the plain estimate the promised power is missed about half of the time.
+/// Confidence that the true spread is at most the spread assumed for a detectable difference. R. H.
+/// Browne, "On the use of a pilot sample for sample size determination", Statistics in Medicine 14,
+/// 1995: with the plain estimate the promised power is missed about half of the time.
 const SPREAD_CONFIDENCE: f64 = 0.8;
 
 /// The difference b − a of two samples.
@@ -34,9 +34,9 @@ const SPREAD_CONFIDENCE: f64 = 0.8;
 pub(crate) struct Difference {
     /// Mean of b minus mean of a.
     pub estimate: f64,
-    /// Standard error; `None` if nothing spreads.
+    /// Standard error; `None` if the values have no spread.
     pub error: Option<StandardError>,
-    /// Chance of so large a difference, in either direction, if there is none.
+    /// Chance of so large a difference, in either direction, if there is no true difference.
     pub p: f64,
     /// Whether the values do not differ at all, so that no difference can be shown.
     pub nothing_to_show: bool,
@@ -78,7 +78,7 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
     let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
     let estimate = mean_b - mean_a;
     if variance_a.max(variance_b).sqrt() <= ROUNDING * size {
-        // Two of all ways to divide the values between two sides separate them.
+        // Of all ways to divide the values between two sides, two separate the samples.
         return Some(without_spread(estimate, size, 2.0 / ways(a.len() + b.len(), a.len())));
     }
     let freedom =
@@ -87,15 +87,15 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
 }
 
 impl Difference {
-    /// Returns the interval that misses the truth with the chance `miss`, or `None` if nothing
-    /// spreads.
+    /// Returns the interval that misses the truth with the chance `miss`, or `None` if the values
+    /// have no spread.
     pub fn interval(&self, miss: f64) -> Option<[f64; 2]> {
         let error = self.error?;
         let reach = error.of_mean * quantile(1.0 - miss / 2.0, error.freedom) + error.resolution;
         Some([self.estimate - reach, self.estimate + reach])
     }
 
-    /// Returns the difference for values with this resolution.
+    /// Returns the difference for values that may share an error of this size.
     pub fn resolved(self, resolution: f64) -> Self {
         match self.error {
             Some(error) => of_error(self.estimate, StandardError { resolution, ..error }),
@@ -138,7 +138,7 @@ fn quantile(share: f64, freedom: f64) -> f64 {
     quantile_of_t(share, freedom).unwrap_or(f64::INFINITY)
 }
 
-/// Returns the smallest possible p-value of `n` trials on each side if nothing spreads.
+/// Returns the smallest possible p-value of `n` trials on each side if the values have no spread.
 pub(crate) fn rarest_chance(n: u32, are_paired: bool) -> f64 {
     let n = n.min(1_000);
     if are_paired { 2_f64.powi(1 - n as i32) } else { 2.0 / ways(2 * n as usize, n as usize) }

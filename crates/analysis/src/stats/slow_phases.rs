@@ -9,12 +9,13 @@
 //! Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004).
 //!
 //! A stretch counts if three conditions hold: its mean is off by the relevant distance; three
-//! quarters of it are off by half of that, so that two stalls with a good second between them do
-//! not count; and its mean is [`SURE`] standard errors from the median. The spread is that of the
-//! median absolute deviation. Correlation of neighbours widens the error (see
-//! [`super::effective_samples`]), but not beyond that of a single observation. A stretch at the
-//! series' start is its warm-up. A stretch that continues to its end counts if two levels explain
-//! the series better than a straight line, which would be a trend and no slow phase.
+//! quarters of its observations are off by half of this distance, so that two stalls with a good
+//! second between them do not count; and its mean is [`SURE`] standard errors from the median. The
+//! standard error is derived from the median absolute deviation. Correlation of neighbours widens
+//! the error (see [`super::effective_samples`]), but not beyond that of a single observation. A
+//! stretch at the start of the series is a warm-up. A stretch that continues to the end of the
+//! series counts if two levels explain the series better than a straight line, which would be a
+//! trend and no slow phase.
 //!
 //! Each hour of a long series is analyzed by itself, so that the hours of a day are not compared
 //! with each other.
@@ -29,8 +30,8 @@ const FEWEST: usize = 8;
 /// Fewest consecutive observations of a phase.
 const IN_A_ROW: usize = 2;
 
-/// Standard errors by which a phase must be off. The number is high because a series has many
-/// stretches.
+/// Standard errors by which the mean of a phase must be off. The number is high because a series
+/// has many stretches.
 const SURE: f64 = 5.0;
 
 /// The median absolute deviation of a normal distribution with standard deviation 1.
@@ -39,10 +40,10 @@ const NORMAL_MAD: f64 = 0.6745;
 /// Observations in a part that is analyzed by itself: an hour of seconds.
 const PART: usize = 3_600;
 
-/// Standard deviations to which an observation is limited.
+/// Distance from the median to which an observation is limited, standard deviations.
 const DRAWN_IN: f64 = 3.0;
 
-/// Most stretches that are examined in a part.
+/// Largest number of stretches that are examined in a part.
 const LOOKS: usize = 60;
 
 /// A slow stretch of a series: observations `from..until`.
@@ -113,7 +114,8 @@ fn largest(scores: &[f64]) -> Option<(SlowPhase, f64)> {
     best
 }
 
-/// Whether a stretch is off by the relevant distance, nearly all of it, and by more than chance.
+/// Whether a stretch is off by the relevant distance, on average and in most observations, and by
+/// more than chance.
 fn counts(off: &[f64], phase: SlowPhase, least: f64, spread: f64) -> bool {
     let inside = &off[phase.from..phase.until];
     let far = inside.iter().filter(|value| **value >= least / 2.0).count();

@@ -8,10 +8,10 @@
 //! truncation heuristics for simulation", Winter Simulation Conference 2000). At most a third is
 //! cut off. A stall is no warm-up: observations are first limited to three robust standard
 //! deviations from the median, and latencies are taken as logarithms. A cut that changes the mean
-//! by less than 1 % and by less than half the width of its interval is not made, because it costs
-//! time and gains nothing; the interval covers the remaining bias. A beginning that is better than
-//! the rest is no warm-up: it is reported and not cut off. The later of the two cuts is used. Times
-//! of outages are left out, so that none looks like a warm-up.
+//! by less than 1 % and by less than half the width of the mean's interval is not made, because it
+//! costs time and gains nothing; the interval covers the remaining bias. A beginning that is better
+//! than the rest is no warm-up: it is reported and not cut off. The later of the two cuts, by
+//! throughput and by latency, is used. Outages are left out, so that none looks like a warm-up.
 //!
 //! **Not over**: a minimum of the standard error beyond the first third shows that the load is too
 //! short (K. P. White and S. Robinson, "The problem of the initial transient (again), or why MSER
@@ -46,11 +46,12 @@ const BIN_S: f64 = 0.1;
 /// Observations in a batch.
 const BATCH: usize = 5;
 
-/// Fewest batches, and fewest seconds of latency, that can show anything.
+/// Fewest batches of throughput, and fewest seconds of latency, that are analyzed.
 const FEWEST: usize = 10;
 
-/// Largest distance of an observation from the median, in median absolute deviations: three
-/// standard deviations, each of which is 1/0.6745 of them.
+/// Distance from the median to which observations are limited, in median absolute deviations.
+/// Equals three standard deviations of a normal distribution, each of which is 1/0.6745 median
+/// absolute deviations.
 const DRAWN_IN: f64 = 3.0 / 0.6745;
 
 /// Limits of the tests, as shares.
@@ -76,7 +77,8 @@ const SHORT_TREND: f64 = 0.2;
 /// Bins in twenty seconds.
 const SHORT_BINS: usize = 200;
 
-/// Limits for throughput of less than five seconds, in which chance alone changes it by more.
+/// Limits for the throughput of loads of less than five seconds, which chance alone changes by
+/// more.
 const OF_SHORT_THROUGHPUT: Sensitivity = Sensitivity { shift: 0.25, trend: 0.25, ..OF_THROUGHPUT };
 
 /// Limits for latency. Near saturation a drift of 10 % changes latency by several times as much,
@@ -84,16 +86,16 @@ const OF_SHORT_THROUGHPUT: Sensitivity = Sensitivity { shift: 0.25, trend: 0.25,
 /// more than doubles latency. In a closed loop throughput shows the rest.
 const OF_LATENCY: Sensitivity = Sensitivity { bias: 0.05, shift: 1.0, trend: 0.5, margin: [-1.0 / 3.0, 0.5] };
 
-/// Bins of the shortest load whose mean has an interval.
+/// Number of bins of the shortest load whose mean has an interval.
 const INTERVAL_BINS: usize = (SHORTEST_S / BIN_S) as usize;
 
-/// Smallest advantage of a beginning that is reported.
+/// Smallest advantage of a faster beginning that is reported, as a share.
 const NAMED: f64 = 0.01;
 
 /// Smallest bias that is worth a cut, however narrow the interval.
 const SMALLEST_BIAS: f64 = 0.001;
 
-/// Largest share that is cut off.
+/// Largest share of the load that may be cut off.
 const CUT: f64 = 1.0 / 3.0;
 
 /// The mean latency of a stretch of time.
@@ -143,13 +145,13 @@ struct ObservedSeries {
     values: Vec<f64>,
 }
 
-/// Result of a series of the load.
+/// Result of the analysis of a series of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SeriesResult {
     beginning: Beginning,
     /// Whether the series is steady; `None` if this cannot be determined.
     steady: Option<bool>,
-    /// Change per second, of the logarithm or as a share of the mean.
+    /// Change per second: of the logarithm of latency, or of throughput as a share of its mean.
     trend: Option<Trend>,
     /// Bias of the mean that may be left because the warm-up is not over, as a share.
     remaining: Option<f64>,
@@ -158,7 +160,7 @@ struct SeriesResult {
 /// Beginning of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Beginning {
-    /// Observations cut off.
+    /// Number of observations cut off.
     cut: usize,
     /// Number of first observations that were better than the rest, and by how much, as a share.
     better: Option<(usize, f64)>,
@@ -181,9 +183,9 @@ impl Beginning {
     }
 }
 
-/// Returns the time from which a load is steady, and whether it is. A load that is too short to
-/// tell counts from its beginning. `latency` has one value per second, in order; if it is too
-/// short, throughput is judged alone.
+/// Returns the time from which a load is measured, and whether it is steady from then on. A load
+/// that is too short to tell counts from its beginning. `latency` has one value per second, in
+/// order; if there are too few values, throughput is judged alone.
 pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch: LoadStretch<'_>) -> Steady {
     let LoadStretch { from_s, until_s, cuts, .. } = stretch;
     // Long loads have longer bins, so that there are at most `MOST` of them.
@@ -226,7 +228,8 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], stretch:
     Steady { tolerated_bias_pct: tolerated.map(|share| 100.0 * share), ..steady }
 }
 
-/// Combines the results of both series. The changes are those over `long_s` seconds.
+/// Combines the results of throughput and latency (`times`). The changes are those over `long_s`
+/// seconds.
 fn answered(throughput: SeriesResult, times: Option<SeriesResult>, long_s: f64) -> Steady {
     let pct = |slope: f64| 100.0 * (slope * long_s).exp_m1();
     let (mut moving, mut doubts) = (Vec::new(), Vec::new());
@@ -331,7 +334,7 @@ fn still_rising(at_s: &[f64], shares: &[f64], cut: usize) -> Option<f64> {
 }
 
 /// Returns the trend of the kept part. If this trend is certain, the trend of the whole series
-/// describes it better, because a warm-up that a trend caused is part of it.
+/// describes it better, because the apparent warm-up is then part of the trend.
 fn trend_of(at_s: &[f64], values: &[f64], kept: usize) -> Option<Trend> {
     let rest = trend(&at_s[kept..], &values[kept..])?;
     if !rest.is_sure {
@@ -401,7 +404,8 @@ fn drawn_in(observations: &[f64]) -> Vec<f64> {
 fn truncation(observations: &[f64], most: f64) -> (usize, bool) {
     let errors = squared_errors(observations);
     let bound = (observations.len() as f64 * most) as usize;
-    // The last few are left out: a handful of equal values has no spread and proves nothing.
+    // Cuts that leave only a few observations are not tried: a handful of equal values has no
+    // spread and proves nothing.
     let last = observations.len().saturating_sub(BATCH - 1).max(bound + 1);
     let [cut, anywhere] =
         [bound + 1, last].map(|end| (0..end).min_by(|&a, &b| errors[a].total_cmp(&errors[b])).unwrap_or(0));

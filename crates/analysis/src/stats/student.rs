@@ -37,7 +37,7 @@ pub(crate) fn power(shift: f64, critical: f64, freedom: f64) -> f64 {
         density * chi_squared(freedom * ((z + shift) / critical).powi(2), freedom)
     });
     let inner: f64 = (1..STEPS).map(|index| integrand[index] * if index % 2 == 1 { 4.0 } else { 2.0 }).sum();
-    // The rest of the normal variable, beyond the reach, with the value at the ends.
+    // The tails of the normal variable beyond the reach, where the inner chance counts as 1.
     let beyond = erfc(REACH / std::f64::consts::SQRT_2);
     ((integrand[0] + inner + integrand[STEPS]) * step / 3.0 + beyond).min(1.0)
 }
@@ -95,7 +95,8 @@ pub(crate) fn root(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
         root = next;
         let value = rising(root);
         let is_low = value < 0.0;
-        // An end that stays a second time counts half, so that it moves as well.
+        // If an end stays a second time, the function's value there is halved, so that this end
+        // moves, too.
         let stays = if moved_low == Some(is_low) { 0.5 } else { 1.0 };
         if is_low {
             (low, at_low, at_high) = (root, value, at_high * stays);

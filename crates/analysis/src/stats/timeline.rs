@@ -13,8 +13,8 @@ use record::rows::OutcomeSlot;
 /// about a million rows.
 const MOST_SLOTS: usize = 4_000_000;
 
-/// Slots that a load may have after the last slot in which an operation ended: as many as a load
-/// ever has.
+/// Largest number of slots of a load after the last slot in which an operation ended: as many as
+/// any load has in total.
 const SLOTS_AFTER: usize = 250_000;
 
 /// Counts per slot since load start.
@@ -39,7 +39,7 @@ pub(crate) struct CumulativeCounts {
     cells: Option<Rc<Cells>>,
 }
 
-/// Boundaries of cells of several lengths.
+/// Boundaries of cells: runs of slots that are counted together.
 #[derive(Debug, PartialEq)]
 struct Cells {
     /// The first slot of each cell, followed by the end of the last cell.
@@ -89,7 +89,8 @@ impl CumulativeCounts {
         self.sums[cell] + (held * (slot - start) as u64).div_ceil((end - start) as u64)
     }
 
-    /// Returns the slot of the operation with this number, which lies in this cell.
+    /// Returns the slot of an operation in this cell. `number` is the index of the operation in the
+    /// whole timeline.
     fn slot_in(&self, cell: usize, number: u64) -> usize {
         let Some(cells) = &self.cells else { return cell };
         let held = (self.sums[cell + 1] - self.sums[cell]).max(1);
@@ -242,7 +243,7 @@ impl Timeline {
         self.slot_s
     }
 
-    /// Returns the number of slots in this time, to the nearest.
+    /// Returns the number of slots in this time, rounded.
     pub fn slots_in(&self, long_s: f64) -> usize {
         (long_s / self.slot_s).round() as usize
     }
@@ -261,7 +262,7 @@ impl Timeline {
     /// Returns the slot that begins at or before `at_s`. The result is limited, so that loops up to
     /// it end: no operation is counted so far beyond the last slot.
     pub fn slot_of(&self, at_s: f64) -> usize {
-        // Slots begin at multiples that a decimal fraction only approximates.
+        // Slots begin at times that floating-point numbers only approximate.
         let slot = (at_s.max(0.0) / self.slot_s + 1e-6).floor() as usize;
         slot.min(self.slots() + SLOTS_AFTER)
     }
@@ -328,8 +329,8 @@ struct CellBuilder {
 }
 
 impl CellBuilder {
-    /// Adds a wide slot with the counts `held`, or the narrow `rows` in it (first slot, slots,
-    /// counts) if these add up to the same counts.
+    /// Adds a wide slot with the counts `held`, or the narrow `rows` in it (first slot, number of
+    /// slots, counts) if these add up to the same counts.
     fn add(&mut self, [begin, end]: [usize; 2], held: [u64; KINDS], rows: &[(usize, usize, [u64; KINDS])]) {
         self.first.push(self.starts.len() as u32);
         let sums = std::array::from_fn(|kind| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>());

@@ -162,7 +162,8 @@ fn terms(load: f64) -> [f64; 3] {
     [1.0, load - 1.0, load * (load - 1.0)]
 }
 
-/// Returns the divisor of the load, or `None` if it is not positive, where the law has no meaning.
+/// Returns the law's denominator at this load, or `None` if it is not positive, where the law has
+/// no meaning.
 fn below(load: f64, at: [f64; 3]) -> Option<f64> {
     let [one, line, square] = terms(load);
     let below = one * at[0] + line * at[1] + square * at[2];
@@ -228,7 +229,7 @@ fn start(points: &[WeightedMean], free: [bool; 3]) -> Option<Fit> {
     linear.or_else(|| placed(points, [1.0 / steepest, bent / steepest, 0.0]))
 }
 
-/// Returns `JᵀJ` and `Jᵀr` at a point.
+/// Returns `JᵀJ` and `Jᵀr` at a point, for the Jacobian `J` and the residuals `r`.
 fn equations(points: &[WeightedMean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
@@ -248,7 +249,7 @@ fn equations(points: &[WeightedMean], at: [f64; 3], free: [bool; 3]) -> Option<(
     Some((held(matrix, free), held_vector(vector, free)))
 }
 
-/// Fixes the parameters that are not free.
+/// Fixes the parameters that are not free: their rows and columns become those of the unit matrix.
 fn held(mut matrix: [[f64; 3]; 3], free: [bool; 3]) -> [[f64; 3]; 3] {
     for (row, cells) in matrix.iter_mut().enumerate() {
         for (column, cell) in cells.iter_mut().enumerate() {

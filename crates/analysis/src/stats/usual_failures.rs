@@ -2,9 +2,9 @@
 //! start of unusual failures, and the failures of an outage beyond the usual ones.
 //!
 //! **Rate**: the mean of the middle half of all quarters of a second. If most quarters have no
-//! failure, the rate is instead the frequency with which failures begin after a quarter without: an
-//! outage then counts as one beginning, however long it lasts. If there are fewer than [`FEWEST`]
-//! beginnings, failures are not usual, and the rate is 0.
+//! failure, the rate is instead the frequency with which failures begin after a quarter without
+//! failures: an outage then counts as one beginning, however long it lasts. If there are fewer than
+//! [`FEWEST`] beginnings, failures are not usual, and the rate is 0.
 //!
 //! **Chance**: that of a Poisson stream of this rate, for all windows of the load together. If
 //! seconds differ by more than in such a stream, the distance from the mean grows with their
@@ -37,14 +37,14 @@ const CHANCE: f64 = 0.01;
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
 
-/// Rate per second from which the spread of seconds shows how much failures cluster.
+/// Failures per second from which the spread of seconds shows how much failures cluster.
 const SPREADS: f64 = 3.0;
 
 /// Usual failures of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct UsualFailures {
     pub per_s: f64,
-    /// Standard deviation of a second as a multiple of a Poisson stream's.
+    /// Standard deviation of the failures per second, as a multiple of that of a Poisson stream.
     spread: f64,
     /// Number of windows that are examined: one for each failure.
     windows: f64,
@@ -82,8 +82,8 @@ impl UsualFailures {
     }
 }
 
-/// Returns the mean of the middle half. It is nearly as precise as the mean, and an outage of a
-/// quarter of the load does not change it.
+/// Returns the mean of the middle half of the sorted bins. It is nearly as precise as the mean, and
+/// an outage of a quarter of the load does not change it.
 fn middle_mean(bins: &[f64]) -> f64 {
     let mut sorted = bins.to_vec();
     sorted.sort_by(f64::total_cmp);

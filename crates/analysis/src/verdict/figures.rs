@@ -8,7 +8,7 @@ use record::results::{DelayEffect, DisturbanceKind, Quantiles};
 
 use super::RuleInput;
 
-/// Function that reads a quantile.
+/// Function that returns a quantile, such as p99.
 pub(super) type ReadQuantile = fn(&Quantiles) -> Option<f64>;
 
 /// Returns the quantiles of a class of latencies.
@@ -22,10 +22,10 @@ pub(super) fn quantiles(class: FigureClass) -> &'static [(&'static str, ReadQuan
     }
 }
 
-/// Function that reads how far a quantile can have risen.
+/// Function that returns by how much delay can have raised a quantile, percent.
 type RisenOf = fn(&DelayEffect) -> Option<f64>;
 
-/// Quantiles whose delay is known, with their share and name.
+/// Quantiles for which the effect of delay is known: share, name, effect.
 pub(super) const DELAYED_QUANTILES: [(f64, &str, RisenOf); 5] = [
     (0.5, "p50", |delay| delay.p50_pct),
     (0.9, "p90", |delay| delay.p90_pct),
@@ -65,7 +65,7 @@ pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
     }
 }
 
-/// Parts of the paths of latencies.
+/// Path segments that mark a metric as a latency.
 const LATENCIES: [&str; 5] = ["latency_us", "service_us", "latency_of_all_us", "punctual_latency_us", "by_outcome"];
 
 /// Returns the classes that the verdict on a trial is about: those of the answer (counts,

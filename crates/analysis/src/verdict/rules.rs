@@ -1,6 +1,6 @@
-//! Table of all rules with their figures, thresholds and reasons. Functions that compute the
-//! figures are grouped by subject; those about records are in `records`. A rule is a pure function
-//! of a trial's facts: it reads no file and does not decide about consequences.
+//! Table of all rules with their figures, thresholds and reasons. Most functions that compute the
+//! figures are in one module per subject. A rule is a pure function of a trial's facts: it reads no
+//! file and does not decide on the verdict.
 
 mod connects;
 mod delays;
@@ -26,7 +26,7 @@ use crate::{claims, versions};
 const NEVER: f64 = f64::INFINITY;
 const NOT_BELOW: f64 = f64::NEG_INFINITY;
 
-/// Thresholds of rules that either apply or not.
+/// Thresholds of yes-or-no rules.
 const SUSPECT_IF_SO: Threshold = From { suspect: 1.0, void: NEVER };
 const VOID_IF_SO: Threshold = From { suspect: 1.0, void: 1.0 };
 
@@ -594,11 +594,10 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// CPU use of a host or a thread, percent, from which it has no time left in most seconds.
+/// CPU use from which a host or a thread has no idle time in most seconds, percent.
 const AT_ITS_LIMIT_PCT: f64 = 90.0;
 
-/// Share of the target's CPU use on its host from which a single thread counts as the only busy
-/// one.
+/// Share of the target's CPU use on a host from which a thread counts as the only busy thread.
 const ALONE_SHARE: f64 = 0.8;
 
 fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
@@ -616,7 +615,7 @@ fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
 }
 
-/// Share of slow time in the measured part from which its figures change.
+/// Share of the measured part from which slow service changes its figures.
 const SLOW_SHARE: f64 = 0.1;
 
 fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
@@ -640,7 +639,7 @@ fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
     Some((f64::from(u8::from(unsteady)), reasons.join("; "))).filter(|_| unsteady || window.steady.is_some())
 }
 
-/// Returns the trends of the unsteady figures, as far as they are certain: ` (throughput -25.0 %
+/// Returns the trends of the unsteady figures whose interval excludes 0: ` (throughput -25.0 %
 /// [-27.1, -22.9] over the load)`.
 fn changes(steady: &Steady) -> String {
     let of = [
@@ -675,8 +674,8 @@ fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {
     ))
 }
 
-/// Returns the CPU use of a host's busiest thread, percent of a core, if it does nearly all the
-/// work there.
+/// Returns the CPU use of a host's busiest thread, percent of a core, if this thread does nearly
+/// all of the target's work on the host.
 fn only_thread_pct(host: &Host) -> Option<f64> {
     let pct = host.busiest_thread_pct?;
     let cores = f64::from(host.figures.as_ref()?.cores?);
@@ -732,7 +731,7 @@ fn has_other_points(facts: &RuleInput<'_>) -> bool {
 /// Message for a trial in which no operation succeeded.
 pub const NO_SUCCESS: &str = "no operation succeeded";
 
-/// Counts restarts before the first fault only: after it, the fault is their cause.
+/// Counts restarts before the first fault only: the fault may cause later ones.
 fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     let window = facts.window?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);

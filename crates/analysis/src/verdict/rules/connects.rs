@@ -22,7 +22,8 @@ fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
     facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s)
 }
 
-/// Share of attempts over the whole load that failed because of this machine's own limits.
+/// Returns the share of attempts over the whole load that failed because of this machine's own
+/// limits.
 pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
     let attempts = &facts.evidence.attempts;
     let all: u64 = attempts.iter().map(|row| row.count).sum();
@@ -60,7 +61,7 @@ const REFUSED: &str = "tls: refused by the target";
 /// Prefixes of the results of attempts whose connection the target or a proxy refused.
 const OF_REFUSALS: [&str; 2] = ["answer: ", "proxy: "];
 
-/// Connects that failed before the first fault and before a given time.
+/// Counts of connects that failed before the first fault and before a given time.
 struct FailedConnects<'a> {
     connects: u64,
     /// Failed connects for which this machine had no local port or file descriptor left.
@@ -78,7 +79,8 @@ struct FailedConnects<'a> {
     when: &'static str,
 }
 
-/// Returns the number of attempts whose result begins like this, and the most frequent result.
+/// Returns the number of attempts whose result has one of the prefixes, and the most frequent such
+/// result.
 fn with_prefixes<'a>(counts: &BTreeMap<&'a str, u64>, prefixes: &[&str]) -> (u64, Option<&'a str>) {
     let found = counts.iter().filter(|(result, _)| prefixes.iter().any(|prefix| result.starts_with(prefix)));
     let most = found.clone().max_by_key(|(_, count)| **count).map(|(result, _)| *result);

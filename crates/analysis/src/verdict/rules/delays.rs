@@ -30,11 +30,11 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
     Some((pct, format!("{moved} {pct:.0} %: other processes or the hypervisor delayed {waited}, {mean} per operation")))
 }
 
-/// Length to which the error of shorter outages is compared: a few milliseconds do not matter.
+/// Smallest outage length to which an error is relative: a few milliseconds do not matter.
 const SHORT_OUTAGE_S: f64 = 0.1;
 
-/// Returns the error of an outage whose first and last operation are as late as the timers in their
-/// worst second, percent of the shortest outage.
+/// Returns the possible error of the shortest outage, percent of its length: the lateness of the
+/// generator's timers in their worst second.
 fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let trial = facts.trial;
     let of_faults = trial.faults.iter().filter_map(|fault| fault.outage.as_ref()?.back_to_baseline_s);
@@ -51,10 +51,10 @@ fn outages(facts: &RuleInput<'_>) -> Evaluation {
     ))
 }
 
-/// Significance level at which failures follow late starts.
+/// Significance level at which failures count as caused by late starts.
 const LEVEL: f64 = 0.01;
 
-/// A second of the load.
+/// A second of an open loop, with its ended and failed operations.
 struct SecondOfStarts {
     is_late: bool,
     ended: f64,

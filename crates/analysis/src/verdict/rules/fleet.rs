@@ -6,17 +6,18 @@ use text::numbers;
 use super::{Evaluation, RuleInput};
 use crate::stats::quantiles::median;
 
-/// Fewest operations for which a count shows a share.
+/// Fewest operations of the median generator for which counts are compared.
 const ENOUGH: u64 = 500;
-/// Smallest difference of times that is unusual for two machines, microseconds.
+/// Smallest difference of latency or lateness that is unusual between two machines, microseconds.
 const NOTABLE_US: f64 = 1_000.0;
 
-/// Factor over the lateness of the others. The worst seconds of equal machines differ by less.
+/// Factor by which a generator's lateness must exceed that of the others. The worst seconds of
+/// equal machines differ by less.
 const LATER_BY: f64 = 1.5;
 
 /// A figure by which generators are compared.
 struct GeneratorComparison {
-    /// Words for the generator that differs.
+    /// Predicate of the sentence about the generator that differs.
     words: &'static str,
     value: fn(&GeneratorFigures) -> Option<f64>,
     /// Function that returns how much worse the generator is than the others, percent.

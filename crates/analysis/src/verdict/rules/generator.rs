@@ -12,12 +12,15 @@ use crate::generator::lateness_pct;
 use crate::verdict::UNPACKING_PCT;
 use crate::verdict::figures::{class_of, quantiles};
 
-/// Share of the median latency below which lateness does not matter, if its effect is not known.
+/// Share of the median latency up to which lateness does not matter, for records that lack the
+/// effect of lateness.
 const LATE_SHARE: f64 = 0.1;
 
-/// Lateness from which a trial is suspect, microseconds.
+/// Lateness from which a trial is suspect, microseconds; for records that lack the effect of
+/// lateness.
 const LATE_US: f64 = 1_000.0;
 
+/// Lateness from which a trial is void, microseconds; for records that lack the effect of lateness.
 const VERY_LATE_US: f64 = 50_000.0;
 
 /// Shortest time without running that counts as a stall, microseconds. Shorter ones are normal
@@ -27,12 +30,12 @@ const STALL_US: f64 = 50_000.0;
 /// Shortest stall if operations wait for timers, microseconds. Shorter ones show in their lateness.
 const PACED_STALL_US: f64 = 200_000.0;
 
-/// Largest distance between rows of the same second.
+/// Largest distance between rows of the same second, seconds.
 const SAME_SECOND_S: f64 = 0.25;
 
 /// CPU use of a target's thread over the measured part from which it has no time left, percent of a
-/// core. By the utilization law (Denning and Buzen 1978) its throughput is then within a twentieth
-/// of its maximum, even if others are busy too.
+/// core. By the utilization law (Denning and Buzen 1978) the thread's throughput is then within a
+/// twentieth of its maximum, even if other threads are busy too.
 const TARGET_FULL_PCT: f64 = 95.0;
 
 /// Highest figure of the rule `generator_cpu` that is suspect and not void.
@@ -77,7 +80,7 @@ fn asks_what_the_target_can_do(facts: &RuleInput<'_>) -> bool {
         || facts.run.plan.is_some_and(|plan| plan.metrics().any(|metric| class_of(metric) == Throughput))
 }
 
-/// Whether a timer starts operations, and not the end of the previous operation.
+/// Whether timers start operations, rather than the end of the previous operation.
 fn is_paced(facts: &RuleInput<'_>) -> bool {
     facts.planned.load.as_ref().is_some_and(plan::Load::is_paced)
 }
@@ -98,7 +101,8 @@ pub(super) fn generator_lateness(facts: &RuleInput<'_>, class: FigureClass) -> E
     Some((pct, format!("{pct:.0} % {what} ({instead}): it did not run when operations were due")))
 }
 
-/// Estimates lateness for records without it, from the worst second. It errs on the side of doubt.
+/// Estimates the effect of lateness from the worst second, for records without this effect. The
+/// estimate is rather too high than too low.
 fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
     let median_us = facts.trial.latency_us.as_ref().and_then(|latency| latency.p50);
@@ -126,8 +130,8 @@ struct ThreadStall {
 }
 
 /// Returns the seconds of the measured part in which the generator stalled, by its worst thread. If
-/// operations wait for timers, a late timer may also mean that there was too much work; then the
-/// thread was busy.
+/// operations wait for timers, a late timer on a busy thread only means too much work and is left
+/// out.
 fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     let Some(window) = facts.window else { return Vec::new() };
     let is_paced = is_paced(facts);
@@ -151,11 +155,11 @@ fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     worst
 }
 
-/// Returns the time in which a row's thread did not run, and the time in which it waited for a CPU,
-/// over the seconds that a stall of the row may reach back to; microseconds.
+/// Returns for how long a row's thread did not run, and for how long it waited for a CPU,
+/// microseconds. Covers all rows of the thread that a stall of length `late_us` may span.
 fn meanwhile(facts: &RuleInput<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
     let from_s = row.at_s - row.interval_s - late_us / 1e6;
-    // Rows are ordered by time, to within a second.
+    // Rows are sorted by time.
     let rows = &facts.evidence.generator;
     let near = &rows[rows.partition_point(|other| other.at_s <= from_s - 2.0)..];
     let reached = near
@@ -203,7 +207,7 @@ pub(super) fn generator_stall(facts: &RuleInput<'_>, class: FigureClass) -> Eval
     Some((counted, what))
 }
 
-/// Returns the operations that this number of stalls delayed, percent of those that ended. Each
+/// Returns the operations that this number of stalls delayed, percent of those that succeeded. Each
 /// stall delays one operation of every agent, because agents wait for answers.
 fn held_pct(facts: &RuleInput<'_>, stalls: usize) -> Option<f64> {
     let agents = facts.planned.load.as_ref()?.agents;
@@ -211,12 +215,13 @@ fn held_pct(facts: &RuleInput<'_>, stalls: usize) -> Option<f64> {
     Some(100.0 * stalls as f64 * f64::from(agents) / ok as f64)
 }
 
-/// Whether no operation failed or timed out, so that the generator cannot have caused a count.
+/// Whether no operation failed or timed out, so that a pause of the generator cannot have changed a
+/// count.
 fn fails_nothing(facts: &RuleInput<'_>) -> bool {
     facts.trial.outcomes.failed + facts.trial.outcomes.timeout == 0
 }
 
-/// Returns 0 for a share of the time that is too small to change a mean or a median.
+/// Returns 0 for a share below 1 %, which is too small to change a mean or a median.
 fn above_a_percent(pct: f64) -> f64 {
     if pct < 1.0 { 0.0 } else { pct }
 }

@@ -4,9 +4,10 @@ use record::events::What;
 
 use super::{Evaluation, RuleInput};
 
-/// Most other processes that are named, and their smallest CPU use, percent of the machine.
+/// Largest number of other processes that the finding names.
 const NAMED: usize = 3;
 
+/// Smallest CPU use of a process that the finding names, percent of the machine.
 const NAMED_PCT: f64 = 1.0;
 
 /// Smallest share of the CPU that the kernel's clock ticks can show, percent.
@@ -17,8 +18,8 @@ pub(super) fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
     Some((jump_s, format!("this machine's calendar clock jumped by {jump_s:.1} s during the trial")))
 }
 
-/// A slow core runs at full speed until its quota of a period is used up, so a shorter job is not
-/// slowed at all.
+/// An emulated core runs at full speed until its quota of a period is used up, so a shorter job is
+/// not slowed at all.
 pub(super) fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
     let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
     let median_us = facts.trial.latency_us.as_ref()?.p50?;

@@ -20,30 +20,30 @@ pub(super) fn cut_off(facts: &RuleInput<'_>) -> Evaluation {
     Some((1.0, format!("{what} {last_s:.1} s{why}")))
 }
 
-/// Time at the end of the load that a record of a finished trial may lack: its last row is due when
-/// the load is over.
+/// Time at the end of the load that a record of a finished trial may lack, seconds. The record's
+/// last row is due when the load is over.
 const LATE_S: f64 = 1.5;
 
-/// Time that an interruption may remove from a record: the second that was being written, and the
-/// one before it.
+/// Time that an interruption may remove from the end of a record, seconds: the second that was
+/// being written, and the previous second.
 const CUT_OFF_S: f64 = 2.0;
 
-/// Largest distance between rows of the generator.
+/// Largest normal gap between rows of `generator.csv`, seconds.
 const APART_S: f64 = 0.25;
 
-/// Longest gap between samples. The probes begin with a reading without a row, and miss seconds if
-/// the machine stalls.
+/// Longest normal gap between samples, seconds. A probe's first reading gives no row, and probes
+/// miss seconds if the machine stalls.
 const SLEPT_S: f64 = 5.0;
 
-/// Duration of the load, and whether its records are complete.
+/// Duration of the load, and whether the load finished.
 #[derive(Debug, Clone, Copy)]
 struct LoadRuntime {
-    /// Seconds that each record must have.
+    /// Seconds of the load that each record must cover.
     for_s: f64,
     is_finished: bool,
 }
 
-/// Returns `None` without a load, or if the load never began.
+/// Returns the duration of the load, or `None` if there was no load or it never began.
 fn ran(facts: &RuleInput<'_>) -> Option<LoadRuntime> {
     let load = facts.planned.load.as_ref()?;
     let evidence = facts.evidence;
@@ -146,12 +146,12 @@ fn unsampled_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
         }
         last_s = last_s.max(at_s);
     }
-    // The first row may come with the second reading.
+    // The first reading gives no row, so the first row may be a second late.
     let late_s = ran.for_s - last_s;
     if late_s >= LATE_S + f64::from(u8::from(last_s == 0.0)) { unsampled_s + late_s } else { unsampled_s }
 }
 
-/// Ended operations (any outcome except unfinished) per second of their end.
+/// Number of operations (any outcome except unfinished) that ended in each second.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct EndedBySecond {
     seconds: BTreeMap<i64, u64>,
@@ -163,7 +163,7 @@ impl EndedBySecond {
         *ended = ended.saturating_add(count);
     }
 
-    /// Counts rows that are written at the end of their second.
+    /// Sums counts by second. Each row has a time, the end of its second, and a count.
     fn of_rows(rows: impl Iterator<Item = (f64, u64)>) -> Self {
         let mut ended = Self::default();
         rows.for_each(|(at_s, count)| ended.add((at_s - 1e-6).floor() as i64, count));
@@ -190,7 +190,7 @@ impl EndedBySecond {
         ended
     }
 
-    /// Returns the operations of the seconds that end by `until_s`.
+    /// Returns the number of operations in the seconds that end by `until_s`.
     fn by(&self, until_s: f64) -> u64 {
         let rows = self.seconds.range(..(until_s + 1e-6).floor() as i64);
         rows.fold(0, |sum, (_, count)| sum.saturating_add(*count))
@@ -230,7 +230,7 @@ pub(super) fn records_disagree(facts: &RuleInput<'_>) -> Evaluation {
     Some((a.abs_diff(b) as f64, format!("{one} holds {a} {of} and {other} {b}: one of them is incomplete")))
 }
 
-/// Two records that disagree.
+/// Two record files whose counts disagree.
 #[derive(Debug, Clone, PartialEq)]
 struct Disagreement {
     files: [&'static str; 2],
