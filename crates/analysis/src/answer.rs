@@ -15,12 +15,12 @@ use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise_results;
 use crate::trial_groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 
-/// Most findings in an answer. The sentences on why a result must not be used and on missing trials
-/// do not count.
+/// Largest number of findings in an answer, not counting sentences on why the result must not be
+/// used and on missing trials.
 const ANSWERED: usize = 2;
 
-/// Returns the finding, with numbers. A void result begins with the reason why it must not be used,
-/// a partial result with the missing part.
+/// Returns the main findings, with numbers. A void result begins with the reason why it must not be
+/// used, a partial result with the missing part.
 pub fn answer(results: &Results, plan: &Plan) -> String {
     let void = (results.verdict.is == Trust::Void).then(|| unusable(&results.verdict));
     let partial = results.partial.as_ref().map(|partial| stopped(&format!("This is a partial result: {partial}")));
@@ -107,7 +107,7 @@ fn busy_agents(results: &Results) -> Option<String> {
     (busy_s >= 1.0).then(|| format!("For {} {text}.", numbers::seconds(busy_s)))
 }
 
-/// Returns a sentence that the hosts are emulated, for readers of the answer alone.
+/// Returns a sentence that the hosts are emulated, for readers who see only the answer.
 fn emulation(results: &Results) -> Option<String> {
     let emulated = || results.trials.iter().filter_map(|trial| trial.emulated.as_ref());
     let speed = emulated().next()?.speed;
@@ -170,7 +170,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     text::capital(&stopped(&parts.join("; ")))
 }
 
-/// Returns the load that was asked for, with the verb before its throughput.
+/// Returns the requested load as the beginning of a sentence, up to the verb: `64 agents got`.
 fn asked(load: &Load) -> String {
     let agents = numbers::plural(load.agents as usize, "agent");
     match &load.rate {
@@ -311,7 +311,8 @@ fn doubt(group: &Group) -> Option<String> {
     Some(format!("{trials}it cannot be told whether throughput recovered: {why}{}", by_signs.unwrap_or_default()))
 }
 
-/// Returns the slowest time of all trials used, in one sentence, or `None` if there was none.
+/// Returns a sentence on the slow periods of all trials used, with details of the worst, or `None`
+/// if there was none.
 fn slow_times(results: &Results) -> Option<String> {
     let mut slow: Vec<&Disturbance> =
         counting(&results.trials).into_iter().flat_map(|trial| &trial.disturbances).collect();
@@ -326,7 +327,7 @@ fn slow_times(results: &Results) -> Option<String> {
     Some(format!("Service was slow {times}{at_worst} from {from} {until}: {}.", slow_by(worst)))
 }
 
-/// Returns how slow a time was, by throughput or latency, whichever shows more.
+/// Returns the factor by which service was slower, by throughput or latency, whichever is larger.
 fn slowness(one: &Disturbance) -> f64 {
     let by_throughput = one.throughput_ratio.map_or(1.0, |ratio| 1.0 / ratio.max(1e-9));
     by_throughput.max(one.latency_ratio.unwrap_or(1.0))
@@ -345,7 +346,8 @@ pub fn slow_by(one: &Disturbance) -> String {
     listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
 }
 
-/// Whether service broke off. Wrong answers alone are no outage; another sentence has their number.
+/// Whether the disturbance interrupted service. Wrong answers alone do not; another sentence has
+/// their number.
 fn broke_off(one: &Disturbance) -> bool {
     let outage = &one.outage;
     let was_felt = outage.failed > 0 || outage.wrong == 0 || outage.total_s.is_some_and(|total_s| total_s > 0.0);

@@ -1,8 +1,8 @@
 //! Claims and requirements, checked against the trials. This includes the functions over trials
-//! that they may use (functions of whole curves are in `curves`): `ratio(metric, a, b)`, a figure
-//! of one variant over that of another, trial by trial; `onset(metric, a, path)`, the first value
-//! of a swept path at which a count is above 0; for a search, `safe_load(a, condition)`. It also
-//! finds the requested quantiles that too few operations support.
+//! that they may use (functions of whole curves are in `curves`): `ratio(metric, a, b)`, the metric
+//! in variant `a` divided by that in `b`, trial by trial; `onset(metric, a, path)`, the first value
+//! of a swept path at which a count is above 0; and `safe_load(a, condition)` of a search. The
+//! module also finds requested quantiles for which there are too few operations.
 
 mod curves;
 
@@ -114,7 +114,8 @@ fn lacking(trials: &[&Trial], measured: &[Option<f64>]) -> Option<String> {
     Some(format!("trial {} {how}{more}", first.id))
 }
 
-/// Whether all values are in range, or none.
+/// Returns `Yes` if every trial has a value in range, and `No` if every trial has a value out of
+/// range.
 fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
     let values: Vec<f64> = measured.iter().copied().flatten().collect();
     let inside = values.iter().filter(|&&value| range.holds(value)).count();
@@ -149,12 +150,12 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
     Requirement { metric: metric.to_string(), asked: asked(metric, range), value, holds, trials, unmeasured }
 }
 
-/// Returns the trials that match a `where`.
+/// Returns the trials that match a `where` filter.
 fn matching<'a>(filter: &'a BTreeMap<String, Value>, trials: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
     trials.iter().filter(|trial| matches(filter, trial))
 }
 
-/// Whether the trial matches a `where`.
+/// Whether the trial matches a `where` filter.
 pub(crate) fn matches(filter: &BTreeMap<String, Value>, trial: &Trial) -> bool {
     filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
         ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
@@ -178,8 +179,8 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
 }
 
 /// Returns the value of a function over the matching trials, or of a search. Returns `None` if the
-/// metric is a path. A plan without variants names none. Trials that do not match help to estimate
-/// the error.
+/// metric is a path. A function names no variant if the plan has none. `all` also has trials that
+/// do not match, which help to estimate the error.
 fn of_function(
     metric: &MetricExpression,
     range: &MetricRange,
@@ -216,7 +217,7 @@ fn strs(names: &[String; 2]) -> [&str; 2] {
     names.each_ref().map(String::as_str)
 }
 
-/// Returns the value that is furthest out of range, or nearest to the limits.
+/// Returns the value that is furthest out of range or, if all are in range, nearest to a bound.
 pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
     values.iter().copied().max_by(|&a, &b| excess(a, range).total_cmp(&excess(b, range)))
 }
@@ -250,19 +251,19 @@ struct FunctionPart {
     pub note: String,
 }
 
-/// Result of a function.
+/// Result of a function over trials.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct FunctionValue {
     /// Value. If other paths are swept too, the median over their points; `None` if a point has no
     /// value.
     pub value: Option<f64>,
-    /// Range from the lowest to the highest end of the intervals, if these are finite.
+    /// Range from the lowest to the highest end of the intervals, if both ends are finite.
     pub range: Option<[f64; 2]>,
     /// Reason why there is no value, or why an interval has no end.
     pub note: String,
     /// Bounds at each point; they may be infinite.
     spans: Vec<[f64; 2]>,
-    /// Whether some trials lack the figure, so that the others do not show everything.
+    /// Whether some trials lack the figure, so that the others are not enough to judge.
     lacking: bool,
 }
 
@@ -272,15 +273,15 @@ impl FunctionPart {
         Self { value: Some(value), ci95, span: ci95.unwrap_or([value; 2]), note: String::new() }
     }
 
-    /// Builds the part from a figure of curves. If there is no interval, the note gives the reason.
+    /// Builds the part from a figure of `curves`. If there is no interval, the note gives the
+    /// reason.
     pub fn of_curves(value: f64, ci95: Option<[f64; 2]>, curves: &[&LoadCurve]) -> Self {
         let note = if ci95.is_none() { no_interval(curves) } else { String::new() };
         Self { note, ..Self::of(value, ci95) }
     }
 
-    /// Builds the part from a load at which something happens. An infinite load was not reached
-    /// within the loads of the sweep, from `lowest` to `highest`, so it lies beyond them; `beyond`
-    /// returns the text for this.
+    /// Builds the part from a load at which something happens. An infinite load lies outside of the
+    /// sweep, which goes from `lowest` to `highest`; `beyond` returns the text for this case.
     pub fn of_load(
         found: &Estimate,
         [lowest, highest]: [f64; 2],
@@ -361,19 +362,19 @@ fn meets(range: &MetricRange, [low, high]: [f64; 2]) -> bool {
     above && below && range.equals.is_none_or(|wanted| (low..=high).contains(&wanted))
 }
 
-/// Share of cases in which an interval misses the truth.
+/// Share of intervals that may miss the true value.
 const MISS: f64 = 0.05;
 
-/// Trials of a variant and their partners: the figures of both, as far as they exist.
+/// Pairs of trials of two variants at one point: the figure of each trial, if it has one.
 struct Pairs<'a> {
     point: &'a BTreeMap<String, Value>,
     values: Vec<[Option<f64>; 2]>,
 }
 
-/// Returns the metric in variant `a` over that in variant `b` at each point, paired by repeat
-/// because these ran beside each other: the geometric mean of the ratios, with Student's interval
-/// of their logarithms. The error is moderated by the errors of all points that have both variants,
-/// including points that the claim does not ask for.
+/// Returns the metric in variant `a` divided by that in `b` at each point. Trials of the same
+/// repeat form a pair, because they ran next to each other. The result is the geometric mean of the
+/// pairs' ratios, with Student's interval of their logarithms. The error is moderated by the errors
+/// of all points that have both variants, including points that the claim does not ask for.
 fn ratio(
     path: &MetricPath,
     names: [&str; 2],
@@ -399,7 +400,7 @@ fn ratio(
 #[derive(Clone, Copy)]
 struct PooledError {
     variance: Variance,
-    /// Number of points that the estimate uses.
+    /// Number of points of the sweep that the estimate uses.
     points: usize,
 }
 
@@ -471,8 +472,8 @@ fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Optio
     Some(FunctionPart { note, ..FunctionPart::of(value.exp(), ci95) })
 }
 
-/// Returns the lowest of the safe loads with these names: first the variant, if there are variants,
-/// then the condition.
+/// Returns the lowest of the safe loads with these names. `names` has the variant, if the plan has
+/// variants, and then the condition.
 fn safe_load(names: &[String], found: &[SafeLoad]) -> FunctionValue {
     let named = found.iter().filter(|load| {
         let own = load.variant.iter().chain([&load.surviving]);
@@ -542,12 +543,13 @@ fn steps<'a>(path: &MetricPath, variant: Option<&str>, over: &str, trials: &[&'a
     all
 }
 
-/// Returns the onset, and whether it is in doubt. Returns `None` if nothing was counted.
+/// Returns the onset, and whether it is in doubt. Returns `None` if no trial has the count.
 fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
     let last = steps.iter().rfind(|step| !step.counts.is_empty())?;
     let begins = steps.iter().position(|step| step.counts.iter().any(|count| *count > 0.0));
     let Some(place) = begins else {
-        // The direction of the list shows on which side of its end the onset may lie.
+        // The onset may lie beyond the end of the list: above an ascending list, below a descending
+        // one.
         let first = steps.first().and_then(|step| number(step.value));
         let span = match (first, number(last.value)) {
             (Some(first), Some(last)) if first > last => [0.0, last],

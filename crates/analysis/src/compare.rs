@@ -1,5 +1,5 @@
 //! Comparison of run folders: reads them, groups them into sides, compares the sides, applies the
-//! gate, and lists all differences that existed before the measurement. If one side is given, its
+//! gate, and lists the differences between their plans and environments. If one side is given, its
 //! variants are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +26,13 @@ struct ComparedRun {
     environment: Option<Environment>,
     /// Calendar time at which each trial's load began.
     started_unix_s: Vec<Option<f64>>,
-    /// Number of void trials, and how many of them are used nevertheless.
+    /// Number of void trials.
     void: u32,
+    /// Number of void trials that are used nevertheless.
     accepted: u32,
 }
 
-/// The runs of a side, with its name.
+/// A side of the comparison: its name and its runs.
 struct Runs {
     name: String,
     runs: Vec<ComparedRun>,
@@ -95,7 +96,7 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
     Ok(side)
 }
 
-/// Appends a number to a folder that is given twice, so that the two sides have different names.
+/// Appends a number to the name of a folder that is given twice, so that side names differ.
 fn tell_apart(sides: &mut [Runs]) {
     for index in 1..sides.len() {
         let (before, side) = sides.split_at_mut(index);
@@ -115,7 +116,7 @@ fn read_run(folder: &RunFolder, options: &CompareOptions) -> Result<ComparedRun,
     Ok(ComparedRun { plan, environment, results, started_unix_s, void, accepted })
 }
 
-/// Makes void trials count, and returns their number. The run's own verdict stays.
+/// Makes void trials count, and returns their number. The verdict of the run does not change.
 pub(crate) fn accept(results: &mut Results) -> u32 {
     results.trials.iter_mut().map(|trial| u32::from(trial.accept())).sum()
 }
@@ -297,7 +298,7 @@ fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
     warnings
 }
 
-/// Returns a warning about the limits of one of several looks.
+/// Returns a warning that p-values and intervals are corrected for repeated looks.
 fn of_look(look: InterimLook) -> String {
     if look.level == 0.0 {
         return "earlier looks at these runs have spent the 5 % that all looks together may be wrong: nothing can be shown any more; play \
@@ -312,7 +313,7 @@ fn of_look(look: InterimLook) -> String {
     )
 }
 
-/// Returns warnings about covariates that comparisons are not adjusted for.
+/// Returns warnings about covariates for which comparisons are not adjusted.
 fn unadjusted(comparisons: &[GatedComparison]) -> Vec<String> {
     text::distinct(comparisons.iter().flat_map(|judged| differing::unadjusted(&judged.comparison)))
 }
@@ -330,7 +331,7 @@ fn is_measured(judged: &GatedComparison) -> bool {
     judged.comparison.a_value.is_some() && judged.comparison.b_value.is_some()
 }
 
-/// Most figures that are named if a gate is inconclusive.
+/// Largest number of inconclusive comparisons that the message lists.
 const TOLD: usize = 6;
 
 /// Returns the comparisons in which the gate is inconclusive, with a remedy for each.
@@ -368,11 +369,11 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -
 /// Value of a field that is missing or could not be determined.
 const UNKNOWN: &str = "unknown";
 
-/// Fields that differ from run to run on any machine, by the last step of their path.
+/// Environment fields that differ from run to run on any machine: the last part of their paths.
 const EVER_CHANGING: [&str; 9] =
     ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c", "sync_us"];
 
-/// Fields that distinguish trials of one experiment by design, or depend on such fields.
+/// Plan fields that distinguish trials of one experiment by design, or depend on such fields.
 const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
 
 /// Source of a difference: the plan.
@@ -433,15 +434,15 @@ fn stripped(trial: &plan::Trial) -> Value {
             fields.remove(*name);
         });
     }
-    // The seed of a fault follows from the trial's.
+    // A fault's seed is derived from the trial's seed.
     for fault in value.get_mut("faults").and_then(Value::as_array_mut).into_iter().flatten() {
         fault.as_object_mut().and_then(|fields| fields.remove("seed"));
     }
     value
 }
 
-/// Collects every path with its value. The elements of an array of tables are entered by their
-/// names.
+/// Collects every path with its value. Elements of an array of tables are keyed by name, or by
+/// index if they have no name.
 fn collect(value: &Value, path: &str, fields: &mut Fields) {
     match value {
         Value::Object(table) => table.iter().for_each(|(key, value)| collect(value, &joined(path, key), fields)),

@@ -1,12 +1,11 @@
 //! Comparisons of variants, swept values and runs: ratio or difference with its interval, whether
-//! it is more than chance, and how small a difference would have shown. Each trial contributes one
-//! figure.
+//! it is more than chance, and the smallest difference that the test would have detected. Each
+//! trial contributes one value per metric.
 //!
-//! Variants of one run, and choices, are judged by one model of all of them over all repeats
+//! Variants of one run, and values of a swept choice, are judged by one model over all repeats
 //! ([`blocks`]). It is adjusted for the CPU time that the hypervisor and other processes took
 //! during each trial, unless that time differs between the compared groups. A trial that is void
-//! only because of this CPU time is used. The ratio without the adjustment is given beside the
-//! adjusted ratio.
+//! only because of this CPU time is used. The results also have the ratio without the adjustment.
 //!
 //! In a sweep, the error of a ratio at one point is estimated with the help of the errors at the
 //! other points ([`moderated`]).
@@ -38,20 +37,20 @@ use crate::verdict::figures::class_of_path;
 
 /// Chance of a false alarm, over all comparisons made together.
 const LEVEL: f64 = 0.05;
-/// Share of comparisons that show a difference of the size given as detectable.
+/// Share of comparisons that find a true difference of the detectable size.
 const POWER: f64 = 0.9;
 
 /// Options of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompareOptions {
-    /// Paths of the figures; the usual ones if empty.
+    /// Paths of the compared figures; if empty, the default figures are compared.
     pub metrics: Vec<String>,
     /// Smallest change for the worse that fails the gate, percent; `None` without a gate.
     pub gate_pct: Option<f64>,
-    /// Whether void trials are used like others.
+    /// Whether void trials are used as valid ones are.
     pub accepts_void: bool,
-    /// Whether a gate fails only if the whole interval is beyond it, and not as soon as the
-    /// estimate is.
+    /// Whether a gate fails only if the whole interval is beyond it. Otherwise the estimate alone
+    /// is enough.
     pub is_sure: bool,
     /// The interim look at runs that continue until a gate decides; `None` for a single comparison.
     pub look: Option<InterimLook>,
@@ -62,22 +61,22 @@ pub struct CompareOptions {
 /// One of several looks at runs that continue until a gate decides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimLook {
-    /// Number, from 1.
+    /// Index of this look, from 1.
     pub number: u32,
-    /// Chance of a false alarm for this look, a part of the 5 % for all looks together.
+    /// Chance of a false alarm at this look; all looks together have 5 %.
     pub level: f64,
 }
 
 /// Returns the chance of a false alarm for a look after `turns` of at most `at_most` turns, if
 /// earlier looks have spent `spent`. Repeated looks that stop at the first sign would find a
-/// difference sooner or later, so all looks together have the 5 % of a single look (a union bound).
-/// Most of it is spent late, when there is most data: α·t² of the share t of the turns (K. Kim, D.
-/// L. DeMets, "Design and analysis of group sequential tests based on the type I error spending
-/// rate function", Biometrika 74, 1987). Returns 0 if nothing is left.
+/// difference sooner or later, so all looks share the 5 % of a single comparison (a union bound).
+/// After a share t of the turns, α·t² may be spent: most of it late, when there is most data (K.
+/// Kim, D. L. DeMets, "Design and analysis of group sequential tests based on the type I error
+/// spending rate function", Biometrika 74, 1987). Returns 0 if earlier looks have spent it all.
 pub fn level_of_look(turns: u32, at_most: u32, spent: f64) -> f64 {
     let share = f64::from(turns) / f64::from(at_most.max(turns).max(1));
     let left = LEVEL * share.powi(2) - spent;
-    // Sums of shares differ in their last digits.
+    // `spent` is a sum of floats, so its last digits are not exact.
     if left > SMALLEST_LEVEL { left } else { 0.0 }
 }
 
@@ -88,7 +87,8 @@ impl CompareOptions {
     }
 }
 
-/// Level of a look for which nothing is left, so that its intervals are finite.
+/// Level of a look if earlier looks have spent the whole chance. It is above 0, so that intervals
+/// are finite.
 const SMALLEST_LEVEL: f64 = 1e-9;
 
 /// Compares each variant with the first, at each point. Without variants, compares each value of a
@@ -104,8 +104,7 @@ fn of_one_run(trials: &[Trial]) -> Vec<PlayedTrial<'_>> {
     trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect()
 }
 
-/// Compares in the same way within several runs of one experiment, with their repeats taken
-/// together.
+/// Compares as [`within`] does, but over several runs of one experiment, with all repeats together.
 pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
     judged(compared(&couples_within(&plan.variants, &plan.swept, played), options), options)
 }
@@ -135,7 +134,8 @@ struct WeighedComparison {
     /// Difference without adjustment for covariates; `None` if there are no covariates.
     raw: Option<Difference>,
     more_is_better: bool,
-    /// Chance of a false alarm for each of the comparisons made together.
+    /// Chance of a false alarm for this comparison: the overall chance divided by the number of
+    /// comparisons.
     level: f64,
 }
 
@@ -232,7 +232,7 @@ fn moderate(
     Some(count)
 }
 
-/// Returns the covariates that differ between the groups.
+/// Returns the covariates that differ between the groups, so that no adjustment uses them.
 fn unadjusted(covariates: &Covariates, observed: &[Observed], group: Option<usize>) -> Vec<UnadjustedCovariate> {
     let unbalanced = covariates.unbalanced.iter().filter_map(|&(index, p)| {
         let difference = blocks::covariate_difference(observed, group?, index)?;
@@ -256,8 +256,7 @@ impl ComparedValues {
         let without = [&a, &b].map(|values| values.iter().filter(|value| value.is_none()).count() as u32);
         if units.are_paired {
             let both: Vec<(f64, f64)> = a.iter().zip(&b).filter_map(|(a, b)| (*a).zip(*b)).collect();
-            // Values of one side are kept to be shown, although there is nothing to compare them
-            // with.
+            // The results show the values of one side even if the other side has none.
             if !both.is_empty() {
                 let pairs = both.len() as u32;
                 let (a, b) = both.into_iter().unzip();
@@ -321,7 +320,7 @@ fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
 }
 
 /// Returns [`detectable_errors`], computed once per number of degrees of freedom: most comparisons
-/// of a run have the same.
+/// of a run have the same number.
 fn errors(freedom: f64, level: f64, known: &mut Vec<(f64, Option<f64>)>) -> Option<f64> {
     if let Some((_, errors)) = known.iter().find(|(other, _)| *other == freedom) {
         return *errors;
@@ -335,24 +334,24 @@ fn errors(freedom: f64, level: f64, known: &mut Vec<(f64, Option<f64>)>) -> Opti
 /// value by value.
 const CHOICES: usize = 6;
 
-/// A trial and the run it belongs to.
+/// A trial and its run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlayedTrial<'a> {
     pub trial: &'a Trial,
-    /// Number of the run, from 0, among the runs of its side.
+    /// Index of the run among the runs of its side.
     pub run: usize,
-    /// Calendar time at which its load began, if known.
+    /// Calendar time at which the trial's load began, if known.
     pub started_unix_s: Option<f64>,
 }
 
-/// One or several runs of an experiment, taken together.
+/// A side of a comparison: one or several runs of an experiment.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparisonSide<'a> {
     pub name: String,
     pub trials: Vec<PlayedTrial<'a>>,
 }
 
-/// Two sides of a comparison.
+/// Two sides that are compared, at one point.
 #[derive(Debug)]
 struct ComparedPair<'a> {
     pub over: String,
@@ -360,9 +359,9 @@ struct ComparedPair<'a> {
     pub b: String,
     pub at: BTreeMap<String, Value>,
     pub units: Units<'a>,
-    /// Index of `b` among all groups that alternated with these two.
+    /// Index of `b` among the groups that alternated.
     pub group: Option<usize>,
-    /// Trials of all these groups.
+    /// Trials of all groups that alternated.
     pub together: Vec<PlacedTrial<'a>>,
 }
 
@@ -380,9 +379,8 @@ fn beside(trial: &Trial) -> [Option<f64>; COVARIATES] {
     BESIDE.map(|(_, figure)| figure(trial))
 }
 
-/// Returns the CPU time that other processes took. If the target's processes were found by their
-/// connections, an undetected back end counts among the other processes, so the figure is no
-/// covariate.
+/// Returns the CPU time that other processes took. Returns `None` if the target's processes were
+/// found by their connections: an undetected back end would count among the other processes.
 fn strangers_pct(trial: &Trial) -> Option<f64> {
     trial.machine.strangers_cpu_pct.filter(|_| trial.machine.target_processes.is_empty())
 }
@@ -391,7 +389,7 @@ fn strangers_pct(trial: &Trial) -> Option<f64> {
 #[derive(Debug, Clone)]
 struct ObservationUnit<'a>(Vec<&'a Trial>);
 
-/// An observation of each side, made beside each other.
+/// One observation of each side, both made in the same round.
 type UnitPair<'a> = (ObservationUnit<'a>, ObservationUnit<'a>);
 
 /// Observations of both sides.
@@ -399,7 +397,8 @@ type UnitPair<'a> = (ObservationUnit<'a>, ObservationUnit<'a>);
 struct Units<'a> {
     a: Vec<ObservationUnit<'a>>,
     b: Vec<ObservationUnit<'a>>,
-    /// Whether each observation of `a` was made beside that of `b`, so that drift cancels out.
+    /// Whether observations of `a` and `b` at the same index were made in the same round, so that
+    /// drift cancels out.
     are_paired: bool,
 }
 
@@ -484,7 +483,8 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     couples
 }
 
-/// Returns the pair of a trial of the first group and the trial of this group in the same round.
+/// Pairs a trial of the first group with the trial of `group` in the same round. Returns `None` for
+/// a trial of another group.
 fn pair_of<'a>(
     &(round, first, a): &PlacedTrial<'a>,
     group: usize,
@@ -494,7 +494,8 @@ fn pair_of<'a>(
     Some((ObservationUnit(vec![a]), ObservationUnit(vec![b])))
 }
 
-/// Places the trials by their variant, or by their value of a swept path.
+/// Adds to each trial its round and the index of its group: its variant, or its value of a swept
+/// path.
 fn in_rounds<'a>(played: &[PlayedTrial<'a>], over: &str, names: &[String]) -> Vec<PlacedTrial<'a>> {
     let mut rounds: Vec<(usize, u32)> = Vec::new();
     let placed = played.iter().filter_map(|one| {
@@ -522,12 +523,11 @@ fn is_allowed_for(together: &[PlacedTrial<'_>]) -> bool {
     !covariates.used.is_empty() && covariates.unbalanced.is_empty()
 }
 
-/// Rules about CPU time that others took. If a comparison is adjusted for this time, such a rule is
-/// no reason to leave a trial out.
+/// Rules about CPU time that other processes or the hypervisor took. If a comparison is adjusted
+/// for this time, such a rule is no reason to leave a trial out.
 const OF_OTHERS: [&str; 3] = ["delayed", "steal", "strangers"];
 
-/// Whether a trial may be compared: it counts, or only CPU time that others took can have voided
-/// it.
+/// Whether a trial may be compared: it counts, or only a rule in [`OF_OTHERS`] can have voided it.
 fn is_comparable(trial: &Trial) -> bool {
     let (of_others, others): (Vec<&String>, Vec<&String>) =
         trial.verdict.rules.iter().partition(|rule| OF_OTHERS.contains(&rule.as_str()));
@@ -558,12 +558,12 @@ fn variant_and_point(trial: &Trial) -> BTreeMap<String, Value> {
     trial.point.clone().into_iter().chain(variant).collect()
 }
 
-/// Observations of two sides. If the comparison is adjusted for CPU time that others took, also all
-/// trials with their rounds and sides.
+/// Observations of two sides. If the comparison is adjusted for covariates, also all trials with
+/// their rounds and sides.
 type BetweenSides<'a> = (Units<'a>, Vec<PlacedTrial<'a>>);
 
-/// Returns the observations of two sides, or `None` if none is usable. All runs, also void ones,
-/// show whether the sides alternated: a void run must not shift the others.
+/// Returns the observations of two sides, or `None` if none is usable. Void runs are included in
+/// the check whether the sides alternated, because leaving one out would shift all later pairs.
 fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<BetweenSides<'a>> {
     if let Some(pairs) = in_turn(a, b) {
         let together: Vec<PlacedTrial<'_>> =
@@ -584,7 +584,7 @@ fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Bet
     (!a.is_empty() && !b.is_empty()).then_some((units, Vec::new()))
 }
 
-/// Returns both trials of a pair, if each side is one trial that can be compared.
+/// Returns both trials of a pair, if each side has exactly one trial and both are comparable.
 fn in_round<'a>(round: usize, (a, b): &UnitPair<'a>) -> Option<[PlacedTrial<'a>; 2]> {
     match (a.0.as_slice(), b.0.as_slice()) {
         ([a], [b]) if is_comparable(a) && is_comparable(b) => Some([(round, 0, *a), (round, 1, *b)]),
@@ -683,8 +683,8 @@ const OPERATIONS: &str = "throughput.operations_per_s";
 const CYCLES: &str = "throughput.cycles_per_s";
 const UNITS: &str = "throughput.median_units_per_s";
 
-/// Figures that are compared by default. Cycles are compared only if they show more than operations
-/// do.
+/// Figures that are compared by default. Cycles are compared only if cycles per operation differ
+/// between trials.
 const USUAL: [&str; 9] = [
     OPERATIONS,
     CYCLES,
@@ -719,7 +719,7 @@ const COUNTED: [&str; 14] = [
 /// better.
 const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
 
-/// Prefix of the metrics that the target reports. They may be 0 at any time.
+/// Path prefix of the metrics that the target reports. Their values may be 0 at any time.
 const TOLD: &str = "metrics.";
 
 /// Endings of paths that are never 0: a running process uses CPU, and a rate is a rate even for
@@ -733,8 +733,8 @@ const FROM_HISTOGRAMS: &str = "_us.";
 /// significant digits.
 const BUCKET: f64 = 0.001;
 
-/// Largest relative difference of the cycles per operation that counts as none: the figure would
-/// only repeat the operations.
+/// Largest relative difference between trials' cycles per operation at which cycles are not
+/// compared: they would only repeat the operations.
 const SAME_CYCLES: f64 = 0.05;
 
 impl TrialFigure {
@@ -749,7 +749,8 @@ impl TrialFigure {
         }
     }
 
-    /// Returns the error that the logarithm of the figure may have in all trials alike.
+    /// Returns the largest error that histogram buckets may cause in the figure's logarithm, in all
+    /// trials alike.
     fn resolution(&self) -> f64 {
         if self.path.contains(FROM_HISTOGRAMS) { BUCKET.ln_1p() } else { 0.0 }
     }
@@ -773,8 +774,8 @@ impl TrialFigure {
         }
     }
 
-    /// Returns how many values a trial must have. If service was not back once within the trial,
-    /// there is no worst recovery time, and the times of other recoveries must not replace it.
+    /// Returns the number of values that a trial must have. If service did not recover from one
+    /// fault within the trial, recovery times of other faults must not pass for the worst.
     fn expected(&self, trial: &Trial) -> usize {
         let Some(of) =
             self.path.strip_prefix("faults.").and_then(|path| path.strip_suffix("outage.back_to_baseline_s"))
@@ -805,7 +806,7 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     of_work.into_iter().chain(usual).collect()
 }
 
-/// Applies the gate to each comparison, if there is one.
+/// Applies the gate, if there is one, to each comparison.
 fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<GatedComparison> {
     let mut known = Vec::new();
     let judged = weighed.into_iter().map(|one| {
@@ -822,8 +823,8 @@ fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<Gate
     judged.collect()
 }
 
-/// Judges a comparison by a gate of this many percent, by the ratio with its interval, and by the
-/// ratio without adjustment.
+/// Applies a gate of `gate_pct` to a comparison. Both the adjusted ratio and the ratio without
+/// adjustment can fail the gate.
 fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     let worse = Worsening::of(comparison);
     let raw_is_shown = comparison.raw_ci95_adjusted.is_some_and(|[low, high]| 1.0 < low || high < 1.0);
@@ -831,7 +832,7 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     if shown.into_iter().flatten().any(|worse| worse.least_pct(is_sure) >= gate_pct) {
         return Gated::Fails;
     }
-    // For a share in percent, which may be 0, the limit is in points.
+    // For a share in percent, which may be 0, the limit is in percentage points.
     let in_points = comparison.difference_ci95_adjusted.filter(|_| is_share(comparison));
     let far = match in_points {
         Some([_, high]) => Some(high),
@@ -839,8 +840,8 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     };
     let passes = match far {
         Some(far) => far < gate_pct,
-        // There is no interval without spread: either all values are equal, or the number of trials
-        // decides.
+        // Without spread there is no interval: the gate passes if the difference is significant or
+        // all values are equal.
         None => comparison.significant || comparison.p == Some(1.0),
     };
     if passes { Gated::Passes } else { Gated::CannotTell }
@@ -851,12 +852,12 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Worsening {
     estimate_pct: f64,
-    /// The corrected interval, beginning with its best end; `None` without an interval.
+    /// Corrected interval, its better end first; `None` if there is none.
     interval_pct: Option<[f64; 2]>,
 }
 
 impl Worsening {
-    /// Returns the change of the ratio, or of the difference.
+    /// Returns the change by the ratio or, without a ratio, by the difference.
     fn of(comparison: &Comparison) -> Option<Self> {
         if let Some(ratio) = comparison.ratio {
             return Some(Self::of_ratio(comparison, ratio, comparison.ci95_adjusted));
@@ -868,7 +869,8 @@ impl Worsening {
         Some(Self::signed(comparison, more_pct, ends))
     }
 
-    /// Returns the change that a gate judges: the best end of the interval if the gate is sure.
+    /// Returns the change that a gate judges: the better end of the interval if `is_sure`,
+    /// otherwise the estimate.
     fn least_pct(self, is_sure: bool) -> f64 {
         self.interval_pct.filter(|_| is_sure).map_or(self.estimate_pct, |[near, _]| near)
     }
@@ -891,8 +893,8 @@ impl Worsening {
     }
 }
 
-/// Whether the figure is a share, whose difference in points means more than in percent of a
-/// baseline that may be 0.
+/// Whether the figure is a share. Its difference is judged in percentage points, because its
+/// baseline may be 0.
 fn is_share(comparison: &Comparison) -> bool {
     comparison.ratio.is_none() && comparison.metric.ends_with("_pct")
 }
@@ -900,8 +902,8 @@ fn is_share(comparison: &Comparison) -> bool {
 /// Largest number of repeats for which [`repeats_needed`] searches.
 const REPEATS_MAX: u32 = 1_000;
 
-/// Returns the repeats per side with which nine of ten comparisons would show a change as large as
-/// the gate, given the spread of these trials. `known` is as in [`errors`].
+/// Returns the number of repeats per side with which nine of ten comparisons would show a change as
+/// large as the gate, given the spread of these trials. `known` is as in [`errors`].
 fn repeats_needed(one: &WeighedComparison, gate_pct: f64, known: &mut Vec<(f64, Option<f64>)>) -> Option<u32> {
     let (comparison, difference) = (&one.comparison, one.difference?);
     let is_paired = comparison.pairs > 0;

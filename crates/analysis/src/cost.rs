@@ -9,8 +9,8 @@
 //! **Cost of a variant at a point**: means over the usable trials, with intervals.
 //!
 //! Repeats are few, so their spread is taken from all points of a variant together, as for a curve
-//! of throughput: the cost of a cycle is proportional to one over the throughput, so it differs by
-//! the same share of its mean.
+//! of throughput: the cost of a cycle is inversely proportional to throughput, so both have the
+//! same relative spread.
 
 use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
@@ -59,8 +59,9 @@ pub(crate) fn unknown(metric: &MetricExpression, trials: &[&Trial]) -> Option<St
 /// Power of each host in the order of the lab, or the missing input.
 type Powers = Vec<Result<f64, String>>;
 
-/// Returns the power by the mean CPU use of each host, percent of its cores' capacity. For an
-/// emulated host this is the capacity of its profile's cores at their speed, including `lab.speed`.
+/// Returns the power of each host at its mean CPU use. CPU use is a percentage of the capacity of
+/// the host's cores; for an emulated host, of its profile's cores at their speed, including
+/// `lab.speed`.
 fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> RunningMean) -> Powers {
     let powers = lab.hosts.iter().map(|host| {
         let profile = profile(lab, host)?;
@@ -141,7 +142,7 @@ fn price<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<HostPrice<'a
 
 /// Running costs of a lab.
 struct Rates {
-    /// Price of all hosts.
+    /// Price of all hosts together, per second.
     price_per_s: Option<f64>,
     electricity_per_kwh: Option<f64>,
 }
@@ -171,7 +172,7 @@ impl EnergySpent {
     }
 }
 
-/// Most hosts that are named in a sentence.
+/// Largest number of hosts that a sentence names.
 const NAMED: usize = 4;
 
 /// The price of a host.
@@ -290,8 +291,8 @@ impl From<&TrialGroup<'_>> for PointCost {
     }
 }
 
-/// Returns the 95 % interval of each group's mean: Student's, with the common spread of all points
-/// of its variant.
+/// Returns the 95 % interval of each group's mean: Student's, with the spread of all points of the
+/// variant together.
 pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
     let values: Vec<Vec<f64>> = groups.iter().map(|group| group.values(&value)).collect();
     let intervals = groups.iter().zip(&values).map(|(group, own)| {
@@ -308,8 +309,8 @@ pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Opt
     intervals.collect()
 }
 
-/// Marks the peak and the cheapest point, for each variant at each point of the swept paths that
-/// are no load.
+/// Marks the peak and the cheapest point of each curve. A curve has one variant and one value of
+/// each swept path that is no load.
 fn mark(costs: &mut [PointCost]) {
     for index in 0..costs.len() {
         let curve: Vec<(usize, &PointCost)> =
@@ -326,7 +327,7 @@ fn is_same_curve(a: &PointCost, b: &PointCost) -> bool {
     a.variant == b.variant && place_a.eq(place_b)
 }
 
-/// Returns the index of the lowest value; the first of equals.
+/// Returns the index of the lowest value; of several equal values, the first.
 fn lowest(curve: &[(usize, &PointCost)], value: fn(&PointCost) -> Option<f64>) -> Option<usize> {
     let valued = curve.iter().filter_map(|(index, cost)| Some((*index, value(cost)?)));
     valued.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(index, _)| index)

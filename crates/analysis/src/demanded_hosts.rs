@@ -1,5 +1,5 @@
-//! `[demand]`: the number of hosts of each variant that a demand takes, if each carries as much as
-//! the hosts of the run did.
+//! `[demand]`: the number of hosts that each variant needs for a demand, if each host carries as
+//! much as the hosts of the run.
 //!
 //! In a sweep, the best point of each variant counts; in a search, its safe load under the worst
 //! condition. Capacity is assumed to grow linearly with hosts, which is the best case: a cluster of
@@ -19,8 +19,8 @@ use crate::trial_groups::{TrialGroup, repeats};
 /// Prefix of swept paths that are loads: the same hosts, used more or less.
 const LOAD: &str = "load.";
 
-/// Returns the hosts for each variant at each point, apart from the load, in the order of the
-/// trials. Empty without `[demand]`.
+/// Returns the number of hosts for each variant at each point of the swept paths other than the
+/// load, in the order of the trials. Empty without `[demand]`.
 pub(crate) fn hosts(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> Vec<DemandedHosts> {
     let Some(demand) = &plan.demand else { return Vec::new() };
     let carried = if plan.find.is_some() { found(safe_loads) } else { swept(demand, trials) };
@@ -39,7 +39,8 @@ struct Carried {
     ci95: [Option<f64>; 2],
 }
 
-/// Returns the point of each curve with the highest load carried; the first of equals.
+/// Returns, for each curve, the point that carried the highest load; of several equal points, the
+/// first.
 fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
     let groups: Vec<TrialGroup<'_>> = repeats(counting(trials));
     let intervals = intervals(&groups, |trial| value(demand, trial));
@@ -113,7 +114,7 @@ impl Carried {
     }
 }
 
-/// Returns the hosts that meet the demand, if each carries this much.
+/// Returns the number of hosts that meet the demand, if each carries `per_host`.
 fn needed(demand: &Demand, per_host: Option<f64>) -> Option<u64> {
     let hosts = (demand.at_least / per_host.filter(|carried| *carried > 0.0)?).ceil();
     #[expect(

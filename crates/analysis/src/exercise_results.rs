@@ -60,8 +60,8 @@ fn audited(step: &mut PlayedStep, audit: &str, host: &str, failed: Option<&Strin
     }
 }
 
-/// Returns the number of successful steps, and the names of the others, with their cases if there
-/// are several. Returns `None` without steps.
+/// Returns a sentence with the number of successful steps, and the names of the others with their
+/// cases, if the run has several. Returns `None` without steps.
 pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
     let mut named: BTreeMap<&str, BadStep> = BTreeMap::new();
     let (mut all, mut bad) = (0, 0);

@@ -1,4 +1,4 @@
-//! The generators of a fleet: figures of each, from the seconds of its threads.
+//! Figures of each generator of a fleet, from its threads' rows in `generator.csv`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,11 @@ use record::rows::GeneratorSecond;
 use crate::load_window::LoadWindow;
 use crate::stats::quantiles::largest;
 
-/// Shortest interval of a row that shows a share of time.
+/// Shortest interval of a row that is used, because shares of time in shorter ones are unreliable;
+/// also the tolerance at the window's ends. Seconds.
 const SHORTEST_S: f64 = 0.5;
 
-/// Returns the figures of each generator over the measured part, in the order of their numbers.
+/// Returns the figures of each generator over the measured part, in the order of their ids.
 pub(crate) fn each(
     fleet: &Fleet,
     is_open: bool,
@@ -36,7 +37,7 @@ fn figures(name: String, is_open: bool, rows: &[&GeneratorSecond]) -> GeneratorF
     let operations: u64 = rows.iter().map(|row| row.operations).sum();
     let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
     let due: Option<u64> = rows.iter().map(|row| row.due).sum();
-    // Length of the rows and CPU time of each thread, seconds and percent × seconds.
+    // For each thread: length of its rows (seconds) and CPU time (percent × seconds).
     let mut threads: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for row in rows {
         let (length_s, cpu) = threads.entry(row.thread).or_default();

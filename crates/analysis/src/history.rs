@@ -40,8 +40,9 @@ struct HistoryRun {
 /// Variant and point. The point is text, because a JSON value has no order.
 type GroupKey = (Option<String>, String);
 
-/// Returns the course of `metrics` (the usual ones if empty) over the runs in these folders. Each
-/// is a run folder or a folder of run folders. Void trials are used only if they are accepted.
+/// Returns the history of `metrics` (the default metrics if empty) over the runs in these folders.
+/// Each folder is a run folder or a folder of run folders. Void trials are used only if they are
+/// accepted.
 ///
 /// # Errors
 /// If there is no run, if the runs are of different experiments, if no trial has a requested
@@ -62,7 +63,7 @@ fn read_runs(path: &Path, metrics: &[String], accepts_void: bool) -> Result<Vec<
 fn read_run(folder: &RunFolder, metrics: &[String], accepts_void: bool) -> Result<HistoryRun, Error> {
     let mut results = match folder.read_results()? {
         Some(results) if has_percentiles(&results, metrics) => results,
-        // A run without records has no other figures than these.
+        // If the run's records are gone, its results are the only figures.
         Some(results) => {
             Some(analyze_for(folder, metrics)?).filter(|new| has_percentiles(new, metrics)).unwrap_or(results)
         }
@@ -135,12 +136,13 @@ const SMALLEST_PCT: f64 = 5.0;
 /// Chance of a false alarm, over all series together.
 const LEVEL: f64 = 0.05;
 
-/// Finds the changes of the series, without those that many series show by chance (Holm), and
-/// without those too small to matter.
+/// Finds the changes in each series. Leaves out changes that chance explains for this number of
+/// series (Holm), and changes smaller than [`SMALLEST_PCT`].
 fn find_changes(series: &mut [FigureSeries], environments: &[BTreeMap<String, String>]) {
     let together = series.len();
     series.iter_mut().for_each(|one| one.changes = changes(&one.values, environments, together));
-    // A series without a change has a p-value of at least the level, and does not count for others.
+    // A series without a change has an unknown p-value of at least the level. Using 1 instead does
+    // not alter the results of the others.
     let chances: Vec<f64> =
         series.iter().map(|one| one.changes.iter().map(|change| change.p).fold(1.0, f64::min)).collect();
     for (one, chance) in series.iter_mut().zip(holm(&chances)) {

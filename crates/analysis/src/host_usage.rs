@@ -1,4 +1,4 @@
-//! Hosts and the machine over the load, from the samples of each second.
+//! Resource use of the hosts and of the load-generating machine over the load, from `samples.csv`.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use record::rows::THIS_MACHINE;
 
 use crate::sampled::{HostSums, RunningMean, Sampled};
 
-/// Returns every host of the lab, in its order, and any other sampled host. In a lab, the
-/// load-generating machine is not among them.
+/// Returns every host of the lab, in the lab's order, and then any other sampled host. In a lab,
+/// the load-generating machine is left out.
 pub(crate) fn hosts(events: &[Event], sampled: &Sampled) -> Vec<Host> {
     let mut names: Vec<&str> = ups(events).map(|(name, ..)| name).collect();
     let is_lab = is_lab(events);
@@ -19,7 +19,7 @@ pub(crate) fn hosts(events: &[Event], sampled: &Sampled) -> Vec<Host> {
     names.into_iter().map(|name| with_figures(host(name, sampled.host(name)), events)).collect()
 }
 
-/// Returns the hosts that came up: name, and the rest of the event. A rebooted host appears more
+/// Returns name, kind, profile and figures from each `HostUp` event. A rebooted host appears more
 /// than once.
 fn ups(events: &[Event]) -> impl Iterator<Item = (&str, &str, Option<&String>, &HostFigures)> {
     events.iter().filter_map(|event| match &event.what {
@@ -79,7 +79,7 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     Machine { iowait_pct, steal_pct, strangers_cpu_pct, ..shares(events) }
 }
 
-/// Returns the shares of the machine's CPU time from the trial's last event about them.
+/// Returns the shares of the machine's CPU time from the trial's last `CpuShares` event.
 fn shares(events: &[Event]) -> Machine {
     let last = events.iter().rev().find(|event| matches!(event.what, What::CpuShares { .. }));
     let Some(What::CpuShares {

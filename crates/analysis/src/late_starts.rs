@@ -1,5 +1,6 @@
 //! Late starts in bunches: a generator that did not run for a while then sends all due operations
-//! at once. A target that limits bursts rejects them, and these failures belong to the generator.
+//! at once. A target that limits bursts rejects these operations, but the generator caused the
+//! failures.
 
 use experiment::plan;
 use record::results::{Outcomes, Trial};
@@ -8,13 +9,13 @@ use record::rows::{GeneratorSecond, OutcomeSlot};
 use crate::evidence::Evidence;
 use crate::operations::failed_pct;
 
-/// Operations that became due while the generator did not run, from which on they form a bunch.
+/// Smallest number of operations, due while the generator did not run, that form a bunch.
 const BUNCH: f64 = 2.0;
 
 /// Longest time between the second in which a bunch was sent and its failures, seconds.
 const AFTER_S: f64 = 0.1;
 
-/// Share of the load's slots that must be without bunches for a share of failures.
+/// Share of the load's slots that must be without bunches to compute a share of failures.
 const ENOUGH: f64 = 0.5;
 
 /// Whether starts in a row's second were so late that they formed a bunch.
@@ -23,17 +24,17 @@ pub(crate) fn is_bunched(row: &GeneratorSecond) -> bool {
     row.late_us_max.is_some_and(|late_us| late_us / 1e6 * due_per_s >= BUNCH)
 }
 
-/// Bunched starts, and the failures without them.
+/// Time with bunched starts, and failures in the rest of the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct BunchedStarts {
     /// Percentage of the load's time in which late starts came in bunches.
     pct: f64,
-    /// Percentage of operations that failed in the rest of the time; `None` if that is less than
-    /// half.
+    /// Percentage of operations that failed in the rest of the time; `None` if the rest is less
+    /// than half.
     failed_pct: Option<f64>,
 }
 
-/// Adds the bunches of an open load.
+/// Adds the figures on bunched starts, if the load is open.
 pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence) {
     if planned.load.as_ref().is_some_and(plan::Load::is_open) {
         let found = of_rows(&evidence.generator, &evidence.slots);
@@ -45,7 +46,7 @@ pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence)
 fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<BunchedStarts> {
     let mut bunched: Vec<&GeneratorSecond> = generator.iter().filter(|row| is_bunched(row)).collect();
     bunched.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    // The earliest start of each row and all later rows.
+    // Earliest start among each row and all rows after it.
     let mut begins_s: Vec<f64> = bunched.iter().map(|row| row.at_s - row.interval_s).collect();
     for place in (1..begins_s.len()).rev() {
         begins_s[place - 1] = begins_s[place - 1].min(begins_s[place]);

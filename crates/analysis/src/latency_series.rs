@@ -1,5 +1,6 @@
-//! Latency of `ok` operations for charts: quantiles of each second, and the distribution of all.
-//! The series is built while the latency log is read, so that nothing else decodes the log.
+//! Latency of `ok` operations for charts: quantiles of each second, and the distribution of all
+//! operations. The series is built while the latency log is read, so that nothing else decodes the
+//! log.
 
 use std::collections::BTreeMap;
 
@@ -33,22 +34,22 @@ pub struct LatencySecond {
     pub count: u64,
     /// Median, microseconds.
     pub p50_us: Option<f64>,
-    /// 90 %.
+    /// 90th percentile, microseconds.
     pub p90_us: Option<f64>,
-    /// 95 %.
+    /// 95th percentile, microseconds.
     pub p95_us: Option<f64>,
-    /// 99 %.
+    /// 99th percentile, microseconds.
     pub p99_us: Option<f64>,
-    /// Largest.
+    /// Maximum, microseconds.
     pub max_us: Option<f64>,
 }
 
-/// Seconds that may still grow: the log is in time order, except that several operations have the
-/// same second.
+/// Number of latest seconds that may still get counts: the log is in time order, but each second
+/// has an interval for each operation.
 const OPEN: usize = 4;
 
 /// Builder that merges the operations of each interval. Quantiles are computed after merging, never
-/// averaged, and only they are kept of a finished second.
+/// averaged. A finished second holds only quantiles.
 #[derive(Debug, Default)]
 pub(crate) struct MergedSeconds {
     open: BTreeMap<i64, (f64, Vec<Bucket>)>,

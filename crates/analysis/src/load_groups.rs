@@ -1,4 +1,5 @@
-//! The groups of a load's agents. Each has its own operations, and its own range of agent numbers.
+//! The groups of a load's agents. Each group has separate operations and a separate range of agent
+//! ids.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,8 @@ pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
     groups
 }
 
-/// Returns the throughput for the load of a swept path: that of a group, if the path belongs to a
-/// group. For an offered rate, throughput is in operations, like the rate.
+/// Returns the throughput that curves over the swept path `over` show: that of a group, if the path
+/// belongs to a group. Over an offered rate, throughput counts operations, as the rate does.
 pub(crate) fn throughput_over(trial: &Trial, over: &str) -> Option<f64> {
     match plan::group_of(over) {
         Some(name) => trial.groups.get(name)?.throughput_per_s,

@@ -14,7 +14,7 @@ use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
 
 /// Adds the results of each member to a trial. The records are read one after the other, because
-/// those of a large lab do not fit into memory together.
+/// all members' records of a large lab do not fit into memory.
 pub(crate) fn add(
     trial: &mut Trial,
     planned: &plan::Trial,

@@ -1,6 +1,6 @@
 //! Metric paths: finds the numbers of a trial that a path such as `operations.save.latency_us.p99`
 //! names. This module must not know any field by name: the fields come from the format of the
-//! results, so that the two cannot diverge.
+//! results, so that paths and results cannot diverge.
 
 use experiment::catalog::ANY_PERCENTILE;
 use experiment::plan::MetricPath;
@@ -40,8 +40,8 @@ fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
 }
 
 /// Returns every path that names a number in a trial. `*` is a placeholder, for example for the
-/// name of an operation, and `p*` for any percentile. Faults and hosts can be left out or selected
-/// by name, so these have two paths.
+/// name of an operation, and `p*` for any percentile. The name of a fault or a host may be left
+/// out, so each of their figures has two paths.
 #[must_use]
 pub fn metric_paths() -> Vec<String> {
     let schema = schemars::schema_for!(Trial).to_value();

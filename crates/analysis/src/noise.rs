@@ -20,7 +20,8 @@ pub fn normal(random: &mut fastrand::Rng) -> f64 {
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// Returns a Poisson number by D. E. Knuth's method. Large ones are the sum of Poisson parts.
+/// Returns a Poisson number by D. E. Knuth's method. A large mean is split, and the numbers for its
+/// parts are added.
 #[must_use]
 pub fn poisson(random: &mut fastrand::Rng, mean: f64) -> u32 {
     let part = mean.min(500.0);

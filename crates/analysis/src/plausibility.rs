@@ -1,5 +1,5 @@
 //! Plausibility of records: times must be finite and within reach of the trial, and counts must be
-//! summable. Later code may then iterate from one time to the next.
+//! summable. Later code may therefore iterate over all seconds between two times.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use record::rows::{
 
 use crate::evidence::Evidence;
 
-/// Longest time of a preparation before the load, and of a read-back or a stopped generator after
-/// it, seconds.
+/// Longest time before the load (preparation) and after it (read-back, stopped generator) that a
+/// record may contain, seconds: one week.
 const BESIDE_S: f64 = 7.0 * 86_400.0;
 
 /// Longest planned trial, seconds.
@@ -24,10 +24,10 @@ const MOST_PLANNED_S: f64 = 10.0 * 366.0 * 86_400.0;
 /// Longest slot of `outcomes.csv`, seconds.
 const LONGEST_SLOT_S: f64 = 3_600.0;
 
-/// Largest count of a row.
+/// Largest plausible count in a row.
 const MOST: u64 = 1_000_000_000_000;
 
-/// Most agents of a thread.
+/// Largest plausible number of agents of a thread.
 const MOST_AGENTS: u32 = 100_000_000;
 
 /// Range of times that a record of a trial may contain, seconds since load start.
@@ -36,7 +36,7 @@ pub(crate) struct RecordedSpan {
     until_s: f64,
 }
 
-/// Result of a check; the error says in words what is impossible.
+/// Result of a check; the error describes the impossible value.
 type Plausible = Result<(), String>;
 
 impl RecordedSpan {

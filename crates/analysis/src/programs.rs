@@ -1,5 +1,5 @@
-//! CPU time and memory of the programs that the target names, on each host, from `programs.csv`, in
-//! one pass.
+//! CPU time and memory of the programs that the target's manifest names, on each host, from
+//! `programs.csv`, in one pass.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl ProgramSums {
 
     /// Adds the next row.
     pub fn add(&mut self, row: &ProgramSample) {
-        // Most of the second must lie in the load.
+        // A row covers the second before it. At least half of this second must lie in the load.
         if self.until_s.is_some_and(|until_s| !(0.5..=until_s + 0.5).contains(&row.at_s)) {
             return;
         }

@@ -28,7 +28,7 @@ use crate::{Error, claims, comparisons, cost, demanded_hosts, faults, plausibili
 pub struct AnalyzedRun {
     /// `analysis.json`.
     pub results: Results,
-    /// Latency over time of each trial of the results.
+    /// Latency over time of each trial in `results`.
     pub latencies: Vec<LatencySeries>,
 }
 
@@ -113,7 +113,7 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&drawn) },
         demanded_hosts: demanded_hosts::hosts(&plan, &trials, &safe_loads),
         safe_loads,
-        // Each trial of a search has its own load, and the last ones are beyond the edge.
+        // Each trial of a search has a different load, and some loads exceed the target's capacity.
         consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },
         title: plan.title.clone(),
         asks: plan.asks.clone(),
@@ -125,8 +125,8 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
     Ok(AnalyzedRun { results, latencies })
 }
 
-/// Checks the plan's claims and requirements against the trials that they are about. In a search
-/// these are the trials at the safe load, because a search overloads the target on purpose.
+/// Checks the plan's claims and requirements against the trials to which they apply. In a search,
+/// those are the trials at the safe load, because a search overloads the target on purpose.
 fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Claim>, Vec<Requirement>) {
     let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(safe_loads, trials));
     let in_file_order = LazyCell::new(|| in_file_order(plan, trials));
@@ -144,7 +144,7 @@ fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Cl
     (claims, required.collect())
 }
 
-/// Returns the trials in the order of their variants and points in the file, for functions that
+/// Returns the trials in the order in which the file lists variants and points, for functions that
 /// search for an onset.
 fn in_file_order(plan: &Plan, trials: &[Trial]) -> Vec<Trial> {
     let places: BTreeMap<&str, usize> = plan.trials.iter().map(|trial| (trial.id.as_str(), trial.place)).collect();
@@ -179,7 +179,8 @@ fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Opti
     })
 }
 
-/// Returns the run folder at `path`, or the run folders in it. `hint` says what to give instead.
+/// Returns the run folder at `path`, or the run folders in it. `hint` is the advice in the error
+/// message.
 pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
     let nothing = |what: String| Error::Incomparable { what, hint: hint.to_owned() };
     let folders = RunFolder::found_at(path).map_err(|error| nothing(format!("{}: {error}", path.display())))?;
@@ -189,7 +190,7 @@ pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
     Ok(folders)
 }
 
-/// Returns the calendar time at which a trial's load began, or `None` if it never did.
+/// Returns the calendar time at which a trial's load began, or `None` if the load did not begin.
 pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>, ReadError> {
     let events = lines::read_events(&folder.trial(id).events())?.items;
     Ok(events.iter().find_map(|event| match event.what {

@@ -1,4 +1,4 @@
-//! The safe load: result of each trial of a search against the limits, and of all trials together.
+//! The safe load: judges each trial of a search by the limits, and all trials together.
 //! `experiment::search` computes the next value and the certainty.
 
 use std::borrow::Cow;
@@ -27,14 +27,14 @@ const GENERATOR: [&str; 5] =
 pub(crate) struct SearchTrial {
     /// Result for the search; `None` if the trial did not end, so that it must run again.
     pub finished: Option<Finished>,
-    /// Step for the reader.
+    /// Step of the search, for the results.
     pub step: SearchStep,
-    /// Metric of the limit that broke by most.
+    /// Metric of the broken limit with the largest margin.
     hit: Option<String>,
     condition: (Option<String>, Option<String>),
 }
 
-/// Returns the result of the trial in this folder for its search, with the step for the reader.
+/// Returns the result of the trial in this folder for its search, with the step for the results.
 /// Returns `None` if the trial did not end, or if the plan has no search.
 ///
 /// # Errors
@@ -92,11 +92,11 @@ fn holds_from_send(limit: &Requirement, trial: &Trial) -> Option<bool> {
     worst(&metric(trial, &path), &limit.range).map(|value| limit.range.holds(value))
 }
 
-/// The limit that a search judges without the time in which late starts came in bunches.
+/// Metric that a search measures only outside of bunches of late starts.
 const FAILURES: &str = "failed_pct";
 
-/// Returns the trial as its search judges it. Failures that follow late starts belong to the
-/// generator, whether limits hold or break.
+/// Returns the trial with the failures outside of bunches of late starts only. The other failures
+/// may be the generator's, whether limits hold or break.
 fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
     match trial.generator.bunched_pct {
         Some(pct) if pct > 0.0 => {
@@ -106,8 +106,8 @@ fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
     }
 }
 
-/// Returns the reason if a trial shows nothing about a limit on failures: less than half of its
-/// time was without bunches.
+/// Returns the reason if a trial shows nothing about a limit on failures: late starts came in
+/// bunches in more than half of its time.
 fn bunched(find: &Find, trial: &Trial) -> Option<String> {
     let pct = trial.generator.bunched_pct.filter(|_| trial.failed_pct.is_none())?;
     let is_asked = find.limits.iter().any(|limit| &*limit.metric == FAILURES);
@@ -115,8 +115,8 @@ fn bunched(find: &Find, trial: &Trial) -> Option<String> {
         .then(|| format!("late starts arrived in bunches in {pct:.0} % of the time: failures may be the generator's"))
 }
 
-/// Returns the result of a trial, the reasons in words, and the metric of the limit that broke by
-/// most.
+/// Returns the result of a trial, the reasons in words, and the metric of the broken limit with the
+/// largest margin.
 fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>, Option<String>) {
     if trial.ended != Some(Ending::Done) {
         return (None, vec!["it was cut off".to_owned()], None);
@@ -184,7 +184,7 @@ fn own<'a>(template: &plan::Trial, steps: &'a [SearchTrial]) -> Vec<&'a SearchTr
 }
 
 /// Returns the limit that broke at the lowest value beyond the safe load, or the reason why the
-/// search found none.
+/// search found no such limit.
 fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&SearchTrial]) -> String {
     match end {
         Some(End::Bound) => return format!("the search: nothing above {} was to be tried", find.up_to.unwrap_or(0.0)),
@@ -201,15 +201,16 @@ fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&Sear
     }
 }
 
-/// Returns the safe load with which the answer begins: the lowest of the first variant.
+/// Returns the safe load with which the answer begins: the first variant's lowest over all
+/// conditions.
 pub(crate) fn lowest(lines: &[SafeLoad]) -> Option<SafeLoad> {
     let variant = &lines.first()?.variant;
     let of_first = lines.iter().filter(|line| line.variant == *variant);
     of_first.min_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0))).cloned()
 }
 
-/// Returns the trials at each safe load: those at the highest value, no higher than the safe load,
-/// at which the limits held.
+/// Returns the trials at each safe load. They have the highest value up to the safe load at which
+/// the limits held.
 pub(crate) fn at_safe_loads(lines: &[SafeLoad], trials: &[Trial]) -> Vec<Trial> {
     let at: Vec<&str> = lines.iter().flat_map(at_safe_load).collect();
     trials.iter().filter(|trial| at.contains(&trial.id.as_str())).cloned().collect()
@@ -245,7 +246,8 @@ pub(crate) fn used(find: &Find, steps: &[SearchTrial]) -> Vec<String> {
     used
 }
 
-/// Margin of a value that has no ratio to its bound, such as no failure where a share was allowed.
+/// Largest margin. It also applies if value and bound have no ratio, such as 0 failures against a
+/// limit of 1 %.
 const FAR: f64 = 5.0;
 
 /// Result of a limit in a trial.
@@ -298,8 +300,8 @@ fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Judges a limit without a value. A quantile needs successful operations. If most failed, the
-/// target failed and not the measurement.
+/// Judges a limit without a value. A quantile needs successful operations. If less than half of all
+/// operations succeeded, the limit counts as broken.
 fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let outcomes = &trial.outcomes;
     let all = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
@@ -319,8 +321,8 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     LimitResult { metric: metric.to_string(), holds: None, margin: None, words, takes_more: needed.is_some() }
 }
 
-/// Returns the reason if a time of an outage is missing because service was not back within the
-/// trial, which is worse than any bound.
+/// Returns the reason if a limit on an outage's time is broken because service did not recover
+/// within the trial.
 fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
     let parts: Vec<&str> = metric.0.iter().map(String::as_str).collect();
     let time: fn(&Outage) -> Option<f64> = match *parts.last()? {
@@ -336,7 +338,7 @@ fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
     Some(format!("{metric}: after `{}` ({}), not within the trial", fault.name, fault.number))
 }
 
-/// Returns the distance of a value from the nearest of its bounds.
+/// Returns a value's margin to its nearest bound, as in [`LimitResult::margin`].
 fn margin(value: f64, range: &MetricRange) -> Option<f64> {
     let bounds = [range.below, range.above, range.at_most, range.at_least];
     let ratios = bounds.into_iter().flatten().filter_map(|bound| match (value > 0.0, bound > 0.0) {

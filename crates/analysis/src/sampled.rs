@@ -1,22 +1,22 @@
-//! Sums, extremes and a few short columns of `samples.csv`, collected in one pass. A night of a lab
-//! has millions of rows, so only one row is held at a time. This module must not judge, nor fill in
-//! missing samples.
+//! Sums, extremes and a few short columns of `samples.csv`, collected in one pass. A lab records
+//! millions of rows in a night, so only one row is held at a time. This module must not judge, nor
+//! fill in missing samples.
 
 use std::collections::BTreeMap;
 
 use record::rows::Sample;
 
-/// `process` of the generator's own row.
+/// Value of `process` in the generator's rows.
 pub(crate) const GENERATOR: &str = "generator";
 
-/// Largest distance between samples of one moment.
+/// Largest time between samples that are added up as simultaneous, seconds.
 const SAME_MOMENT_S: f64 = 0.25;
 
-/// Largest distance between rows and samples of one second.
+/// Largest time between rows that belong to the same second, seconds.
 const SAME_SECOND_S: f64 = 0.5;
 
-/// Most rows that are kept before the generator's first row, which comes within the first second. A
-/// file without it must not make all rows be kept.
+/// Largest number of rows held until the generator's first row, which comes within the first
+/// second. It limits memory for a file without generator rows.
 const MOST_UNDECIDED: usize = 4_096;
 
 /// A running mean.
@@ -45,10 +45,10 @@ impl RunningMean {
     }
 }
 
-/// Sum of a figure over all processes of the target, moment by moment.
+/// Sum of a figure over all processes of the target, at each sampling time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct TargetSeries {
-    /// The current moment, and its sum.
+    /// Current sampling time, and the sum so far.
     now: Option<(f64, f64)>,
     sums: RunningMean,
     largest: Option<f64>,
@@ -140,8 +140,8 @@ impl HostSums {
         self.target_busy_pct.ended().sums.value()
     }
 
-    /// Returns the mean CPU use of the busiest thread, for the role with the highest; percent of a
-    /// core.
+    /// Returns the mean CPU use of the busiest thread, for the role with the highest mean; percent
+    /// of a core.
     pub fn busiest_thread_pct(&self) -> Option<f64> {
         self.busiest_thread_pct.values().filter_map(|mean| mean.value()).max_by(f64::total_cmp)
     }
@@ -157,8 +157,8 @@ impl HostSums {
     }
 
     fn add_whole(&mut self, sample: &Sample) {
-        // The run delay before the first row is unknown. Its share of the load average counts as
-        // the host's own.
+        // The run delay before the first row is unknown. Its share of the load average is therefore
+        // not subtracted.
         let waiting = sample.run_delay_pct.and_then(|pct| self.damped_run_delay.after(sample.at_s, pct));
         let load1_own = sample.load1.zip(waiting).map(|(load1, waiting)| (load1 - waiting).max(0.0));
         self.busy_pct.add(busy_pct(sample));
@@ -191,12 +191,12 @@ impl HostSums {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BusyCpu {
     pub at_s: f64,
-    /// User and system, if both were sampled.
+    /// User and system CPU use together, if both were sampled.
     pub busy_pct: Option<f64>,
     pub strangers_pct: Option<f64>,
 }
 
-/// Processes of the target that were replaced in a second.
+/// Number of a role's processes that were replaced in a second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RestartedProcesses {
     pub at_s: f64,
@@ -205,7 +205,7 @@ pub(crate) struct RestartedProcesses {
     pub count: u64,
 }
 
-/// Everything that is kept of the samples.
+/// Summary of `samples.csv`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sampled {
     /// Start of the measured part, and end of the load.
@@ -216,7 +216,7 @@ pub(crate) struct Sampled {
     /// Rows of the generator, and rows of its machine, in file order.
     own: Vec<BusyCpu>,
     machine: Vec<BusyCpu>,
-    /// Host in the generator's rows, and rows of hosts before the first of these.
+    /// Name of the generator's host, and host rows that came before the first generator row.
     own_host: Option<String>,
     undecided: Vec<(String, BusyCpu)>,
     /// Times of rows that are later than all previous rows.
@@ -224,8 +224,8 @@ pub(crate) struct Sampled {
     throttled_pct: RunningMean,
     ahead_s: f64,
     clock_jump_s: Option<f64>,
-    /// Resident memory of the target: of each process as sampled, and after `settle` of all
-    /// processes together.
+    /// Times and resident memory of the target: for each process as sampled; after `settle`, for
+    /// all processes together.
     rss_bytes: Vec<(f64, f64)>,
     pub replaced: Vec<RestartedProcesses>,
 }
@@ -268,7 +268,7 @@ impl Sampled {
             let (host, process) = (sample.host.clone(), sample.process.clone());
             self.replaced.push(RestartedProcesses { at_s: sample.at_s, host, process, count });
         }
-        // Most of the second must lie in the load.
+        // A row covers the second before it. At least half of this second must lie in the load.
         if !(0.5..=self.until_s + 0.5).contains(&sample.at_s) {
             return;
         }
@@ -361,7 +361,7 @@ impl Sampled {
         Some((same(&self.own)?, same(&self.machine)))
     }
 
-    /// Returns the mean share of time over the load in which a quota stopped the generator.
+    /// Returns the mean share of the load's time in which a CPU quota throttled the generator.
     pub fn throttled_pct(&self) -> Option<f64> {
         self.throttled_pct.value()
     }

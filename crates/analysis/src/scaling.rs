@@ -59,13 +59,13 @@ pub(crate) fn has_law(over: &str) -> bool {
 }
 
 /// Returns the curves of throughput over a path, in the order of the trials. Over a path of an
-/// agent group, the throughput is that of the group. Returns none if the path is not a positive
-/// number in each trial that has it, or if it has only one value.
+/// agent group, the throughput is that of the group. Returns an empty list if the path is not a
+/// positive number in each trial that has it, or if it has only one value.
 pub(crate) fn curves(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     curves_of(trials, over, |trial| throughput_over(trial, over))
 }
 
-/// Returns the curves of another figure than throughput.
+/// Returns the curves of `figure` over a path, as [`curves`] does for throughput.
 pub(crate) fn curves_of(trials: &[&Trial], over: &str, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<VariantCurve> {
     let mut measured: Vec<(VariantCurve, Vec<(f64, f64)>)> = Vec::new();
     for trial in trials {
@@ -108,8 +108,9 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
     }
 }
 
-/// Returns the mean of the loads that cannot be told from the best. Its interval is Student's, as
-/// wide as that of the best load alone, because the figures decided which loads count.
+/// Returns the mean throughput of the loads that are not distinguishable from the best. Its
+/// interval is Student's, as wide as that of the best load alone, because the same data selected
+/// the loads.
 pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     let best = knee::peak(&means)?;
@@ -122,8 +123,9 @@ pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     Some(Estimate { value, ci95: half.map(|half| [(value - half).max(0.0), value + half]) })
 }
 
-/// Returns the peak of `a` over that of `b`, with the interval of their best points. The best
-/// points are chosen once: the highest of resampled curves would be too high by chance.
+/// Returns the peak of `a` divided by that of `b`, with the interval of the ratio of their best
+/// points. Best points are chosen once: the best point of each resampled curve would be too high by
+/// chance.
 pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let (means_a, means_b) = (a.means(), b.means());
     let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
@@ -133,7 +135,7 @@ pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     Some(Estimate { value, ci95: ci95.map(|ends| ends.map(|end| end * moved)) })
 }
 
-/// Returns the throughput of the first of two curves at its place over that of the second.
+/// Returns the throughput of the first curve at index `a`, divided by that of the second at `b`.
 fn ratio_at([a, b]: [usize; 2], means: &[Vec<LoadMean>]) -> Option<f64> {
     let below = means[1].get(b)?.rate;
     (below > 0.0).then_some(means[0].get(a)?.rate / below)
@@ -146,7 +148,7 @@ pub(crate) fn knee(curve: &LoadCurve) -> Option<Estimate> {
     if means.len() < knee::LEAST_LOADS || knee::peak(&means).is_none() {
         return None;
     }
-    // The light and the level loads are chosen once: resampled curves would choose by chance.
+    // Loads are split into light and level once: the split of a resampled curve depends on chance.
     let Some(bend) = knee::KneeSplit::of(&means, curve.spread()) else {
         return Some(Estimate { value: f64::INFINITY, ci95: None });
     };
@@ -165,15 +167,15 @@ fn described_law(curve: &LoadCurve, TestedLaw { law, p }: &TestedLaw) -> Option<
     })
 }
 
-/// Returns the load from which `a` stays ahead of `b`: minus infinity if at every load, infinity if
-/// not at the highest. Returns `None` with fewer than two loads that both have.
+/// Returns the load from which `a` stays ahead of `b`: minus infinity if `a` is ahead at every
+/// load, infinity if it is not ahead at the highest. Returns `None` if the curves share fewer than
+/// two loads.
 pub(crate) fn overtakes(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let value = crossing(&a.means(), &b.means())?;
     Some(Estimate { value, ci95: interval(&[a, b], |drawn| crossing(&drawn[0], &drawn[1])) })
 }
 
-/// Returns the crossing in the order in which it answers the question: `a` is ahead at the highest
-/// load.
+/// Returns the crossing of two curves. Its `a` is the variant that is ahead at the highest load.
 fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Crossing> {
     let (mut a, mut b, mut found) = (one, other, overtakes(&one.curve, &other.curve)?);
     if found.value == f64::INFINITY {

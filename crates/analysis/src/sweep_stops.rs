@@ -13,9 +13,9 @@ use crate::metrics::metric;
 use crate::trial::judged;
 use crate::verdict::RunContext;
 
-/// Returns the figure of the trial in this folder that ends its sweep. Returns `None` if the sweep
-/// continues, or if the plan has no stop rule. A void trial ends the sweep only if void trials are
-/// accepted.
+/// Returns, in words, the figure with which the trial in this folder ends its sweep. Returns `None`
+/// if the sweep continues, or if the plan has no stop rule. A void trial ends the sweep only if
+/// void trials are accepted.
 ///
 /// # Errors
 /// If a record cannot be read, or is damaged elsewhere than at its end.

@@ -104,10 +104,11 @@ pub(crate) fn fault_times(at_s: f64, until_s: f64) -> FaultTimes {
     }
 }
 
-/// Length of the slots.
+/// Length of a slot, seconds.
 pub(crate) const SLOT_S: f64 = 0.001;
 
-/// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
+/// A load in slots of 1 ms. Its `ok` operations have a given rate over time, and arrive evenly or
+/// as a Poisson stream.
 pub(crate) struct SyntheticLoad {
     pub rows: Vec<OutcomeSlot>,
     pub latency: LatencySeconds,
@@ -140,8 +141,8 @@ impl SyntheticLoad {
         Self { rows: rows.collect(), latency: LatencySeconds::default() }
     }
 
-    /// Sets the latency of the operations by the moment of their end, in microseconds; half of them
-    /// are within a fifth of it.
+    /// Sets the latency of operations by the time of their end, in microseconds. Half of the
+    /// latencies are within a fifth of the given one.
     pub fn taking(mut self, seed: u64, latency_us: impl Fn(f64) -> f64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let slots_in_second = (1.0 / SLOT_S).round() as usize;

@@ -1,19 +1,20 @@
-//! Metrics that the target reports, from `metrics.csv`, summed in one pass. For each metric, the
-//! label sets of a host are added up per second, and so are the hosts. The growth of a counter is
-//! computed by label set, because each may restart by itself.
+//! Metrics that the target reports, from `metrics.csv`, summed in one pass. For each metric, values
+//! are added up over label sets and hosts in each second. The growth of a counter is computed for
+//! each label set, because each may restart at a different time.
 
 use std::collections::BTreeMap;
 
 use record::results::{HostMetric, TargetMetric};
 use record::rows::{Metric, MetricKind, counter_growth};
 
-/// Seconds that may still grow: hosts are queried in parallel, and answer within a second.
+/// Number of latest seconds that may still get rows: hosts are queried in parallel and answer
+/// within a second.
 const OPEN: usize = 4;
 
 /// Largest time before a whole second at which a row still counts for that second.
 const LEEWAY_S: f64 = 0.001;
 
-/// All metrics over a stretch of time.
+/// Sums of all metrics between two times.
 #[derive(Debug)]
 pub(crate) struct TargetMetrics {
     from_s: f64,
@@ -163,7 +164,7 @@ impl CounterGrowth {
                 *known = value;
             }
             None => {
-                // A label set that appears later also began at 0.
+                // A label set that appears later started at 0, so its first value is growth.
                 self.increase += if at_s > first_s { value } else { 0.0 };
                 self.values.insert(labels.to_owned(), value);
             }

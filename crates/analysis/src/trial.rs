@@ -22,7 +22,7 @@ use crate::{
     units,
 };
 
-/// Bin length for the interval of throughput, seconds.
+/// Bin length for the confidence interval of throughput, seconds.
 const BIN_S: f64 = 0.1;
 
 /// Returns the results of a trial, as far as its records go.
@@ -189,7 +189,7 @@ fn throughput(
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
     let is_long = measured_s.is_some_and(|(from_s, until_s)| until_s - from_s >= SHORTEST_S - 1e-6);
     let of_bins = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
-    // An interval from below 0 shows nothing.
+    // An interval that includes 0 says nothing about the throughput.
     let ci95 = of_bins.filter(|[low, _]| *low > 0.0 || operations_per_s == Some(0.0));
     let without = match of_bins {
         Some(_) => "the rate changes so much that its interval would include 0",
@@ -218,7 +218,8 @@ fn throughput(
     }
 }
 
-/// Returns the numbers of separate moments that determine the quantiles.
+/// Returns, for each quantile, the number of separate moments with latencies of at least its value.
+/// A burst of slow operations counts as one moment.
 fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> QuantileMoments {
     let within_s = [window.latency_from_s(), window.until_s];
     let Quantiles { p50, p75, p90, p95, p99, p999, .. } = *latency_us;
@@ -227,7 +228,8 @@ fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> 
     QuantileMoments { p50, p75, p90, p95, p99, p999 }
 }
 
-/// Returns the interval of the mean, widened by the bias of a warm-up that may be left in it.
+/// Returns the interval of the mean. Its upper end is raised by the bias of a warm-up that the
+/// measured part may still contain.
 fn with_bias(ci95: Option<[f64; 2]>, steady: Option<&Steady>) -> Option<[f64; 2]> {
     let bias_pct = steady
         .and_then(|steady| largest([steady.remaining_bias_pct, steady.tolerated_bias_pct].into_iter().flatten()))
@@ -298,8 +300,8 @@ fn shorter(mut times_us: Quantiles, speed: f64) -> Quantiles {
     times_us
 }
 
-/// Returns the recorded failures, of which there is one for each kind. The number is limited,
-/// because a file may have more.
+/// Returns the recorded examples of failures, one of each kind. `MOST` limits them, because a file
+/// may have any number.
 fn examples(events: &[Event]) -> Vec<FailureExample> {
     const MOST: usize = 32;
     let examples = events.iter().filter_map(|event| match &event.what {
@@ -316,7 +318,7 @@ pub(crate) fn said(events: &[Event]) -> Vec<Said> {
     for event in events {
         let What::Log { host, process, line, text, alarming, left_out } = &event.what else { continue };
         let count = (*left_out).max(1);
-        // Early versions did not record the matching text.
+        // Early versions did not record `text`.
         let mut own = all.iter_mut().filter(|said| said.host == *host && said.role == *process);
         match own.find(|said| said.text == *text && (!text.is_empty() || said.line == *line)) {
             Some(said) => said.count += count,

@@ -69,8 +69,8 @@ impl MedianRange {
         Some(Self { median: median(&values)?, least, most: largest(values.iter().copied())?, of: values.len() })
     }
 
-    /// Returns the median as text by `write`, with the range if there is one. The range of a few
-    /// trials is no interval, so the sentence must name their number.
+    /// Returns the median, formatted by `write`, with the range if there is one. A range over few
+    /// trials is no confidence interval, so the caller must also give the number of trials.
     pub fn text(&self, write: impl Fn(f64) -> String) -> String {
         match self.range(&write) {
             Some(range) => format!("{} ({range})", write(self.median)),
@@ -126,7 +126,7 @@ pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Tr
     groups
 }
 
-/// Returns the trials whose figures count, by variant in the order of the plan, because trials run
+/// Returns the trials whose figures count, sorted by variant in the order of the plan. Trials run
 /// in a random order.
 pub(crate) fn counting_by_variant<'a>(trials: &'a [Trial], variants: &[String]) -> Vec<&'a Trial> {
     let mut counting = counting(trials);
@@ -138,7 +138,7 @@ pub(crate) fn counting_by_variant<'a>(trials: &'a [Trial], variants: &[String]) 
 /// lists them, numbers by size.
 pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
-    // If no trial counts, all do.
+    // If no trial counts, all trials are used.
     let counting = counting(&results.trials);
     let groups = in_order(repeats(&results.trials), &dimensions, plan).into_iter().map(|group| {
         let counting = group.trials.iter().filter(|trial| counting.iter().any(|known| std::ptr::eq(*known, **trial)));
@@ -213,7 +213,7 @@ fn labels_of(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(Str
     labels
 }
 
-/// Returns the labels of a variant and a point in these dimensions.
+/// Returns the labels of a variant and a point, one for each dimension.
 pub fn labels(
     dimensions: &[(Option<String>, String)],
     variant: Option<&str>,
@@ -229,7 +229,8 @@ pub fn labels(
     labels.collect()
 }
 
-/// Returns labels as text: `wait`, `5mbit`, `agents 64`. A number needs its name.
+/// Returns labels as text: `wait`, `5mbit`, `agents 64`. Only a number needs the name of its
+/// dimension.
 fn told(labels: &[(String, String)]) -> Vec<String> {
     let told = labels.iter().filter(|(_, value)| !value.is_empty());
     told.map(|(name, value)| match value.parse::<f64>() {
@@ -270,8 +271,8 @@ pub fn outages(trial: &Trial) -> impl Iterator<Item = (&Fault, &Outage)> {
     trial.faults.iter().filter_map(|fault| Some((fault, fault.outage.as_ref()?)))
 }
 
-/// Returns the longest value of a time over a trial's outages. Returns `None` without outages, or
-/// if an outage lacks the time.
+/// Returns the longest `time` over a trial's outages. Returns `None` without outages, or if an
+/// outage lacks the time.
 pub fn longest(trial: &Trial, time: impl Fn(&Outage) -> Option<f64>) -> Option<f64> {
     let times: Option<Vec<f64>> = outages(trial).map(|(_, outage)| time(outage)).collect();
     times?.into_iter().reduce(f64::max)
@@ -283,8 +284,9 @@ pub fn operations(trial: &Trial) -> u64 {
     outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
 }
 
-/// Returns the attempts beyond the first of each operation, or `None` if no operation ended. The
-/// last attempt of an unfinished operation is still open and is not among the ended attempts.
+/// Returns the number of attempts beyond the first of each operation, or `None` if no operation
+/// ended. The last attempt of an unfinished operation is still open and is not among the ended
+/// attempts.
 pub fn retried(trial: &Trial) -> Option<u64> {
     let all = operations(trial);
     (all > 0).then(|| trial.attempts.saturating_sub(all))
@@ -300,7 +302,7 @@ pub fn counted(trial: &Trial, count: impl Fn(&Trial) -> u64) -> Option<f64> {
     (operations(trial) > 0).then(|| count(trial) as f64)
 }
 
-/// Fewest occurrences that make a distribution.
+/// Smallest number of occurrences for which a distribution is shown.
 const FEWEST: u64 = 3;
 
 /// Returns the distributions of faults that occurred often enough.
@@ -308,8 +310,8 @@ pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> 
     results.outages.iter().filter(|of| of.count >= FEWEST)
 }
 
-/// Returns the label that distinguishes the distribution from the same fault elsewhere: variant and
-/// point. Empty if there is only one.
+/// Returns the label that distinguishes a distribution from others of the same fault: variant and
+/// point. Empty if there is only one case.
 pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
     told(&labels(&dimensions(plan), of.variant.as_deref(), &of.point)).join(", ")
 }

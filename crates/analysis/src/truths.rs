@@ -1,5 +1,6 @@
 //! Checks of results against known truths: queues with calculable times, outages that the server
-//! itself has logged, comparisons of a system with itself, and work that is a tenth more.
+//! itself has logged, comparisons of a system with itself, and comparisons with a known difference
+//! in work.
 
 use record::results::{Comparison, Disturbance, DisturbanceKind, Results, Trial, Trust};
 use record::selfcheck::{HeldTruth, SmallestDifference, TruthOutcome, TruthUnit};
@@ -7,24 +8,23 @@ use record::selfcheck::{HeldTruth, SmallestDifference, TruthOutcome, TruthUnit};
 use crate::stats::quantiles::median;
 use crate::stats::queue;
 
-/// Time that loopback and waking threads may add, seconds.
+/// Largest time that loopback and thread wake-ups may add to a latency, seconds.
 const CARRIED_S: f64 = 0.001;
 /// Largest error of a time, seconds.
 const OFF_S: f64 = 0.010;
 /// Largest error of a rate, as a share.
 const RATE_OFF: f64 = 0.01;
-/// Largest distance between a planted outage and the start of the disturbance that belongs to it,
-/// seconds.
+/// Largest time between the start of a planted outage and the start of its disturbance, seconds.
 const NEAR_S: f64 = 0.5;
-/// Share of repeated answers that may be wrong by chance.
+/// Share of repeated checks that may fail by chance.
 const BY_CHANCE: f64 = 0.1;
 
-/// A time in which a server did not serve, as the server logged it.
+/// A period in which the server deliberately did not serve, from its log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlantedOutage {
     /// Start, seconds since load start.
     pub from_s: f64,
-    /// End; for errors, the time of the last one.
+    /// End, seconds since load start; for error answers, the time of the last one.
     pub until_s: f64,
     /// Number of error answers; `None` for a stall.
     pub errors: Option<u64>,
@@ -45,7 +45,7 @@ pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> 
 }
 
 /// Checks a server with one worker, random arrivals and a constant service time. Waiting times are
-/// random: the truth is the range that nearly every load of this length shows.
+/// random: the truth is a range that contains the result of nearly every load of this length.
 #[must_use]
 pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldTruth> {
     let ask = Asker { of: "a queue at random", trust: trial.verdict.is };
@@ -110,8 +110,8 @@ pub fn undisturbed(trial: &Trial) -> Vec<HeldTruth> {
 
 const THROUGHPUT: &str = "throughput.operations_per_s";
 
-/// Largest cost of a request beside its work, as a share of the work. It makes the planted
-/// difference smaller.
+/// Largest overhead of a request, as a share of its work. Overhead makes the measured difference
+/// smaller than the planted one.
 const BESIDE_WORK: f64 = 0.15;
 
 /// Checks two variants against the first: `same` does the same work, and `more` does `more_pct`
@@ -127,7 +127,7 @@ pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> 
     let more = more_pct / 100.0;
     let least = 100.0 * ((1.0 + BESIDE_WORK) / (1.0 + more + BESIDE_WORK) - 1.0);
     let most = 100.0 * (1.0 / (1.0 + more) - 1.0);
-    // Half the width of the interval, which contains the truth.
+    // Half the width of the interval is the allowed error.
     let reach = found.and_then(|one| one.ci95).map_or(0.0, |[low, high]| 50.0 * (high - low));
     let seen = found.and_then(|one| one.ratio).map(|ratio| 100.0 * (ratio - 1.0));
     let held = vec![
@@ -149,14 +149,14 @@ pub fn capacity(results: &Results, truth_per_s: f64) -> Vec<HeldTruth> {
     let value = line.and_then(|line| line.value);
     let held =
         ask.held("highest rate, with its interval", TruthUnit::PerS, [truth_per_s; 2], [reach[1], reach[0]], value);
-    // The lower end of the interval applies to a value above the truth.
+    // The interval decides: a value above the truth is right if the lower end is not above it.
     let inside = ends.map(|(_, low, high)| low <= truth_per_s && truth_per_s <= high);
     let held = if ends.is_some() { ask.decided(held, inside == Some(true)) } else { held };
     vec![HeldTruth { by_chance: true, ..held }]
 }
 
-/// Returns the smallest differences that comparisons of a system with itself could have shown, by
-/// their own account: the median over the runs.
+/// Returns, for each metric, the smallest difference that comparisons of a system with itself
+/// report as detectable: the median over the runs.
 #[must_use]
 pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
     let mut smallest = Vec::new();
@@ -169,8 +169,8 @@ pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
     smallest
 }
 
-/// Merges the same question over several rounds, or over several outages of one round, into one
-/// row: the number of right answers, and the worst.
+/// Merges the same check of several rounds, or of several outages in one round, into one row: the
+/// number of right results, and the worst result.
 #[must_use]
 pub fn folded(held: Vec<HeldTruth>) -> Vec<HeldTruth> {
     let mut rows: Vec<HeldTruth> = Vec::new();
@@ -195,13 +195,13 @@ fn fold(row: &mut HeldTruth, one: HeldTruth) {
     row.trust = trust;
 }
 
-/// Returns the distance from the truth, if there is a number.
+/// Returns the distance of the measured value from the truth; infinite if nothing was measured.
 fn off(one: &HeldTruth) -> f64 {
     let Some(measured) = one.measured else { return f64::INFINITY };
     (one.truth[0] - measured).max(measured - one.truth[1]).max(0.0)
 }
 
-/// Judges repeated answers: all must be right, except for the share that chance explains.
+/// Judges repeated checks: all must be right, except for the share that may fail by chance.
 fn judge(row: &mut HeldTruth) {
     let wrong = row.times - row.right - row.marked;
     let may_be = if row.by_chance && row.times > 1 { (BY_CHANCE * f64::from(row.times)).ceil() as u32 } else { 0 };
@@ -218,7 +218,7 @@ fn seconds(us: f64) -> f64 {
     us / 1e6
 }
 
-/// Part of the self-check, with the trust in its trial.
+/// Part of the self-check, with the verdict on its trial.
 struct Asker<'a> {
     of: &'a str,
     trust: Trust,

@@ -13,7 +13,7 @@ use crate::stats::quantiles::median;
 /// Status of parts that were rejected because of overload.
 const REJECTED: &str = "429";
 
-/// Largest distance between a second and the time of its rows, seconds.
+/// Largest time between the end of a second and the time in its rows, seconds.
 const NEAR_S: f64 = 0.01;
 
 /// Units and parts of one operation, or of all.
@@ -61,15 +61,15 @@ impl WorkDone<'_> {
         self.units.iter().map(|row| row.count).sum()
     }
 
-    /// Returns units per second. A second that lies partly in the window counts by its part.
+    /// Returns units per second. A second that lies partly in the window counts in proportion.
     fn per_s(&self, (from_s, until_s): (f64, f64)) -> f64 {
         let inside =
             self.units.iter().map(|row| row.count as f64 * share_inside(row.at_s, row.interval_s, (from_s, until_s)));
         inside.sum::<f64>() / (until_s - from_s)
     }
 
-    /// Returns the median over the whole seconds of the clock within the window. A second without a
-    /// row counts as 0.
+    /// Returns the median of units per second over the whole clock seconds within the window. A
+    /// second without a row counts as 0.
     fn median_per_s(&self, (from_s, until_s): (f64, f64)) -> Option<f64> {
         let (first, end) = ((from_s - NEAR_S).ceil(), (until_s + NEAR_S).floor());
         let mut seconds = vec![0.0; (end - first).max(0.0) as usize];

@@ -1,4 +1,4 @@
-//! Versions with which the trials of a run were made, and their changes.
+//! Versions of Plimsoll and the target in each trial of a run, and their changes.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::evidence::Evidence;
 /// Versions with which earlier trials of a run were made, each with the first trial that used it.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierVersions {
-    /// Version of Plimsoll, fingerprint of its program, and trial.
+    /// Version of Plimsoll, fingerprint of its program, and first trial with them.
     plimsoll: Option<(String, Option<String>, String)>,
-    /// Files of each target by name, and trial.
+    /// Files of each target by name, and the first trial with them.
     targets: BTreeMap<String, (BTreeMap<String, String>, String)>,
-    /// Target with its parameters, the version that it reported, and trial.
+    /// Target with its parameters, the version that it reported, and first trial with them.
     said: Vec<(plan::Target, Value, String)>,
 }
 
@@ -95,7 +95,7 @@ fn said_version(evidence: &Evidence) -> Option<&Value> {
     })
 }
 
-/// Whether both are known and differ.
+/// Whether both versions are known and differ.
 fn differ(then: Option<&String>, now: Option<&String>) -> bool {
     then.zip(now).is_some_and(|(then, now)| then != now)
 }

@@ -26,7 +26,7 @@ use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, P
 use crate::drawing::path::{DataPoint, thinned};
 use crate::series::TrialSeries;
 
-/// Maximum number of events listed beside the charts of a trial.
+/// Maximum number of events listed with the charts of a trial.
 const NOTICES: usize = 60;
 
 /// Maximum number of disturbances marked on a chart; more would hide it.
@@ -96,20 +96,20 @@ impl TrialView<'_> {
         Chart { marks, measured, ..Chart::new(id, title, note, x, panels) }
     }
 
-    /// Returns a chart over the whole load with the end of the warm-up marked, for figures without
-    /// the warm-up.
+    /// Returns a chart over the whole load with the end of the warm-up marked, for figures that
+    /// exclude the warm-up.
     pub fn chart_with_warmup(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
         let mut chart = self.chart(id, title, note, panels);
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
-            // The first mark gets its label first, so a fault's label gives way to the warm-up's.
+            // The first mark gets its label first, so the label of a fault moves to another row if
+            // both would overlap.
             chart.marks.insert(0, Mark::new(steady.from_s, warmup_label(steady)));
         }
         chart
     }
 
-    /// Returns the marks of steps and faults. A fault is shaded until it was healed or, if it heals
-    /// by itself, until throughput was back. Faults of a step are within the step's band and have
-    /// no mark.
+    /// Returns the marks of steps and faults. A fault is shaded until it was healed and throughput
+    /// was back, whichever was later. Faults of a step are within the step's band and have no mark.
     fn marks(&self) -> Vec<Mark> {
         let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none() && !self.is_in_step(fault));
         let faults = faults.map(|fault| {
@@ -123,7 +123,8 @@ impl TrialView<'_> {
         self.steps().chain(faults).chain(self.actions()).chain(self.disturbed()).collect()
     }
 
-    /// Whether a step injects the fault, which then has the step's name, or that and a number.
+    /// Whether a step injects the fault. Such a fault has the step's name, perhaps followed by a
+    /// number.
     fn is_in_step(&self, fault: &Fault) -> bool {
         let mut rests = self.trial.steps.iter().filter_map(|step| fault.name.strip_prefix(&step.name));
         rests.any(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok()))
@@ -170,17 +171,17 @@ impl TrialView<'_> {
         distinct(samples.map(|sample| sample.process.as_str()))
     }
 
-    /// Returns a line with at most as many points as a chart of the page may have.
+    /// Returns a line, thinned to the maximum number of points.
     pub fn line(&self, name: &str, pen: (Ink, LineStyle), points: &[DataPoint]) -> ChartLine {
         ChartLine::new(name, pen, thinned(points, self.points))
     }
 
-    /// Returns such a line within the load, with gaps for missing samples.
+    /// Returns a thinned line within the load, with gaps for missing samples.
     pub fn sampled_line(&self, name: &str, pen: (Ink, LineStyle), points: Vec<DataPoint>) -> ChartLine {
         self.line(name, pen, &with_gaps(points, self.end_s()))
     }
 
-    /// Returns a line of a figure of each second's latency, at the middle of the second.
+    /// Returns a line of a latency figure per second, placed at the middle of each second.
     pub fn latency_line<'s>(
         &self,
         name: &str,
@@ -189,7 +190,7 @@ impl TrialView<'_> {
         value: fn(&LatencySecond) -> Option<f64>,
     ) -> ChartLine {
         let points = seconds.into_iter().map(|second| (second.at_s + second.length_s / 2.0, value(second)));
-        // The outcomes define the end; the last interval may extend beyond it.
+        // The outcomes define the end of the load; the last latency interval may extend beyond it.
         self.sampled_line(name, pen, points.collect())
     }
 
@@ -219,8 +220,8 @@ pub fn fault_label(fault: &Fault) -> String {
     format!("{}{times} ({label}{on})", fault.name)
 }
 
-/// Returns notices beside the charts, each with its time: log lines, messages, and starts and ends
-/// of processes.
+/// Returns the notices that are listed with the charts, each with its time: log lines, messages,
+/// and starts and ends of processes.
 pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), notice(&event.what)?)));
     said.take(NOTICES).collect()
@@ -269,8 +270,8 @@ fn notice(what: &What) -> Option<String> {
     }
 }
 
-/// Returns a function that tells whole intervals from the short rest at the end of a load. A few
-/// milliseconds give no valid figure per second.
+/// Returns a function that says whether an interval is whole, and not the short last one of a load.
+/// A few milliseconds give no valid figure per second.
 pub fn whole(lengths_s: impl Iterator<Item = f64>) -> impl Fn(f64) -> bool {
     let longest_s = lengths_s.fold(0.0, f64::max);
     move |length_s| length_s >= 0.5 * longest_s

@@ -1,6 +1,6 @@
-//! Report page and short texts from a run's results. Reads what the analysis left in the run
-//! folder. The report must not judge again or invent values: it marks a value that was not measured
-//! as such.
+//! Report page and short texts from a run's results. Reads the results that the analysis wrote to
+//! the run folder. The report must not judge again or invent values: it marks a value that was not
+//! measured as such.
 
 pub mod calibration;
 mod charts;

@@ -48,7 +48,7 @@ enum Part {
     /// Charts over the swept values.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Charts of every trial: two on the first screen, small ones, and folded ones.
+    /// Charts of every trial, in three lists: on the first screen, small, and folded.
     Trials([&'static [TrialChart]; 3]),
     /// Files of the run folder, and the command that runs the experiment again.
     Files,
@@ -63,7 +63,8 @@ struct PageSection {
     is_folded: bool,
 }
 
-/// Id of the section with the charts of trials. The page of a run of one trial starts with it.
+/// Id of the section with the charts of trials. If the run has one trial, the page starts with this
+/// section.
 const TRIALS: &str = "trials";
 
 /// Sections of the page below the answer and the key figures, from top to bottom.
@@ -183,7 +184,8 @@ fn broken(template: &'static str, error: &minijinja::Error) -> Error {
     Error::Template { template, reason: format!("{error:#}") }
 }
 
-/// Limit of points in all lines of a page together; a point takes about 12 bytes.
+/// Limit of points in all lines of a page together. It limits the page's size: a point takes about
+/// 12 bytes.
 const POINTS: usize = 105_000;
 /// Highest and lowest limit of points in a line.
 const POINTS_OF_LINE: (usize, usize) = (1_500, 80);
@@ -205,9 +207,9 @@ pub struct Page {
     verdict: &'static str,
     meaning: String,
     reasons: Vec<Reason>,
-    /// Figures that can be used, if not all can.
+    /// Figures by verdict, in words; empty if all have the same verdict.
     usable_figures: String,
-    /// Notes that do not speak against the figures used, as markup.
+    /// Notes that do not limit the use of the figures, as markup.
     notes: Vec<String>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
@@ -228,7 +230,7 @@ struct FilledSection {
     id: &'static str,
     name: &'static str,
     parts: Vec<String>,
-    /// Folded parts: below the others, beside each other.
+    /// Folded parts, shown side by side below the other parts.
     folded: Vec<String>,
 }
 
@@ -257,7 +259,7 @@ struct TrialCharts {
     first: Vec<String>,
     small: Vec<String>,
     folded: Vec<String>,
-    /// Text on the folded charts.
+    /// Names of the folded charts, in words.
     why: String,
 }
 
@@ -318,7 +320,7 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
     if results.trials.len() == 1 {
         sections.sort_by_key(|section| section.id != TRIALS);
     }
-    // The verdict and its reasons are beside the answer.
+    // The page shows the verdict and its reasons next to the answer.
     let answer = analysis::answer::beside_the_verdict(results, input.plan);
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
@@ -329,7 +331,7 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         answer: with_code(&answer),
         findings: analysis::answer::further(results, input.plan).iter().map(|finding| with_code(finding)).collect(),
         verdict: words::verdict(results).0,
-        // The answer of a void result already starts with the meaning.
+        // The answer of a void result already starts with the meaning of the verdict.
         meaning: match results.verdict.is {
             Trust::Void => String::new(),
             _ => text::stopped(&text::capital(words::meaning(results))),
@@ -382,14 +384,14 @@ struct FilledTable {
     is_half: bool,
 }
 
-/// Charts as markup, and the data that belongs to them.
+/// Filler of the page's parts, with the data of all charts filled so far.
 struct FilledCharts<'a> {
     templates: &'a Templates,
     data: serde_json::Map<String, serde_json::Value>,
 }
 
 impl FilledCharts<'_> {
-    /// Fills a part. `None` if the run has nothing for it.
+    /// Fills a part. Returns `None` if the run has no data for it.
     fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<FilledPart>, Error> {
         let markup = match part {
             Part::Table(of) => {
@@ -444,7 +446,7 @@ impl FilledCharts<'_> {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
                 verdict: trust_word(trial.verdict.is),
-                // The reasons of a single trial are those of the run.
+                // If the run has one trial, the page already shows its reasons as those of the run.
                 reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
                 first: self.charts(&first)?,
@@ -480,7 +482,8 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     rows.filter(|row| !row.trials.is_empty()).collect()
 }
 
-/// Returns the requirements beside the verdict, in the words of their table.
+/// Returns the requirements that the page shows next to the verdict, in the words of the
+/// requirements table.
 fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
     let mut chips = Vec::new();
     for row in verdicts::requirements(input).map(|table| table.rows).unwrap_or_default() {
@@ -683,7 +686,7 @@ fn back(group: &Group) -> Option<HeadlineFigure> {
     Some(HeadlineFigure { small, ..figure })
 }
 
-/// Returns the energy of a cycle if known, otherwise the target's CPU time per operation.
+/// Returns the energy per cycle, if known, otherwise the target's CPU time per operation.
 fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
     if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
         let how = "modelled from the profile's watts".to_owned();
@@ -716,7 +719,8 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
     figures.into_iter().flatten().collect()
 }
 
-/// Returns the group with the largest or the smallest median. A figure has its format and its unit.
+/// Returns the largest or the smallest median of a figure over the groups, with the name of its
+/// group. `write` formats the figure.
 fn extreme(
     groups: &[Group],
     name: &str,
@@ -731,7 +735,7 @@ fn extreme(
     Some(figure(name, write(best), unit, group.name(), Tone::Plain))
 }
 
-/// Returns the number of groups in which something was lost or wrong.
+/// Returns the number of groups in which the count `value` is above 0.
 fn cases(groups: &[Group], name: &str, value: FigureOf) -> Option<HeadlineFigure> {
     let known: Vec<MedianRange> = groups.iter().filter_map(|group| group.spread(value)).collect();
     let hit = known.iter().filter(|spread| spread.most > 0.0).count();

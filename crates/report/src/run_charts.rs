@@ -54,7 +54,7 @@ fn variant<'a>(group: &Group<'a>) -> Option<&'a str> {
 /// Maximum number of lines in a chart; more would not be distinguishable.
 const LINES: usize = 15;
 
-/// Returns a chart for each fault that occurred often enough.
+/// Returns a chart for each fault that occurred often enough for a distribution.
 pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
     let faults = distinct(repeated(input.results).map(|of| of.fault.as_str()));
     numbered("", faults.iter().filter_map(|fault| chart(fault, input)).collect())
@@ -170,7 +170,8 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     if positive && limit.metric.contains("_us") {
         panel.spacing = Spacing::Log;
     }
-    // Delays are summed over threads, and an error has no upper bound.
+    // These percentages may exceed 100: delays are summed over threads, and an error has no upper
+    // bound.
     if ["run_delay_pct", "throttled_pct", "error_pct"].iter().any(|sum| limit.metric.contains(sum)) {
         panel.at_most_to = None;
     }
@@ -198,7 +199,7 @@ fn unit(metric: &str) -> PanelUnit {
 
 /// Maximum number of cases whose load averages are shown side by side.
 const PICTURES: usize = 8;
-/// Points of their lines, which are at most half as wide as those of a trial.
+/// Maximum number of points of a line in these charts, which are at most half as wide as a trial's.
 const PICTURE_POINTS: usize = 400;
 
 /// Returns the load averages of the first host in an exercise, one chart per case, all with the

@@ -64,7 +64,7 @@ fn figure(unit: TruthUnit, value: f64) -> String {
     match unit {
         TruthUnit::Count => numbers::grouped(&format!("{value:.0}")),
         TruthUnit::PerS => numbers::rate(value),
-        // Moments are shown to the millisecond.
+        // Points in time are shown to the millisecond.
         TruthUnit::S if value.abs() >= 1.0 => numbers::moment(value),
         TruthUnit::S => numbers::seconds(value),
         TruthUnit::Pct => numbers::change(value),

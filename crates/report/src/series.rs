@@ -1,8 +1,8 @@
 //! Records of a trial per second, read through `record`.
 //!
 //! A long trial is condensed: of latencies, only quantiles per second are kept; of samples, only
-//! the lowest and highest values in each period. An effect that lasts a second stays visible in a
-//! night.
+//! the lowest and highest values in each period. An effect that lasts a second stays visible in the
+//! chart of a night.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use record::rows::{self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeS
 use crate::Error;
 use crate::drawing::path::{DataPoint, thinned};
 
-/// Slot length of the counts by member, seconds: the shortest in which their lanes are drawn.
+/// Slot length of the counts by member, seconds: the shortest bin that the chart of members draws.
 const STEP_S: f64 = 0.2;
 
 /// Records of a trial that its charts use.
@@ -54,8 +54,8 @@ pub struct TrialSeries {
 /// operations.
 pub type LatencyDistribution = Vec<(f64, u64)>;
 
-/// Name of a kind of attempts, and the number that ended in each second since load start. Ends with
-/// the last second that has any.
+/// Name of a kind of attempts, and the number that ended in each second since load start. The list
+/// ends with the last second that has attempts.
 pub type CountSeries = (String, Vec<u64>);
 
 /// Longest time for which attempts are counted, seconds: over ten days.
@@ -89,8 +89,8 @@ impl TrialSeries {
         events::start_unix_s(&self.events)
     }
 
-    /// Returns the slots of this time at the highest recorded resolution. Narrow slots replace a
-    /// wide one if they contain the same counts.
+    /// Returns the slots between two times at the highest recorded resolution. Slots of
+    /// `fine_outcomes` replace a slot of `outcomes` if they contain the same counts.
     #[must_use]
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
         let mut found = Vec::new();
@@ -205,7 +205,7 @@ fn read_members(trial: &TrialFolder) -> Result<(Vec<MemberSeries>, bool), Error>
     Ok((members, torn))
 }
 
-/// Longest trial whose samples are kept as recorded, seconds.
+/// Longest trial whose samples are not condensed, seconds.
 const AS_SAMPLED_S: f64 = 4_000.0;
 
 /// Number of periods into which a longer trial is cut. No chart has that many points.
@@ -215,7 +215,7 @@ const STRETCHES: f64 = 2_000.0;
 #[derive(Default)]
 struct MetricRows(BTreeMap<String, BTreeMap<String, OpenMetric>>);
 
-/// A metric of a host. The label sets of the current moment are being added up.
+/// A metric of a host. `now` is the latest time and the sum of its label sets so far.
 #[derive(Default)]
 struct OpenMetric {
     series: MetricSeries,
@@ -329,7 +329,7 @@ impl SampledStretch {
     }
 }
 
-/// Copies those values of `sample` into `kept` that are beyond the kept ones. CPU values are
+/// Copies each value of `sample` into `kept` that is `beyond` the value in `kept`. CPU values are
 /// compared by their sum, because they are drawn as a stack.
 fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
     let is_beyond = |kept: Option<f64>, new: Option<f64>| match (kept, new) {

@@ -1,5 +1,5 @@
-//! Charts of a whole sweep, over the swept load instead of a clock, and their grouping of curves.
-//! All values come from the results.
+//! Charts of a whole sweep, over the swept load instead of time, and the grouping of curves into
+//! charts. All values come from the results.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,7 @@ use crate::drawing::path::DataPoint;
 const FACTOR: f64 = 1.4;
 /// Maximum number of curves distinguished by colour alone; more curves also have line patterns.
 const COLOURS: usize = 5;
-/// Limit of cycles per operation above which cycles and operations are practically equal, so that
-/// cycles would only repeat the figure.
+/// Cycles per operation above which a chart of cycles would only repeat that of operations.
 const ONE_EACH: f64 = 0.95;
 
 /// Draws a chart of curves, or returns `None` if it would show nothing.
@@ -53,7 +52,7 @@ pub struct CurveSheet<'a> {
     pub curves: Vec<SweepCurve<'a>>,
     /// Subject of the sheet, if there are several sheets; may be empty.
     pub of: String,
-    /// Number of curves that did not fit.
+    /// Number of curves that did not fit into the chart.
     pub left_out: usize,
 }
 
@@ -234,7 +233,7 @@ impl CurveSheet<'_> {
         })
     }
 
-    /// Returns the same lines and dots for a figure of the trials.
+    /// Returns lines and dots as [`Self::measured`] does, but for a figure of the trials.
     fn of_trials(&self, value: impl Fn(&Trial, f64) -> Option<f64>) -> Vec<ChartLine> {
         self.lines(|curve| {
             let points = curve.points.iter();
@@ -284,7 +283,7 @@ impl CurveSheet<'_> {
     }
 }
 
-/// Number of steps in which a law is drawn.
+/// Number of line segments with which a law is drawn.
 const STEPS: usize = 80;
 /// Maximum number of curves whose knees and peaks are marked; more marks would hide the lines.
 const MARKED: usize = 4;
@@ -534,7 +533,7 @@ pub fn not_ok(sheet: &CurveSheet) -> Option<Chart> {
     sheet.chart("not-ok", &title, note, panels)
 }
 
-/// Returns the share of a trial's operations, if it had any.
+/// Returns `count` as a percentage of the trial's operations, if it had any.
 fn share_pct(trial: &Trial, count: u64) -> Option<f64> {
     let all = operations(trial);
     (all > 0).then(|| 100.0 * count as f64 / all as f64)

@@ -1,4 +1,4 @@
-//! Tables of the page and of the terminal, as plain cells, in files by theme.
+//! Tables of the page and of the terminal, as plain cells, with a submodule for each theme.
 
 pub mod comparison;
 pub mod demand;
@@ -25,7 +25,7 @@ const HALF_CHARACTERS: usize = 86;
 const BETWEEN_COLUMNS: usize = 3;
 /// Length from which the text of a cell is broken into lines, characters.
 const BROKEN_AT: usize = 26;
-/// Maximum rows of a table that is placed beside another.
+/// Maximum number of rows of a table that shares the page's width with another table.
 const MOST_OF_HALF: usize = 8;
 
 /// Returns a table of the run, or `None` if the run has no data for it.
@@ -66,7 +66,7 @@ pub struct Row {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     pub text: String,
-    /// Smaller text below it: a range, a reason; may be empty.
+    /// Smaller text below `text`: a range, a reason; may be empty.
     pub small: String,
     /// Tone: good, bad or neutral.
     pub tone: Tone,
@@ -205,7 +205,7 @@ impl Cell {
         Self::new(numbers::count(count)).toned(if count == 0 { Tone::Good } else { Tone::Bad })
     }
 
-    /// Adds an interval below.
+    /// Adds an interval as the smaller text.
     pub fn over(self, ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Self {
         self.with(numbers::interval(ends, write).unwrap_or_default())
     }
@@ -214,7 +214,7 @@ impl Cell {
         Self { tone, ..self }
     }
 
-    /// Adds a smaller text below.
+    /// Adds a smaller text below the text.
     pub fn with(self, small: impl Into<String>) -> Self {
         Self { small: small.into(), ..self }
     }
@@ -256,8 +256,8 @@ pub fn trust_word(trust: Trust) -> &'static str {
 }
 
 /// Returns the rows of groups or trials: the cells that distinguish each unit, combined with each
-/// of its rows. `begins` separates blocks of units. If a unit has several rows, each unit is a
-/// block.
+/// of its rows. `begins` says whether a block begins with a unit. If any unit has several rows,
+/// each unit is a block.
 fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> bool) -> Vec<Row> {
     let several = units.iter().any(|(_, rows)| rows.len() > 1);
     let mut blocks: Vec<Row> = Vec::new();
@@ -270,8 +270,8 @@ fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> boo
     blocks
 }
 
-/// Whether a block of rows begins with the group. With several labels, a block begins if the label
-/// that changes least often differs from that of the previous group.
+/// Whether a block of rows begins with the group at `index`. With several labels, a block begins if
+/// the label that changes least often differs from that of the previous group.
 pub fn begins(index: usize, groups: &[Group]) -> bool {
     let labels = groups.first().map_or(0, |group| group.labels.len());
     let changes = (0..labels).map(|label| (groups.windows(2).filter(|pair| differ(pair, label)).count(), label));

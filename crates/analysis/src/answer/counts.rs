@@ -1,5 +1,6 @@
-//! Counts that should be 0: failed calls, lost writes, wrong answers, differing keys. One table has
-//! the words of each; the findings of a single load and of several cases are made from its rows.
+//! Counts that should be 0: failed calls, lost writes, wrong answers, differing keys. A table has
+//! the words for each count. The findings of a single load and of several cases are made from the
+//! table.
 
 use record::results::Trial;
 use text::{capital, code, listed, numbers};
@@ -12,9 +13,9 @@ pub(super) struct Count {
     things: &'static str,
     happened: &'static str,
     figure: FigureOf,
-    /// Number of things that were checked, and number of all such things.
+    /// Number of `things` that were checked, and number of all `things`.
     checked: Option<[FigureOf; 2]>,
-    /// Finding of a single load with a count of 0.
+    /// Finding of a single load if the count is 0.
     none: Option<&'static str>,
     /// Returns the finding of several cases.
     side_by_side: fn(&Self, &[Group]) -> Option<String>,
@@ -30,7 +31,7 @@ pub(super) const FAILURES: Count = Count {
     side_by_side: Count::by_case,
 };
 
-/// Counts of the checks.
+/// Counts that the consistency checks give.
 const INCONSISTENCIES: [Count; 3] = [
     Count {
         things: "acknowledged writes",
@@ -90,8 +91,8 @@ pub(super) fn all_calls(group: &Group) -> String {
     in_words(group.spread(|trial| counted(trial, operations))).unwrap_or_else(|| numbers::NONE.to_owned())
 }
 
-/// Returns a text such as `99 of 1,834,666 calls failed and 3 timed out`, with these words before
-/// it and these verbs. `None` if both counts are 0.
+/// Returns a text such as `99 of 1,834,666 calls failed and 3 timed out`, with `before` in front
+/// and with these `verbs`. Returns `None` if both counts are 0.
 pub(super) fn failures(group: &Group, before: &str, counts: [FigureOf; 2], verbs: [&str; 2]) -> Option<String> {
     let counts = counts.map(|count| in_words(group.spread(count).filter(|count| count.most > 0.0)));
     let all = all_calls(group);
@@ -130,8 +131,8 @@ impl Count {
         (self.side_by_side)(self, groups)
     }
 
-    /// Returns the cases in which the count is above 0, and those in which it is 0. If one
-    /// dimension separates them, it is named; otherwise the worst case is.
+    /// Returns a sentence on the cases in which the count is above 0, and those in which it is 0.
+    /// If a dimension separates them, the sentence names its values, otherwise the worst case.
     fn by_case(&self, groups: &[Group]) -> Option<String> {
         let what = format!("{} {}", self.things, self.happened);
         let (group, trial, most) = worst(groups, self.figure)?;

@@ -1,20 +1,20 @@
-//! A comparison in words: the size of the difference, or that none was shown and how large it would
-//! have to be.
+//! A comparison in words: the size of the difference or, if none was shown, the smallest that would
+//! have been.
 
 use record::results::Comparison;
 use text::{Tone, code, distinct, listed, numbers, of_json};
 
 use crate::trial_groups::short;
 
-/// Smallest ratio that is given as a multiple.
+/// Smallest ratio that is written as a multiple (`3 times as fast`), and not in percent.
 const MULTIPLE: f64 = 2.0;
-/// Largest detectable difference that is given as a number, percent.
+/// Largest detectable difference that the text gives as a number, percent.
 const HUGE_PCT: f64 = 1_000.0;
 /// Text for a difference that chance explains.
 const NOT_SHOWN: &str = "not significant";
-/// Text for two runs: the drift of the machine between them is unknown.
+/// Text for a comparison of two single runs: the machine's drift between them is unknown.
 pub const ONE_RUN_EACH: &str = "not tested: one run of each";
-/// Most comparisons that the answer gives one by one.
+/// Largest number of comparisons that the answer lists one by one.
 const TOLD: usize = 4;
 
 /// Returns the verdict, such as `12 % faster (9–15 %)` or `not significant (minimum detectable
@@ -78,7 +78,7 @@ pub fn raw(comparison: &Comparison) -> Option<String> {
     Some(format!("without adjusting for {}: {change}{interval}", listed(&comparison.adjusted_for, "and")))
 }
 
-/// Returns a sentence for each covariate that a comparison is not adjusted for.
+/// Returns a sentence for each covariate for which the comparison is not adjusted.
 pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
     let (a, b, place) = (code(&comparison.a), code(&comparison.b), at_place(comparison));
     let sentences = comparison.not_adjusted_for.iter().map(|one| {
@@ -196,7 +196,7 @@ fn change(comparison: &Comparison) -> (String, String) {
     (format!("{} {word}", percent_off(ratio, is_more)), interval(ends, !is_more))
 }
 
-/// Returns the percentage by which a ratio is more than 1, or less.
+/// Returns the percentage by which a ratio is above 1 (`is_more`) or below 1.
 fn percent_off(ratio: f64, is_more: bool) -> String {
     let pct = 100.0 * if is_more { ratio - 1.0 } else { 1.0 - ratio };
     let decimals = usize::from(pct.abs() < 9.95);
@@ -217,7 +217,8 @@ fn shift(comparison: &Comparison) -> (String, String) {
     (format!("{}{points} {word}", size(&comparison.metric, difference)), interval(ends, !is_more))
 }
 
-/// Returns the size of a difference. A share is in points, which the text names only once.
+/// Returns the size of a difference. Leaves out the unit of a share, because the text names its
+/// points once.
 fn size(metric: &str, difference: f64) -> String {
     let size = difference.abs();
     if metric.ends_with("_pct") { numbers::number(size) } else { numbers::by_metric(metric, size) }
@@ -241,7 +242,7 @@ fn signed(metric: &str, value: f64) -> String {
     }
 }
 
-/// Returns percent rounded up, so that the text does not promise more than holds.
+/// Returns a percentage, rounded up so that the text does not claim a finer resolution.
 fn up(pct: f64) -> String {
     let scale = if pct < 9.9 { 10.0 } else { 1.0 };
     numbers::percent((pct * scale).ceil() / scale)

@@ -8,7 +8,7 @@ use super::{counts, has_outages};
 use crate::stats::quantiles::largest;
 use crate::trial_groups::{FigureOf, Group, MedianRange, label, repeated};
 
-/// Most names in a sentence.
+/// Largest number of names in a sentence.
 const NAMED: usize = 6;
 
 /// Returns a sentence on failures, one on speed unless `speed_is_told`, and one for each kind of
@@ -25,7 +25,8 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
     sentences
 }
 
-/// Returns latency by the first dimension, and throughput if there was no fault.
+/// Returns a sentence on p99 by the first dimension. It adds the slowest call with faults, and
+/// throughput without them.
 fn speed(groups: &[Group], with_faults: bool) -> Option<String> {
     let p99 = range(groups, "latency at p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros);
     let parts = if with_faults {
@@ -61,19 +62,19 @@ fn range(groups: &[Group], what: &str, figure: FigureOf, write: fn(f64) -> Strin
 
 /// A dimension that separates cases with a count of 0 from the others.
 pub(super) struct DimensionSplit<'g> {
-    /// Index among the dimensions.
+    /// Index of the dimension in a group's labels.
     pub index: usize,
     pub dimension: &'g str,
     /// Values for which the count is 0 in every trial.
     pub clean: Vec<&'g str>,
     pub dirty: Vec<&'g str>,
-    /// Number of groups with a clean value.
+    /// Number of groups whose value is in `clean`.
     covered: usize,
 }
 
 impl<'g> DimensionSplit<'g> {
-    /// Returns the dimension with the most groups in which the count is 0, if a dimension separates
-    /// the cases.
+    /// Returns the split with the most groups in which the count is 0, or `None` if no dimension
+    /// separates the cases.
     pub fn best(groups: &'g [Group], figure: FigureOf) -> Option<Self> {
         let dimensions = 0..groups.first()?.labels.len();
         let splits = dimensions.filter_map(|index| Self::of(groups, index, figure));
@@ -85,7 +86,7 @@ impl<'g> DimensionSplit<'g> {
             Self { index, dimension: dimension(groups, index), clean: Vec::new(), dirty: Vec::new(), covered: 0 };
         for (value, of_value) in by_value(groups, index) {
             match largest(of_value.iter().filter_map(|group| Some(group.spread(figure)?.most))) {
-                // Values without a check are left out.
+                // Values for which nothing was checked are left out.
                 None => {}
                 Some(0.0) => {
                     split.clean.push(value);
@@ -126,7 +127,7 @@ pub(super) fn names(dimension: &str, names: &[&str]) -> String {
     before + &listed(&shown, "and")
 }
 
-/// Most distributions that are described one by one.
+/// Largest number of distributions that a sentence describes one by one.
 const WORDED: usize = 6;
 
 const BACK: &str = "back_to_baseline_s";
@@ -150,7 +151,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
         return format!("recovery after {fault}: {}.", parts.join("; "));
     }
-    // For many, only the fastest and the slowest are described.
+    // With more distributions, only the fastest and the slowest are described.
     let medians = named.iter().filter_map(|(name, of)| Some((of.figures.get(BACK)?.p50?, name)));
     let mut medians: Vec<(f64, &String)> = medians.collect();
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));

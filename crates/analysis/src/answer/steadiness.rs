@@ -1,4 +1,4 @@
-//! Sentences about a load's beginning and its steadiness, beside the verdict.
+//! Sentences on a load's start and steadiness, shown with the verdict.
 
 use record::results::{FasterStart, Results, Steady, counting};
 use text::{capital, code, numbers};
@@ -6,14 +6,14 @@ use text::{capital, code, numbers};
 /// Smallest change of throughput that the answer mentions even if chance can explain it, percent.
 const WORTH_PCT: f64 = 8.0;
 
-/// Returns a clause for each note. Empty if it is certain whether the load was steady after its
-/// warm-up, and there is nothing else to say.
+/// Returns a clause for each of: a faster start, a remaining warm-up, and a doubt whether the load
+/// was steady. Empty if none applies.
 pub fn notes(steady: &Steady) -> Vec<String> {
     let faster = steady.faster_start.as_ref().map(faster_start);
     faster.into_iter().chain(remaining(steady)).chain(doubt(steady)).collect()
 }
 
-/// Returns the clause that is not important enough for the answer: a doubt about a small change.
+/// Returns the doubt whether the load was steady, if the change is too small for the answer.
 pub fn beside_the_answer(steady: &Steady) -> Option<String> {
     doubt(steady).filter(|_| !is_large(steady))
 }

@@ -9,7 +9,7 @@ use text::{capital, code, distinct, listed, numbers, stopped};
 
 use crate::trial_groups::{curve_name, short};
 
-/// Most curves that are described; the table has them all.
+/// Largest number of curves that the answer describes; the table has all of them.
 const WORDED: usize = 4;
 
 /// Returns a sentence for the curves over the first swept load, a sentence for variants whose
@@ -87,7 +87,7 @@ fn of_crossing(crossing: &Crossing) -> String {
     }
 }
 
-/// Returns a sentence for each variant.
+/// Returns a sentence on the safe loads of each variant.
 pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
     let variants = distinct(lines.iter().map(|line| &line.variant)).into_iter();
     let sentences = variants.map(|variant| {
@@ -119,7 +119,7 @@ fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
     text
 }
 
-/// Openings of the reasons why a search found no limit of the plan.
+/// Prefixes of the reasons why a search ended without a broken limit.
 const GENERATOR: &str = "the generator: ";
 const SEARCH: &str = "the search: ";
 
@@ -153,7 +153,8 @@ fn carried(line: &SafeLoad) -> String {
     }
 }
 
-/// Name of the estimate beside the load that is safe: `edge`, `95 % of trials hold`.
+/// Returns the name of the estimate that is shown with the safe load: `edge`, `95 % of trials
+/// hold`.
 pub fn edge(line: &SafeLoad) -> String {
     match line.hold_pct.filter(|hold| *hold != 50.0) {
         Some(hold) => format!("{} % of trials hold", numbers::number(hold)),
@@ -161,7 +162,7 @@ pub fn edge(line: &SafeLoad) -> String {
     }
 }
 
-/// Returns the load that is certainly carried, or the highest that held if none broke.
+/// Returns the lower end of the interval or, if no load broke, the highest load that held.
 pub fn surely(line: &SafeLoad) -> Option<f64> {
     line.ci95[0].or(line.value.filter(|_| line.ci95[1].is_none()))
 }
@@ -175,10 +176,11 @@ fn condition(line: &SafeLoad) -> String {
     }
 }
 
-/// Most curves in a line; the table has them all.
+/// Largest number of curves in the line on cost; the table has all of them.
 const NAMED: usize = 4;
 
-/// Returns a sentence if exactly two variants have a cost, at the peak of each.
+/// Returns a sentence that compares the costs of two variants, each at its peak. Returns `None` for
+/// any other number of peaks.
 pub fn cost_sentence(results: &Results) -> Option<String> {
     let peaks: Vec<&PointCost> = results.costs.iter().filter(|cost| cost.at_peak).collect();
     let [one, other] = peaks.as_slice() else { return None };
@@ -207,7 +209,7 @@ fn price(cost: &PointCost) -> Option<String> {
 }
 
 /// Returns the cost of all variants at the peak of each, in one line. Returns `None` if the answer
-/// has it already, or if there is none.
+/// has the costs already, or if there are none.
 pub fn cost_line(results: &Results) -> Option<String> {
     if cost_sentence(results).is_some_and(|sentence| results.answer.contains(&sentence)) {
         return None;
@@ -232,8 +234,8 @@ pub fn cost_line(results: &Results) -> Option<String> {
     (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {}.", peaks.join("; ")))
 }
 
-/// Returns the number of hosts that a demand takes: `To carry 20,000/s takes 5 hosts (4–6) with
-/// fast and 9 hosts (8–11) with sata.`
+/// Returns a sentence on the number of hosts that the demand needs: `To carry 20,000/s takes 5
+/// hosts (4–6) with fast and 9 hosts (8–11) with sata.`
 pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
     let mut known = Vec::new();
     for row in rows {
@@ -252,7 +254,7 @@ pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
     (!known.is_empty()).then(|| format!("To carry {demand} takes {}.", listed(&known, "and")))
 }
 
-/// Returns the lowest value that was tried, if the limits did not even hold there.
+/// Returns the lowest value that was tried, if a limit broke even there.
 pub fn nowhere(line: &SafeLoad) -> Option<f64> {
     line.ci95[1].filter(|_| line.value.is_none())
 }
@@ -267,7 +269,7 @@ pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
     }
 }
 
-/// Returns the name of a cost's curve among the others; may be empty.
+/// Returns the name that distinguishes a cost's curve from other curves; may be empty.
 pub fn cost_name(cost: &PointCost) -> String {
     let at = without_loads(&cost.point);
     if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }

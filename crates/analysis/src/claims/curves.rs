@@ -1,6 +1,6 @@
 //! Functions of whole curves that a claim may use: `knee(a, path)`, `level_from(a, path)`,
 //! `crossing(a, b, path)`, `peak(a)`, `flat_until(a, path)`, `retained(metric, a, path, value)`,
-//! the ratios of two variants' knees, peaks and flat stretches, and those of the scalability law,
+//! the ratios of two variants' knees, peaks and flat stretches, and the scalability law's
 //! `usl(parameter, a, path)` and `usl_difference(parameter, a, b, path)`.
 
 use std::collections::BTreeMap;
@@ -16,12 +16,11 @@ use crate::stats::curve::{LoadCurve, LoadMean, flat_until, interval, intervals};
 use crate::stats::usl::{self, FittedLaw, NoLaw};
 use crate::stats::{knee, level};
 
-/// Function that reads a figure of a curve's means. It holds the decisions that are made once for
-/// all resampled curves.
+/// Function that computes a figure from a curve's means. It captures what is decided once for all
+/// resampled curves.
 type CurveReading = Box<dyn Fn(&[LoadMean]) -> Option<f64>>;
 
-/// Returns the value of a function at each curve of a variant, or at those of trials without
-/// variants.
+/// Applies a function to each curve of a variant, or of trials without variants.
 fn of_each(
     variant: Option<&str>,
     curves: Vec<VariantCurve>,
@@ -81,13 +80,13 @@ pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
     FunctionValue::of(parts)
 }
 
-/// Returns the best of all points of a variant, for any swept paths.
+/// Returns the peak throughput over all points of a variant, whichever paths are swept.
 pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> FunctionValue {
     let curve = all_points(variant, trials);
     FunctionValue::of(peak(&curve).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&curve])))
 }
 
-/// Returns the best point of `a` over that of `b`.
+/// Returns the peak throughput of `a` divided by that of `b`.
 pub(super) fn peak_ratios([a, b]: [&str; 2], trials: &[&Trial]) -> FunctionValue {
     let (a, b) = (all_points(Some(a), trials), all_points(Some(b), trials));
     FunctionValue::of(peak_ratio(&a, &b).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&a, &b])))
@@ -108,8 +107,8 @@ fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
     LoadCurve::of(&measured)
 }
 
-/// Returns the highest load at which each unit of it still gets four fifths of the throughput at
-/// the lightest load.
+/// Returns the highest load at which the throughput per unit of load is at least four fifths of
+/// that at the lightest load.
 pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     of_each(variant, cycles(trials, over), |curve| {
         let reach = reach(curve)?;
@@ -120,8 +119,8 @@ pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
     })
 }
 
-/// Returns curves of full cycles, as an agent counts them, or of operations if cycles were not
-/// counted.
+/// Returns curves of full cycles. Returns curves of operations if cycles were not counted, or if
+/// `over` belongs to one group of agents.
 fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     let of_all = experiment::plan::group_of(over).is_none();
     let counted = of_all && trials.iter().all(|trial| trial.throughput.cycles_per_s.is_some());
@@ -131,22 +130,21 @@ fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     }
 }
 
-/// Returns the knee of `a` over that of `b`.
+/// Returns the knee of `a` divided by that of `b`.
 pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     ratios(names, curves(trials, over), knee_reading, |name, highest| {
         format!("throughput of {name} still rises at {highest}")
     })
 }
 
-/// Decides the bend once, as for a single knee.
+/// Finds the bend once for all resampled curves, as for a single knee.
 fn knee_reading(curve: &LoadCurve) -> Option<CurveReading> {
     knee(curve)?;
     let bend = knee::KneeSplit::of(&curve.means(), curve.spread());
     Some(Box::new(move |means| bend.as_ref().map_or(Some(f64::INFINITY), |bend| bend.knee(means))))
 }
 
-/// Returns the load up to which the units of `a` get as much as at the lightest load, over the same
-/// load of `b`.
+/// Returns the load from [`flats`] of `a` divided by that of `b`.
 pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     ratios(
         names,
@@ -156,7 +154,7 @@ pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
     )
 }
 
-/// Returns the ratio of a load of `a` to that of `b`. Each may lie beyond its sweep.
+/// Returns the ratio of two variants' loads. Each load may lie beyond its sweep.
 fn ratios(
     names: [&str; 2],
     curves: Vec<VariantCurve>,
@@ -168,7 +166,7 @@ fn ratios(
         let highest = [reach(&a)?[1], reach(&b)?[1]];
         let found = loads(&readings, &[a.means(), b.means()])?;
         let [low, high] = bounds(found, highest);
-        // The low end of the lower bound, and the high end of the upper bound.
+        // Combines the low end of the lower bound with the high end of the upper bound.
         let ends = intervals(&[&a, &b], |means| loads(&readings, means).map(|found| bounds(found, highest)));
         let ci95 = ends.map(|[least, most]| [least[0], most[1]]);
         let known = low == high;
@@ -189,15 +187,15 @@ fn loads(readings: &[CurveReading; 2], means: &[Vec<LoadMean>]) -> Option<[f64; 
     Some([readings[0](&means[0])?, readings[1](&means[1])?])
 }
 
-/// Returns the bounds of the ratio of two loads. An infinite load lies beyond the highest of its
-/// sweep.
+/// Returns the bounds of the ratio of two loads. An infinite load lies beyond the highest load of
+/// its sweep.
 fn bounds([a, b]: [f64; 2], [highest_a, highest_b]: [f64; 2]) -> [f64; 2] {
     let low = if b.is_infinite() { 0.0 } else { a.min(highest_a) / b };
     let high = if a.is_infinite() { f64::INFINITY } else { a / b.min(highest_b) };
     if a.is_finite() && b.is_finite() { [a / b; 2] } else { [low, high] }
 }
 
-/// Returns a metric at one load, as a share of the value at the best load.
+/// Returns a metric at `load`, as a share of its largest value over all loads.
 pub(super) fn retained(
     path: &MetricPath,
     variant: Option<&str>,
@@ -228,7 +226,7 @@ fn parameter(of: LawParameter) -> fn(&FittedLaw) -> f64 {
     }
 }
 
-/// Returns a parameter of the law fitted to a variant's curve, if the curve follows the law.
+/// Returns a parameter of the scalability law fitted to a variant's curve, if the curve follows it.
 pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     if !has_law(over) {
         return FunctionValue::default();
@@ -242,7 +240,7 @@ pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &
     }))
 }
 
-/// Returns a parameter of the law of `a` minus that of `b`.
+/// Returns a parameter of the scalability law of `a` minus that of `b`.
 pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
     if !has_law(over) {
         return FunctionValue::default();
@@ -257,7 +255,7 @@ pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials:
     }))
 }
 
-/// Combines parts that each have a law. If one has none, the result is only the reason.
+/// Combines the parts. If a curve does not follow the scalability law, returns only the reason.
 fn of_laws(parts: impl Iterator<Item = Result<FunctionPart, NoLaw>>) -> FunctionValue {
     match parts.collect::<Result<Vec<FunctionPart>, NoLaw>>() {
         Ok(parts) => FunctionValue::of(parts),

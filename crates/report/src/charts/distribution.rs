@@ -16,7 +16,7 @@ const BARS: usize = 48;
 const FINEST: f64 = 1.02;
 /// Points of the percentile line per factor of ten of the remaining share.
 const POINTS: u32 = 24;
-/// Share of the quickest operations that the first bar collects: one in this many.
+/// Divisor for the first bar, which collects the quickest 1/1,000 of the operations.
 const FEW: u64 = 1_000;
 const US_PER_MS: f64 = 1e3;
 
@@ -42,7 +42,8 @@ fn at_rank(buckets: &LatencyDistribution, rank: u64) -> Option<f64> {
         .map(|(us, _)| *us)
 }
 
-/// Draws bars of equal factors, because latencies extend over several powers of ten.
+/// Draws bars with equal ratios of their edges, because latencies extend over several powers of
+/// ten.
 fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Chart {
     // The first bar collects the few quickest operations, which would otherwise take half of the
     // axis.
@@ -75,7 +76,7 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
     Chart { marks, ..Chart::new("histogram", "Latency distribution", note, x, panels) }
 }
 
-/// Draws the line up to the last quantile that this number of operations supports.
+/// Draws latency by percentile, up to the last quantile that this number of operations supports.
 fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
     let mut points: Vec<DataPoint> = Vec::new();
     // Starts at the tenth percentile: the quickest operations would stretch the vertical axis.

@@ -93,7 +93,7 @@ fn by_generator(view: &TrialView, seconds: &[ThreadRows]) -> Panel {
     panel("operations, by generator", PanelUnit::PerSecond, 60.0, lines)
 }
 
-/// Returns the operations per second of these threads.
+/// Returns the operations per second of the threads in `own`.
 fn carried(view: &TrialView, seconds: &[ThreadRows], number: usize, name: &str, own: Range<usize>) -> ChartLine {
     line(view, seconds, name, Ink::nth(number), |rows| {
         let own = rows.iter().filter(|row| own.contains(&(row.thread as usize)));

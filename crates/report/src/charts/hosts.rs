@@ -11,7 +11,7 @@ use crate::drawing::path::{thinned, thinned_together};
 /// Maximum number of lab hosts with separate charts.
 const DETAILED: usize = 4;
 
-/// Id of the signal that the first host has a chart of in a lab of any size.
+/// Id of the signal for which the first host has a chart in a lab of any size.
 const LOAD_AVERAGE: &str = "load_average";
 
 const LANE: f64 = 30.0;
@@ -29,7 +29,7 @@ struct HostSignal {
     /// Minimum end of the axis in the first panel of a host, and in the lanes. All lanes share the
     /// highest axis.
     at_least_to: [Option<f64>; 2],
-    /// Whether a sample covers the second before it, rather than a moment.
+    /// Whether a sample covers the second before it, rather than a point in time.
     is_over_second: bool,
     /// Label, unit, height and lines of each panel in a host's chart.
     panels: &'static [(&'static str, PanelUnit, f64, SignalLines)],
@@ -41,7 +41,7 @@ enum SignalLines {
     OfProcesses(SampleValue),
 }
 
-/// A line of a host: name, colour, style, place, and value.
+/// A line of a host: name, colour, style, where it is drawn, and value.
 type SignalLine = (&'static str, Ink, LineStyle, DrawnIn, SampleValue);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -257,9 +257,9 @@ fn listed(names: &[&str]) -> String {
 /// Text between signal and host in the title of a chart.
 const OF: &str = " of ";
 
-/// Returns a chart of each of these signals for each host. The title names the host if there are
-/// several. In a large lab, only the machine that makes the load has these charts, and the first
-/// host has one of its load averages; lanes show the other hosts.
+/// Returns a chart for each host and each signal that `is_asked` selects. The title names the host
+/// if there are several. In a large lab, only the machine that makes the load has these charts, and
+/// the first host has one of its load averages; lanes show the other hosts.
 fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> {
     let (hosts, of_lab) = (view.hosts(), of_lab(view));
     let several = hosts.len() > 1;
@@ -319,7 +319,7 @@ fn panel_of(
     Panel::linear(label, *unit, *height, lines)
 }
 
-/// Returns the lines of a host that belong to this place and have values. Stacked lines are thinned
+/// Returns the lines of a host that are drawn in `drawn` and have values. Stacked lines are thinned
 /// together.
 fn host_lines(
     view: &TrialView,
@@ -342,7 +342,7 @@ fn host_lines(
     lines
 }
 
-/// Returns the samples. A value over a second is placed at its middle.
+/// Returns a value's samples. A value that covers a second is placed at the middle of the second.
 fn sampled(
     view: &TrialView,
     signal: &HostSignal,

@@ -8,7 +8,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let slowest_us = view.series.latency.iter().filter_map(|second| second.max_us).reduce(f64::max);
     let seconds = view.series.latency.iter();
     // Quantiles of the last few milliseconds cover only a few slow operations. The overall maximum
-    // is always kept.
+    // is always drawn.
     let whole = seconds.clone().filter(|second| is_whole(second.length_s));
     let or_slowest = seconds.filter(|second| is_whole(second.length_s) || second.max_us >= slowest_us);
     let lines = lines_with_values(vec![

@@ -9,8 +9,9 @@ use crate::series::CountSeries;
 /// Maximum number of lines in a chart: the ones with the highest counts.
 const LINES: usize = 8;
 
-/// Minimum number of points per line. With fewer, many trials share the page, and these charts
-/// would make it too large; the table of attempts has the counts.
+/// Smallest limit of points per line with which these charts are drawn. A lower limit means that
+/// many trials share the page, which these charts would make too large; the table of attempts has
+/// the counts.
 const LEAST_POINTS: usize = 110;
 
 pub fn draw(view: &TrialView) -> Vec<Chart> {

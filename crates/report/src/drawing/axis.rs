@@ -46,7 +46,7 @@ pub fn linear_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).collect()
 }
 
-/// Returns the distance of [`linear_ticks`].
+/// Returns the distance between [`linear_ticks`].
 fn step(range: f64, count: usize) -> f64 {
     round_up(range / count.max(1) as f64)
 }
@@ -59,7 +59,7 @@ fn round_up(value: f64) -> f64 {
 }
 
 /// Returns powers of ten within `from..=to`, and 2 and 5 times them if that gives at most `count`
-/// ticks. For a narrow range with hardly any such tick, returns equal steps.
+/// ticks. For a range with fewer than three of these ticks, returns ticks at equal distances.
 pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let tens = (first..=last).map(|power| 10_f64.powi(power));

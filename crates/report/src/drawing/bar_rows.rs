@@ -128,7 +128,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(43).chain(['…']).collect()
 }
 
-/// Returns the data for saving: one row per case.
+/// Returns the data that a reader can save: one row per case.
 fn data(bars: &BarRows) -> Value {
     let names: Vec<&str> = bars.rows.iter().map(|row| row.name.as_str()).collect();
     let mut columns = Vec::new();

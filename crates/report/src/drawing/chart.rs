@@ -54,7 +54,7 @@ pub struct Panel {
     /// Value that the axis includes at least, such as 100 %.
     pub at_least_to: Option<f64>,
     /// Value at which the axis ends at the latest, because larger values are impossible, such as
-    /// 100 % of a whole. A larger value from an inexact sample is drawn at the end.
+    /// 100 % of a whole. A larger value from an inexact sample is drawn at the end of the axis.
     pub at_most_to: Option<f64>,
     pub lines: Vec<ChartLine>,
     /// Reference values: name and value.
@@ -79,8 +79,8 @@ pub enum LineStyle {
     Solid,
     Dashed,
     Dotted,
-    /// One dot per point, without a line. Not in the legend: the colour shows the line that the
-    /// dots belong to.
+    /// One dot per point, without a line. Not in the legend: the colour shows to which line the
+    /// dots belong.
     Dots,
     /// A line with the area down to 0 filled.
     Filled,
@@ -155,7 +155,7 @@ impl Ink {
     pub fn nth(index: usize) -> (Self, LineStyle) {
         let inks = [Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
         let shapes = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
-        // Neighbours differ in both, so that two lines are distinguishable in print.
+        // Neighbours differ in colour and pattern, so that two lines are distinguishable in print.
         (inks[index % inks.len()], shapes[index % shapes.len()])
     }
 }
@@ -262,8 +262,8 @@ impl Panel {
         }
     }
 
-    /// Ends the axes of these panels at the same value, so that they can be compared: at their
-    /// highest value, or at `at_least`.
+    /// Ends the axes of these panels at the same value, so that they can be compared: at the
+    /// highest value of all panels, or at `at_least` if that is higher.
     pub fn share_axis(panels: &mut [Self], at_least: f64) {
         let highest = panels.iter().map(Self::highest).fold(at_least, f64::max);
         panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));

@@ -1,6 +1,6 @@
 //! SVG path data (`d`) for points: lines with gaps, areas between two lines, and bars. Reduces the
 //! number of points without losing an extreme. Steps are relative whole numbers in tenths of the
-//! chart's unit ([`SCALE`] compensates), because a page has many of them.
+//! chart's unit ([`SCALE`] compensates), because a page has many steps.
 
 use super::axis::Axis;
 
@@ -62,7 +62,7 @@ pub fn dots(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
     pen.text
 }
 
-/// Returns the area between an upper and a lower line over the same moments.
+/// Returns the area between an upper and a lower line over the same x values.
 pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> String {
     let both: Vec<DataPoint> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();
     let mut pen = PathPen::default();
@@ -83,9 +83,9 @@ pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> Str
     pen.text
 }
 
-/// Returns vertical bars from the axis' start to each value, `width` wide around their moment. A
-/// value of 0 and a gap have no bar. A bar is at least `least` high, so that 1 among thousands is
-/// visible.
+/// Returns vertical bars from the axis' start to each value, `width` wide and centred on the x
+/// value. A value of 0 and a gap have no bar. A bar is at least `least` high, so that 1 among
+/// thousands is visible.
 pub fn bars(points: &[DataPoint], x: &Axis, y: &Axis, width: f64, least: f64) -> String {
     let mut text = String::new();
     for point in points.iter().filter(|point| point.1.is_some_and(|value| value > 0.0)) {
@@ -101,7 +101,7 @@ fn placed(point: &DataPoint, x: &Axis, y: &Axis) -> PlotPoint {
     Some((x.place(point.0)?, y.place(point.1?)?))
 }
 
-/// Returns the stretches without a gap.
+/// Returns the runs of points without a gap.
 fn runs(points: &[DataPoint], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
     let mut runs = vec![Vec::new()];
     for point in points {
@@ -117,7 +117,7 @@ fn runs(points: &[DataPoint], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
 /// A point of a line. `None` is a gap.
 pub type DataPoint = (f64, Option<f64>);
 
-/// Returns about `most` points at most. Each stretch keeps its smallest and largest value, in their
+/// Returns at most about `most` points. Each stretch keeps its smallest and largest value, in their
 /// order, and its gap if it has one.
 pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     if points.len() <= most.max(3) {
@@ -141,8 +141,8 @@ pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     kept
 }
 
-/// Thins the lines of a stack as [`thinned`] does. All lines keep the same moments: those of the
-/// smallest and the largest sum, and of gaps.
+/// Thins the lines of a stack as [`thinned`] does. All lines keep points at the same x values:
+/// those of the smallest and the largest sum, and of gaps.
 pub fn thinned_together(lines: &[Vec<DataPoint>], most: usize) -> Vec<Vec<DataPoint>> {
     let length = lines.iter().map(Vec::len).max().unwrap_or(0);
     let mut sums: Vec<DataPoint> = Vec::new();

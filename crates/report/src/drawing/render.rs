@@ -1,6 +1,5 @@
 //! Drawing of a chart: SVG with lines, axes, marks and a legend above each panel; colours come from
-//! the page's style. Also the drawn values, for the page's script: exactly the values that are
-//! drawn.
+//! the page's style. Also the data for the page's script: exactly the values that are drawn.
 
 use serde_json::{Value, json};
 use text::numbers;
@@ -20,9 +19,9 @@ const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
 const BETWEEN: f64 = 8.0;
-/// Distance between lanes that share a legend: the ticks of two lanes are above each other.
+/// Distance between lanes that share a legend: it leaves space for the tick texts of both lanes.
 const BETWEEN_LANES: f64 = 15.0;
-/// Minimum height of a bar, for a value of 1 among thousands.
+/// Minimum height of a bar, so that a value of 1 among thousands is visible.
 const LEAST_BAR: f64 = 2.5;
 
 #[derive(Debug, Clone)]
@@ -67,14 +66,14 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let bottom = top - BETWEEN;
     let sides: Vec<(f64, f64)> = plots.iter().map(|(top, bottom, _)| (*top, *bottom)).collect();
     let (lines, labels) = marks(&chart.marks, &rows, &x, marks_at, &sides);
-    // The part that a zoom stretches is a separate SVG. Marks are below the lines, so that a bar at
-    // the moment of a fault is visible.
+    // The part that a zoom stretches is a separate SVG. Marks are drawn behind the lines, so that a
+    // bar at the time of a fault is visible.
     let (left, width, height) = (place(LEFT), place(RIGHT - LEFT), place(bottom));
     let plot = format!(
         "<svg class=\"plot\" x=\"{left}\" y=\"0\" width=\"{width}\" height=\"{height}\" viewBox=\"{left} 0 {width} {height}\" \
          preserveAspectRatio=\"none\">{lines}{paper}</svg>"
     );
-    // Texts are above the lines: the names of lanes, and texts that replace a line.
+    // Texts are drawn in front of the lines: the names of lanes, and texts that replace a line.
     body = title + &labels + &plot + &body;
     body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
@@ -92,8 +91,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
     Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data }
 }
 
-/// A panel in parts: the part that a zoom stretches, the part that it does not, and the vertical
-/// axis if there is one.
+/// A drawn panel: the part that a zoom stretches, texts that it does not stretch, and the vertical
+/// axis, if there is one.
 struct DrawnPanel {
     paper: String,
     texts: String,
@@ -118,8 +117,8 @@ fn draw_panel(
     let (y, ticks) = upright(panel, top, bottom);
     let (grid, texts) = grid(panel.unit, number, &y, &ticks);
     let mut paper = veil(chart, x, top, bottom) + &grid;
-    // The script moves a panel to another axis, and hides a line with everything that belongs to
-    // it.
+    // The page's script uses these groups to give a panel another axis, and to hide a line with its
+    // dots.
     paper.push_str(&format!("<g data-panel=\"{number}\"><g transform=\"{SCALE}\">"));
     let mut before: Option<Vec<DataPoint>> = None;
     for (index, line) in panel.lines.iter().enumerate() {
@@ -135,8 +134,8 @@ fn draw_panel(
     DrawnPanel { paper: paper + "</g>" + &base, texts, upright: Some(y) }
 }
 
-/// Returns the index of the line that a line belongs to: dots of repeats belong to the line of
-/// their means, other lines to themselves.
+/// Returns the index of the line with which a line is shown or hidden: for dots of repeats, the
+/// line of their means; for other lines, the line itself.
 fn whose(lines: &[ChartLine], index: usize) -> usize {
     if lines[index].shape != LineStyle::Dots {
         return index;
@@ -189,7 +188,8 @@ fn stacked_top(lines: &[ChartLine]) -> f64 {
     highest
 }
 
-/// Draws a line. `before` holds the points of the previous line, the lower limit of an area.
+/// Draws a line. `before` holds the points of the previous line, which are the lower edge of an
+/// area.
 fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataPoint>>) -> String {
     let class = line.ink.class();
     let lower = before.take().filter(|_| line.shape != LineStyle::Filled);
@@ -273,7 +273,7 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         let value = names.get(index).cloned().unwrap_or_else(|| x_tick(chart.x.spacing, tick));
         let words = format!("{sign}{value}{unit}");
         let room = words.chars().count() as f64 * TICK_CHARACTER;
-        // The last text would extend beyond the edge of the drawing.
+        // If centred, the last text would extend beyond the edge of the drawing.
         let (at, class, begins, ends) = match RIGHT + 10.0 {
             end if at > RIGHT - 20.0 => (end, " class=\"last\"", end - room, end),
             _ => (at, "", at - room / 2.0, at + room / 2.0),
@@ -292,8 +292,8 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     format!("<path class=\"grid\" d=\"{lines}\"/>{unit}<g class=\"ticks x\">{texts}</g>")
 }
 
-/// Returns texts from left to right without those that touch the next text. Each text has its left
-/// and right end. The last text stays, because it has the unit.
+/// Returns the texts from left to right, without those that would touch the next text. Each tuple
+/// has left end, right end and text. The last text stays, because it has the unit.
 fn apart(texts: Vec<(f64, f64, String)>) -> Vec<(f64, f64, String)> {
     let mut kept: Vec<(f64, f64, String)> = Vec::new();
     for text in texts.into_iter().rev() {
@@ -305,7 +305,8 @@ fn apart(texts: Vec<(f64, f64, String)>) -> Vec<(f64, f64, String)> {
     kept
 }
 
-/// Distance between two ticks, and width of one character: digits are wider than letters.
+/// Minimum distance between two tick texts, and width of one character: digits are wider than
+/// letters.
 const TICK_GAP: f64 = 6.0;
 const TICK_CHARACTER: f64 = 9.6;
 
@@ -314,13 +315,13 @@ fn x_tick(spacing: Spacing, tick: f64) -> String {
     if spacing == Spacing::Nines { rounded(100.0 - 100.0 / tick) } else { numbers::number(tick) }
 }
 
-/// Formats a percentage to the last digit that a quantile of millions has.
+/// Formats a percentage with up to five decimals, as quantiles of millions of operations need.
 fn rounded(pct: f64) -> String {
     let text = format!("{pct:.5}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Draws a veil over the time outside the measured part, which counts in no rate.
+/// Draws a veil over the time outside the measured part, because no rate includes that time.
 pub fn veil(chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
     let Some([from, to]) = chart.measured else { return String::new() };
     let mut markup = String::new();
@@ -362,7 +363,7 @@ fn free_row(taken: &mut [Vec<(f64, f64)>], mark: &Mark, x: &Axis) -> Option<usiz
     Some(row)
 }
 
-/// Draws faults: a line through all panels, the shade of the effect, and a label in its row.
+/// Draws each mark: a line through all panels, the shade of the effect, and a label in its row.
 /// Returns lines and labels separately.
 fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> (String, String) {
     let (mut lines, mut labels) = (String::new(), String::new());
@@ -411,7 +412,8 @@ const LEGEND_ROW: f64 = 20.0;
 /// Maximum height of a lane.
 const LANE: f64 = 40.0;
 
-/// Returns which lanes share the legend of the lane above, because they have the same lines.
+/// Returns, for each panel, whether it is a lane that shares the legend of the previous lane,
+/// because both have the same lines.
 fn shared_legends(panels: &[Panel]) -> Vec<bool> {
     let below = panels.windows(2).map(|pair| {
         let (one, next) = (&pair[0], &pair[1]);
@@ -432,7 +434,7 @@ fn lane_name(panel: &Panel, top: f64) -> String {
 }
 
 /// Returns, for each line of the first lane, the indexes in the chart of all lines of the same name
-/// in these lanes, separated by blanks.
+/// in `lanes`, separated by blanks.
 fn same_lines<'a>(lanes: impl Iterator<Item = &'a Panel>, first_line: usize) -> Vec<String> {
     let (mut first, mut same) = (first_line, Vec::new());
     for lane in lanes {
@@ -534,15 +536,16 @@ fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// Number of significant digits: more than a chart can show, and a third of the size.
+/// Number of significant digits in the data: more than a chart can show, in a third of the size of
+/// full precision.
 const SIGNIFICANT: i32 = 4;
 
-/// Returns the position of the axis and the data of each line: name, unit, class, values `y` and
-/// moments.
+/// Returns the position of the axis and the data of each line: name, unit, class, values `y` and x
+/// values.
 ///
-/// Moments are in `x` as they are, or in `s` and `d`: `s` is the first moment and the step, `d` the
-/// number of steps since the previous moment, left out if always 1. Without any of these, the
-/// moments are those of the previous line.
+/// The x values are in `x` as they are, or in `s` and `d`: `s` has the first x value and the step,
+/// `d` the number of steps since the previous x value, left out if always 1. Without any of these,
+/// the x values are those of the previous line.
 pub fn values_of(chart: &Chart) -> Value {
     let mut lines = Vec::new();
     let mut before: Vec<f64> = Vec::new();
@@ -579,8 +582,8 @@ pub fn values_of(chart: &Chart) -> Value {
     data
 }
 
-/// Returns the step and the number of steps between moments, or `None` if a moment is not on a
-/// whole step to a tenth of a millisecond.
+/// Returns the step and the number of steps between x values, or `None` if an x value is more than
+/// 0.0001 (of times: 0.1 ms) from a whole step.
 fn steps(moments: &[f64]) -> Option<(f64, Vec<u64>)> {
     let gaps = moments.windows(2).map(|pair| pair[1] - pair[0]);
     let least = gaps.clone().reduce(f64::min).filter(|least| *least > 0.0)?;

@@ -25,7 +25,7 @@ const OF_TRIAL: &[Part] = &[
 /// Parts of the report that are drawn for the trials that have ended.
 const OF_ENDED: &[Part] = &[Part::Sweep(sweep_charts::CHARTS)];
 
-/// Maximum number of trials listed before the first open trial, and of trials listed from it on.
+/// Maximum number of trials listed before the first trial that has not started, and from it on.
 /// Also the maximum number of findings listed.
 const LISTED: usize = 8;
 
@@ -91,7 +91,7 @@ pub enum RecoveryClock {
     Unknown,
     /// Service is not back. Contains the start of the fault, Unix time in seconds.
     Runs(f64),
-    /// Service is back. Contains the seconds until then.
+    /// Service is back. Contains the recovery time, seconds.
     Took(f64),
     /// The load ended before service was back.
     NotBack,

@@ -169,7 +169,7 @@ impl ComparedMetric {
     }
 }
 
-/// Whether there are too many groups for an open table and for bars.
+/// Whether there are too many groups for an unfolded table and for bars.
 pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
@@ -218,7 +218,8 @@ pub fn comparison_of(groups: &[Group]) -> Table {
     table.folded_beyond(MANY).explained()
 }
 
-/// Adds to the first cell how many trials are not valid, and mutes the row if no trial counts.
+/// Adds the worst verdict and its number of trials to the first cell, and mutes the row if no trial
+/// counts.
 fn mark_trust(group: &Group, cells: &mut [Cell]) {
     let trust = group.trust();
     if trust != Trust::Valid

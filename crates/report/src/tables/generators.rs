@@ -1,5 +1,5 @@
-//! Table of a fleet's generators, which shows whether one of the machines that made the load was
-//! behind the others.
+//! Table of a fleet's generators, which shows whether a load-generating machine was slower than the
+//! others.
 
 use analysis::trial_groups::{Group, groups};
 use record::results::GeneratorFigures;

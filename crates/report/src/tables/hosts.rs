@@ -14,7 +14,7 @@ use crate::ReportInput;
 
 const MANY: usize = 12;
 
-/// Heading, meaning, and the text if it is known.
+/// Heading and meaning of a column, and its text for a host, if known.
 type LabFigure = (&'static str, &'static str, fn(&HostFigures) -> Option<String>);
 
 const LAB_FIGURES: [LabFigure; 8] = [
@@ -57,7 +57,7 @@ fn all_hosts<'a>(input: &ReportInput<'a>) -> impl Iterator<Item = &'a Host> {
     input.results.trials.iter().flat_map(|trial| &trial.hosts)
 }
 
-/// Heading, meaning, and the text if it is known.
+/// Heading and meaning of a column, and its text for a storage tier, if known.
 type TierFigure = (&'static str, &'static str, fn(&TierFigures) -> Option<String>);
 
 const TIER_FIGURES: [TierFigure; 5] = [
@@ -203,7 +203,7 @@ fn blocked_note(trials: &[Trial]) -> &'static str {
     }
 }
 
-/// Returns the machine's figures if the machine is the host.
+/// Returns the figures of the load-generating machine, if it is the host.
 fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
@@ -351,7 +351,7 @@ fn machine(environment: &Environment) -> Vec<NameCell> {
         entry("highest frequency", cpu.max_mhz.map(|mhz| format!("{} MHz", numbers::number(mhz)))),
         entry("governor", cpu.governor.clone()).with(vec![cpu.frequency_driver.clone()]),
         entry("turbo", turbo),
-        // The full list is only in the small print.
+        // The full list of mitigations is only in the small print.
         entry("mitigations", (!mitigations.is_empty()).then(|| mitigations.len().to_string())).with(mitigations),
         entry("memory", environment.memory_bytes.map(size)).with(vec![
             environment.memory_speed_mt_per_s.map(|speed| format!("{speed} MT/s")),

@@ -83,8 +83,7 @@ fn added_up(group: &Group) -> BTreeMap<String, u64> {
 /// Number of rows above which the page folds the table.
 const MANY_POINTS: usize = 24;
 
-/// Returns the count of one outcome of a trial. The last two do not count among operations that
-/// ended well or badly.
+/// Returns the count of one outcome in a trial.
 type OutcomeCount = fn(&Trial) -> u64;
 
 const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
@@ -120,7 +119,8 @@ fn sums(group: &Group) -> [u64; 5] {
     COLUMNS.map(|(_, _, count)| group.counting().map(count).sum())
 }
 
-/// Returns the number of agents that finished no cycle. `None` if a trial did not record it.
+/// Returns the number of agents that finished no cycle. Returns `None` if a trial did not record
+/// this number.
 fn without_cycle(group: &Group) -> Option<u64> {
     group.counting().map(|trial| trial.agents_without_cycle).sum()
 }

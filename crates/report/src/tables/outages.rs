@@ -10,7 +10,8 @@ use text::{Tone, numbers};
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
 
-/// Number of rows above which the table is folded, because the comparison is above it.
+/// Number of rows above which the table is folded, because the comparison above it has the main
+/// figures.
 const MANY: usize = 12;
 
 const OUTAGE_COLUMNS: [(&str, &str); 13] = [
@@ -149,10 +150,10 @@ fn back_or_moved(outage: &Outage, until: &str) -> Cell {
     }
 }
 
-/// Returns the part of the load that the baseline is from, if it is not the part just before the
-/// fault.
+/// Returns the part of the load from which the baseline was taken, if it is not the part just
+/// before the fault.
 pub fn earlier_baseline(at_s: f64, outage: &Outage) -> Option<String> {
-    /// The last slot before the fault is incomplete.
+    /// Tolerance, seconds: the last slot before the fault is incomplete.
     const JUST_S: f64 = 0.05;
     let [from_s, until_s] = outage.baseline_s.filter(|[_, until_s]| until_s + JUST_S < at_s)?;
     Some(format!("of {} to {}", numbers::moment(from_s), numbers::moment(until_s)))
@@ -241,10 +242,10 @@ fn share(outage: &Outage, trial: &Trial) -> Option<String> {
     (all > 0 && outage.refused() > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
-/// End of the observation of recovery.
+/// Text on when the observation of recovery ended, if no other fault followed.
 const WITHIN: &str = "within the trial";
 
-/// Returns the end of the observation of recovery for a fault that began at `at_s`.
+/// Returns, in words, when the observation of recovery ended for a fault that began at `at_s`.
 fn until_next(trial: &Trial, at_s: f64) -> &'static str {
     let has_next = trial.faults.iter().any(|other| other.failed.is_none() && other.at_s > at_s);
     if has_next { "before the next fault" } else { WITHIN }

@@ -1,4 +1,4 @@
-//! Table of the programs that the target's manifest names, in the trees of its processes.
+//! Table of the programs that the target's manifest names, in the process trees of the target.
 
 use analysis::trial_groups::{Group, groups};
 use record::results::HostProgram;

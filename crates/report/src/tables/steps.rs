@@ -33,10 +33,10 @@ pub fn steps(input: &ReportInput) -> Option<Table> {
 /// Number of rows above which the page folds the table, because the comparison of durations is
 /// above it.
 const MANY: usize = 40;
-/// Number of sides above which durations are not compared.
+/// Maximum number of columns in the comparison of durations.
 const SIDES: usize = 8;
 
-/// Returns the duration of each step under each condition.
+/// Returns the duration of each step in each case.
 pub fn across(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let steps = input.results.trials.iter().flat_map(|trial| &trial.steps);

@@ -42,7 +42,7 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     cells
 }
 
-/// Returns the name of a condition, also of one without a name.
+/// Returns the name of a condition, or a text for the condition without a name.
 pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
 }
@@ -131,7 +131,7 @@ fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
 
 /// Returns a cell with a figure and its interval below.
 fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
-    // A parameter at its bound is the fit's rounding error instead of 0.
+    // A parameter at its bound of 0 may be off by the fit's rounding error.
     let write = |value: f64| if value.abs() < 1e-9 { "0".to_owned() } else { numbers::number(value) };
     Cell::of(value, write).over(ci95, write)
 }

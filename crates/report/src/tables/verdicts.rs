@@ -1,5 +1,4 @@
-//! Tables of judgements: consistency checks, claims of the source, requirements, and the verdict of
-//! every trial.
+//! Tables of judgements: consistency checks, claims, requirements, and the verdict of every trial.
 
 use analysis::answer::steadiness;
 use analysis::trial_groups::{Group, groups, short};
@@ -18,7 +17,7 @@ const MANY: usize = 12;
 const EXEMPLARY: usize = 3;
 const NOT_CHECKED: &str = "not checked";
 
-/// A column and its cell. A column without data in all groups is left out.
+/// A column, and its cell for a group. The column is left out if no trial has data for it.
 struct VerdictColumn {
     head: &'static str,
     explained: &'static str,
@@ -175,7 +174,7 @@ fn diverged(group: &Group) -> Cell {
     }
 }
 
-/// Returns the table sizes of the trial in which members differed most.
+/// Returns the members' table sizes in the trial in which they differed most.
 fn tables(group: &Group) -> Cell {
     let most = group.counting().filter(|trial| !trial.consistency.replicas.is_empty());
     // The first of several equal trials, unlike with `max_by_key`.
@@ -205,7 +204,7 @@ fn linearizable(group: &Group) -> Cell {
     }
 }
 
-/// Returns the examples of the trial that has the most of them.
+/// Returns the examples of the trial that has the most examples.
 fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     let examples = group.counting().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
     let name = group.name();
@@ -229,7 +228,7 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
     let table = Table::new("Claims", says + note, columns).filled(rows.collect())?;
-    // The table then contains no finding.
+    // If no claim was measured, the table contains no finding.
     let table = Table { folded: claims.iter().all(|claim| claim.holds == Holds::NotMeasured), ..table };
     let on_void =
         (ON_VOID, "the experiment asks for it: what is claimed is about void trials, which count for nothing else");
@@ -258,8 +257,7 @@ fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, source: Option<&str>,
     ]
 }
 
-/// Formats a figure with its unit. The unit of a safe load is that of the value that was raised to
-/// find it.
+/// Formats a figure with its unit. A safe load has the unit of the value that its search raised.
 pub fn figure(metric: &str, value: f64, results: &Results) -> String {
     let raised = results.safe_loads.first().filter(|_| metric.starts_with("safe_load("));
     match raised.map(|found| short(&found.over)) {
@@ -272,7 +270,7 @@ pub fn figure(metric: &str, value: f64, results: &Results) -> String {
 /// Returns this run's value with its range, or the reason why there is none.
 pub fn said(claim: &Claim, results: &Results) -> Cell {
     let write = |value| figure(&claim.metric, value, results);
-    // The edge of a search is not safe, because every other trial breaks there.
+    // The edge of a search is not safe, because half of all trials break there.
     if let Some([low, _]) = claim.range.filter(|_| claim.metric.starts_with("safe_load(")) {
         let edge = claim.value.map(|value| format!("edge near {}", write(value)));
         let small = edge.into_iter().chain(numbers::interval(claim.range, write));
@@ -312,8 +310,8 @@ pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) ->
     parts.join(", ")
 }
 
-/// Returns the limits of the requirement at this index, with unit, and the trials that it applies
-/// to.
+/// Returns the limits of the requirement at this index, with unit, and the trials to which it
+/// applies.
 pub fn requirement_asked(requirement: &Requirement, index: usize, plan: &Plan, results: &Results) -> (String, String) {
     let planned = plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
     planned.map_or_else(
@@ -354,7 +352,7 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
     });
     let columns = ["required", "asked", "worst value", "met"].map(Column::text).to_vec();
     let table = Table::new("Requirements", "A requirement that was not measured is violated.", columns);
-    // The page also shows the requirements beside its verdict.
+    // The page also shows the requirements next to its verdict.
     let folded = input.results.requirements.iter().all(|requirement| requirement.holds);
     Table { folded, ..table }.filled(rows.collect())
 }

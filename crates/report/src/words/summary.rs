@@ -17,7 +17,7 @@ use crate::tables::{Cell, Column, Table, TableOf, comparison, demand, operations
 
 /// Maximum width in the terminal, columns.
 const WIDTH: usize = 100;
-/// Maximum rows of long tables, such as outages and differences; longer tables are only on the
+/// Maximum number of rows of tables such as outages and differences. Longer tables are only on the
 /// page.
 const LONG: usize = 12;
 
@@ -79,7 +79,8 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     visible(&parts.join("\n")).into_owned()
 }
 
-/// Returns the start and clock differences of generators, the largest of all trials.
+/// Returns the largest differences between generators' starts and between their clocks, over all
+/// trials.
 fn fleets(results: &Results) -> String {
     let worst = results.trials.iter().filter_map(|trial| trial.generator.fleet).reduce(|a, b| FleetFigures {
         generators: a.generators.max(b.generators),
@@ -174,8 +175,8 @@ pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -
     told.collect::<Vec<String>>().join(", ")
 }
 
-/// Returns a note on answers that were redirects and count as `ok`, because their speed is not that
-/// of the page they lead to.
+/// Returns a note on answers that were redirects and count as `ok`, because their speed says
+/// nothing about the page to which they lead.
 fn redirects(results: &Results) -> String {
     let mut told: Vec<&str> = results.trials.iter().flat_map(redirected).map(|(status, _)| status).collect();
     let count: u64 = results.trials.iter().flat_map(redirected).map(|(_, count)| count).sum();
@@ -205,7 +206,7 @@ fn heading(results: &Results) -> String {
 
 /// Returns the answer and the further findings, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
-    // The recorded answer and findings come first, so that terminal, file and page say the same.
+    // Recorded answer and findings are preferred, so that terminal, file and page say the same.
     let (answer, findings) = if results.answer.is_empty() {
         (answer(results, plan), further(results, plan))
     } else {
@@ -266,7 +267,7 @@ pub fn set(table: &Table, width: usize, colour: bool) -> String {
     setting.write(colour)
 }
 
-/// Returns the text of a cell, with the smaller text if asked for.
+/// Returns the text of a cell, followed by its smaller text if `with_small`.
 fn text_of(cell: &Cell, with_small: bool) -> String {
     if with_small && !cell.small.is_empty() {
         return without_controls(&format!("{} ({})", cell.text, cell.small));
