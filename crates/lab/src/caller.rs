@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// Speaks the target's protocol for the lab.
+/// A client for the target's protocol.
 pub trait Caller: Send + Sync {
     /// Sends one operation to `service` (`host:port`, or the target's URL) on a new connection.
     /// Readiness checks use this.
     ///
     /// # Errors
-    /// Text, if there was no connection or no `ok` answer.
+    /// A message for the user, if there was no connection or no `ok` answer.
     fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String>;
 
     /// Sends the operation of the fault `call`. Unlike [`Caller::call`], accepts a connection that
@@ -16,7 +16,7 @@ pub trait Caller: Send + Sync {
     /// answer.
     ///
     /// # Errors
-    /// Text, if the operation could not be sent or was refused.
+    /// A message for the user, if the operation could not be sent or was refused.
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         self.call(service, operation, with)
     }
@@ -25,7 +25,7 @@ pub trait Caller: Send + Sync {
     /// its path.
     ///
     /// # Errors
-    /// Text, if there was no answer with status 2xx.
+    /// A message for the user, if there was no answer with status 2xx.
     fn get(&self, _service: &str, _path: &str) -> Result<(), String> {
         Err("readiness cannot be asked by `https` here".to_owned())
     }

@@ -1,5 +1,5 @@
-//! A deployment: the target of one trial on its hosts, from its start to its stop, and the
-//! operations on it meanwhile.
+//! A deployment: the target on its hosts, from its start to its stop, and the operations on it
+//! while it runs.
 
 mod bring_up;
 mod discovery;
@@ -48,7 +48,7 @@ use layout::ASK_PATIENCE;
 
 /// Name of the hook that removes the data of a trial.
 const RESET: &str = "reset";
-/// Time limit of that hook. Deleting the data of a load may take a while.
+/// Time limit of the reset hook. Deleting the data of a load may take a while.
 const RESET_PATIENCE: Duration = Duration::from_secs(60);
 /// Folder in which a virtual host keeps the content of the target's private folders.
 const PRIVATE_FOLDERS: &str = ".private";
@@ -69,7 +69,7 @@ pub struct HostEvent {
     /// Time at which the lab noticed the event.
     pub at: Instant,
     /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`, or a `Notice` about
-    /// them.
+    /// a host or a process.
     pub what: What,
 }
 
@@ -135,15 +135,15 @@ impl Deployment {
         start.start_in(lab, &mut self.processes, &mut self.faults)
     }
 
-    /// Returns the load's destinations: `host:port` of every serving host, in order, or the URLs
-    /// that the experiment gives.
+    /// Returns the load's destinations: `host:port` of every serving host, in start order, or the
+    /// URLs that the experiment gives.
     #[must_use]
     pub fn services(&self) -> Vec<String> {
         self.services.clone()
     }
 
     /// Returns the load's destinations without those on `down` hosts, or all if none remains.
-    /// Clients that know about the `down` hosts use these.
+    /// Clients that know which hosts are down use these destinations.
     #[must_use]
     pub fn services_but(&self, down: &[String]) -> Vec<String> {
         let services: Vec<String> =
@@ -162,7 +162,7 @@ impl Deployment {
         serving.into_iter().map(|slot| self.processes.hosts.name(slot.host).to_owned()).collect()
     }
 
-    /// Returns the places to run the programs of [`Self::services_but`], in the same order. Empty
+    /// Returns the member programs on each host of [`Self::services_but`], in the same order. Empty
     /// if clients use a service that is not a member.
     #[must_use]
     pub fn programs_but(&self, down: &[String]) -> Vec<MemberPrograms> {
@@ -212,7 +212,7 @@ impl Deployment {
         self.processes.hosts.watched.members()
     }
 
-    /// Returns the processes that the probes sample. The value follows restarts.
+    /// Returns the processes that the probes sample. Restarts update the returned value.
     #[must_use]
     pub fn watched(&self) -> WatchedProcesses {
         self.processes.hosts.watched.clone()
@@ -257,8 +257,8 @@ impl Deployment {
         self.hooks.can_audit()
     }
 
-    /// Reads the records of every member that is up. For the others, returns the reason. Empty
-    /// without the hook.
+    /// Reads the records of every member that is up. Returns the reason for each member that was
+    /// not read. Empty if the target cannot list its members' records.
     pub fn audit(&mut self) -> Vec<MemberAnswer> {
         self.look();
         self.hooks.audit(&mut self.processes)
@@ -279,8 +279,7 @@ impl Deployment {
         self.hooks.leader = answer;
     }
 
-    /// Returns the programs of a step that is performed for the `number`th time, each with its host
-    /// and time limit.
+    /// Returns the programs for the `number`th run of a step, each with its host and time limit.
     ///
     /// # Errors
     /// If the step has no possible victim.
@@ -306,7 +305,7 @@ impl Deployment {
         Ok(tasks)
     }
 
-    /// Returns the programs of the fault `command`. Other callers run and await them.
+    /// Returns the programs of the fault `command`, without running them.
     fn command_tasks(&mut self, fault: &plan::Fault, number: u32, within: Duration) -> Result<Vec<HostTask>, Error> {
         let mut tasks = Vec::new();
         for (host, program) in faults::commands(fault, number, self)? {
@@ -320,21 +319,21 @@ impl Deployment {
         Ok(tasks)
     }
 
-    /// Returns a check of a condition on every member whose host is up.
+    /// Returns one check of a condition for each member whose host is up.
     #[must_use]
     pub fn condition_tasks(&self, name: &str, within: Duration) -> Vec<HostTask> {
         let within = within.min(self.hooks.scaled(ASK_PATIENCE));
         self.hooks.tasks_of_all(&self.processes, &format!("condition {name}"), within)
     }
 
-    /// Returns an audit of every member whose host is up.
+    /// Returns one audit for each member whose host is up.
     #[must_use]
     pub fn audit_tasks(&self, name: &str) -> Vec<HostTask> {
         self.hooks.tasks_of_all(&self.processes, &format!("audit {name}"), self.hooks.scaled(AUDIT_PATIENCE))
     }
 
-    /// Starts a generator on each of these hosts. Their output goes to `logs`. They end with the
-    /// deployment at the latest.
+    /// Starts a generator on each of these hosts. The generators' output goes to `logs`. They end
+    /// with the deployment at the latest.
     ///
     /// # Errors
     /// The first generator that does not start or connect; [`Error::Interrupted`] once `given_up`
@@ -390,7 +389,7 @@ impl Deployment {
         self.start(lab, caller, stop)
     }
 
-    // A start of the target that several trials share.
+    // Use of one started target by several trials.
 
     /// Whether all hosts and processes that were started are still up.
     pub fn is_whole(&mut self) -> bool {
@@ -408,7 +407,7 @@ impl Deployment {
     }
 
     /// Ends the parts that belong to one trial, so that the target can serve the next: ends the
-    /// generators and reports lines that were left out of the logs.
+    /// generators and reports the log lines that were left out of the events.
     pub fn leave(&mut self) {
         self.processes.end_generators();
         self.processes.report_left_out();
@@ -467,7 +466,7 @@ impl Deployment {
         self.release()
     }
 
-    /// Heals all faults. A frozen process does not receive a stop signal.
+    /// Heals all faults. Frozen processes would not react to a stop signal.
     fn heal_all(&mut self) {
         self.processes.note_hosts();
         self.faults.heal_all(&mut self.processes);

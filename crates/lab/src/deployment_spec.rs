@@ -26,7 +26,7 @@ pub struct DeploymentSpec<'a> {
     pub plimsoll: PathBuf,
     /// Source of the storage figures of the hosts.
     pub storage: StorageFigures,
-    /// Set when the user wants to end at once. From then on, no host's reply is awaited.
+    /// Whether the user wants to end at once. If set, no host's reply is awaited.
     pub at_once: Arc<AtomicBool>,
 }
 

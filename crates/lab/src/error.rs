@@ -70,9 +70,10 @@ pub enum Error {
         role: String,
         /// The exit status: `exit 1`, `signal 9`.
         how: String,
-        /// The last lines of its log.
+        /// The last lines of the process's log.
         log: Vec<String>,
-        /// A path in its arguments that exists on this machine but not on its host.
+        /// A path in the process's arguments that exists on this machine but not on the process's
+        /// host.
         hidden: Option<String>,
     },
     /// A process was not ready in time.
@@ -86,7 +87,7 @@ pub enum Error {
         within_s: f64,
         /// The result of the last attempt.
         last: String,
-        /// The last lines of its log.
+        /// The last lines of the process's log.
         log: Vec<String>,
     },
     /// Several processes did not start.
@@ -113,7 +114,7 @@ pub enum Error {
     /// A hook failed.
     #[error("hook `{hook}` failed: {reason}")]
     Hook { hook: String, reason: String },
-    /// A fault needs a target that the experiment started, but it did not start this one.
+    /// A fault needs a target that the experiment started, but this target was already running.
     #[error("`{kind}` is refused: this experiment did not start the target, so it must not break it")]
     NotOurs {
         /// The kind of the fault.
@@ -150,7 +151,7 @@ pub enum Error {
         what: String,
         /// The missing requirement.
         needs: String,
-        /// Features that work without it, or a way to get it.
+        /// Features that work without the requirement, or a way to meet it.
         instead: String,
     },
     /// A host could not be made or reached.
@@ -191,7 +192,7 @@ pub enum Error {
     /// Another user can have written a file or folder that must be trusted.
     #[error("{0}")]
     Distrusted(Box<UntrustedPath>),
-    /// No folder is private enough for our files, because other users can write to it.
+    /// No folder is private enough for Plimsoll's files, because other users can write to it.
     #[error("no place for private files: {0}")]
     NoPrivateFolder(Box<UntrustedPath>),
     /// The folder for temporary files does not exist.
@@ -283,7 +284,7 @@ impl Error {
         })
     }
 
-    /// Converts, for `map_err`, an untrusted path into an error about our private files.
+    /// Converts, for `map_err`, an untrusted path into an error about Plimsoll's private files.
     pub(crate) fn for_private_files(self) -> Self {
         match self {
             Self::Distrusted(found) => Self::NoPrivateFolder(found),

@@ -28,7 +28,7 @@ use crate::registry::Registry;
 use crate::session::{RUNNER_GONE, RunnerSession};
 use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp, StorageFigures};
 
-/// Returns the setup of a runner on this machine, for `n1` in a run of its own.
+/// Returns the setup of a runner on this machine, for host `n1` of a separate run.
 pub fn setup_in(folder: &TestDir) -> Setup {
     Setup {
         version: VERSION.to_owned(),
@@ -39,7 +39,7 @@ pub fn setup_in(folder: &TestDir) -> Setup {
     }
 }
 
-/// Returns a process that runs the small server below. It is ready when it answers `ping`.
+/// Returns a process that runs the small server `serve`. It is ready when it answers `ping`.
 pub fn server(role: &str) -> Process {
     Process {
         env: BTreeMap::from([
@@ -390,7 +390,7 @@ impl HostBackend for FakeHost {
 
     fn close(&mut self) {
         self.serving.take().unwrap().join().unwrap();
-        // Stays if anything is left in it.
+        // The folder stays if any file is left in it.
         let _ = fs::remove_dir(&self.setup.folder);
     }
 

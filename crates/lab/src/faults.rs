@@ -39,19 +39,19 @@ pub(crate) use command::{KIND as COMMAND, commands};
 pub struct FaultKind {
     /// The description of the kind for experiments.
     pub info: &'static catalog::Fault,
-    /// Injects an occurrence; they count from 1. If one of several members fails, the members
-    /// before it stay hit, but states of hosts are healed.
+    /// Injects the occurrence with this sequence number, from 1. If it fails on one of several
+    /// members, the members before stay hit, but states of hosts are healed.
     pub inject: fn(&plan::Fault, u32, &mut Deployment) -> Result<ActiveFault, Error>,
-    /// Heals an occurrence. Returns whether there was anything to heal.
+    /// Heals the occurrence with this sequence number. Returns whether there was anything to heal.
     pub heal: fn(&plan::Fault, u32, &mut Deployment) -> Result<bool, Error>,
 }
 
 /// An injected fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveFault {
-    /// The members or hosts that it hit.
+    /// The members or hosts that the fault hit.
     pub on: Vec<String>,
-    /// Time of the injection: after its victims were chosen, before the first was hit.
+    /// Time of the injection: after the victims were chosen, before the first was hit.
     pub at: Instant,
 }
 
@@ -82,7 +82,7 @@ pub fn find(name: &str) -> Option<&'static FaultKind> {
     KINDS.iter().find(|kind| kind.info.name == name).copied()
 }
 
-/// Returns an argument of `[fault] with` as text.
+/// Returns an argument from the fault's `with` as text.
 fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
     text(&fault.with, name)
 }
@@ -111,8 +111,8 @@ fn refused(reason: impl std::fmt::Display) -> Error {
     Error::Fault(reason.to_string())
 }
 
-/// Converts problems with arguments into an error. The plan checks the arguments before, so this is
-/// only for callers that did not use the plan.
+/// Converts problems with arguments into an error. The plan has checked its arguments before, so
+/// this error appears only for callers without a plan.
 fn read<T>(read: Result<T, Vec<ArgumentProblem>>) -> Result<T, Error> {
     read.map_err(|wrongs| {
         let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
@@ -137,7 +137,7 @@ fn inject_state(
     Ok(ActiveFault { on: hosts, at })
 }
 
-/// Makes an injection on each host: on all of them or on none. Returns the time of the injection.
+/// Makes the given injections: on all hosts or on none. Returns the time of the injection.
 fn inject_states(
     fault: &plan::Fault,
     number: u32,
@@ -156,7 +156,7 @@ fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> 
     deployment.faults.heal(&mut deployment.processes.hosts, &key).map(|()| true)
 }
 
-/// The argument that names the volume of a host that a disk fault hits.
+/// The argument that names the storage tier that a disk fault hits.
 const TIER: Field = Field { name: "tier", help: "the storage tier to hit; default: disk", required: false };
 
 /// Returns the tier that a fault names, or `None` for the disk. Fails if the lab does not use the
@@ -198,7 +198,7 @@ impl<'a> Arguments<'a> {
         text(self.with, name)
     }
 
-    /// Returns the name of a storage tier that can be slow or full, or `None` for the disk.
+    /// Returns the name of a storage tier with its own volume, or `None` for the disk.
     pub fn tier(&mut self) -> Option<String> {
         let name = self.text("tier")?;
         if ["memory", "pmem"].contains(&name.as_str()) {
@@ -208,7 +208,7 @@ impl<'a> Arguments<'a> {
         (name != DISK_TIER).then_some(name)
     }
 
-    /// Returns the argument if it is one of the words, else the first word.
+    /// Returns the argument if it is one of `words`, else the first word.
     pub fn word(&mut self, name: &'static str, words: &[&'static str]) -> &'static str {
         let first = words.first().copied().unwrap_or_default();
         let Some(text) = self.text(name) else { return first };
@@ -300,7 +300,7 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
 // The victims of a fault: turns `on` into members or hosts.
 
 /// Returns the hosts of the members that this occurrence hits, at least one. The same seed and
-/// number give the same hosts.
+/// occurrence number give the same hosts.
 pub(crate) fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     choose_of(fault, number, deployment, deployment.processes.member_hosts())
 }
@@ -318,7 +318,7 @@ fn choose_running(
 }
 
 /// Returns the hosts that this occurrence hits: those of [`choose_members`], or the host that `on`
-/// names, whatever it runs. Fails on this machine itself.
+/// names, even if it runs no member. Fails if the host is this machine itself.
 fn choose_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     let hosts = choose_any_hosts(fault, number, deployment)?;
     if deployment.processes.hosts.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use crc32fast::Hasher;
 use record::events::Versions;
 
-/// Limit of files in a folder.
+/// Largest number of files in a folder that get a fingerprint.
 const FILES: usize = 1_000;
-/// Size above which a file's fingerprint is only its size.
+/// Size above which a file's fingerprint is only its size, bytes.
 const LARGEST_BYTES: u64 = 64 << 20;
 
 /// Returns the fingerprints of Plimsoll's program and of the target's folder. An empty folder means

@@ -16,9 +16,10 @@ use crate::Error;
 use crate::host::Host;
 use crate::host_process::{ProcessExit, ProgramOutput};
 
-/// Output limit of a hook; see [`Hook::answer_bytes`].
+/// Output limit of a hook, bytes; see [`Hook::answer_bytes`].
 pub const ANSWER_BYTES: usize = KEPT_BYTES;
-/// Output limit of the hook `audit`. 50,000 records of 400 bytes are 20 MB, and there may be more.
+/// Output limit of the hook `audit`, bytes. 50,000 records of 400 bytes are 20 MB, and there may be
+/// more.
 pub const AUDIT_BYTES: usize = 128 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
 /// Time limit between the end of a hook and the end of its output. Background processes may hold
@@ -42,12 +43,12 @@ pub struct Hook {
     /// Path of the executable.
     pub path: PathBuf,
     pub arguments: Vec<String>,
-    /// Variables `PLIMSOLL_…`.
+    /// Environment variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
     /// Time limit. A late hook is killed.
     pub within: Duration,
-    /// Output limit. On this machine it also applies to each line. Longer output is cut, and is
-    /// then not a valid answer.
+    /// Output limit, bytes. On this machine, the limit also applies to each line. Longer output is
+    /// cut, and is then not a valid answer.
     pub answer_bytes: usize,
     /// Whether the hook gets the terminal's Ctrl-C itself, instead of SIGKILL when this program
     /// ends. An installation must not be killed in the middle.
@@ -247,7 +248,8 @@ pub fn as_text(environment: &BTreeMap<String, OsString>) -> BTreeMap<String, Str
     environment.iter().map(|(name, value)| (name.clone(), value.to_string_lossy().into_owned())).collect()
 }
 
-/// Returns a variable's name with this prefix, such as `PORT_HTTP` for `port.http`.
+/// Returns an environment variable's name: the prefix, then `name` in capitals, such as `PORT_HTTP`
+/// for `port.http`.
 pub fn variable(prefix: &str, name: &str) -> String {
     let name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     prefix.chars().chain(name).collect()

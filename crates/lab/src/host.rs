@@ -1,5 +1,5 @@
-//! Hosts, on which target processes run. Each has a runner, which does the work inside the host.
-//! The host's backend does the work from outside, in the way of its kind.
+//! Hosts, on which target processes run. Each has a runner, which works inside the host. The host's
+//! backend works from outside and depends on the host's kind.
 
 use std::os::unix::net::UnixListener;
 use std::panic::resume_unwind;
@@ -16,20 +16,20 @@ use crate::Error;
 use crate::host_process::{ProgramOutput, Start};
 use crate::session::{HostProcess, RunnerSession};
 
-/// Time limit for a host to undo everything at its end.
+/// Time limit for a host to undo all changes at its end.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The kind of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostKind {
-    /// This machine itself. It is not limited and gets no faults. The probes read it without its
-    /// runner. It needs no root.
+    /// This machine itself. It gets no limits and no faults, and needs no root. The probes read it
+    /// without its runner.
     ThisMachine,
     /// A part of this machine with a profile's limits. All virtual hosts share the machine's disk.
     /// They need root.
     Virtual,
-    /// Another machine, over ssh. It needs no installation there.
+    /// Another machine, over ssh. Nothing needs to be installed there.
     Remote,
 }
 
@@ -48,12 +48,12 @@ impl HostKind {
 #[derive(Debug, Clone)]
 pub(crate) struct HostFacts {
     pub kind: HostKind,
-    /// Addresses under which other hosts of the lab see it, one for each of its networks. Its
-    /// members listen on the first.
+    /// Addresses under which other hosts of the lab see this host, one for each of its networks.
+    /// Members on the host listen on the first address.
     pub addresses: Vec<String>,
     /// Path of this program on the host.
     pub plimsoll: PathBuf,
-    /// Figures that are known outside the host, except its address.
+    /// Figures that are known outside the host, except the host's address.
     pub figures: HostFigures,
 }
 
@@ -73,7 +73,7 @@ pub(crate) trait HostBackend: Send {
     /// Makes the target's folder available. Returns its path on the host.
     fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
 
-    // What [`Host`] does. This machine differs in most of it.
+    // Operations of [`Host`]. The backend of this machine overrides most of them.
 
     /// Returns `None` if the host shares no folder with this machine.
     fn listen(&self, _name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
@@ -137,14 +137,15 @@ impl Host {
         Ok(Self::of(name, session, backend))
     }
 
-    /// Takes over a machine that was started with this session.
+    /// Creates a host for a machine that was started already, with this session.
     pub fn of(name: &str, session: Arc<RunnerSession>, backend: impl HostBackend + 'static) -> Self {
         let facts = backend.facts();
         let outside = HostFigures { address: facts.addresses.first().cloned(), ..facts.figures.clone() };
         let figures = if facts.kind == HostKind::ThisMachine {
             outside
         } else {
-            // Figures that the runner cannot report stay unknown. A lost runner is noticed soon.
+            // Figures that the runner cannot report stay unknown. Later checks notice a lost
+            // runner.
             both(outside, session.figures().unwrap_or_default())
         };
         Self { name: name.to_owned(), facts, figures, session, backend: Box::new(backend) }
@@ -169,13 +170,13 @@ impl Host {
         self.figures.clone()
     }
 
-    /// The address that its members listen on.
+    /// Returns the address on which the host's members listen.
     pub fn address(&self) -> &str {
         self.facts.addresses.first().map_or("", String::as_str)
     }
 
-    /// Returns every address under which other hosts of the lab may see it: one for each of its
-    /// networks.
+    /// Returns every address under which other hosts of the lab may see this host: one for each of
+    /// its networks.
     pub fn addresses(&self) -> &[String] {
         &self.facts.addresses
     }
@@ -200,7 +201,7 @@ impl Host {
         self.backend.folder(&self.session, name)
     }
 
-    /// Makes an empty private folder with this name on a tier of storage.
+    /// Makes an empty private folder with this name on a storage tier.
     pub fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
         if tier.medium == TierMedium::Disk {
             return self.folder(name);
@@ -211,7 +212,7 @@ impl Host {
         })
     }
 
-    /// Gives a folder of the host to a user.
+    /// Makes a user the owner of a folder on the host.
     pub fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
         self.backend.give(&self.session, folder, user)
     }
@@ -221,7 +222,7 @@ impl Host {
         self.backend.remove_folder(&self.session, name);
     }
 
-    /// Starts a process. It and its children carry the run's mark.
+    /// Starts a process. The process and its children carry the run's mark.
     pub fn start(&self, start: &Start) -> Result<HostProcess, Error> {
         self.backend.start_process(&self.session, start)
     }
@@ -236,17 +237,18 @@ impl Host {
         self.session.run(program, input, within)
     }
 
-    /// Measures the storage that [`Host::folder`] uses, or a tier. Fills in only `storage_…`.
+    /// Measures the storage under [`Host::folder`], or a tier. Fills in only the fields
+    /// `storage_…`.
     pub fn measure_storage(&self, tier: Option<&Tier>, within: Duration) -> Result<HostFigures, Error> {
         self.backend.measure_storage(&self.session, tier, within)
     }
 
-    /// Injects a fault under a key.
+    /// Injects a fault. The key identifies it to [`Host::heal`].
     pub fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
         if self.is_here() { Err(Error::NotAHost) } else { self.session.inject(key, control) }
     }
 
-    /// Heals the fault under a key. Does nothing if there is none.
+    /// Heals the fault with this key. Does nothing if there is none.
     pub fn heal(&self, key: &str) -> Result<(), Error> {
         self.session.heal(key)
     }
@@ -255,7 +257,7 @@ impl Host {
     pub fn crash(&mut self) -> Result<(), Error> {
         self.session.expect_end("its power was cut");
         self.backend.crash()?;
-        // At once, not only when the pipe has been read to its end.
+        // Ends the session now, not only when the pipe has been read to its end.
         self.session.give_up("its power was cut");
         Ok(())
     }
@@ -278,7 +280,8 @@ impl Host {
         Arc::clone(&self.session)
     }
 
-    /// Opens a Unix socket on which this program listens. Also returns its path inside the host.
+    /// Opens a Unix socket on which this program listens. Also returns the socket's path inside the
+    /// host.
     pub fn listen(&self, name: &str) -> Result<(UnixListener, PathBuf), Error> {
         self.backend.listen(name).unwrap_or_else(|| {
             let reason = "this program shares no folder with it, so no generator can be placed on it".to_owned();
@@ -296,7 +299,7 @@ impl Drop for Host {
     }
 }
 
-/// Merges figures. Those known outside take precedence over those known inside.
+/// Merges figures. Those from outside the host take precedence over those from its runner.
 fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
     HostFigures {
         address: outside.address.or(inside.address),
@@ -314,10 +317,10 @@ fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
     }
 }
 
-// Work on several hosts in parallel, so that sixteen hosts do not wait for each other.
+// Parallel work on several hosts, so that sixteen hosts do not wait for each other.
 
-/// Does `work` on every host in parallel. Returns the results in the hosts' order. One host needs
-/// no thread.
+/// Does `work` on every host in parallel. Returns the results in the hosts' order. Starts no thread
+/// for a single host.
 pub(crate) fn on_each_host<T: Send>(
     hosts: &mut [Host],
     work: impl Fn(usize, &mut Host) -> Result<T, Error> + Sync,
@@ -347,8 +350,8 @@ pub(crate) fn in_parallel<I: Send, T: Send>(
     })
 }
 
-/// Returns all results, or the first error. On an error, drops the other results in parallel:
-/// ending a host takes a moment.
+/// Returns all results, or the first error. On an error, drops the other results in parallel,
+/// because ending a host takes a moment.
 pub(crate) fn all_or_none<T: Send>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
     let (mut all, mut failed) = (Vec::new(), None);
     for one in done {

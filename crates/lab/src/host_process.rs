@@ -13,15 +13,15 @@ pub(crate) struct Start {
     pub arguments: Vec<OsString>,
     /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// Working folder. `None`: the folder of this program.
+    /// Working folder. `None` for this program's working folder.
     pub folder: Option<PathBuf>,
-    /// User that it runs as. `None`: the user of this program.
+    /// User as which the process runs. `None` for this program's user.
     pub user: Option<String>,
     /// File for standard output and error.
     pub log: PathBuf,
     /// Watches the process's output.
     pub log_watcher: LogWatcher,
-    /// Programs in its process tree that get separate samples.
+    /// Programs in the process's tree that get separate samples.
     pub programs: Vec<String>,
 }
 

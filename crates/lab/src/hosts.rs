@@ -21,8 +21,8 @@ use crate::host::{Host, all_or_none, in_parallel};
 use crate::placement::{self, ClientPlacement, Placement};
 use crate::registry::{Leftover, Registry, RegistryWriter};
 
-/// Makes or reaches the hosts of a trial. Also returns where its clients run. A lab without hosts
-/// gets this machine, as `n1`. Makes no host once `stop` is set.
+/// Makes or reaches the hosts of a trial. Also returns where the trial's clients run. A lab without
+/// hosts gets this machine, as `n1`. Makes no host once `stop` is set.
 pub(crate) fn of(build: &DeploymentSpec<'_>, stop: &AtomicBool) -> Result<(Vec<Host>, ClientPlacement), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
@@ -50,8 +50,8 @@ pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
     ssh::measure(destination, plimsoll, &registry.ledger())
 }
 
-/// Checks that this machine can make the hosts of every trial, without making any. A run checks
-/// this before its first trial, so that it does not fail hours later.
+/// Checks that this machine can make the hosts of every trial, without making any host. A run
+/// checks this before its first trial, so that it does not fail hours later.
 pub fn can_make<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<(), Error> {
     for trial in different(trials) {
         netns::can_make(trial, &placed(trial)?.envelopes)?;
@@ -80,7 +80,7 @@ pub fn lacking_for_any() -> Vec<String> {
     netns::lacking_for_any().into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the trials with virtual hosts, one per distinct lab and faults.
+/// Returns the trials with virtual hosts, one for each distinct pair of lab and faults.
 fn different<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Vec<&'a plan::Trial> {
     let mut different: Vec<&plan::Trial> = Vec::new();
     for trial in trials {
@@ -107,7 +107,7 @@ fn reach_all(build: &DeploymentSpec<'_>, ledger: &Arc<RegistryWriter>, stop: &At
 }
 
 /// Removes the leftovers of an abandoned run from other machines, in parallel. Returns for each
-/// machine a list of removed things, or the reason why it is not known.
+/// machine a list of removed items, or the reason why the machine was not reached.
 pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<String>, String>> {
     let removed = in_parallel(left.iter().collect(), |left| Ok(ssh::remove(left, run)));
     removed.into_iter().map(|removed| removed.unwrap_or_else(|error| Err(error.to_string()))).collect()

@@ -1,5 +1,5 @@
-//! Hosts, targets, faults and probes. The lab starts the target of one trial on its hosts, watches
-//! it, injects faults, and always stops it.
+//! Hosts, targets, faults and probes. The lab starts a target on its hosts, watches the target,
+//! injects faults, and always stops the target.
 
 mod caller;
 mod deployment;

@@ -22,9 +22,9 @@ pub struct MemberPrograms {
     pub values: BTreeMap<String, String>,
     /// Path of the target's folder on that host.
     pub folder: PathBuf,
-    /// Variables `PLIMSOLL_…`.
+    /// Environment variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
-    /// Whether the host is this machine, without a runner.
+    /// Whether the host is this machine, on which programs run without a runner.
     pub is_here: bool,
     /// Runners of the hosts that are up.
     pub(crate) sources: ProbeSources,

@@ -1,5 +1,5 @@
-//! Requirements of targets on this machine, besides programs: kernel settings, and limits that
-//! their processes inherit from this program.
+//! Requirements of targets on this machine, besides programs: kernel settings, and limits that the
+//! targets' processes inherit from this program.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::Error;
 pub struct UnmetNeed {
     /// The current and the needed value, as text.
     pub what: String,
-    /// The kernel setting and its needed value.
+    /// The kernel setting and its needed value, if the requirement is a kernel setting.
     pub sysctl: Option<(String, u64)>,
     /// The remedy.
     pub remedy: String,
@@ -78,8 +78,8 @@ impl NeededLimit {
     }
 }
 
-/// Returns the requirements that this machine does not meet, by the files below `root`. With
-/// `may_raise`, ignores limits, because this program can raise its own limits and its target
+/// Returns the requirements that this machine does not meet, according to the files under `root`.
+/// With `may_raise`, ignores limits, because this program can raise its own limits and its target
 /// inherits them.
 #[must_use]
 pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) -> Vec<UnmetNeed> {
@@ -115,7 +115,7 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
 }
 
 /// Raises this program's limits to the target's needs where permitted, then checks all needs.
-/// Returns the unmet ones if the target only advises them.
+/// Returns the unmet needs if the target only advises them.
 ///
 /// # Errors
 /// [`Error::Unmet`], if the target requires them.

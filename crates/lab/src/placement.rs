@@ -21,11 +21,12 @@ use crate::Error;
 use crate::session::RunnerSession;
 use crate::tiers::on_host;
 
-/// Share of the CPUs that hosts may request. Beyond it, hosts wait for each other, and no core gets
-/// its promised share.
+/// Usable share of the CPUs. If hosts request more, they wait for each other, and no core gets its
+/// promised share.
 const USABLE: f64 = 0.8;
 
-/// Smallest share of a core. The kernel's shortest quota is too coarse for less.
+/// Smallest share of a core that a host may have. The kernel's shortest quota is too coarse for
+/// less.
 const SMALLEST_SHARE: f64 = 0.01;
 
 /// Tolerance for rounding errors.
@@ -34,18 +35,18 @@ const ROUNDING: f64 = 1e-9;
 /// The capacity of this machine for a lab.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineCapacity {
-    /// Numbers of the CPUs that this program may use, ascending.
+    /// Kernel numbers of the CPUs that this program may use, ascending.
     pub cpus: Vec<u32>,
     /// Available memory, bytes.
     pub memory_bytes: u64,
     /// Speed of one core, rounds/s, from [`score`]. Measured only for profiles that give no speed.
     pub score: Option<f64>,
-    /// Whether hosts cannot be kept off the clients' CPUs, because `cpuset` is missing.
+    /// Whether hosts may run on the clients' CPUs, because the controller `cpuset` is missing.
     pub shares_cpus: bool,
 }
 
 /// Returns this machine's capacity: the CPUs that this program may use, the available memory and,
-/// if the lab's profiles need it, a core's score. The score takes a second.
+/// if the lab's profiles need it, a core's score. Measuring the score takes a second.
 #[must_use]
 pub fn room(lab: &plan::Lab) -> MachineCapacity {
     // Measured once, so that all trials use the same score.
@@ -66,15 +67,16 @@ pub fn room(lab: &plan::Lab) -> MachineCapacity {
 /// The placement of a lab.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Placement {
-    /// CPUs that only the clients use. Empty: the clients share all CPUs.
+    /// CPUs that only the clients use. Empty if the clients share all CPUs with the hosts.
     pub generator_cpus: Vec<u32>,
     /// Limits of each host, in the lab's order.
     pub envelopes: Vec<Envelope>,
 }
 
 impl Placement {
-    /// Returns the CPU weight of all hosts together; a single other process group weighs 1. Hosts
-    /// that share their CPUs with the clients weigh 1, so that each side can use half of the time.
+    /// Returns the CPU weight of all hosts together. A single other process group weighs 1. Hosts
+    /// that share their CPUs with the clients also weigh 1, so that hosts and clients can each use
+    /// half of the time.
     #[must_use]
     pub fn weight(&self) -> usize {
         if self.generator_cpus.is_empty() { 1 } else { self.envelopes.len() }
@@ -99,7 +101,7 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
     if generator_cpus.is_empty() {
         fits(lab, room, hosts_cpus.len())?;
     } else {
-        // Hosts of generators use the clients' CPUs.
+        // Hosts of generators use the clients' CPUs, so both groups are checked separately.
         fits(&lab.with_generators_only(false), room, hosts_cpus.len())?;
         fits(&lab.with_generators_only(true), room, generator_cpus.len())?;
     }
@@ -112,7 +114,7 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
     Ok(Placement { envelopes: envelopes.collect(), generator_cpus })
 }
 
-/// Divides the CPUs: first those of the hosts, then those of the clients alone.
+/// Divides the CPUs. Returns those of the hosts, then those that only the clients use.
 fn divide(lab: &plan::Lab, room: &MachineCapacity) -> Result<(Vec<u32>, Vec<u32>), Error> {
     let all = room.cpus.len();
     let unasked = if room.shares_cpus { 0 } else { all / 2 };
@@ -129,7 +131,8 @@ fn cpus_of(count: usize) -> String {
     if count == 1 { "this machine's only CPU".to_owned() } else { format!("this machine's {count} CPUs") }
 }
 
-/// Returns the speed of a profile's cores at `lab.speed` = 1, or `None` if it is the machine's.
+/// Returns the speed of a profile's cores at `lab.speed` = 1, or `None` if it is this machine's
+/// speed.
 fn core_speed(profile: &Profile, room: &MachineCapacity) -> Option<f64> {
     let by_score = profile.score.zip(room.score).map(|(own, machine)| own / machine);
     profile.core_speed.or(by_score).or(profile.cores.map(|_| 1.0))
@@ -139,7 +142,7 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
     let nothing = Profile::default();
     let profile = lab.profile_of(host).unwrap_or(&nothing);
     let speed = lab.speed;
-    // A whole machine can be slowed down, but not sped up.
+    // A host with all the machine's speed can be slowed down, but not sped up.
     let share = core_speed(profile, room).map(|share| share * speed).or_else(|| (speed < 1.0).then_some(speed));
     let link = networks(lab, host).fold(profile.link.clone(), |link, network| tighter(&link, &network.link));
     Envelope {
@@ -156,7 +159,7 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
     }
 }
 
-/// Returns the networks that a host is on.
+/// Returns the networks to which a host is connected.
 fn networks<'a>(lab: &'a plan::Lab, host: &'a plan::Host) -> impl Iterator<Item = &'a plan::Network> {
     let networks = lab.networks.iter().enumerate().filter(|(index, network)| match host.networks.as_slice() {
         [] => *index == 0,
@@ -165,7 +168,7 @@ fn networks<'a>(lab: &'a plan::Lab, host: &'a plan::Host) -> impl Iterator<Item 
     networks.map(|(_, network)| network)
 }
 
-/// Combines the limits of two links.
+/// Combines two links: the lower rate, the longer delay and the higher loss.
 fn tighter(a: &Link, b: &Link) -> Link {
     Link {
         rate_bits_per_s: a.rate_bits_per_s.into_iter().chain(b.rate_bits_per_s).reduce(f64::min),
@@ -256,8 +259,8 @@ fn too_much_cpu(speed: f64, claims: &[ProfileDemand<'_>], asked: f64, cpus: usiz
     wrong
 }
 
-/// Explains that a core is too slow. `smallest` is the lowest `lab.speed` that helps, if the hosts
-/// fit at that speed.
+/// Explains that a core is too slow. `smallest` is the lowest `lab.speed` at which every core
+/// is fast enough, if the hosts fit at that speed.
 fn too_small(speed: f64, claims: &[ProfileDemand<'_>], smallest: Option<f64>) -> Option<String> {
     let claim = claims.iter().find(|claim| claim.core_speed * speed < SMALLEST_SHARE - ROUNDING)?;
     let remedy = match smallest {
@@ -340,18 +343,19 @@ fn scale(value: f64) -> f64 {
 /// The clients' network and CPUs. The default is this program's own.
 #[derive(Debug, Default)]
 pub struct ClientPlacement {
-    /// Network namespace. `None`: the one of this program.
+    /// Network namespace. `None` for this program's own.
     pub(crate) network: Option<OwnedFd>,
-    /// Session with the runner that holds that network, if there is one.
+    /// Session with the runner that holds the network namespace, if there is one.
     pub(crate) switch: Option<Arc<RunnerSession>>,
-    /// CPUs of the machine. Empty: all.
+    /// CPUs of this machine. Empty for all.
     pub(crate) cpus: Vec<u32>,
     /// Notices for the user about how the lab was made.
     pub(crate) notices: Vec<String>,
 }
 
 impl ClientPlacement {
-    /// Returns the CPUs that only the clients use. Empty: they share all CPUs.
+    /// Returns the CPUs that only the clients use. Empty if the clients share all CPUs with the
+    /// hosts.
     #[must_use]
     pub fn cpus(&self) -> &[u32] {
         &self.cpus

@@ -1,6 +1,6 @@
 //! Load generators on a platform that the user already runs: Kubernetes or Slurm. The platform's
-//! own command-line program connects to each generator. Plimsoll's program is sent through that
-//! connection. At the end, everything requested from the platform is removed.
+//! own command-line program connects to each generator and carries Plimsoll's program there. At the
+//! end, everything requested from the platform is removed.
 
 pub(crate) mod delivery;
 pub(crate) mod kubernetes;
@@ -26,13 +26,13 @@ use delivery::{Delivery, NotDelivered};
 const TO_END: Duration = Duration::from_secs(5);
 /// Time limit for the program to arrive once the pods run.
 const TO_ARRIVE: Duration = Duration::from_secs(60);
-/// Time that a platform job may take in addition to the load: for placement, setup and records.
+/// Allowance for a platform job in addition to the load: for placement, setup and records.
 const BESIDE_THE_LOAD: Duration = Duration::from_secs(600);
 
-/// Number for the next fleet of this process, so that its names on the platform are unique.
+/// Id of the next fleet of this process. It makes the fleet's names on the platform unique.
 static RAISED: AtomicU32 = AtomicU32::new(1);
 
-/// A run's resources on a platform. The run's name identifies them there.
+/// A run's resources on a platform. Their names or labels contain the run's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "platform", rename_all = "snake_case")]
 pub enum PlatformUse {
@@ -41,7 +41,7 @@ pub enum PlatformUse {
         /// Settings of the cluster.
         of: KubernetesFleet,
     },
-    /// Slurm jobs whose name contains the run's.
+    /// Slurm jobs whose name contains the run's id.
     Slurm,
 }
 
@@ -49,7 +49,7 @@ impl PlatformUse {
     /// Removes the run's resources. Returns one line per removed item.
     ///
     /// # Errors
-    /// Text, if the platform was not reached.
+    /// A message for the user, if the platform was not reached.
     pub(crate) fn remove(&self, run: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Kubernetes { of } => kubernetes::remove(of, run),
@@ -61,13 +61,13 @@ impl PlatformUse {
 /// A request to a platform.
 struct Request<'a> {
     run: &'a str,
-    /// Number of the fleet in this process.
+    /// Id of the fleet in this process.
     number: u32,
     /// Shell script that receives and runs the generator.
     script: &'a str,
     /// Time limit for the job.
     longest: Duration,
-    /// A private folder.
+    /// A private folder on this machine.
     scratch: &'a Path,
     /// Returns whether the user wants to end.
     stop: &'a dyn Fn() -> bool,
@@ -77,7 +77,7 @@ struct Request<'a> {
 struct GeneratorConnection {
     /// Name of the generator.
     name: String,
-    /// Description of the generator's location.
+    /// Description of the generator's location, for messages.
     place: String,
     /// Command on this machine whose standard input and output are the connection.
     command: Command,
@@ -108,12 +108,12 @@ struct AskedPlaces {
 }
 
 impl PlatformGenerators {
-    /// Lets the platform place all generators of a fleet, and sends `plimsoll` to each. `load` is
+    /// Has the platform place all generators of a fleet, and sends `plimsoll` to each. `load` is
     /// the duration of the load.
     ///
     /// # Errors
-    /// The platform's message, or a timeout if not all generators could be placed. Removes
-    /// everything then.
+    /// The platform's message, or a timeout if not all generators could be placed. In both cases,
+    /// removes everything that was requested.
     pub fn raise(
         fleet: &Fleet,
         load: Duration,
@@ -232,7 +232,7 @@ impl AskedPlaces {
 
 impl Drop for AskedPlaces {
     fn drop(&mut self) {
-        // The registry keeps what could not be removed, for `clean`.
+        // The registry still lists resources that could not be removed, for `clean`.
         let _ = self.of.remove(&self.run);
     }
 }

@@ -1,5 +1,5 @@
 //! Logs of processes: standard output and error on disk up to a limit, the last lines in memory,
-//! and the lines that the target's `[log]` section names.
+//! and the lines that match the target's `[log]` section.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -11,14 +11,14 @@ use std::time::Instant;
 use experiment::manifest::LogTexts;
 use runner::plain_text;
 
-/// Size of a log's beginning, which is written to disk at once.
+/// Size of the beginning of a log that is written to disk immediately, bytes.
 const HEAD_BYTES: u64 = 16 << 20;
-/// Size of the end of a longer log. It is kept in memory until the log ends.
+/// Size of the end of a longer log, bytes. The end is kept in memory until the log ends.
 const TAIL_BYTES: usize = 256 << 10;
 const LAST_LINES: usize = 20;
-/// Limit for a line that is quoted in a message.
+/// Largest part of a line that is quoted in a message, bytes.
 const LINE_BYTES: usize = 500;
-/// Limit for a line that is searched for the texts of `[log]`.
+/// Largest part of a line that is searched for the texts of `[log]`, bytes.
 const HEARD_BYTES: usize = 16 << 10;
 
 /// Receiver of a process's output. Dropping it completes the file.
@@ -26,12 +26,12 @@ pub struct LogSink {
     kept: Arc<Mutex<KeptLines>>,
     lines: Tail,
     log_watcher: LogWatcher,
-    /// The line that is not yet complete.
+    /// The last line, while it is incomplete.
     open: OpenLine<HEARD_BYTES>,
 }
 
-/// Locks a mutex, even after a panic of the thread that held it. The lines stay as far as they were
-/// written.
+/// Locks a mutex, even if the thread that held it panicked: the lines written before are still
+/// valid.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -44,7 +44,7 @@ impl LogSink {
         Ok(Self { kept, lines: Tail::default(), log_watcher: log_watcher.clone(), open: OpenLine::default() })
     }
 
-    /// Appends output.
+    /// Appends output of the process.
     pub fn take(&mut self, bytes: &[u8]) {
         locked(&self.kept).take(bytes);
         self.lines.lock().take(bytes);
@@ -81,7 +81,7 @@ impl Tail {
     }
 }
 
-/// The parts of a log that go to disk: its beginning and its end.
+/// The parts of a log that are written to disk: its beginning and its end.
 #[derive(Debug)]
 struct KeptLines {
     file: File,
@@ -102,7 +102,7 @@ impl KeptLines {
 
     fn take(&mut self, bytes: &[u8]) {
         let head = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
-        // A full disk must not stop the target. The writers of the records report it.
+        // A full disk must not stop the target. The writers of the records report the full disk.
         let _ = self.file.write_all(&bytes[..head]);
         self.head_left -= head as u64;
         self.tail.extend(&bytes[head..]);
@@ -172,17 +172,17 @@ pub fn readable(bytes: &[u8]) -> String {
 }
 
 // Lines that contain a text from the target's `[log]` section. They are found while output is read,
-// and kept until they are taken.
+// and stored until the deployment takes them.
 
-/// Number of lines that are reported for each process and text. Further lines are only counted: a
-/// line that is written a thousand times per second adds no information and would fill the records.
+/// Largest number of lines that are reported for each process and text. Further lines are only
+/// counted: a line that is written a thousand times per second would only fill the records.
 const MOST: u64 = 20;
-/// Size limit of a reported line.
+/// Size limit of a reported line, bytes.
 const HEARD_LINE_BYTES: usize = 500;
-/// Number of bytes kept before the text, if the text is far into the line.
+/// Number of bytes quoted before the text, if the text is far into the line.
 const BEFORE_BYTES: usize = 100;
 
-/// Watches the log of one process across restarts. The default watches for nothing.
+/// Watches the log of one process across restarts. The default watches for no text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogWatcher(Arc<SharedLog>);
 
@@ -190,7 +190,7 @@ pub(crate) struct LogWatcher(Arc<SharedLog>);
 struct SharedLog {
     texts: Vec<LogText>,
     heard: Mutex<LogState>,
-    /// Kept lines of the process that started last.
+    /// Log file parts of the process that started last.
     kept: Mutex<Option<Arc<Mutex<KeptLines>>>>,
 }
 
@@ -202,9 +202,9 @@ struct LogText {
 
 #[derive(Debug, Default)]
 struct LogState {
-    /// Matches that are not yet taken.
+    /// Matches that were not yet taken.
     heard: Vec<LogMatch>,
-    /// Number of lines of each text, and the last line that was not reported.
+    /// Number of lines of each text, and its last line that was not reported.
     counts: Vec<(u64, Option<(Instant, String)>)>,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct LogMatch {
     /// Whether the target's manifest calls the text alarming.
     pub alarming: bool,
     pub line: String,
-    /// Number of unreported lines that this last line represents, or 0.
+    /// Number of unreported lines if this is the last of them, or 0.
     pub left_out: u64,
 }
 
@@ -231,8 +231,8 @@ impl PartialEq for LogWatcher {
 impl Eq for LogWatcher {}
 
 impl LogWatcher {
-    /// Creates a watcher for these texts. If a line contains several, the first counts; alarming
-    /// texts come first.
+    /// Creates a watcher for these texts. If a line contains several, only the first in the list
+    /// counts; alarming texts come first.
     pub fn of(log: &LogTexts) -> Self {
         let alarming = log.alarming.iter().map(|text| (text, true));
         let texts = alarming.chain(log.notable.iter().map(|text| (text, false)));
@@ -245,7 +245,7 @@ impl LogWatcher {
         }))
     }
 
-    /// Sends the process's further output to another file, and restarts its counts.
+    /// Sends the process's further output to another file, and restarts the counts of matches.
     pub fn turn_over(&self, path: &Path) -> io::Result<()> {
         self.state().counts.iter_mut().for_each(|count| *count = (0, None));
         let kept = locked(&self.0.kept);
@@ -262,7 +262,7 @@ impl LogWatcher {
         !self.0.texts.is_empty()
     }
 
-    /// Checks a complete line.
+    /// Searches a complete line for the texts.
     pub fn hear(&self, line: &[u8]) {
         let whole = String::from_utf8_lossy(line);
         let found =
@@ -303,7 +303,7 @@ impl LogWatcher {
     }
 }
 
-/// Returns a part of a line, cut to the limit, that contains the text.
+/// Returns the part of a line around the text, cut to the size limit.
 fn quoted(line: &str, at: usize, length: usize) -> String {
     let from = if at + length <= HEARD_LINE_BYTES { 0 } else { boundary(line, at.saturating_sub(BEFORE_BYTES)) };
     let until = boundary(line, from + HEARD_LINE_BYTES);
@@ -311,7 +311,7 @@ fn quoted(line: &str, at: usize, length: usize) -> String {
     readable(format!("{before}{}{after}", &line[from..until]).as_bytes())
 }
 
-/// Returns the last character boundary up to `at`, or the end.
+/// Returns the last character boundary up to `at`, or the line's end.
 fn boundary(line: &str, at: usize) -> usize {
     (0..=at.min(line.len())).rev().find(|place| line.is_char_boundary(*place)).unwrap_or_default()
 }

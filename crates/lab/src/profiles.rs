@@ -9,7 +9,7 @@ use crate::trusted;
 
 /// Environment variable with additional folders of profiles, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_PROFILES";
-/// Size limit of a profile.
+/// Size limit of a profile, bytes.
 const PROFILE_BYTES: u64 = 1 << 20;
 
 /// The built-in profiles.
@@ -43,7 +43,7 @@ pub struct ProfileFile {
 
 /// Returns all profiles, sorted by name. Searches `$PLIMSOLL_PROFILES`, then `profiles` next to the
 /// experiment file (or in the working folder without an experiment), then `profiles` next to this
-/// program, then the built-in profiles. The first profile of a name counts.
+/// program, then the built-in profiles. Takes the first profile of each name.
 #[must_use]
 pub fn all(experiment: Option<&Path>) -> Vec<ProfileFile> {
     let mut found = all_in(&search_path(VARIABLE, "profiles", experiment));

@@ -56,7 +56,7 @@ pub struct ReadinessWait<'a> {
     /// Role of the process, for messages.
     pub role: &'a str,
     pub check: &'a ReadinessCheck,
-    /// The program for a check that runs one.
+    /// The program to run, for [`ReadinessCheck::Run`].
     pub program: Option<&'a HostTask>,
     /// Time limit, seconds.
     pub within_s: f64,
@@ -130,8 +130,8 @@ pub fn reach(url: &str) -> Result<(), String> {
     connect(&UrlParts::parse(url)?).map(drop)
 }
 
-/// Returns the address to which the load's clients connect: of several, the first that accepts a
-/// connection.
+/// Returns the address to which the load's clients connect: the first of the URL's addresses that
+/// accepts a connection, or else the first.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
     if let Some(Ok(socket)) = socket_url::socket_of(url) {
         return Err(format!("the target listens on the socket {socket}"));
@@ -144,7 +144,7 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     accepting.or(addresses.first()).copied().ok_or_else(|| format!("`{}` has no address", place.host))
 }
 
-/// Returns `host:port` of each URL. Empty if one is missing or if two are equal.
+/// Returns `host:port` of each URL. Empty if a URL has none or if two URLs have the same.
 pub fn places(urls: &[String]) -> Vec<String> {
     let place = |url: &String| UrlParts::parse(url).ok().map(|place| format!("{}:{}", place.host, place.port));
     let places: BTreeSet<String> = urls.iter().filter_map(place).collect();
@@ -165,7 +165,7 @@ fn connect(place: &UrlParts) -> Result<TcpStream, String> {
 
 fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     let place = UrlParts::parse(url)?;
-    // Connects first, for the short text of a refused connection.
+    // Connects first, because a refused connection then gives a short error text.
     connect(&place)?;
     match place.scheme.as_str() {
         "http" => {}

@@ -1,5 +1,5 @@
-//! The registry of runs. A run writes down everything before making it. Whatever ends the run, the
-//! next start finds its leftovers, and ends and removes them.
+//! The registry of runs. A run records each process, folder and kernel resource before making it.
+//! However the run ends, the next start of Plimsoll finds the leftovers, and ends and removes them.
 
 pub mod cleanup;
 
@@ -35,7 +35,7 @@ pub struct Registry {
 pub(crate) struct RegistryWriter {
     id: String,
     folder: PrivateFolder,
-    /// File name of the entry, in the folder.
+    /// File name of the entry in `folder`.
     name: String,
     written: Mutex<EntryFile>,
     made: Mutex<MadeResource>,
@@ -54,7 +54,7 @@ struct EntryFile {
 #[derive(Debug, Default)]
 struct MadeResource {
     scratch: Option<PathBuf>,
-    /// Private folders on other file systems.
+    /// Private folders on file systems other than that of `scratch`.
     elsewhere: Vec<PathBuf>,
     groups: Vec<ProcessGroup>,
     kernel: KernelResource,
@@ -82,8 +82,8 @@ impl Registry {
         let folder = PrivateFolder::make(folder)?;
         let owner = RunOwner::this_process();
         let boot = owner.boot.get(..8).unwrap_or("unknown");
-        // Counted per process, not per folder, so that two runs of one process differ wherever they
-        // are registered.
+        // The counter is per process, not per folder: two runs of one process have different ids
+        // even if they are registered in different folders.
         let numbers = std::iter::repeat_with(|| BEGUN.fetch_add(1, Ordering::Relaxed) + 1);
         let ids = numbers.map(|number| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
         let (id, name, file) = create_entry(&folder, ids)?;
@@ -157,7 +157,7 @@ impl RegistryWriter {
     }
 
     /// Rewrites the entry without obsolete lines. A run of many trials writes many lines, and an
-    /// entry that is too long is not read.
+    /// entry above `ENTRY_BYTES` is not read.
     fn rewrite(&self, written: &mut EntryFile) -> io::Result<()> {
         let lines = still_needed(std::mem::take(&mut written.lines));
         let name = rewritten(&self.name);
@@ -191,7 +191,8 @@ impl RegistryWriter {
         self.note(&RegistryLine::Group(group.clone()))
     }
 
-    /// Records that the run's control group is about to be made, at the top of every hierarchy.
+    /// Records that the run's control group is about to be made, at the top of every cgroup
+    /// hierarchy.
     pub(crate) fn grouped(&self) -> Result<(), Error> {
         let name = top_of(&self.id);
         let mut made = self.made();
@@ -268,7 +269,7 @@ impl RegistryWriter {
 
 /// Suffix of an entry's file name.
 const ENDING: &str = ".jsonl";
-/// Size limit of an entry: about ten thousand processes.
+/// Size limit of an entry, bytes: room for about ten thousand processes.
 const ENTRY_BYTES: u64 = 1 << 20;
 /// Time within which the first line of an entry appears.
 const YOUNG: Duration = Duration::from_secs(60);
@@ -283,14 +284,14 @@ pub(crate) enum RegistryLine {
         id: String,
         /// The process that performs the run.
         owner: RunOwner,
-        /// Folder of its records.
+        /// Folder of the run's records.
         folder: PathBuf,
     },
     /// A private folder.
     Scratch {
         path: PathBuf,
     },
-    /// A control group at the top of every hierarchy, with its descendants.
+    /// A control group at the top of every cgroup hierarchy, with its descendants.
     Cgroups {
         name: String,
     },
@@ -300,18 +301,19 @@ pub(crate) enum RegistryLine {
         /// The attached file.
         file: PathBuf,
     },
-    /// Limits of a loop device.
+    /// I/O limits of a loop device.
     Throttle {
         device: PathBuf,
     },
-    /// A process that is about to be started. It carries the mark; its process id is not known yet.
+    /// A process that is about to be started. Its environment carries the run's mark. Its process
+    /// id is not known yet.
     Process {
         host: String,
         role: String,
     },
     /// The process group of a started process.
     Group(ProcessGroup),
-    /// A folder on another machine, which removes it when the connection ends.
+    /// A folder on another machine. That machine removes it when the connection ends.
     Remote(Leftover),
     Platform(PlatformUse),
 }
@@ -350,7 +352,7 @@ enum OwnerState {
     Gone,
     /// The process and all others of its pid namespace are gone.
     GoneWithNamespace,
-    /// The process is in another namespace of this kind, so its state is unknown.
+    /// The process is in another namespace of the named kind, so its state is unknown.
     Elsewhere(&'static str),
 }
 
@@ -363,14 +365,14 @@ impl RunOwner {
         Self { pid, started_ticks, boot: procfs::boot(), pid_namespace, time_namespace }
     }
 
-    /// Returns the state of the process, as far as it is visible from here.
+    /// Returns the state of the process, as far as it is visible in this process's namespaces.
     fn standing(&self) -> OwnerState {
         if !self.is_of_this_boot() {
             return OwnerState::Gone;
         }
         match (self.pid_namespace, procfs::pid_namespace()) {
             (Some(theirs), Some(ours)) if theirs == ours => {}
-            // Written by a version without this field.
+            // An older version of Plimsoll, without this field, wrote the entry.
             (None, _) => {}
             (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
                 return OwnerState::GoneWithNamespace;
@@ -386,7 +388,7 @@ impl RunOwner {
         }
     }
 
-    /// Whether the machine has not been rebooted since.
+    /// Whether the owner was started in the current boot of the machine.
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == procfs::boot()
     }
@@ -399,7 +401,7 @@ struct RegistryEntry {
     pub id: String,
     /// The process that performs the run.
     pub owner: RunOwner,
-    /// Folder of its records.
+    /// Folder of the run's records.
     pub folder: PathBuf,
     /// Private folders of the run.
     pub scratch: Vec<PathBuf>,
@@ -433,7 +435,7 @@ fn scratch_of(id: &str) -> PathBuf {
     std::env::temp_dir().join(scratch_name(id))
 }
 
-/// Whether the run with this id made this private folder.
+/// Whether this path has the name of the private folder of the run with this id.
 fn belongs_to(scratch: &Path, id: &str) -> bool {
     scratch.is_absolute() && scratch.file_name().is_some_and(|name| *name == *scratch_name(id))
 }
@@ -464,7 +466,7 @@ fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         found => found.map_err(refused)?,
     };
-    // After a run, any user can take its folder's name in a folder that is writable for all.
+    // Once the run's folder is removed, any user can make one of the same name in a shared folder.
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
         return Ok(false);
     }
@@ -508,19 +510,19 @@ fn append_lines(mut file: &File, line: &RegistryLine) -> io::Result<usize> {
     Ok(text.len())
 }
 
-/// Returns the temporary name of a rewritten entry, before it replaces the old one.
+/// Returns the temporary file name of an entry while it is rewritten.
 fn rewritten(name: &str) -> String {
     format!("{name}.new")
 }
 
-/// Returns the lines of an entry that are still needed, without duplicates and empty process
-/// groups.
+/// Returns the lines of an entry that are still needed. Omits duplicates, announced processes and
+/// empty process groups.
 fn still_needed(lines: Vec<RegistryLine>) -> Vec<RegistryLine> {
     let all = procfs::alive();
     let mut kept: Vec<RegistryLine> = Vec::new();
     for line in lines {
         let is_needed = match &line {
-            // The mark still finds such processes.
+            // Such processes are still found by their mark.
             RegistryLine::Process { .. } => false,
             RegistryLine::Group(group) => all.iter().any(|stat| stat.group == group.pid),
             _ => true,
@@ -566,7 +568,7 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
             RegistryLine::Cgroups { name } => record.kernel.cgroups.push(name),
             RegistryLine::Loop { device, file } => record.kernel.loops.push((device, file)),
             RegistryLine::Throttle { device } => record.kernel.throttles.push(device),
-            // Each trial adds such a line.
+            // Each trial adds such a line, so duplicates are dropped.
             RegistryLine::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
             RegistryLine::Platform(of) => record.platforms.push(of),
             RegistryLine::Remote(_) | RegistryLine::Run { .. } | RegistryLine::Process { .. } => {}
@@ -575,9 +577,9 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
     Ok(Some(record))
 }
 
-/// Removes an entry without a first line, whose run ended before it made anything. The first line
-/// may still appear if the owner's process (its id is in the name) runs, or if the entry is young.
-/// (The owner may be in another pid namespace.)
+/// Removes an entry without a first line: its run ended before it made anything. Keeps the entry
+/// while its first line may still appear: if the process whose id is in the file name runs, or if
+/// the entry is young. (The process may be in another pid namespace, where it cannot be seen.)
 fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> {
     let pid = name.split('-').nth(1).and_then(|pid| pid.parse::<u32>().ok());
     let may_come = pid.is_some_and(|pid| procfs::stat(pid).is_some()) || folder.is_young(name, YOUNG);
@@ -587,22 +589,23 @@ fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> 
     folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display()))).map(|()| true)
 }
 
-// A run's resources in the kernel: control groups, loop devices and their limits. They are removed
-// only if this run certainly made them.
+// A run's resources in the kernel: control groups, loop devices and their limits. A resource is
+// removed only if the run certainly made it.
 
 /// Kernel resources of a run, as registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct KernelResource {
     /// Names of control groups, in any hierarchy.
     pub cgroups: Vec<String>,
-    /// Loop devices and attached files. Another program may have got the device at the last moment.
+    /// Loop devices, each with its attached file. Another program may have taken the device first.
     pub loops: Vec<(PathBuf, PathBuf)>,
-    /// Devices with limits.
+    /// Loop devices with I/O limits.
     pub throttles: Vec<PathBuf>,
 }
 
 impl KernelResource {
-    /// Removes the resources. Adds a line for each one that existed. Continues after failures.
+    /// Removes the resources. Adds a line to `removed` for each resource that existed. Continues
+    /// after failures.
     pub fn remove(&self, id: &str, removed: &mut Vec<String>) -> Result<(), Error> {
         let mut failed = None;
         for name in self.cgroups.iter().filter(|name| **name == top_of(id)) {
@@ -614,7 +617,7 @@ impl KernelResource {
                 }
             }
         }
-        // Version 2 of control groups keeps limits only in the groups.
+        // Needed for cgroup version 1 only: in version 2, a limit exists only in its group.
         for device in self.throttles.iter().filter(|device| self.is_ours(device, id)) {
             if let Err(error) = Device::at(device).and_then(cgroup::clear_throttle) {
                 failed.get_or_insert(refused(format!("take the limits off {}", device.display()), error));

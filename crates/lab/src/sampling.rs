@@ -38,13 +38,14 @@ pub struct Probes {
     machine: Arc<Mutex<ProbedMachine>>,
 }
 
-/// Time limit for a host's answer. A late host loses its row before the next one is due.
+/// Time limit for a host's answer. A late host loses its row, so that it does not delay the next
+/// row.
 const PATIENCE: Duration = Duration::from_millis(900);
 
 impl Probes {
     /// Takes samples at each whole second of `clock` until stopped or until the receiver is gone.
-    /// The first reading is the base of the next one. It is due at second 0, or now if that is
-    /// past.
+    /// The first reading is only the base of the next one. It is due at second 0, or now if second
+    /// 0 is past.
     pub fn start(watched: WatchedProcesses, clock: Clock, sink: SampleSenders) -> Result<Self, Error> {
         let hosts = watched.sources.hosts();
         let machine = Arc::new(Mutex::new(ProbedMachine::new(watched.clone())));
@@ -63,7 +64,7 @@ impl Probes {
     }
 
     /// Also requests the target's own metrics, on a separate thread for each host. The threads
-    /// inherit the placement of the caller: call this in the clients' placement.
+    /// inherit the caller's placement, so the caller must be in the clients' placement.
     pub fn scrape(&mut self, watched: &WatchedProcesses, clock: Clock, sink: &SyncSender<Metric>) -> Result<(), Error> {
         for endpoint in watched.sources.endpoints() {
             let (endpoint, sink) = (endpoint.clone(), sink.clone());
@@ -84,10 +85,10 @@ impl Probes {
     ) -> Result<(), Error> {
         let (stop, stopped) = channel();
         let reader = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // At second 0, or now if that is past.
+            // At second 0, or now if second 0 is past.
             let mut due_s = clock.at_s().max(0.0);
             while sleep_until(clock, due_s, &stopped) && read() {
-                // Missed seconds are not repeated: the next row covers them.
+                // Missed seconds are not made up for: the next row covers them.
                 due_s = (clock.at_s() + LEEWAY_S).floor() + 1.0;
             }
         });
@@ -158,13 +159,13 @@ struct ProbedMachine {
     operations: OperationShares,
 }
 
-/// CPU use of operations that are programs, and of the target, in percent of the machine times
-/// seconds.
+/// CPU use of operations that are programs, and of the target, in percent of the machine multiplied
+/// by seconds.
 #[derive(Default)]
 struct OperationShares {
     time_s: f64,
     operations: f64,
-    /// CPU use of the target. `None` once it is not known.
+    /// CPU use of the target. `None` once a reading did not know it.
     target: Option<f64>,
 }
 
@@ -236,7 +237,8 @@ impl ProbedMachine {
         (std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect(), rows.programs)
     }
 
-    /// Returns the reason why the target's processes cannot be told from others, if there is one.
+    /// Returns the reason why the target's processes cannot be distinguished from others, if there
+    /// is one.
     fn why_not_judged(&self) -> Option<String> {
         match &self.reader.forest().sought()?.found {
             Some(TargetLocation::Unknown(why)) => Some(why.clone()),
@@ -280,7 +282,7 @@ fn sleep_until(clock: Clock, at_s: f64, stopped: &Receiver<()>) -> bool {
 // Disturbances of this program while it generates load: other processes on the clients' CPUs, and
 // quotas of its control groups.
 
-/// Current and previous readings.
+/// Sources and previous readings of the disturbances.
 struct ScrapeClients {
     /// CPUs that only the clients use. Empty if there are none.
     cpus: Arc<[u32]>,
@@ -294,15 +296,15 @@ impl ScrapeClients {
         Self { cpus, last: None, own, last_throttled_ns: Vec::new() }
     }
 
-    /// Completes this program's row, which already has its CPU time. Leaves it unchanged at the
-    /// first reading.
+    /// Adds the disturbances to this program's row, which already has its CPU time. The first
+    /// reading adds none.
     pub fn read(&mut self, proc: &ProcDir, interval_s: f64, own: Option<&mut Sample>) {
         let throttled_pct = self.throttled_pct(interval_s);
         let busy_pct = self.busy_pct(proc);
         let Some(own) = own else { return };
         own.cpu_throttled_pct = throttled_pct;
         own.cpu_strangers_pct = busy_pct.and_then(|busy_pct| {
-            // Its own share is a percentage of the whole machine.
+            // This program's own share is a percentage of the whole machine.
             let scale = proc.cpus()? / self.cpus.len() as f64;
             Some((busy_pct - (own.cpu_user_pct? + own.cpu_system_pct?) * scale).max(0.0))
         });
@@ -337,10 +339,10 @@ impl ScrapeClients {
 // Sources of the probes: the runners of the lab's hosts, as they come and go, and this machine's
 // relation to the lab.
 
-/// Role of a target that a command starts or that already runs.
+/// Role of the processes of a target that a command starts or that already runs.
 pub(crate) const COMMAND_ROLE: &str = "target";
 
-/// The processes to sample. The deployment updates it while the probes run.
+/// The processes to sample. The deployment updates them while the probes run.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedProcesses {
     pub(crate) host: Arc<str>,
@@ -353,7 +355,7 @@ pub struct WatchedProcesses {
     pub(crate) also: AlsoTarget,
     /// CPUs of this machine that only the clients use. Empty if there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
-    /// Whether operations are programs, which run next to the clients.
+    /// Whether operations run as programs next to the clients.
     pub(crate) runs_operations: bool,
 }
 
@@ -386,8 +388,8 @@ impl WatchedProcesses {
 /// Sources of the probes besides this machine. By default there are none: this machine is the
 /// target's host.
 ///
-/// The deployment keeps one and hands out copies. The copies share its state, such as a host's new
-/// runner after a boot, or none after a crash.
+/// The deployment keeps one instance and hands out copies. The copies share its state: a host gets
+/// a new runner after a boot, and has none after a crash.
 #[derive(Debug, Clone, Default)]
 pub struct ProbeSources {
     is_lab: bool,
@@ -403,7 +405,7 @@ impl ProbeSources {
         let kinds: Vec<HostKind> = kinds.into_iter().collect();
         Self {
             is_lab: kinds.iter().any(|kind| *kind != HostKind::ThisMachine),
-            // Hosts on other machines are in no control group of this one.
+            // Hosts on other machines are in no control group of this machine.
             run: kinds.contains(&HostKind::Virtual).then(|| run.to_owned()),
             ..Self::default()
         }

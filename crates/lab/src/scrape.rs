@@ -15,12 +15,12 @@ use wire::protocols::http::Http;
 
 use crate::readiness::UrlParts;
 
-/// Time limit from the connection to the last byte.
+/// Time limit of a request, from the connection to the last byte.
 const SCRAPE_PATIENCE: Duration = Duration::from_millis(800);
-/// Size limit of a response. Longer ones are rejected.
+/// Size limit of a response, bytes. Longer responses are rejected.
 const ANSWER_BYTES: usize = 4 << 20;
 
-/// Limit of values in a response. One name can have any number of label sets.
+/// Largest number of values from a response. A name can have any number of label sets.
 const FIGURES: usize = 2000;
 
 /// Metrics endpoint of a host, with the metrics to record.
@@ -32,7 +32,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Requests the current values. Empty if there is no answer in time, or not with status 200.
+    /// Requests the current values. Empty without a response of status 200 in time.
     pub fn ask(&self, at_s: f64) -> Vec<Metric> {
         let Some(body) = fetch(&self.metrics.url) else { return Vec::new() };
         match self.metrics.kind {
@@ -77,7 +77,7 @@ impl Endpoint {
 }
 
 /// Collects every finite number at a pointer; true is 1 and false is 0. A step `*` matches any
-/// member or element, and a label says which.
+/// member or element; the label `key` names the match.
 fn numbers_at(value: &Value, steps: &[String], key: &str, found: &mut Vec<(String, f64)>) {
     let Some((step, rest)) = steps.split_first() else {
         let number = value.as_f64().or_else(|| value.as_bool().map(|is| f64::from(u8::from(is))));
@@ -130,8 +130,8 @@ fn type_line(line: &str) -> Option<(&str, &str)> {
     if words.next()? == "TYPE" { words.next().zip(words.next()) } else { None }
 }
 
-/// Returns the kind of a value from its declared type. The counts of a histogram or summary are
-/// counters; their names have a suffix.
+/// Returns the kind of a value from its declared type. The counts of a histogram or summary have
+/// names with a suffix, and are counters.
 fn said_kind(name: &str, types: &BTreeMap<&str, &str>) -> Option<MetricKind> {
     let is_count = |end: &str| {
         let of = name.strip_suffix(end).and_then(|base| types.get(base));
@@ -169,8 +169,8 @@ fn figure(line: &str) -> Option<ScrapedValue<'_>> {
     }
     let rest = rest.trim_start();
     let (labels, rest) = rest.split_at(if rest.starts_with('{') { labels_end(rest)? } else { 0 });
-    // Without labels, a space must follow the name; the end of the name ensures that. After labels
-    // it is optional.
+    // Without labels, a space must follow the name; the end of the name ensures that. After labels,
+    // the space is optional.
     let value = rest.split_ascii_whitespace().next()?.parse().ok().filter(|value: &f64| value.is_finite())?;
     Some(ScrapedValue { name, labels: if labels == "{}" { "" } else { labels }, value })
 }

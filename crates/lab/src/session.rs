@@ -1,5 +1,5 @@
-//! The lab's side of the conversation with a host's runner. It sends numbered orders. One thread
-//! reads the runner's messages and passes each reply to the thread that waits for that number.
+//! The lab's side of the conversation with a host's runner. Threads send orders, each with an id.
+//! One thread reads the runner's messages and passes each reply to the thread that sent the order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// Interval at which a waiting thread checks whether the run must end at once.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Allowance for notes about omitted output, on top of the output that a program may print.
+/// Allowance for notes about omitted output, bytes. Added to the limit of a program's output.
 const NOTES_BYTES: usize = 4 << 10;
 
 /// A conversation with a runner. Dropping it closes the runner's input. The runner then ends with
@@ -48,17 +48,17 @@ pub(crate) struct RunnerSession {
     out: Mutex<PendingRequests>,
     /// Notices about the host that the runner sent when it was ready.
     notices: Vec<String>,
-    /// Whether the user wants to end at once. If set, no reply is awaited.
+    /// Whether the user wants to end the run at once. If set, orders do not wait for replies.
     at_once: Arc<AtomicBool>,
 }
 
 /// The sending side of a session.
 #[derive(Debug)]
 struct PendingRequests {
-    /// Number of the last order.
+    /// Id of the last order.
     number: u64,
-    /// Lines for the writer thread. It writes them, so that a runner that does not read blocks no
-    /// other thread. `None` once the session is closed.
+    /// Channel to the writer thread. A runner that does not read blocks only that thread. `None`
+    /// once the session is closed.
     lines: Option<Sender<Vec<u8>>>,
 }
 
@@ -75,7 +75,7 @@ struct Shared {
 struct SessionState {
     /// Reason why the session is lost.
     lost: Option<String>,
-    /// Reason for the runner's coming end, if the end is expected.
+    /// Reason why the runner is about to end, if its end is expected.
     ending: Option<String>,
     /// Whether the session was lost unexpectedly.
     is_by_itself: bool,
@@ -90,7 +90,7 @@ struct Pending {
     /// Program output received so far.
     output: String,
     errors: String,
-    /// Bytes of output that may still arrive.
+    /// Bytes of program output that may still arrive.
     left_bytes: usize,
 }
 
@@ -103,7 +103,7 @@ impl Pending {
         Self { asker, output: String::new(), errors: String::new(), left_bytes }
     }
 
-    /// Keeps a piece of program output. Returns false if the output exceeds its limit.
+    /// Stores a piece of program output. Returns false if the output exceeds its limit.
     fn take(&mut self, to_errors: bool, text: &str) -> bool {
         let Some(left_bytes) = self.left_bytes.checked_sub(text.len()) else { return false };
         self.left_bytes = left_bytes;
@@ -135,8 +135,8 @@ impl RunnerSession {
     /// Sends the runner its setup and waits until it is ready.
     ///
     /// # Errors
-    /// [`Error::Host`]: the reason that the runner gave, or that it was not ready in time, or
-    /// ended.
+    /// [`Error::Host`] with the runner's reason, or if the runner ended or was not ready in time.
+    /// [`Error::Interrupted`] if the run must end at once.
     pub fn open(
         input: Box<dyn Write + Send>,
         output: Box<dyn Read + Send>,
@@ -176,8 +176,8 @@ impl RunnerSession {
     ///
     /// # Errors
     /// The runner's refusal, or [`Error::HostLost`] if the runner is gone or misses the time limit.
-    /// A late runner is given up, because every further order would cost the same time. A late
-    /// sample is only a missing sample: it does not end the session.
+    /// A late runner ends the session, because each further order would wait as long. A late sample
+    /// does not end the session: only that sample is missing.
     pub fn ask(&self, order: Order, within: Duration) -> Result<OrderReply, Error> {
         let (about, is_sample) = (OrderSubject::of(&order), order == Order::Sample);
         let (number, answer) = self.send(order, None)?;
@@ -204,14 +204,14 @@ impl RunnerSession {
             }
             Ok(other) => Err(self.unexpected(&other)),
             Err(why) => {
-                // It was not started.
+                // The runner refused the order, so there is no process.
                 process.feed.lose();
                 Err(about.error(&self.shared, why))
             }
         }
     }
 
-    /// Whether the runner still answers, as far as is known.
+    /// Whether the session is open, as far as is known.
     pub fn is_open(&self) -> bool {
         self.shared.state().lost.is_none()
     }
@@ -232,8 +232,8 @@ impl RunnerSession {
         &self.notices
     }
 
-    /// Lets the host undo everything and ends the session. Returns false if the runner did not
-    /// confirm in time.
+    /// Has the runner undo all changes to the host, and ends the session. Returns false if the
+    /// runner did not confirm in time.
     pub fn close(&self, within: Duration) -> bool {
         self.expect_end("it was taken down");
         let ended = self.ask(Order::End, within).is_ok();
@@ -268,7 +268,7 @@ impl RunnerSession {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an order. Returns its number and the channel for its reply.
+    /// Sends an order. Returns the order's id and the channel for its reply.
     fn send(
         &self,
         order: Order,
@@ -283,7 +283,7 @@ impl RunnerSession {
         let number = out.number + 1;
         let line = line(&NumberedOrder { number, order })?;
         {
-            // Registered before it is sent, because the reply may arrive at once.
+            // Registers the order before sending it, because the reply may arrive at once.
             let mut state = self.shared.state();
             if state.lost.is_some() {
                 drop(state);
@@ -431,14 +431,14 @@ impl OrderSubject {
 
 // The reading side: reads the runner's messages and passes each to the waiting thread.
 
-/// Number of lines quoted if no runner starts. Other programs may print before it, such as a login
-/// greeting.
+/// Number of output lines that are quoted if no runner starts. Other programs, such as a login
+/// shell, may print before the runner.
 const NOISE_LINES: usize = 5;
 const QUOTED_CHARACTERS: usize = 200;
-/// Limit for output before the runner's first message.
+/// Size limit of the output before the runner's first message, bytes.
 const NOISE_BYTES: usize = 1 << 20;
-/// Limit for unsolicited messages. Replies to orders that timed out are expected; more than this is
-/// a flood.
+/// Largest number of unsolicited messages. Late replies to orders that timed out are among them, so
+/// a few are normal.
 const UNASKED: usize = 10_000;
 
 type RunnerOutput = HostLines<Box<dyn Read + Send>>;
@@ -455,7 +455,7 @@ fn begin_hearing(
             Ok(()) => hear(&mut lines, &shared),
             Err(reason) => reason,
         };
-        // Closes the output: a runner that continues is blocked, or ends.
+        // Closes the runner's output. A runner that still writes is then blocked, or ends.
         drop(lines);
         shared.lose(&reason);
     });
@@ -463,7 +463,7 @@ fn begin_hearing(
     Ok(first)
 }
 
-/// Skips lines that are not the runner's, and passes on its first message.
+/// Skips lines that are not from the runner, and sends the runner's first message to `first`.
 fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
     let (mut noise, mut heard_bytes): (Vec<String>, usize) = (Vec::new(), 0);
     let said = loop {
@@ -502,7 +502,7 @@ fn quoted(line: &[u8]) -> String {
     plain_text::beginning(String::from_utf8_lossy(line).trim(), QUOTED_CHARACTERS)
 }
 
-/// Reads messages until the session ends. Returns the reason.
+/// Reads messages until the session ends. Returns the reason for its end.
 fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
     let mut unasked = 0;
     loop {
@@ -548,7 +548,7 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
             if let Some(feed) = feed {
                 feed.take(&[text.into_bytes(), bytes].concat());
             }
-            // Processes that outlive their parent may write for any length of time.
+            // Never counts as unsolicited: a process's children may write long after its end.
             Ok(true)
         }
         RunnerMessage::Ended { process, how } => {
@@ -558,20 +558,20 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
             }
             Ok(true)
         }
-        // The runner sends these once, at the beginning.
+        // The runner sends these messages only once, at the beginning.
         RunnerMessage::Ready { .. } | RunnerMessage::Failed { .. } => Ok(false),
     }
 }
 
-// Orders as methods: the arguments and result of each.
+// One method for each order.
 
 /// Time limit for measuring a machine. That takes about ten seconds on an idle machine.
 const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
-/// Time limit for orders that may wait for a disk (folders), and for faults.
+/// Time limit for injecting faults and for folder orders, which may wait for a disk.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit for programs that the caller ends: one day.
 const DAY_S: f64 = 86_400.0;
-/// Time limit for healing a fault. It starts and measures nothing.
+/// Time limit for healing a fault. Healing starts no program and measures nothing.
 const LIFT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl RunnerSession {
@@ -590,7 +590,7 @@ impl RunnerSession {
             match answer.recv_timeout(GLANCE) {
                 Err(RecvTimeoutError::Timeout) if goes_on() && !self.is_at_once() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // Its reply still arrives, but no one waits for it.
+                    // The reply still arrives, but no one waits for it.
                     let (process, signal) = (number, Signal::KILL.as_raw());
                     let _ = self.send(Order::Signal { process, signal, group: true }, None)?;
                     return Ok(None);
@@ -634,7 +634,7 @@ impl RunnerSession {
         }
     }
 
-    /// Gives a folder to a user of the host.
+    /// Makes a user of the host the owner of a folder.
     pub fn own(&self, path: &Path, user: &str) -> Result<(), Error> {
         self.ask(Order::Own { path: path.to_path_buf(), user: user.to_owned() }, SLOW_PATIENCE).map(drop)
     }
@@ -643,7 +643,7 @@ impl RunnerSession {
         self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Reads the probes. The caller fills in `at_s` and `host`.
+    /// Reads the probes. Leaves `at_s` and `host` of the samples to the caller.
     pub fn sample(&self, within: Duration) -> Result<(Vec<Sample>, Vec<ProgramSample>), Error> {
         match self.ask(Order::Sample, within)? {
             OrderReply::Samples { rows, programs } => Ok((rows, programs)),
@@ -651,7 +651,7 @@ impl RunnerSession {
         }
     }
 
-    /// Injects a fault under a key.
+    /// Injects a fault. The key identifies it to `heal`.
     pub fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
         self.ask(Order::Inject { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
     }
@@ -744,11 +744,11 @@ impl ProcessFeed {
     }
 }
 
-/// A process in a host. Dropping it kills its group.
+/// A process in a host. Dropping this value kills the process group.
 pub(crate) struct HostProcess {
     session: Arc<RunnerSession>,
     number: u64,
-    /// The group that it leads, in the host's numbering.
+    /// Process group that the process leads, with process ids as in the host.
     group: ProcessGroup,
     feed: Arc<ProcessFeed>,
 }
@@ -759,7 +759,7 @@ impl HostProcess {
         self.group.pid
     }
 
-    /// Returns the process group that it leads, in the host's numbering.
+    /// Returns the process group that the process leads, with process ids as in the host.
     pub fn group(&self) -> &ProcessGroup {
         &self.group
     }
@@ -816,8 +816,7 @@ impl HostProcess {
         }
     }
 
-    /// Returns the last lines of output, oldest first. After the process ends, includes all its
-    /// output.
+    /// Returns the last lines of output, oldest first. Complete once the process has ended.
     pub fn last_lines(&self) -> Vec<String> {
         // The runner sends all output before it reports the end.
         self.feed.lines.last()
@@ -835,7 +834,7 @@ impl Drop for HostProcess {
     }
 }
 
-/// Converts a start into the form that runners take.
+/// Converts a start into the program specification that runners take.
 fn program(start: &Start) -> Result<ProgramSpec, Error> {
     let mut command = vec![text(&start.program)?];
     for argument in &start.arguments {

@@ -89,8 +89,8 @@ impl KeptOutput {
         ends.beginning.split(|byte| *byte == b'\n').any(|said| said == line.as_bytes())
     }
 
-    /// Returns the output as printable text. Call it after the program has ended. Waits only a
-    /// moment, because background processes may hold the pipe open forever.
+    /// Returns the output as printable text. Call it after the program has ended. Waits at most
+    /// `TO_BE_READ`, because background processes may hold the pipe open forever.
     pub fn text(&self) -> String {
         let _ = self.done.recv_timeout(TO_BE_READ);
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).text()

@@ -20,7 +20,7 @@ const VARIABLE: &str = "PLIMSOLL_TARGETS";
 const FILE: &str = "target.toml";
 /// The built-in target, which needs no folder.
 const BUILT_IN: &str = "echo";
-/// Size limit of a `target.toml`.
+/// Size limit of a `target.toml`, bytes.
 const MANIFEST_BYTES: u64 = 1 << 20;
 const CHECK_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit for the hook `versions`. Runtimes take a moment to print their version.
@@ -68,9 +68,9 @@ impl From<&Error> for UntrustedTarget {
 }
 
 /// Returns all targets. Searches `$PLIMSOLL_TARGETS`, then `targets` next to the experiment file
-/// (or in the working folder without an experiment), then `targets` next to this program. The first
-/// target of a name counts. A target is code, so one that another user can have written is refused.
-/// The target `echo` is built in and cannot be replaced.
+/// (or in the working folder without an experiment), then `targets` next to this program. Takes the
+/// first target of each name. A target is code, so a target that another user can have written is
+/// refused. The target `echo` is built in and cannot be replaced.
 #[must_use]
 pub fn all(experiment: Option<&Path>) -> TargetScan {
     all_in(&search_path(VARIABLE, "targets", experiment))
@@ -83,7 +83,7 @@ fn all_in(path: &[PathBuf]) -> TargetScan {
         let trusted = trusted::folder(shelf).map_err(|error| UntrustedTarget::from(&error));
         for name in names_in(shelf) {
             if name == BUILT_IN {
-                // An untrusted folder is not even read. The built-in target exists anyway.
+                // Nothing in an untrusted folder is read. The built-in target exists anyway.
                 if let Some(why) = trusted.as_ref().ok().and_then(|shelf| replaces_built_in(&shelf.join(&name))) {
                     refused.entry(name).or_insert(why);
                 }
@@ -224,7 +224,7 @@ pub fn apply(
 }
 
 /// Returns the installed versions of a target's parts on this machine, from its hook `versions`.
-/// Empty without the hook, and if it fails: a run does not depend on it.
+/// Empty if there is no such hook or it fails: a run does not need the versions.
 #[must_use]
 pub fn versions(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let Ok(Some(hook)) = hook(folder, manifest, ("versions", None), with) else { return BTreeMap::new() };
@@ -268,7 +268,7 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
     Err(Error::Hook { hook: "install apply".to_owned(), reason: format!("{status}: {last}") })
 }
 
-// Debian packages that this machine needs: as one command for the user, or installed.
+// Installation of Debian packages that this machine needs.
 
 /// Installs packages without starting their services.
 const SCRIPT: &str = include_str!("../packed/debian-packages.sh");
@@ -286,7 +286,7 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
     why.map_or(Ok(()), |why| Err(Error::Packages { packages: packages.to_vec(), why }))
 }
 
-/// Returns the reason why the packages could not be installed, or `None` if they are.
+/// Returns the reason why the packages could not be installed, or `None` if they were installed.
 fn install_by_apt(packages: &[String]) -> Result<Option<String>, Error> {
     if !Path::new(APT).exists() {
         return Ok(Some("this system has no apt-get; they go by Debian's names here".to_owned()));
@@ -309,12 +309,12 @@ fn install_by_apt(packages: &[String]) -> Result<Option<String>, Error> {
 pub(crate) struct PlaceholderValues {
     /// Role of the process, for messages.
     pub role: String,
-    /// Name without braces to value.
+    /// Value of each placeholder, by name without braces.
     pub values: BTreeMap<String, String>,
 }
 
 impl PlaceholderValues {
-    /// Replaces every placeholder in `text`. `{{` and `}}` are braces.
+    /// Replaces every placeholder in `text`. `{{` and `}}` stand for literal braces.
     pub fn fill(&self, text: &str) -> Result<String, Error> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -389,8 +389,8 @@ fn seconds(text: &str) -> Option<f64> {
 
 // The search path for targets and profiles.
 
-/// Number of folders above the program's own that are searched, for a program in `bin/` or in
-/// `target/TRIPLE/release/`.
+/// Number of parents of the program's folder that are searched: enough for a program in `bin/` or
+/// in `target/TRIPLE/release/`.
 const ABOVE_THE_PROGRAM: usize = 3;
 /// The folder of the bundled experiments. Their targets and profiles are next to it.
 const EXPERIMENTS: &str = "experiments";

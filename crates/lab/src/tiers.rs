@@ -19,7 +19,7 @@ pub const TIERS: &str = "/run/plimsoll/tiers";
 /// The file system in memory to which every user may write.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Returns the user that a process runs as, if its description names one.
+/// Returns the user that a process runs as, if the manifest names a user.
 pub fn user_of(process: &Process, parameters: &BTreeMap<String, String>) -> Option<String> {
     let mut user = process.user.clone()?;
     for (name, value) in parameters {
@@ -46,8 +46,8 @@ fn parts(folder: &str) -> (&str, &str) {
     folder.split_once('.').unwrap_or((folder, ""))
 }
 
-/// Returns the tiers that a host's roles use, each with its folders: role, name, and both as one
-/// name.
+/// Returns the tiers that a host's roles use, each with its folders. A folder is given by its role,
+/// its name, and `role.name`.
 pub fn on_host<'a>(
     lab: &'a plan::Lab,
     host: Option<&'a plan::Host>,
@@ -96,7 +96,7 @@ pub fn check(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<(), Err
     Ok(())
 }
 
-/// Returns the error for a user that processes cannot run as.
+/// Returns the error for a role whose user cannot be used.
 pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
     match problem {
         AccountProblem::Unknown => Error::NoUser { role: role.to_owned(), user: user.to_owned() },

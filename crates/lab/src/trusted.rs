@@ -1,9 +1,9 @@
-//! Trusted files and folders: only root and the caller can have written them, and no other user of
-//! this machine can change or swap them.
+//! Trusted files and folders: only root and the caller (the user of this process) can have written
+//! them, and no other user of this machine can change or swap them.
 //!
 //! A path is resolved first and then checked from the top. Only root and the caller can swap an
-//! entry of a folder that only they may write to. Therefore each checked step stays valid for the
-//! next ones. sshd uses the same rule for `authorized_keys`.
+//! entry of a folder that only they may write to. Therefore each checked folder stays valid while
+//! the rest of the path is checked. sshd uses the same rule for `authorized_keys`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -25,7 +25,8 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Resolves a folder that only root and the caller can write to or swap.
+/// Resolves a folder's path. Checks that only root and the caller can write to the folder or swap
+/// it.
 ///
 /// # Errors
 /// [`Error::Distrusted`] with the first untrusted folder on the path; [`Error::System`] if the
@@ -35,13 +36,13 @@ pub fn folder(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Like [`folder`], but also accepts a folder in which others may make their own entries, such as
-/// /tmp. Entries of the caller stay safe in it.
+/// /tmp. The caller's entries in such a folder are safe.
 pub fn shared_folder(path: &Path) -> Result<PathBuf, Error> {
     resolved(path, true)
 }
 
-/// Makes a folder with its parents, as a [`shared_folder`]. Makes nothing below an untrusted
-/// folder.
+/// Makes a folder with its parents, and checks it as [`shared_folder`] does. Makes nothing inside
+/// an untrusted folder.
 ///
 /// # Errors
 /// Like [`folder`], or [`Error::System`] if the folder cannot be made.
@@ -91,8 +92,8 @@ fn is_own_group(gid: u32, uid: u32) -> bool {
     is_private_group(gid, uid, &passwd, &group)
 }
 
-/// Like [`is_own_group`], from the text of both files. A group that is missing there may have
-/// unknown members.
+/// Like [`is_own_group`], from the text of `/etc/passwd` and `/etc/group`. A group that
+/// `/etc/group` lacks may have unknown members.
 fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
     let Some(user) = passwd.lines().find(|line| field(line, 2) == Some(uid)) else { return false };
     let name = user.split(':').next();
@@ -145,14 +146,14 @@ pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Checks that a file or folder belongs to the caller alone: it has one name, and no other user may
-/// write to it.
+/// Checks that a file or folder belongs to the caller alone: no other user may write to it, and a
+/// file has no second hard link.
 pub fn own(path: &Path, found: &Metadata) -> Result<(), UntrustedPath> {
     let why = match found.mode() {
         _ if found.uid() != geteuid().as_raw() => TrustProblem::Owner,
         mode if mode & OTHERS_WRITE != 0 => TrustProblem::Everybody,
         mode if mode & GROUP_WRITES != 0 => TrustProblem::Group(found.gid()),
-        // A file without a name was just removed.
+        // A file with no link was just removed.
         _ if found.is_file() && found.nlink() > 1 => TrustProblem::Links(found.nlink()),
         _ if !found.is_file() && !found.is_dir() => TrustProblem::Kind(kind(found)),
         _ => return Ok(()),
@@ -177,7 +178,7 @@ fn kind(found: &Metadata) -> &'static str {
     }
 }
 
-/// Checks everything in a folder, and the targets of its links: no other user can have written it.
+/// Checks that no other user can have written anything in a folder, or the targets of its links.
 ///
 /// # Errors
 /// [`Error::Distrusted`] with the first untrusted entry; [`Error::System`] if an entry cannot be
@@ -207,7 +208,7 @@ pub fn tree(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the target of a link. Returns it if it is a folder.
+/// Checks the target of a link. Returns the target if it is a folder.
 fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
     if found.uid() != 0 && found.uid() != geteuid().as_raw() {
         return Err(UntrustedPath::of(link, found, TrustProblem::Owner).into());
@@ -226,11 +227,12 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-// A private folder of the caller, for files that tell this program what to end, to remove or to
-// set. No other user can have written these files.
+// A private folder of the caller. Its files tell this program which processes to end, which files
+// to remove and which settings to change, so no other user can have written them.
 //
 // The folder is opened once, without following a link, and checked. All its entries are opened
-// relative to that descriptor. If another user swaps the folder meanwhile, the new one is not read.
+// relative to that descriptor. If another user swaps the folder meanwhile, the new folder is not
+// read.
 
 /// An open private folder.
 #[derive(Debug)]
@@ -259,7 +261,7 @@ impl PrivateFolder {
                 return Err(no_such(path, &found).into());
             }
             Err(error) => {
-                // Without permission to open it, the owner is the more useful error.
+                // If the caller may not open the folder, a wrong owner is the more useful error.
                 if let Ok(found) = resolved.symlink_metadata() {
                     own(path, &found)?;
                 }
@@ -338,9 +340,9 @@ impl PrivateFolder {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Distrusted`] if it is a link, a pipe or a device, does not belong to the caller
-    /// alone, has a second name, or is longer than `at_most` bytes; [`Error::System`] if it cannot
-    /// be read.
+    /// [`Error::Distrusted`] if the file is a link, a pipe or a device, does not belong to the
+    /// caller alone, has a second hard link, or is longer than `at_most` bytes; [`Error::System`]
+    /// if it cannot be read.
     pub fn read(&self, name: &str, at_most: u64) -> Result<String, Error> {
         text(&self.open(name, OFlags::RDONLY)?, &self.path(name), at_most)
     }

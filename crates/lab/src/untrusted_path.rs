@@ -22,17 +22,18 @@ pub struct UntrustedPath {
 /// The reason why a file or folder is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustProblem {
-    /// The owner is neither root nor the caller, or not the only permitted owner.
+    /// The owner is neither root nor the user of this process, or is root where only that user is
+    /// permitted.
     Owner,
-    /// The group may write to it, and has members other than the caller.
+    /// The group may write to the path, and has members other than the user of this process.
     Group(u32),
-    /// Every user may write to it.
+    /// Every user may write to the path.
     Everybody,
-    /// A link, a pipe or a device is in its place.
+    /// The path leads to a link, a pipe or a device instead.
     Kind(&'static str),
     /// The target of the link does not exist, and other users could make it.
     Dangling,
-    /// The file has several names, which may be in folders of other users.
+    /// The file has several hard links, which may be in folders of other users.
     Links(u64),
     /// The file is longer than this limit, bytes.
     Long(u64),

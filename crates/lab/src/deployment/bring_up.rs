@@ -34,12 +34,12 @@ use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
 use crate::sampling::{COMMAND_ROLE, ProbeSources, WatchedProcesses};
 use crate::{Caller, Error, targets, tiers};
 
-/// Time limit for such a target to stop, seconds.
+/// Stop time limit of a target that a command started, seconds.
 const COMMAND_STOP_S: f64 = 10.0;
-/// Names of the injections on hosts while the target starts.
+/// Keys of the injections on hosts while the target starts.
 const QUICK_CORES: &str = "quick start";
 const QUICK_DISKS: &str = "quick start, disks";
-/// Factor that lifts the CPU limit of any slow core.
+/// CPU speed factor that removes the limit of any slow core.
 const UNHINDERED: f64 = 1e6;
 /// Limits that no disk reaches.
 const UNHINDERED_DISK: Disk = Disk {
@@ -112,7 +112,7 @@ pub fn up_on(
         }
         Err(error) => {
             let error = if stop.load(Ordering::SeqCst) {
-                // Hosts that were given up on an interrupt were not lost.
+                // Hosts whose sessions ended because of the interrupt were not lost.
                 for host in deployment.processes.hosts.down() {
                     deployment.processes.note_host_down(host, true);
                 }
@@ -121,7 +121,7 @@ pub fn up_on(
                 deployment.processes.hosts.lost_at_start().unwrap_or(error)
             };
             // Processes that cannot be ended stay in the registry. The reason for the failed start
-            // matters more.
+            // is the more important error.
             let _ = deployment.kill_all();
             Err(NotUp { error: Box::new(error), observed: deployment.poll() })
         }
@@ -143,8 +143,8 @@ fn watched(build: &DeploymentSpec<'_>, hosts: &Hosts, client_placement: &ClientP
 
 /// Returns the addresses of a target that may have processes not started here: it already runs, or
 /// a command may have left processes behind. An address that is not known is an error with the
-/// reason. There are none in a lab: all processes on its hosts belong to the target. There are none
-/// if operations are programs: these are the target.
+/// reason. A lab has no such addresses: all processes on its hosts belong to the target. A target
+/// whose operations are programs has none either: the programs are the target.
 fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, String>> {
     let is_started = matches!(target.kind, TargetKind::Started { .. });
     // The listener on a local socket is not looked up. The command is assumed to have started it.
@@ -157,13 +157,13 @@ fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, Stri
     addresses.collect()
 }
 
-/// Returns the clients' CPUs if only clients use them, otherwise none. Hosts of generators use them
-/// too, and would be taken for foreign processes.
+/// Returns the clients' CPUs if only clients use them, otherwise none. Hosts of generators also use
+/// them, and would count as foreign processes.
 fn clients_alone<'a>(lab: &plan::Lab, cpus: &'a [u32]) -> &'a [u32] {
     if lab.hosts.iter().any(|host| host.is_generator) { &[] } else { cpus }
 }
 
-/// Sends operations from the clients' network and CPUs.
+/// A caller that sends operations from the clients' network and CPUs.
 struct InClientNetns {
     client_placement: Arc<ClientPlacement>,
     caller: Arc<dyn Caller>,
@@ -190,11 +190,11 @@ pub struct PreparedTarget {
     /// Facts about the hosts, if the target comes from a folder.
     pub hosts: Vec<DiscoveredHost>,
     pub ports: PortNumbers,
-    /// Name to path of each hook in the target's folder.
+    /// Path of each hook in the target's folder, by name.
     pub hooks: BTreeMap<String, String>,
 }
 
-/// Prepares everything up to the first process.
+/// Prepares the target up to the start of its first process.
 fn prepare(
     build: &DeploymentSpec<'_>,
     hosts: &mut LabHosts,
@@ -207,8 +207,8 @@ fn prepare(
             prepare_folder(build, manifest, with, hosts)
         }
         TargetKind::Running { url } => {
-            // If operations are programs, there may be no server. Generators elsewhere may reach a
-            // server that this machine cannot reach.
+            // If operations are programs, there may be no server. A server may also be reachable
+            // only for generators elsewhere.
             let is_reached_here = build.trial.fleet.as_ref().is_none_or(|fleet| !fleet.by.is_elsewhere());
             for url in urls.iter().filter(|_| is_reached_here) {
                 // Servers behind a proxy may be reachable only from the proxy.
@@ -272,8 +272,8 @@ fn must_be_free(url: &str) -> Result<(), Error> {
     Err(Error::PortTaken { port: place.port, holder: ports::holder(place.port) })
 }
 
-/// Returns the slot of a target that a command starts. It runs in the user's folder, and clients
-/// reach it by its URL.
+/// Returns the slot of a target that a command starts. The command runs in the user's folder, and
+/// clients reach the target by its URL.
 fn started(
     build: &DeploymentSpec<'_>,
     command: &str,
@@ -310,7 +310,7 @@ pub struct BringUp<'a> {
     pub run: &'a str,
     pub client_placement: &'a ClientPlacement,
     pub caller: &'a dyn Caller,
-    /// Set when the user wants to end.
+    /// Whether the user wants to end.
     pub stop: &'a AtomicBool,
 }
 
@@ -345,7 +345,7 @@ impl BringUp<'_> {
     }
 
     /// Waits for all slots of a rank in parallel. If a process ends, stops waiting for the others.
-    /// If a process is not ready in time, the others keep their own time limits.
+    /// If a process is not ready in time, still waits for the others up to their own time limits.
     pub fn await_ready(&self, processes: &mut ProcessSlots, rank: Range<usize>) -> Result<(), Error> {
         let hosts = &processes.hosts.all;
         let mut waits = Vec::new();
@@ -376,7 +376,7 @@ impl BringUp<'_> {
         for (slot, ready) in processes.slots[rank].iter().zip(ready) {
             match ready {
                 Ok(()) => {}
-                // Waits that were stopped because of another failure are not the cause.
+                // Waits that were stopped because of another failure are not its cause.
                 Err(Error::Interrupted) => was_stopped = true,
                 Err(error) => failures.push(cause(error, slot, &hosts[slot.host])),
             }
@@ -415,7 +415,7 @@ fn fast_disk(tier: Option<&str>) -> Injection {
     Injection::Disk { disk: UNHINDERED_DISK, tier: tier.map(str::to_owned) }
 }
 
-/// Returns the cause of a failed start. If the host is down, the target did not fail.
+/// Returns the cause of a failed start. If the host is down, the host failed and not the target.
 fn cause(error: Error, slot: &ProcessSlot, host: &Host) -> Error {
     if !host.is_up() && error.is_targets() {
         let reason = "it was lost while the target was being started".to_owned();
@@ -430,7 +430,7 @@ fn cause(error: Error, slot: &ProcessSlot, host: &Host) -> Error {
 }
 
 /// Returns the first path in a process's arguments and environment that exists on this machine but
-/// is hidden on a virtual host by the host's own folder.
+/// not on a virtual host, because the host has its own folder there.
 fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> {
     let values = start.environment.iter().map(|(_, value)| value);
     let words = start.arguments.iter().chain(values).filter_map(|word| word.to_str());

@@ -25,20 +25,20 @@ const TRIES: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredHost {
     pub name: String,
-    /// Address at which other hosts reach it.
+    /// Address at which other hosts reach the host.
     pub address: String,
-    /// Roles that it runs. Empty: it runs all roles.
+    /// Roles that the host runs. Empty if it runs all roles.
     pub roles: Vec<String>,
     /// Path of the target's folder on the host. Empty for a built-in target.
     pub target: PathBuf,
     /// Path of this program on the host.
     pub plimsoll: PathBuf,
-    /// Role to the private folder of its process, and `role.folder` to each folder on a tier of
-    /// storage.
+    /// Private folder of each process, by role, and each folder on a storage tier, by
+    /// `role.folder`.
     pub folders: BTreeMap<String, PathBuf>,
-    /// Number of its cores, if known.
+    /// Number of the host's cores, if known.
     pub cores: Option<u32>,
-    /// Memory in MiB, if known.
+    /// The host's memory, MiB, if known.
     pub memory_mb: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl DiscoveredHost {
     }
 }
 
-/// Role and port name to port number. The numbers are the same on every host, so that members can
+/// Port numbers, by role and port name. They are the same on every host, so that members can
 /// address each other.
 pub type PortNumbers = BTreeMap<(String, String), u16>;
 
@@ -105,7 +105,7 @@ pub fn discover(
     .collect()
 }
 
-/// Gives a folder to the user whose process uses it. Returns the folder.
+/// Makes a process's user the owner of the process's folder. Returns the folder.
 fn owned(host: &Host, folder: PathBuf, user: Option<&str>) -> Result<PathBuf, Error> {
     user.map_or(Ok(()), |user| host.give(&folder, user)).map(|()| folder)
 }
@@ -159,8 +159,8 @@ fn check_installed(
     Err(Error::Host { host: host.name().to_owned(), reason })
 }
 
-/// Returns the cores and the memory in MiB of a host, from its profile, or from this machine if it
-/// runs here.
+/// Returns the cores and the memory in MiB of a host, from its profile, or from this machine if the
+/// host runs here.
 fn size(kind: HostKind, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
     let (mut cores, mut memory_bytes) = (figures.cores, figures.memory_bytes);
     if kind != HostKind::Remote {
@@ -172,8 +172,8 @@ fn size(kind: HostKind, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
     (cores, memory_bytes.map(|bytes| bytes >> 20))
 }
 
-/// Chooses ports for every process that are free on all its hosts. A parameter named `port` may set
-/// the service's port.
+/// Chooses ports for every process, each free on all hosts of the process. A parameter named `port`
+/// may set the service's port.
 pub fn choose_ports(
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,

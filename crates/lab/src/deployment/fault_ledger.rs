@@ -15,7 +15,7 @@ use crate::host::{Host, in_parallel};
 pub(crate) struct FaultOccurrence {
     /// Name of the fault.
     pub fault: String,
-    /// Number of the occurrence, from 1.
+    /// Sequence number of the occurrence, from 1.
     pub number: u32,
 }
 
@@ -52,13 +52,13 @@ struct ActiveInjection {
 pub(crate) struct FaultLedger {
     /// Injections on hosts, in the order of injection.
     injections: Vec<ActiveInjection>,
-    /// Hosts that are down.
+    /// Hosts that a fault crashed.
     crashed: Vec<(FaultOccurrence, usize)>,
-    /// Slots whose process was killed.
+    /// Slots whose process a fault killed.
     killed: Vec<(FaultOccurrence, usize)>,
-    /// Frozen processes.
+    /// Processes that a fault froze.
     paused: Vec<(FaultOccurrence, PausedProcess)>,
-    /// Hosts on which a command ran.
+    /// Names of the hosts on which a fault ran a command.
     commanded: Vec<(FaultOccurrence, String)>,
 }
 
@@ -69,7 +69,7 @@ fn take<T>(entries: &mut Vec<(FaultOccurrence, T)>, occurrence: &FaultOccurrence
 
 impl FaultLedger {
     /// Makes an injection on hosts under a key, in parallel: on all of them or on none. On a host
-    /// that is down, it takes effect when the host is up again.
+    /// that is down, the injection takes effect when the host is up again.
     pub fn inject(
         &mut self,
         hosts: &mut LabHosts,
@@ -95,7 +95,7 @@ impl FaultLedger {
         self.injections.extend(wanted);
         let injected: Result<(), Error> = done.into_iter().collect();
         if injected.is_err() {
-            // A failed heal is undone when its host ends.
+            // If the heal fails, too, the end of the host undoes the injection.
             let _ = self.heal(hosts, key);
         }
         injected
@@ -114,7 +114,7 @@ impl FaultLedger {
         done.into_iter().collect()
     }
 
-    /// Repeats the injections that a host had before it went down.
+    /// Repeats the injections that were active on a host when it went down.
     pub fn inject_again(&self, hosts: &LabHosts, host: usize) -> Result<(), Error> {
         let mine = self.injections.iter().filter(|injection| injection.host == host);
         let again = mine.map(|one| hosts.all[host].inject(&one.key.to_string(), &one.control));
@@ -135,7 +135,7 @@ impl FaultLedger {
     }
 
     /// Boots the hosts that this occurrence crashed, repeats the injections on them, and starts
-    /// their processes in order. Does not wait until these are ready.
+    /// their processes in order. Does not wait until the processes are ready.
     pub fn boot(&mut self, processes: &mut ProcessSlots, occurrence: &FaultOccurrence) -> Result<(), Error> {
         let crashed = take(&mut self.crashed, occurrence);
         crashed.into_iter().map(|host| self.boot_host(processes, host)).fold(Ok(()), Result::and)
@@ -163,7 +163,8 @@ impl FaultLedger {
         Ok(())
     }
 
-    /// Resumes the processes that this occurrence froze, unless another occurrence also froze them.
+    /// Resumes the processes that this occurrence froze, except those that another occurrence also
+    /// froze.
     pub fn unpause(&mut self, processes: &mut ProcessSlots, occurrence: &FaultOccurrence) {
         for paused in take(&mut self.paused, occurrence) {
             if !self.paused.iter().any(|(_, other)| other.holds(&paused)) {
@@ -172,7 +173,7 @@ impl FaultLedger {
         }
     }
 
-    /// Remembers a slot whose process an occurrence killed, for healing.
+    /// Stores a slot whose process an occurrence killed, for healing.
     pub fn remember_killed(&mut self, occurrence: &FaultOccurrence, slot: usize) {
         self.killed.push((occurrence.clone(), slot));
     }
@@ -181,12 +182,12 @@ impl FaultLedger {
         take(&mut self.killed, occurrence)
     }
 
-    /// Remembers the host on which an occurrence ran a command, for healing.
+    /// Stores the host on which an occurrence ran a command, for healing.
     pub fn remember_commanded(&mut self, occurrence: &FaultOccurrence, host: &str) {
         self.commanded.push((occurrence.clone(), host.to_owned()));
     }
 
-    /// Returns and forgets the hosts on which an occurrence ran a command.
+    /// Returns and removes the hosts on which an occurrence ran a command.
     pub fn take_commanded(&mut self, occurrence: &FaultOccurrence) -> Vec<String> {
         take(&mut self.commanded, occurrence)
     }
@@ -208,7 +209,7 @@ impl FaultLedger {
         processes.cancel_restarts();
         let keys = self.injections.iter().rev().map(|injection| injection.key.clone());
         for key in keys.filter(is_healed).collect::<Vec<_>>() {
-            // A failed heal is undone when its host ends.
+            // If the heal fails, the end of the host undoes the injection.
             let _ = self.heal(&mut processes.hosts, &key);
         }
         for (_, paused) in std::mem::take(&mut self.paused) {

@@ -1,5 +1,5 @@
-//! Load generators on the lab's hosts for generators. Each is a process on its host. It gets its
-//! orders over a Unix socket, which uses no network, so that orders do not disturb the measurement.
+//! Load generators on the lab's hosts for generators. Each is a process on its host and gets its
+//! orders over a Unix socket: that uses no network, so orders do not disturb the measurement.
 
 use std::io::ErrorKind;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,7 +15,7 @@ use crate::process_log::LogWatcher;
 
 /// Time limit for a generator to connect, on a slow core.
 const TO_COME: Duration = Duration::from_secs(20);
-/// Interval between checks whether it has connected.
+/// Interval between checks whether a generator has connected.
 const GLANCE: Duration = Duration::from_millis(5);
 /// Time limit for a generator to stop, seconds.
 const TO_STOP_S: f64 = 5.0;
@@ -29,12 +29,12 @@ pub struct LabGenerator {
     pub name: String,
     /// Connection for orders and messages.
     pub stream: UnixStream,
-    /// File for its standard error.
+    /// File for the generator's standard error.
     pub log: PathBuf,
 }
 
-/// Starts a generator on each of these hosts. Their output goes to `logs`. They end with the
-/// deployment at the latest.
+/// Starts a generator on each of these hosts. The generators' output goes to `logs`. They end with
+/// the deployment at the latest.
 pub fn start(
     processes: &mut ProcessSlots,
     hosts: &[String],

@@ -1,5 +1,5 @@
-//! The hooks of a deployment's target. They run for a member: on its host if the host has a runner,
-//! otherwise on this machine.
+//! The hooks of a deployment's target. A hook runs for a member: on the member's host if that host
+//! has a runner, otherwise on this machine.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::member_programs::MemberPrograms;
 
 /// Name of the hook that lists a member's records.
 const AUDIT: &str = "audit";
-/// Time limit of that hook. A slow core may need seconds for tens of thousands of records.
+/// Time limit of the hook `audit`. A slow core may need seconds for tens of thousands of records.
 pub(super) const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The target's hooks, and the hosts on which they run.
@@ -30,11 +30,11 @@ pub(super) const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct HookRunner {
     /// Id of the run.
     run: String,
-    /// Factor for time limits: 1 on a machine at full speed.
+    /// Factor for time limits; 1 on a machine at full speed.
     slowdown: f64,
-    /// Name to path in the target's folder.
+    /// Path of each hook in the target's folder, by name.
     pub(super) paths: BTreeMap<String, String>,
-    /// Hosts of the members, in order.
+    /// Hosts of the members, in the lab's order.
     pub(super) members: Vec<HookHost>,
     /// Every host, with the environment of the user's commands there.
     pub(super) all: Vec<HookHost>,
@@ -51,8 +51,8 @@ pub struct MemberAnswer {
     pub is_up: bool,
 }
 
-/// Returns the paths of a target's hooks by name. The hooks of an exercise are named by kind and
-/// name.
+/// Returns the paths of a target's hooks by name. The name of an exercise's hook starts with its
+/// kind, such as `action NAME`.
 pub(super) fn paths(manifest: &Manifest) -> BTreeMap<String, String> {
     let mut paths = manifest.hooks.clone();
     let conditions = manifest.conditions.iter().map(|(name, condition)| (name, &condition.run));
@@ -68,7 +68,7 @@ impl HookRunner {
         Self { run: run.to_owned(), slowdown: slowdown(speed), ..Self::default() }
     }
 
-    /// Returns a time limit as it is at the lab's speed.
+    /// Returns a time limit scaled to the lab's speed.
     pub fn scaled(&self, within: Duration) -> Duration {
         within.mul_f64(self.slowdown)
     }
@@ -86,7 +86,7 @@ impl HookRunner {
         Some((hook, processes.hosts.all.get(member.host)?))
     }
 
-    /// Returns the hook for one member, with exactly this time limit.
+    /// Returns the hook for one member, with this time limit, which is not scaled.
     pub(super) fn hook_at(
         &self,
         processes: &ProcessSlots,
@@ -117,8 +117,8 @@ impl HookRunner {
         environment
     }
 
-    /// Returns the place and environment for operations that are programs, if the host is a
-    /// member's.
+    /// Returns the place and environment in which operations that are programs run on this host, if
+    /// the host is a member's.
     pub fn member_programs(&self, hosts: &LabHosts, host: usize) -> Option<MemberPrograms> {
         let member = self.members.iter().find(|member| member.host == host)?;
         let mut environment = member.environment.clone();
@@ -133,8 +133,8 @@ impl HookRunner {
         })
     }
 
-    /// Returns a user's shell command as a program on a host. It gets the environment of a hook
-    /// there. The target's placeholders are replaced.
+    /// Returns a user's shell command as a program for a host: with the environment of a hook
+    /// there, and with the target's placeholders replaced.
     pub fn command_on(&self, processes: &ProcessSlots, host: &str, role: &str, command: &str) -> ProgramSpec {
         let place = self.all.iter().find(|place| processes.hosts.name(place.host) == host);
         let (environment, command) = match place {
@@ -153,13 +153,13 @@ impl HookRunner {
         }
     }
 
-    /// Returns a task for every member whose host is up.
+    /// Returns a task that runs the hook, for every member whose host is up.
     pub fn tasks_of_all(&self, processes: &ProcessSlots, hook: &str, within: Duration) -> Vec<HostTask> {
         let up = self.members.iter().filter(|member| processes.hosts.is_up(member.host));
         up.filter_map(|member| self.task(processes, member, hook, within, &BTreeMap::new())).collect()
     }
 
-    /// Returns a task for each of these members, with additional variables.
+    /// Returns a task that runs the hook with additional variables, for each of these members.
     pub fn tasks_of(
         &self,
         processes: &ProcessSlots,
@@ -211,15 +211,15 @@ impl HookRunner {
         self.paths.contains_key(AUDIT) && !self.members.is_empty()
     }
 
-    /// Reads the records of every member that is up, in parallel. For the others, returns the
-    /// reason. Empty without the hook.
+    /// Reads the records of every member that is up, in parallel. Returns the reason for each
+    /// member that was not read. Empty if the target cannot list its members' records.
     pub fn audit(&self, processes: &mut ProcessSlots) -> Vec<MemberAnswer> {
         if !self.can_audit() {
             return Vec::new();
         }
         let hooks = self.members.iter().map(|member| self.audit_hook(processes, member));
         let hooks: Vec<Result<Hook, String>> = hooks.collect();
-        // Both the hosts and the members are in order.
+        // The hosts and the hooks are both in the lab's order, so they match.
         let hosts = processes.hosts.all.iter_mut().enumerate();
         let hosts = hosts.filter(|(index, _)| self.members.iter().any(|member| member.host == *index));
         let items = hosts.map(|(_, host)| host).zip(&hooks).collect();

@@ -82,8 +82,8 @@ impl HostTask {
         matches!(self.program, TaskProgram::Here(_))
     }
 
-    /// Runs the program to its end. Ends it early once `must_stop` returns true. Inside a host,
-    /// only the time limit or the end of the host ends it early.
+    /// Runs the program to its end. On this machine, ends it early once `must_stop` returns true.
+    /// Inside a host, only the time limit or the end of the host ends it early.
     #[must_use]
     pub fn run(&self, must_stop: &dyn Fn() -> bool) -> TaskEnd {
         let ran = match &self.program {

@@ -42,9 +42,9 @@ pub(crate) struct LabHosts {
 /// A deployment's data about a host.
 #[derive(Debug)]
 struct HostRecord {
-    /// Name of its profile.
+    /// Name of the host's profile.
     profile: Option<String>,
-    /// Storage figures from lab-up. Empty if the storage was not measured.
+    /// Storage figures from the start of the lab. Empty if the storage was not measured.
     storage: HostFigures,
     /// Whether the host was last reported as up.
     is_up: bool,
@@ -61,7 +61,7 @@ impl LabHosts {
         self.all.get(index).map(|host| host.name()).unwrap_or_default()
     }
 
-    /// Returns the names of all hosts, in order.
+    /// Returns the names of all hosts, in the order of `all`.
     pub fn names(&self) -> Vec<String> {
         self.all.iter().map(|host| host.name().to_owned()).collect()
     }
@@ -75,17 +75,18 @@ impl LabHosts {
         self.all.get(index).is_some_and(|host| host.is_up())
     }
 
-    /// Returns the numbers of the hosts that are down.
+    /// Returns the indexes of the hosts that are down.
     pub fn down(&self) -> Vec<usize> {
         (0..self.all.len()).filter(|index| !self.is_up(*index)).collect()
     }
 
-    /// Whether a host is this machine itself, on which no faults are injected.
+    /// Whether the target's host is this machine itself, on which no faults are injected.
     pub fn is_this_machine(&self) -> bool {
         self.all.iter().any(Host::is_here)
     }
 
-    /// Returns the addresses of every host, in order: one for each of its networks.
+    /// Returns the addresses of every host, in the order of `all`: one for each of the host's
+    /// networks.
     pub fn addresses(&self) -> Result<Vec<Vec<Ipv4Addr>>, Error> {
         let hosts = self.all.iter();
         hosts.map(|host| host.addresses().iter().map(|address| ipv4(host.name(), address)).collect()).collect()
@@ -111,9 +112,8 @@ impl LabHosts {
         Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
 
-    /// Queries all hosts in parallel after one host did not answer. A host that is silent then
-    /// counts as lost. Otherwise each silent host would use up its own time limit, one after the
-    /// other.
+    /// Queries all hosts in parallel after one host did not answer. Hosts that do not answer now
+    /// count as lost. Otherwise the time limits of silent hosts would pass one after the other.
     pub fn query_all(&self) {
         let sessions = self.all.iter().filter(|host| host.is_up()).map(Host::session).collect();
         drop(in_parallel(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
@@ -128,7 +128,7 @@ impl LabHosts {
         self.report(What::Notice { text });
     }
 
-    /// Queues a log line of a process.
+    /// Queues the event for a log line of a process.
     pub fn report_line(&mut self, host: usize, role: &str, line: LogMatch) {
         let LogMatch { at, text, alarming, line, left_out } = line;
         let (host, process) = (self.name(host).to_owned(), role.to_owned());
@@ -138,7 +138,7 @@ impl LabHosts {
     /// Returns the events since the previous call, sorted by time.
     pub fn take_events(&mut self) -> Vec<HostEvent> {
         let mut events: Vec<HostEvent> = self.events.drain(..).collect();
-        // Log lines carry the time at which they arrived, which may precede other events.
+        // Log lines carry the time at which they were read. Later events may be queued already.
         events.sort_by_key(|event| event.at);
         events
     }
@@ -186,9 +186,9 @@ impl LabHosts {
         }
     }
 
-    /// Reports once that a host is down. If this is not `expected` (by a fault or the end of the
-    /// trial), the target cannot have caused it, and a notice says so. Returns whether it was
-    /// expected, or `None` if it was reported before.
+    /// Reports once that a host is down. If that was not `expected` (by a fault or the end of the
+    /// trial), adds a notice that the target cannot have caused it. Returns whether it was
+    /// expected, or `None` if the host was reported as down before.
     pub fn report_down(&mut self, index: usize, expected: bool) -> Option<bool> {
         let (record, host) = (self.records.get_mut(index)?, self.all.get(index)?);
         if !std::mem::replace(&mut record.is_up, false) {
@@ -211,8 +211,8 @@ impl LabHosts {
         Some(expected)
     }
 
-    /// Drops all hosts in parallel, after removing these folders of each. A dropped virtual host
-    /// ends every process in it.
+    /// Removes these folders of each host, then drops the host; all hosts in parallel. A dropped
+    /// virtual host ends every process in it.
     pub fn release(&mut self, folders: Vec<Vec<String>>) {
         self.records.clear();
         let hosts = std::mem::take(&mut self.all).into_iter().zip(folders).collect();
@@ -254,7 +254,7 @@ fn records(build: &DeploymentSpec<'_>, hosts: &mut [Host], stop: &AtomicBool) ->
     records
 }
 
-/// Returns the tiers of a host as requested, without measurements.
+/// Returns the figures of a host's tiers as requested in the plan, without measurements.
 fn requested_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
     let mut tiers = BTreeMap::new();
     for (tier, folders) in tiers::on_host(lab, lab.hosts.get(index)) {
@@ -320,12 +320,12 @@ fn measure_host(lab: &plan::Lab, index: usize, host: &Host, stop: &AtomicBool) -
     HostFigures { tiers, ..data }
 }
 
-/// Returns the sessions that an interrupt gives up. Work on this machine is quick and may go on.
+/// Returns the sessions that an interrupt ends. Work on this machine is quick and may go on.
 pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
     hosts.iter().filter(|host| !host.is_here()).map(Host::session).collect()
 }
 
-/// Does slow work on hosts. Once `stop` is set, gives up the sessions, so that no reply is awaited.
+/// Does slow work on hosts. Once `stop` is set, ends the sessions, so that no reply is awaited.
 /// Each host then ends its work by itself.
 pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {

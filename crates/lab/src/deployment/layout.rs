@@ -1,5 +1,5 @@
-//! Layout of a target on its hosts: works out a slot with a command line for every process, from
-//! the manifest, the trial's parameters and the facts about the hosts. Pure.
+//! Layout of a target on its hosts: computes a slot with a command line for every process, from the
+//! manifest, the trial's parameters and the facts about the hosts. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ pub struct HookHost {
     pub host: usize,
     /// Path of the target's folder on the host.
     pub folder: PathBuf,
-    /// Variables `PLIMSOLL_…`.
+    /// Environment variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
     /// Placeholder values of the member's process.
     pub values: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ pub struct HookHost {
 pub struct DeploymentLayout {
     /// Slots in start order: by rank, then by role, then by host.
     pub slots: Vec<ProcessSlot>,
-    /// Hosts of the members, in order.
+    /// Hosts of the members, in the lab's order.
     pub hook_hosts: Vec<HookHost>,
     /// Every host, with the environment of the user's commands there.
     pub command_hosts: Vec<HookHost>,
@@ -97,16 +97,16 @@ pub struct LayoutInput<'a> {
     /// The service that clients use.
     pub service: Service<'a>,
     pub hosts: &'a [DiscoveredHost],
-    /// Ports. They are the same on every host.
+    /// Port numbers. They are the same on every host.
     pub ports: &'a PortNumbers,
     /// Folder for the output of every process.
     pub logs: &'a Path,
-    /// Factor for all time limits: 1 on a machine at full speed.
+    /// Factor for all time limits; 1 on a machine at full speed.
     pub slowdown: f64,
 }
 
-/// Sorts processes by rank: first those without `after`, then those that follow them, and so on.
-/// Keeps the file's order within a rank.
+/// Sorts processes by rank: first those without `after`, then those whose `after` is in the ranks
+/// before, and so on. Keeps the file's order within a rank.
 fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process>>, Error> {
     let mut ranks: Vec<Vec<&manifest::Process>> = Vec::new();
     let mut waiting: Vec<&manifest::Process> = processes.iter().collect();
@@ -164,7 +164,7 @@ impl LayoutInput<'_> {
         &self.manifest.about.members
     }
 
-    /// Returns the address for clients on this host.
+    /// Returns the address of this host for clients.
     fn address(&self, host: &DiscoveredHost) -> String {
         if self.service.port.is_empty() {
             return host.address.clone();
@@ -179,7 +179,7 @@ impl LayoutInput<'_> {
         Some(format!("{}:{number}", host.address))
     }
 
-    /// Returns the address of a member: its own, or else that of the first service.
+    /// Returns the address of a member: its own, or else that of the first host with the service.
     fn address_of_member(&self, host: &DiscoveredHost) -> String {
         let own = self.address_of(self.members(), host);
         own.or_else(|| Some(self.address(self.that_run(self.service.role).next()?))).unwrap_or_default()

@@ -21,16 +21,17 @@ use crate::session::HostProcess;
 const LAST_LINES: usize = 10;
 /// Time limit for a killed process to disappear before it is started again.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
-/// Time limit between SIGKILL and the end of a process when the target stops.
+/// Time limit between SIGKILL and the end of a process when the target is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between checks whether the user wants to end at once.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A process of the target, with everything that is needed to start it again.
 pub(crate) struct ProcessSlot {
-    /// Index of its host.
+    /// Index of the slot's host.
     pub host: usize,
-    /// Length of its chain of `after` roles. Slots of the same rank start together.
+    /// Length of the chain of `after` roles before this slot. Slots of the same rank start
+    /// together.
     pub rank: usize,
     /// Specification of the process.
     pub start: Start,
@@ -42,15 +43,15 @@ pub(crate) struct ProcessSlot {
     pub stop_signal: Signal,
     /// Time limit for the process to stop, seconds.
     pub stop_within_s: f64,
-    /// Whether the stop signal also goes to its children.
+    /// Whether the stop signal also goes to the process's children.
     pub stops_group: bool,
-    /// Whether it may end with exit code 0 while its children continue.
+    /// Whether the process may end with exit code 0 while its children continue.
     pub may_detach: bool,
-    /// Address for clients, if they use this process.
+    /// Address that clients use, if this process serves them.
     pub service: Option<String>,
     /// The member's own address, if this process makes its host a member.
     pub member: Option<String>,
-    /// Name of its private folder.
+    /// Name of the process's private folder.
     pub folder: Option<String>,
     /// The process, while it runs.
     pub process: Option<HostProcess>,
@@ -95,8 +96,7 @@ impl ProcessSlot {
         Duration::try_from_secs_f64(self.stop_within_s).unwrap_or_default()
     }
 
-    /// Signals the process, if it runs. If a shell command started the target, signals its whole
-    /// group.
+    /// Signals the process if it runs. Signals its whole group if `stops_group` is set.
     fn signal(&mut self, signal: Signal) {
         match &mut self.process {
             Some(process) if self.stops_group => process.signal_group(signal),
@@ -113,7 +113,7 @@ impl ProcessSlot {
     }
 }
 
-/// A frozen process of a slot with its group, or a frozen program in its tree.
+/// A frozen process group of a slot, or a frozen program in the tree of the slot's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PausedProcess {
     pub slot: usize,
@@ -121,7 +121,7 @@ pub(crate) struct PausedProcess {
 }
 
 impl PausedProcess {
-    /// Whether this keeps the other one frozen, too.
+    /// Whether this pause alone also keeps `other` frozen.
     pub fn holds(&self, other: &Self) -> bool {
         self.slot == other.slot && (self.program.is_none() || self.program == other.program)
     }
@@ -131,20 +131,20 @@ impl PausedProcess {
 #[derive(Debug)]
 struct Restart {
     slot: usize,
-    /// Id of the process that must end.
+    /// Id of the process that must end before the start.
     pid: u32,
-    /// Time at which the process is killed.
+    /// Time at which the process is killed if it still runs.
     give_up: Instant,
-    /// Pause between the end and the start.
+    /// Pause between the end of the process and the next start.
     wait: Duration,
-    /// Time of the start, once the process has ended.
+    /// Time of the next start. `None` until the process has ended.
     due: Option<Instant>,
 }
 
 /// All process slots of a deployment, and their hosts.
 pub(crate) struct ProcessSlots {
     pub hosts: LabHosts,
-    /// Slots in start order: rank by rank, and role by role.
+    /// Slots in start order: by rank, then by role.
     pub slots: Vec<ProcessSlot>,
     /// Slots to start again once their process has ended.
     restarts: Vec<Restart>,
@@ -167,8 +167,8 @@ impl ProcessSlots {
         self.hosts_of(|slot| slot.start.role == role)
     }
 
-    /// Returns the names of the members' hosts, in order. Empty if the target was not started here
-    /// and has no real hosts.
+    /// Returns the names of the members' hosts, in start order. If the target was not started here,
+    /// its real hosts count as members.
     pub fn member_hosts(&self) -> Vec<String> {
         if !self.slots.is_empty() {
             return self.hosts_of(|slot| slot.member.is_some());
@@ -187,8 +187,8 @@ impl ProcessSlots {
         serving
     }
 
-    /// Returns the serving slots on hosts that are not `down`, or all serving slots if none
-    /// remains.
+    /// Returns the slots that serve clients on hosts that are not in `down`. If none remains,
+    /// returns all slots that serve clients.
     pub fn serving(&self, down: &[String]) -> Vec<&ProcessSlot> {
         let all: Vec<_> = self.slots.iter().filter(|slot| slot.service.is_some()).collect();
         let mut up = all.clone();
@@ -231,7 +231,7 @@ impl ProcessSlots {
         self.ranges(|one, next| one.rank == next.rank)
     }
 
-    /// Splits the slots into ranges in which neighbours are the same.
+    /// Splits the slots into ranges of neighbours that are the same by `is_same`.
     fn ranges(&self, is_same: fn(&ProcessSlot, &ProcessSlot) -> bool) -> Vec<Range<usize>> {
         let mut start = 0;
         let ranges = self.slots.chunk_by(is_same).map(|slots| {
@@ -273,7 +273,7 @@ impl ProcessSlots {
         }
     }
 
-    /// Reports the last line of each text that was left out of the events.
+    /// Reports, for each watched text, the last line that was left out of the events.
     pub fn report_left_out(&mut self) {
         for slot in &self.slots {
             for line in slot.start.log_watcher.take_left_out() {
@@ -335,7 +335,7 @@ impl ProcessSlots {
         slot.last = None;
         if slot.process.take().is_some() {
             let how = if expected { killed.to_string() } else { "lost with its host".to_owned() };
-            // The target did not fail.
+            // Reported as expected, because the host failed and not the target.
             self.report_process_down(index, how, true, Vec::new());
         }
     }
@@ -362,8 +362,8 @@ impl ProcessSlots {
 
     // Start.
 
-    /// Starts the slots of a role on all hosts in parallel, at most one per host. Does not wait
-    /// until they are ready.
+    /// Starts the slots of a role on all hosts in parallel, at most one slot per host. Does not
+    /// wait until the processes are ready.
     pub fn start_role(&mut self, role: Range<usize>) -> Result<(), Error> {
         let mut starts: Vec<Option<&Start>> = vec![None; self.hosts.all.len()];
         for slot in &self.slots[role.clone()] {
@@ -417,9 +417,8 @@ impl ProcessSlots {
 
     // Faults.
 
-    /// Signals a slot's process. If a shell command started the target, signals its whole group. If
-    /// `ends`, the end of the process counts as expected from now on. Fails if the process does not
-    /// run.
+    /// Signals a slot's process, or its whole group if `stops_group` is set. If `ends`, the end of
+    /// the process counts as expected from now on. Fails if the process does not run.
     pub fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> Result<(), Error> {
         self.note_end(index);
         let slot = &mut self.slots[index];
@@ -430,7 +429,7 @@ impl ProcessSlots {
     }
 
     /// Signals a program in the tree of a slot's process. If `ends` and the program is the process
-    /// itself, its end counts as expected. Fails if the process does not run.
+    /// itself, the end of the process counts as expected. Fails if the process does not run.
     pub fn signal_program(&mut self, index: usize, program: &str, signal: Signal, ends: bool) -> Result<(), Error> {
         self.note_end(index);
         let slot = &mut self.slots[index];
@@ -458,13 +457,13 @@ impl ProcessSlots {
             let _ = process.signal_program(program, Signal::CONT);
             return;
         }
-        // If the process has ended, others of its group may still be frozen.
+        // If the process has ended, other processes of its group may still be frozen.
         slot.signal_group(Signal::CONT);
     }
 
-    /// Starts a slot's process again with the same ports and data, if it has ended. First kills
-    /// what is left of the previous process group, which may hold the port. Waits a moment for a
-    /// process whose end is expected.
+    /// Starts a slot's process again with the same ports and data, if it has ended. First kills the
+    /// rest of the previous process group, which may hold the port. Waits up to `KILL_PATIENCE` for
+    /// a process whose end is expected.
     pub fn start_again(&mut self, index: usize) -> Result<(), Error> {
         self.note_end(index);
         let Some(slot) = self.slots.get_mut(index) else { return Ok(()) };
@@ -588,7 +587,7 @@ impl ProcessSlots {
         }
     }
 
-    /// Ends the generators and removes their slots, which are the last.
+    /// Ends the generators and removes their slots, which come last.
     pub fn end_generators(&mut self) {
         if let Some(first) = self.slots.iter().position(ProcessSlot::is_generator) {
             self.end(first..self.slots.len());

@@ -22,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// Scales the offset by the lab's speed.
+/// Makes the injection. The lab's speed scales the offset.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let offset_s = arguments.signed_seconds("offset").unwrap_or(0.0);

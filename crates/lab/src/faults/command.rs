@@ -69,8 +69,8 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     Ok(ActiveFault { on: hosts, at })
 }
 
-/// Returns the fault's command for each host, for a step that runs it without waiting. Remembers
-/// the hosts for healing.
+/// Returns the fault's command for each host, for a step that runs it without waiting. Stores the
+/// hosts for healing.
 pub(crate) fn commands(
     fault: &plan::Fault,
     number: u32,

@@ -24,7 +24,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// Makes the injection. The lab's speed does not scale a size.
+/// Makes the injection. The lab's speed does not scale the size.
 fn control(with: &BTreeMap<String, Value>, tier: Option<String>) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let leave_bytes = arguments.bytes("leave").unwrap_or(0);

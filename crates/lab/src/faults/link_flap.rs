@@ -28,7 +28,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// Scales the times by the lab's speed.
+/// Makes the injection. The lab's speed scales the times.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let down_s = arguments.seconds("down").unwrap_or(0.5);

@@ -22,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// Makes the injection. The lab's speed does not scale a size.
+/// Makes the injection. The lab's speed does not scale the size.
 fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let bytes = arguments.bytes("size").unwrap_or(1);

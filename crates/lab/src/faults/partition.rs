@@ -94,23 +94,23 @@ fn indices(some: &[String], all: &[String]) -> Vec<usize> {
 /// Returns the injection for a host that must not receive packets from these addresses, or `None`
 /// if there are none. Packets are dropped where they arrive, so that the sender gets no error; a
 /// drop on the sender's host would fail its system call. Packets to clients and to the hosts in
-/// front of the members are dropped at the source, because the clients' own host is not ours to
-/// change.
+/// front of the members are dropped at the source, because Plimsoll must not change the clients'
+/// own host.
 fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Injection> {
     let from: Vec<Ipv4Addr> = from.into_iter().chain(clients.iter().copied()).collect();
     (!from.is_empty()).then_some(Injection::Cut { from: Some(from), to: Some(clients) })
 }
 
-// Pairs of hosts that are cut off from each other, computed from host numbers.
+// Pairs of hosts that are cut off from each other, computed from host indexes.
 
 /// The shape of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartitionShape {
     /// One side against the others. Within each side, all hosts receive each other.
     Halves,
-    /// Each host of the side is alone.
+    /// Each host of the side is cut off from all other hosts.
     One,
-    /// The others do not receive packets from the side. The side receives theirs.
+    /// The other hosts do not receive packets from the side. The side receives their packets.
     OneWay,
     /// Each host receives packets only from its two neighbours. The last and the first are
     /// neighbours.
@@ -122,7 +122,7 @@ enum PartitionShape {
 pub struct PartitionSides {
     /// Number of hosts.
     pub count: usize,
-    /// Numbers of the hosts on the side, from 0.
+    /// Indexes of the hosts on the side.
     pub side: Vec<usize>,
 }
 
@@ -157,8 +157,9 @@ fn are_neighbours(a: usize, b: usize, count: usize) -> bool {
     (a + 1) % count == b || (b + 1) % count == a
 }
 
-/// Returns the hosts that clients do not reach if they reach only the larger side. Of two equal
-/// sides, these are the side that is hit; with the shape `one`, always the hosts that are alone.
+/// Returns the smaller side: the hosts that clients do not reach if they reach only the larger
+/// side. If both sides are equal, returns the side that is hit. With the shape `one`, always
+/// returns the hosts that are cut off alone.
 fn smaller(shape: PartitionShape, group: &PartitionSides) -> Vec<usize> {
     let others = (0..group.count).filter(|host| !group.has(*host));
     match shape {

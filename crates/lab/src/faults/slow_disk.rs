@@ -74,7 +74,7 @@ fn times(disk: &Disk, factor: f64) -> Disk {
 }
 
 /// Returns the speed of a host's disk or tier before the fault: the limits of the profile or tier,
-/// else the figures measured at lab-up.
+/// else the figures measured when the lab started.
 fn so_far(host: &str, tier: Option<&str>, deployment: &Deployment) -> Result<Disk, Error> {
     let limits = match tier {
         Some(tier) => deployment.lab.tier_limits(tier),

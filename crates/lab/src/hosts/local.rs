@@ -116,7 +116,7 @@ impl HostBackend for Local {
         std::path::absolute(target).map_err(Error::system(format!("find {}", target.display())))
     }
 
-    /// Also registers the process, because the runner ends together with this process.
+    /// Also registers the process, because the runner cannot end it if this program is killed.
     fn start_process(&self, session: &Arc<RunnerSession>, start: &Start) -> Result<HostProcess, Error> {
         self.ledger.announce(&self.name, &start.role)?;
         let process = session.start(start)?;
@@ -159,7 +159,7 @@ impl HostBackend for Local {
         Ok(ports::check(port)?)
     }
 
-    /// Measures only tiers: the disk of this machine is not the target's alone.
+    /// Measures only tiers, because other programs also use the disk of this machine.
     fn measure_storage(
         &self,
         _session: &RunnerSession,

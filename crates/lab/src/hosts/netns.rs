@@ -43,7 +43,7 @@ use wiring::{Cables, Switch};
 /// Path of a host's private folders, inside the host.
 const DATA: &str = "/run/plimsoll/data";
 
-/// Makes all hosts of the lab, in its order, and the clients' placement. If one cannot be made,
+/// Makes all hosts in the lab's order, and the clients' placement. If a host cannot be made,
 /// removes the others.
 pub(super) fn raise(
     build: &DeploymentSpec<'_>,
@@ -64,7 +64,7 @@ pub(super) fn raise(
             return Err(Error::Interrupted);
         }
         let mut machine = layout.lay_out(index, envelope, &switch, ledger)?;
-        // In this order, because the machine's end waits for that of its runner.
+        // The session is dropped first, because the machine's end waits for the end of its runner.
         Ok((machine.start()?, machine))
     }))?;
     let plugged = machines.iter().filter_map(|(_, one)| Some((one.index, one.shim.as_ref()?.pid())));
@@ -105,7 +105,8 @@ fn lost(machines: &mut [(Arc<RunnerSession>, VirtualHost)]) -> Option<Error> {
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
-/// Copies this program into the run's private folder, from the kernel's copy of it.
+/// Copies this program into the run's private folder. Reads it from the kernel, because its file
+/// was replaced.
 fn kept_program(scratch: &Path) -> Result<PathBuf, Error> {
     let kept = scratch.join("plimsoll");
     if !kept.exists() {
@@ -145,7 +146,7 @@ impl<'a> NetnsLayout<'a> {
         Ok(Self { build, plimsoll, target, scratch, hosts_file: cables.hosts_file(), wirings: cables.wirings() })
     }
 
-    /// Makes the parts of a host that lie outside it, and its specification.
+    /// Makes the parts of a host that lie outside its namespaces. Returns the host's specification.
     fn lay_out(
         &self,
         index: usize,
@@ -204,7 +205,7 @@ impl<'a> NetnsLayout<'a> {
         })
     }
 
-    /// Makes the storage tiers that a host's processes use, except its disk.
+    /// Makes the storage tiers that a host's processes use, except the host's disk.
     fn tiers(
         &self,
         index: usize,
@@ -272,7 +273,7 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     made.map_err(Error::system(format!("make {}", path.display())))
 }
 
-// A virtual host as the lab holds it: its shim process, its disk and its cables. It can be ended
+// A virtual host as the lab manages it: its shim process, its disk and its cables. It can be ended
 // and made again.
 
 /// Time limit for a shim to make its host.
@@ -312,8 +313,8 @@ impl HostShim {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
         let mut host = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
-        // Its output pipe carries the session, so it cannot identify the group's members. They
-        // carry the mark.
+        // The shim's output pipe carries the session, so it cannot identify members of the process
+        // group. The members carry the mark.
         let registered = ledger.started(&ProcessGroup::of(host.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
@@ -330,7 +331,8 @@ impl HostShim {
         self.shim.id()
     }
 
-    /// Adds the last line of standard error: a panic, or a library that the linker could not find.
+    /// Adds the last line of standard error to the error: a panic, or a library that the linker
+    /// could not find.
     fn explained(&self, error: Error) -> Error {
         let said = self.last_words().unwrap_or_default();
         let Error::Host { host, reason } = error else { return error };
@@ -350,8 +352,8 @@ impl HostShim {
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Resumes the shim and the first process inside, because a stopped process does not notice the
-    /// end.
+    /// Resumes the shim and the first process inside, because a stopped process does not react to
+    /// the end of its host.
     fn wake(&self) -> Option<procfs::Stat> {
         let pid = self.pid();
         let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
@@ -367,7 +369,7 @@ impl HostShim {
             return Ok(());
         }
         // Killing the first process inside ends all others, and then the shim. If the shim were
-        // killed, nothing would wait for them.
+        // killed instead, nothing would wait for the other processes.
         let pid = self.pid();
         if let Some(first) = self.wake() {
             linux::signal(&first, Signal::KILL);
@@ -401,7 +403,7 @@ impl HostShim {
 
 #[derive(Debug)]
 struct VirtualHost {
-    /// Number of the host in the lab.
+    /// Index of the host in the lab.
     pub index: usize,
     pub plimsoll: PathBuf,
     pub setup: Setup,
@@ -411,7 +413,7 @@ struct VirtualHost {
     /// The host's private folder on the machine.
     pub folder: PathBuf,
     pub volume: Option<LoopVolume>,
-    /// Volumes of its storage tiers.
+    /// Volumes of the host's storage tiers.
     pub tier_volumes: Vec<LoopVolume>,
     /// The host's folders on other file systems of the machine.
     pub elsewhere: Vec<PathBuf>,
@@ -477,9 +479,9 @@ impl HostBackend for VirtualHost {
     }
 
     fn crash(&mut self) -> Result<(), Error> {
-        // The cable goes first: a machine without power sends no farewell to its clients. Also, the
-        // kernel removes an unused network only after a while, and its interface names are needed
-        // at once.
+        // The cable is unplugged first: a machine without power does not close its connections.
+        // Also, the kernel removes an unused network only after a while, and its interface names
+        // are needed again at once.
         self.switch.unplug(self.index);
         match self.shim.take() {
             Some(mut shim) => shim.kill(),
@@ -489,7 +491,7 @@ impl HostBackend for VirtualHost {
 
     fn close(&mut self) {
         if let Some(mut shim) = self.shim.take() {
-            // The end of the run finds leftovers by their mark.
+            // Leftovers are found by their mark at the end of the run.
             let _ = shim.end();
         }
         self.volume = None;
@@ -507,7 +509,8 @@ impl Drop for VirtualHost {
 }
 
 fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
-    // A socket path is limited to about a hundred characters.
+    // A socket path is limited to about a hundred characters, so it names the folder by its
+    // descriptor.
     let held = File::open(folder)?;
     // A socket of an earlier trial may still exist.
     let _ = fs::remove_file(folder.join(name));
@@ -539,7 +542,7 @@ const SIZE_BYTES: u64 = 4 << 30;
 /// Free space below which not even an empty file system fits.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// A disk. After the drop, once it is no longer mounted, the device and its limits are gone.
+/// A disk. Dropping it removes its limits, and also its device once the disk is not mounted.
 #[derive(Debug)]
 pub struct LoopVolume {
     file: PathBuf,
@@ -558,7 +561,7 @@ impl LoopVolume {
             |error| Error::System { doing: format!("attach {} to a loop device", file.display()), error },
         )?;
         let volume = Self { attached, file: file.to_path_buf() };
-        // Registered in any case, because a fault may set limits where the profile has none.
+        // Registered even if the profile has no limits, because a fault may set some.
         ledger.throttled(volume.device())?;
         Ok(volume)
     }
@@ -591,7 +594,7 @@ fn format(file: &Path) -> Result<(), Error> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 did not say why");
-    // If the disk is full, mkfs names whatever it wrote at that moment.
+    // If the disk is full, mkfs may only name the structure that it was writing.
     let is_full = said.contains("No space left") || free_bytes(file).is_some_and(|free| free < FULL_BYTES);
     let error = if is_full { ErrorKind::StorageFull.into() } else { io::Error::other(why.trim().to_owned()) };
     Err(Error::System { doing: doing(), error })

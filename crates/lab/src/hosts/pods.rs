@@ -1,5 +1,5 @@
 //! Running Kubernetes pods as hosts. A runner enters each pod as an additional (ephemeral)
-//! container in the pod's network. The runner undoes everything when its stream ends. A crash
+//! container in the pod's network. The runner undoes all its changes when its stream ends. A crash
 //! deletes the pod; then another ready pod takes its place.
 
 use std::collections::BTreeSet;
@@ -24,11 +24,11 @@ use crate::platforms::kubernetes::{Kubectl, Pod};
 use crate::session::RunnerSession;
 use crate::system_program::{KeptOutput, await_end, never};
 
-/// Time limit for adding a container to a pod and for the delivery of its program.
+/// Time limit for adding a container to a pod and for delivering the runner to it.
 const TO_ENTER: Duration = Duration::from_secs(60);
 /// Time limit for the runner to be ready.
 const TO_BE_READY: Duration = Duration::from_secs(30);
-/// Time limit for the stream to end after its runner has undone everything.
+/// Time limit for the stream to end after its runner has undone all changes.
 const TO_END: Duration = Duration::from_secs(5);
 /// Interval between queries to the cluster.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ const RIGHTS: &str =
 /// The runner's folder, inside its own container.
 const FOLDER: &str = "/tmp/plimsoll-runner";
 
-/// Number for the next added container, so that names differ.
+/// Id of the next added container. It makes container names unique.
 static ADDED: AtomicU32 = AtomicU32::new(1);
 
 /// The pods that a lab may use. Each belongs to at most one host.
@@ -65,7 +65,7 @@ struct PodHost {
 /// Adds a runner to as many ready pods as the lab has hosts.
 ///
 /// # Errors
-/// If there are too few ready pods, or a pod cannot be entered. Drops the others then.
+/// If there are too few ready pods, or a pod cannot be entered. The hosts made so far are dropped.
 pub fn reach_all(build: &DeploymentSpec<'_>, settings: &LabPods, stop: &AtomicBool) -> Result<Vec<Host>, Error> {
     let stop = || stop.load(Ordering::SeqCst);
     let ledger = build.registry.ledger();
@@ -110,7 +110,7 @@ impl SelectedPods {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the ready pods that belong to no host, by name.
+    /// Returns the ready pods that belong to no host, sorted by name.
     fn ready(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Pod>, Error> {
         let mut pods = self.kubectl.selected(&self.settings.selector, stop)?;
         let taken = self.taken();
@@ -119,7 +119,7 @@ impl SelectedPods {
         Ok(pods)
     }
 
-    /// Waits for the next ready pod, and takes it.
+    /// Waits for the next ready pod, and reserves it.
     fn next(&self, stop: &dyn Fn() -> bool) -> Result<Pod, Error> {
         let until = Instant::now() + Duration::from_secs_f64(self.settings.wait_s);
         loop {
@@ -156,7 +156,7 @@ impl PodHost {
     fn enter(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
         let container = format!("plimsoll-{}-{}", self.pods.run, ADDED.fetch_add(1, Ordering::Relaxed));
         // Omits `targetContainerName`, so that the container has its own process namespace. The
-        // runner then outlives a restart of the pod's own container, and can still heal its faults.
+        // runner then outlives a restart of the pod's own container, and can still heal faults.
         let patch = json!({ "spec": { "ephemeralContainers": [{
             "name": container,
             "image": self.pods.settings.image,
@@ -237,7 +237,7 @@ impl Drop for PodHost {
     }
 }
 
-/// Adds advice to the platform's refusal.
+/// Adds a remedy to the cluster's refusal of a runner.
 fn not_let_in(reason: &str) -> String {
     if reason.contains("PodSecurity") {
         return format!(

@@ -35,8 +35,8 @@ const TO_BE_READY: Duration = Duration::from_secs(30);
 /// Time limit for ssh to end after its runner has ended.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Number for the next control socket, so that a socket left by a killed master is never in the
-/// way.
+/// Id of the next control socket. Each id is new, because a killed master may leave its socket
+/// behind.
 static SOCKETS: AtomicU32 = AtomicU32::new(1);
 
 /// A machine at the other end of ssh.
@@ -46,9 +46,9 @@ struct RemoteHost {
     client: SshClient,
     address: String,
     setup: Setup,
-    /// Local and remote path of the target's folder, once it was copied.
+    /// Local and remote path of the target's folder. `None` until it is copied.
     brought: Mutex<Option<(PathBuf, PathBuf)>>,
-    /// The ssh process that carries the runner. It ends before the guard.
+    /// The local ssh process that carries the runner. It ends before the guard.
     carrier: Option<Child>,
     guard: Guard,
     /// Whether the user wants to end at once.
@@ -86,7 +86,7 @@ pub(super) fn runner_beside(plimsoll: &Path) -> PathBuf {
     if runner.is_file() { runner } else { plimsoll.to_path_buf() }
 }
 
-/// Measures a machine for a profile. Leaves no files on it.
+/// Measures a machine for a profile. Leaves no files on that machine.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryWriter>) -> Result<String, Error> {
     let (program, ends) = (runner_beside(plimsoll), (&AtomicBool::new(false), &Arc::default()));
     let remote = RemoteHost::reach(destination, destination, &program, ledger, ends)?;
@@ -94,7 +94,8 @@ pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryW
 }
 
 impl RemoteHost {
-    /// Connects, checks that this machine's programs can run there, and copies the program.
+    /// Connects, checks that this machine's programs can run on the host, and copies the program
+    /// there.
     fn reach(
         name: &str,
         destination: &str,
@@ -147,7 +148,8 @@ impl RemoteHost {
         RunnerSession::open(Box::new(program.input), Box::new(program.output), &self.setup, within, &self.at_once)
     }
 
-    /// Starts the copied program with one of its commands, over an ssh process that ends with it.
+    /// Starts the copied program with one of its commands. The ssh process for it ends with the
+    /// program.
     fn carry(&mut self, command: &str, stop: &dyn Fn() -> bool) -> Result<CarriedProgram, Error> {
         let name = self.name.clone();
         let script = guard::program_script(&self.guard.facts.folder, command);
@@ -176,7 +178,8 @@ impl RemoteHost {
         Err(refused(&name)(client::unreached(&errors.text(), self.client.destination())))
     }
 
-    /// Waits for the ssh process that carried the runner. Its input is already closed.
+    /// Waits for the ssh process that carried the runner. The input of that process is already
+    /// closed.
     fn release(&mut self) {
         let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
         self.release_within(within);
@@ -240,7 +243,8 @@ fn refused(host: &str) -> impl Fn(String) -> Error + '_ {
     |reason| Error::Host { host: host.to_owned(), reason }
 }
 
-/// Checked between two steps. Each step also has its own time limit.
+/// Returns an error once the user has interrupted. Called between two steps; each step also has its
+/// own time limit.
 fn unless_stopped(stop: &AtomicBool) -> Result<(), Error> {
     if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
 }
@@ -261,9 +265,9 @@ fn suits(facts: &guard::MachineFacts) -> Result<(), String> {
     Ok(())
 }
 
-// The address by which other hosts reach a host, from ssh's configuration.
+// The address under which other hosts reach a host, from ssh's configuration.
 
-/// The relevant options from `ssh -G`.
+/// The options from `ssh -G` that are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Resolved {
     /// Name or address to which ssh connects.
@@ -274,7 +278,7 @@ struct Resolved {
     pub is_behind: bool,
 }
 
-/// Reads the output of `ssh -G`: one option per line, in small letters.
+/// Reads the output of `ssh -G`: one option per line, in lower case.
 #[must_use]
 fn read_resolved(text: &str) -> Resolved {
     let mut resolved = Resolved::default();
@@ -290,10 +294,10 @@ fn read_resolved(text: &str) -> Resolved {
 }
 
 /// Returns the host's address. `from` is the host's `SSH_CONNECTION`: client, client port, server,
-/// server port. It is used for names that only a jump host can resolve.
+/// server port. It gives the address for names that only a jump host can resolve.
 ///
 /// # Errors
-/// Text, if there is no IPv4 address.
+/// A message for the user, if there is no IPv4 address.
 fn address_of(resolved: &Resolved, from: &str) -> Result<Ipv4Addr, String> {
     let name = &resolved.hostname;
     let none = || format!("`{name}` has no IPv4 address, by which the lab's hosts and the load reach it");
@@ -333,10 +337,11 @@ impl Destination {
     /// Reads a destination.
     ///
     /// # Errors
-    /// Text that says what is invalid.
+    /// A message that says what is invalid.
     pub fn read(text: &str) -> Result<Self, String> {
         let bare = text.strip_prefix("ssh://").map_or(text, |rest| rest.strip_suffix('/').unwrap_or(rest));
-        // ssh would read it as an option, and the shell of a ProxyCommand as more than a name.
+        // ssh would read such text as an option, and the shell of a ProxyCommand as more than a
+        // name.
         let is_odd = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>()\\".contains(c);
         if bare.starts_with('-') || bare.contains(is_odd) {
             return Err(format!("`{text}` is no destination for ssh"));
@@ -357,7 +362,7 @@ impl Destination {
         Ok(Self { text: text.to_owned(), host, port })
     }
 
-    /// Returns the last arguments of ssh.
+    /// Returns the last arguments for ssh.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let port = self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
@@ -382,18 +387,18 @@ fn split(place: &str) -> (&str, Option<&str>) {
     }
 }
 
-// Leftovers of an abandoned run on other machines. Its guards have removed them, unless a guard was
-// killed.
+// Leftovers of an abandoned run on other machines. They exist only if a guard was killed before it
+// removed them.
 
 /// Connect timeout for leftovers. They are rare, so it is short.
 const LEFTOVER_TIMEOUT_S: u32 = 5;
 /// Time limit for removing the leftovers of one machine.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Removes the leftovers on a machine. Returns one line per removed item.
+/// Removes a run's leftovers on a machine. Returns one line per removed item.
 ///
 /// # Errors
-/// Text, if the machine was not reached.
+/// A message for the user, if the machine was not reached.
 pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
     // A damaged registry entry must not remove other files.
     let is_ours = left.folder.strip_prefix(&folder_name(run, "")).is_some_and(|host| !host.is_empty());

@@ -28,7 +28,7 @@ pub struct Delivery {
 /// Reason for a failed delivery.
 #[derive(Debug)]
 pub enum NotDelivered {
-    /// The stream ended. Contains its last line of standard error.
+    /// The stream's process ended. Contains the last line of its standard error.
     Ended(String),
     /// The time limit passed.
     Waited,
@@ -57,8 +57,8 @@ impl Delivery {
         )
     }
 
-    /// Sends the program, and waits until it has arrived. From then on, the returned input belongs
-    /// to the program.
+    /// Sends the program, and waits until it has arrived. The returned input is then the program's
+    /// standard input.
     pub fn send(
         &self,
         carrier: &mut Child,
@@ -101,7 +101,7 @@ impl Delivery {
     }
 }
 
-/// Returns the last line of standard error, except the shell's own line.
+/// Returns the last line of standard error, except the line `GOT`.
 #[must_use]
 pub fn last_words(errors: &KeptOutput) -> Option<String> {
     let said = errors.text();

@@ -1,6 +1,6 @@
-//! Load generators as the pods of one indexed Kubernetes Job. Each is reached with `kubectl
-//! attach`. Nothing is installed in the cluster. The user's own `kubectl` needs permissions in one
-//! namespace only.
+//! Load generators as the pods of one indexed Kubernetes Job. `kubectl attach` connects to each
+//! pod. Nothing is installed in the cluster. The user's own `kubectl` needs permissions in only one
+//! namespace.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ const RUN_LABEL: &str = "plimsoll.dev/run";
 const JOB_LABEL: &str = "plimsoll.dev/job";
 /// Annotation in which Kubernetes stores a pod's index in its Job.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Name of the container.
+/// Name of the pod's container.
 const CONTAINER: &str = "generator";
 /// User id of the unprivileged user `nobody`.
 const NOBODY: u32 = 65534;
@@ -73,7 +73,7 @@ pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Generato
 /// Removes the Jobs of a run with their pods. Returns the Jobs' names.
 ///
 /// # Errors
-/// Text, if the cluster was not reached.
+/// A message for the user, if the cluster was not reached.
 pub fn remove(settings: &KubernetesFleet, run: &str) -> Result<Vec<String>, String> {
     let kubectl = Kubectl::of(settings);
     let selector = format!("--selector={RUN_LABEL}={run}");
@@ -88,8 +88,8 @@ pub fn remove(settings: &KubernetesFleet, run: &str) -> Result<Vec<String>, Stri
     Ok(outcome.output.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect())
 }
 
-/// Returns the settings with the current context filled in, if they name none. The current context
-/// may differ when the run's Jobs are removed.
+/// Returns the settings. Fills in the current context if they name none, because the current
+/// context may have changed when the run's Jobs are removed.
 pub fn settled(settings: &KubernetesFleet) -> KubernetesFleet {
     let mut settled = settings.clone();
     if settled.context.is_none() {
@@ -100,12 +100,12 @@ pub fn settled(settings: &KubernetesFleet) -> KubernetesFleet {
     settled
 }
 
-/// Returns a warning printed with the creation, such as one about pod security.
+/// Returns a warning from the creation of the Job, such as one about pod security.
 fn warning(errors: &str) -> Option<String> {
     errors.lines().find(|line| line.starts_with("Warning:")).map(ToOwned::to_owned)
 }
 
-/// Returns the Job for the API: it fails if one pod fails, meets the strictest pod security
+/// Returns the Job for the API. The Job fails if one pod fails, meets the strictest pod security
 /// standard, and is removed automatically after its end.
 fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
     let settings = &fleet.kubernetes;
@@ -148,8 +148,7 @@ fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
                         "name": CONTAINER,
                         "image": settings.image,
                         "command": ["sh", "-c", request.script],
-                        // The container's input ends with the stream, and the container then ends
-                        // too.
+                        // The container's input ends with the stream, and then the container ends.
                         "stdin": true,
                         "stdinOnce": true,
                         "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
@@ -175,8 +174,8 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// Creates a client for this context and namespace. The defaults of `kubectl` apply without
-    /// them.
+    /// Creates a client for this context and namespace. If one is missing, the default of `kubectl`
+    /// applies.
     pub fn new(context: Option<&str>, namespace: Option<&str>, rights: &'static str) -> Self {
         let context = context.map(|context| format!("--context={context}"));
         let namespace = namespace.map(|namespace| format!("--namespace={namespace}"));
@@ -186,7 +185,7 @@ impl Kubectl {
     /// Returns kubectl's message as an error, with the required permissions if they are missing.
     pub fn refused(&self, errors: &str) -> Error {
         let said = last_line(errors);
-        // Pod security also forbids things, but permissions do not help then.
+        // Pod security also answers `forbidden`, but more permissions would not help.
         let lacks_rights = said.contains("forbidden") && !said.contains("PodSecurity");
         let hint = if lacks_rights { format!("; {}", self.rights) } else { String::new() };
         Error::Platform { reason: format!("kubectl says: {said}{hint}") }
@@ -196,7 +195,7 @@ impl Kubectl {
         Self::new(settings.context.as_deref(), settings.namespace.as_deref(), RIGHTS)
     }
 
-    /// Returns the command that is a stream to a container of a pod.
+    /// Returns the command whose standard input and output are connected to a container of a pod.
     pub fn attached(&self, pod: &str, container: &str) -> Command {
         self.command(&["attach", "--stdin", "--quiet", "--container", container, pod])
     }
@@ -225,8 +224,8 @@ impl Kubectl {
         Ok(outcome)
     }
 
-    /// Returns the pods of a Job in order, once all run. Before that, returns the reason why one of
-    /// them waits.
+    /// Returns the pods of a Job in the order of their index, once all run. Before that, returns
+    /// the reason why a pod waits.
     fn pods(
         &self,
         job: &str,
@@ -290,9 +289,9 @@ struct PodPlace {
 /// State of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PodState {
-    /// The pod runs. Contains its index in the Job, from 0.
+    /// The pod runs. Contains the pod's index in the Job, from 0.
     Runs(u32, PodPlace),
-    /// The pod does not run yet. Contains the cluster's reason, if any.
+    /// The pod does not run yet. Contains the cluster's reason, if there is one.
     Waits(Option<String>),
     /// The pod will never run.
     Failed(String),
@@ -378,7 +377,7 @@ impl WaitingReason {
     }
 }
 
-/// Reasons for a waiting container that will never start.
+/// Kubernetes' reasons for a waiting container that will never start.
 const FINAL: &[&str] = &[
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -397,14 +396,14 @@ impl Pod {
         &self.status.pod_ip
     }
 
-    /// Whether the pod serves: it is ready, and its deletion was not requested.
+    /// Whether the pod serves: it is ready, and no one has requested its deletion.
     pub fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
         let is_ready = conditions.any(|condition| condition.r#type == "Ready" && condition.status == "True");
         is_ready && self.metadata.deleted.is_none()
     }
 
-    /// Whether a container that was added to the pod runs. Fails if it never will.
+    /// Whether a container that was added to the running pod runs. Fails if it will never run.
     pub fn runs_added(&self, container: &str) -> Result<bool, String> {
         let Some(status) = self.status.ephemeral_container_statuses.iter().find(|one| one.name == container) else {
             return Ok(false);

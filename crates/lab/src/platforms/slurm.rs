@@ -1,5 +1,5 @@
-//! Load generators as Slurm jobs, one `srun` process each. It requests a place, waits for it, and
-//! is the stream to the generator.
+//! Load generators as Slurm jobs. Each has an `srun` process, which requests a place, waits for it,
+//! and carries the stream to the generator.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::system_program::{CommandOutcome, last_line, never, run_within};
 /// Time limit for an answer of Slurm's controller.
 const TO_ANSWER: Duration = Duration::from_secs(30);
 
-/// Returns the connection to each generator. Its place is requested only when the command starts.
+/// Returns the connection to each generator. The generator's place is requested only when the
+/// connection's command starts.
 pub fn connections(fleet: &Fleet, request: &Request<'_>) -> Vec<GeneratorConnection> {
     let mut connections = Vec::new();
     for number in 1..=fleet.generators {
@@ -54,10 +55,10 @@ pub fn why_waiting(run: &str) -> Option<String> {
     (!jobs.is_empty()).then(|| jobs.join("; "))
 }
 
-/// Cancels all jobs of a run. Returns their numbers.
+/// Cancels all jobs of a run. Returns their job ids.
 ///
 /// # Errors
-/// Text, if Slurm was not reached.
+/// A message for the user, if Slurm was not reached.
 pub fn remove(run: &str) -> Result<Vec<String>, String> {
     cancel(run).map_err(|reason| format!("jobs named {} were not looked for: {reason}", name(run)))
 }

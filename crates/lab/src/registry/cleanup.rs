@@ -20,10 +20,10 @@ pub struct CleanupReport {
     pub removed: Vec<String>,
     /// One line for each machine that could not be reached, so that its leftovers are unknown.
     pub unreached: Vec<String>,
-    /// One line for each item that is not ours to remove: files that another user can write, runs
-    /// of another pid namespace.
+    /// One line for each item that Plimsoll must not remove: files that another user can write,
+    /// runs of another pid namespace.
     pub left_alone: Vec<String>,
-    /// Errors for our own items that could not be removed.
+    /// Errors for Plimsoll's own items that could not be removed.
     pub failed: Vec<Error>,
 }
 
@@ -85,7 +85,7 @@ fn tidy(
     match record.owner.standing() {
         OwnerState::Alive => return Ok(()),
         OwnerState::Gone => {}
-        // The recorded ids belong to other processes here.
+        // In this pid namespace, the recorded ids belong to other processes.
         OwnerState::GoneWithNamespace => record.groups.clear(),
         OwnerState::Elsewhere(namespace) => {
             cleaned.left_alone.push(format!(
@@ -107,7 +107,7 @@ fn remove(
     record: &RegistryEntry,
     cleaned: &mut CleanupReport,
 ) -> Result<(), Error> {
-    // Only files survive a reboot.
+    // Only files survive a reboot, so the rest is skipped after a reboot.
     if record.owner.is_of_this_boot() {
         let marks = RunTag { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
         let (ended, left) = marks.end(true);
@@ -123,7 +123,7 @@ fn remove(
             cleaned.removed.push(format!("folder {}", scratch.display()));
         }
     }
-    // Each machine is tried once. Its folders are removed or reported, and not tried again.
+    // Each machine is tried once: its folders are either removed or reported.
     for looked in remove_remote(&record.remotes, &record.id) {
         match looked {
             Ok(removed) => cleaned.removed.extend(removed),

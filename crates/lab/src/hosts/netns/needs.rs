@@ -17,7 +17,7 @@ use crate::Error;
 use crate::error::install_command;
 use crate::placement::Placement;
 
-/// Bytes that a host is expected to write to its disk. The disk's file grows with its content.
+/// Space that a host's disk file is expected to take, bytes. The file grows with its content.
 const EXPECTED_BYTES: u64 = 1 << 30;
 
 /// Kernel features that a host needs, each with a file that exists if the feature does.
@@ -46,13 +46,13 @@ pub fn needs_volume(trial: &plan::Trial, envelope: &Envelope) -> bool {
     envelope.disk.is_throttled() || envelope.disk.size_bytes.is_some() || has_fault(trial, &OF_DISKS)
 }
 
-/// Whether packets get lost by chance.
+/// Whether links of the trial lose packets at random.
 pub fn loses_packets(trial: &plan::Trial, envelopes: &[Envelope]) -> bool {
     has_fault(trial, &["lossy_link"]) || envelopes.iter().any(|envelope| envelope.link.loss_pct.is_some())
 }
 
-/// Returns a link with every kind of limit that a profile, port or fault of the trial uses. The
-/// kernel must be able to make it.
+/// Returns a link with every kind of limit that a profile, port or fault of the trial uses. Serves
+/// to test whether the kernel can make such links.
 fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
     let of_profiles = |figure: fn(&Link) -> Option<f64>| envelopes.iter().find_map(|envelope| figure(&envelope.link));
     let slowing = trial.faults.iter().filter(|fault| ["slow_link", "slow_port"].contains(&fault.kind.as_str()));
@@ -74,7 +74,7 @@ fn slows_ports(trial: &plan::Trial) -> bool {
     !trial.lab.ports.is_empty() || has_fault(trial, &["slow_port"])
 }
 
-/// A program that is used to make hosts.
+/// A program that is used to make hosts or to measure them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HostTool {
     program: &'static str,
@@ -82,7 +82,7 @@ struct HostTool {
     package: &'static str,
     /// The part of a lab that needs the program.
     needed_for: &'static str,
-    /// Features that work without the program, or `None` if hosts do not depend on it.
+    /// Features that work without the program, or `None` if hosts can be made without it.
     without: Option<&'static str>,
 }
 
@@ -112,7 +112,8 @@ const VOLUMES: HostTool = HostTool {
         "profiles without [disk] work without, the tiers disk, memory and pmem, and all faults but slow_disk and full_disk",
     ),
 };
-/// The meter for disks. If it is missing, disks are not measured, and the records say so.
+/// The program that measures disks. If it is missing, disks are not measured, and the records say
+/// so.
 const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
 const TOOLS: [HostTool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
 
@@ -132,7 +133,7 @@ fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<HostTool> {
 /// Returns the Debian packages that this machine lacks for this trial's hosts.
 ///
 /// # Errors
-/// If this user is not root, because no package would help then.
+/// If this user is not root, because packages would not help then.
 pub fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec<&'static str>, Error> {
     root()?;
     Ok(absent(&tools(trial, envelopes)))
@@ -166,7 +167,7 @@ fn root() -> Result<(), Error> {
 /// Checks that all requirements are met.
 ///
 /// # Errors
-/// [`Error::Needs`], with the features that work without.
+/// [`Error::Needs`], with the features that work without the missing requirement.
 pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     root()?;
     for (part, file) in PARTS {
@@ -178,7 +179,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     if tools.contains(&VOLUMES) && !Path::new("/dev/loop-control").exists() {
         return Err(of_kernel("a disk of a host's own", "loop devices (CONFIG_BLK_DEV_LOOP; try `modprobe loop`)"));
     }
-    // The error explains the first missing program. Its command installs the packages of all.
+    // The error explains the first missing program. The suggested command installs all packages.
     let packages: Vec<String> = absent(&tools).into_iter().map(str::to_owned).collect();
     for (tool, without) in tools.iter().filter_map(|tool| Some((tool, tool.without?))) {
         folder(tool).map_err(|needs| Error::Needs {
@@ -197,10 +198,10 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
 /// A tested link: its limits, whether ports had limits, and the result.
 type LinkTrial = (Link, bool, Result<(), NetworkError>);
 
-/// Checks that the kernel can make such a link, in a temporary network namespace that ends with its
-/// thread.
+/// Checks that the kernel can make such a link. Tests it in a temporary network namespace, which
+/// ends with the thread that made it.
 fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
-    /// Results of earlier tests. Each kind of link is tested once.
+    /// Results of earlier tests, so that each kind of link is tested once.
     static TRIED: Mutex<Vec<LinkTrial>> = Mutex::new(Vec::new());
     if hardest.is_unlimited() {
         return Ok(());
@@ -237,9 +238,9 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
 pub struct LinkSupport {
     /// Whether the program `tc` exists.
     pub has_tc: bool,
-    /// Whether a rate limit works.
+    /// Whether links can have a rate limit.
     pub rate: bool,
-    /// Whether a delay works.
+    /// Whether links can have a delay.
     pub delay: bool,
 }
 
@@ -325,19 +326,19 @@ pub fn of_kernel(what: &str, part: &str) -> Error {
     }
 }
 
-/// Returns the folder of a program that hosts can start, or text about the missing program.
+/// Returns the folder of a program that hosts can start, or a text about the missing program.
 fn folder(tool: &HostTool) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let program = tool.program;
     let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
-    // A host has its own folders at these paths.
+    // A host hides these folders of the machine behind its own.
     let is_hidden = |folder: &&PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
     if let Some(folder) = folders.iter().find(|folder| !is_hidden(folder)) {
         return Ok(folder.clone());
     }
     let package = format!("which is in Debian's package {}", tool.package);
     Err(match folders.first() {
-        // A folder with such programs that an ordinary user's PATH may lack.
+        // `/usr/sbin` has such programs, and an ordinary user's PATH may lack it.
         None if Path::new("/usr/sbin").join(program).is_file() => {
             format!("the program `{program}`, which is in /usr/sbin, and that is not in PATH")
         }

@@ -1,5 +1,5 @@
-//! The cables of a lab: a pure plan of bridges, addresses and routes, and the switch to which the
-//! cables connect.
+//! The cables of a lab: their plan (bridges, addresses and routes), and the switch to which they
+//! connect. The plan is pure.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -21,10 +21,10 @@ use crate::host_process::ProcessExit;
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
 
-/// Limit of hosts. The last byte of a host's address counts from 1; the clients have 254.
+/// Largest number of hosts. The last byte of a host's address counts from 1; the clients have 254.
 const MOST_HOSTS: usize = 253;
 const CLIENTS: u8 = 254;
-/// Limit of networks. The network's number is one byte of its address.
+/// Largest number of networks. One byte of an address is the network's index.
 const MOST_NETWORKS: usize = 256;
 const PREFIX: u8 = 24;
 /// Host name of the clients.
@@ -46,7 +46,7 @@ pub struct Cables {
 #[derive(Debug, Clone, PartialEq)]
 struct ConnectedHost {
     name: String,
-    /// Numbers of its networks, in the order of its interfaces.
+    /// Indexes of the host's networks, in the order of its interfaces.
     networks: Vec<usize>,
     wiring: Wiring,
 }
@@ -89,7 +89,7 @@ impl Cables {
 
     /// Returns the content of every host's `/etc/hosts`.
     pub fn hosts_file(&self) -> String {
-        // `localhost` has no IPv6 address: only the loopback interface has one.
+        // `localhost` gets no IPv6 address: only the loopback interface has one.
         let mut text = "127.0.0.1\tlocalhost\n::1\tip6-localhost ip6-loopback\n".to_owned();
         for host in &self.hosts {
             for interface in &host.wiring.interfaces {
@@ -105,8 +105,8 @@ impl Cables {
     pub fn bridges(&self) -> String {
         let mut text = "link set lo up\n".to_owned();
         for network in 0..self.networks.len() {
-            // A fixed address. Otherwise the bridge uses the address of a port, and changes it when
-            // that port goes.
+            // A fixed address. Otherwise the bridge would take the address of a port, and change it
+            // when that port is removed.
             let _ = writeln!(
                 text,
                 "link add net{network} address {} type bridge mcast_snooping 0",
@@ -118,7 +118,7 @@ impl Cables {
         text
     }
 
-    /// Returns the `ip` commands for the clients' routes. They follow once the hosts are plugged
+    /// Returns the `ip` commands for the clients' routes. They must run after the hosts are plugged
     /// in.
     pub fn clients_routes(&self) -> String {
         let mut text = String::new();
@@ -128,7 +128,8 @@ impl Cables {
         text
     }
 
-    /// Returns the `ip` commands that connect a host. Process `pid` holds its network namespace.
+    /// Returns the `ip` commands that connect a host. Process `pid` holds the host's network
+    /// namespace.
     pub fn plug(&self, host: usize, pid: u32) -> String {
         let mut text = String::new();
         let Some(plugged) = self.hosts.get(host) else { return text };
@@ -145,8 +146,8 @@ impl Cables {
         text
     }
 
-    /// Returns the `ip` commands that disconnect a host. They run separately, so that a missing
-    /// cable does not block the others.
+    /// Returns the `ip` commands that disconnect a host. Each must run separately, so that a
+    /// missing cable does not block the others.
     pub fn unplug(&self, host: usize) -> Vec<String> {
         let networks = self.hosts.get(host).map(|host| host.networks.as_slice()).unwrap_or_default();
         networks.iter().map(|network| format!("link del {}\n", port(host, *network))).collect()
@@ -160,7 +161,7 @@ fn too_many(what: &str, count: usize, most: usize) -> Result<(), Error> {
     Err(Error::DoesNotFit { what: format!("{count} {what} are more than the {most} that fit into a lab"), speed: None })
 }
 
-/// Returns the numbers of a host's networks.
+/// Returns the indexes of a host's networks.
 fn networks_of(host: &plan::Host, networks: &[String]) -> Result<Vec<usize>, Error> {
     if host.networks.is_empty() {
         return Ok(vec![0]);
@@ -185,10 +186,10 @@ fn network_address(network: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 83, byte(network), 0)
 }
 
-/// Returns a hardware address. It stays the same at every boot, so that other hosts need not look
+/// Returns a hardware address. It is the same after every boot, so that other hosts need not look
 /// it up again.
 fn hardware(network: usize, station: usize) -> String {
-    // A locally administered unicast address.
+    // The first byte marks a locally administered unicast address.
     format!("02:50:4c:53:{:02x}:{:02x}", byte(network), byte(station))
 }
 
@@ -213,7 +214,7 @@ fn unreachable(from: &str, own: &[usize], unreached: usize, networks: &[String])
 
 /// The hosts that forward packets.
 struct RouterHosts {
-    /// Number and networks of each such host.
+    /// Index and networks of each of these hosts.
     all: Vec<(usize, Vec<usize>)>,
 }
 
@@ -223,15 +224,15 @@ impl RouterHosts {
         Self { all: hosts.map(|(index, (_, networks))| (index, networks.clone())).collect() }
     }
 
-    /// Returns the shortest routes from the networks `own` to all others, or a network that cannot
-    /// be reached.
+    /// Returns the shortest routes from the networks `own` to all others, or the index of a network
+    /// that cannot be reached.
     fn routes(
         &self,
         own: &[usize],
         networks: usize,
         ourselves: Option<usize>,
     ) -> Result<Vec<(Ipv4Addr, u8, Ipv4Addr)>, usize> {
-        // Reached network to gateway address.
+        // Gateway address for each reached network.
         let mut through: BTreeMap<usize, Ipv4Addr> = BTreeMap::new();
         let mut next: VecDeque<usize> = own.iter().copied().collect();
         while let Some(network) = next.pop_front() {
@@ -294,8 +295,8 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Connects hosts in one step. Each is given by its number and the process that holds its
-    /// network.
+    /// Connects hosts in one step. Each host is given by its index and the id of the process that
+    /// holds its network namespace.
     pub fn plug(&self, hosts: &[(usize, u32)]) -> Result<(), Error> {
         self.ip(&hosts.iter().map(|(host, pid)| self.cables.plug(*host, *pid)).collect::<String>())
     }
@@ -308,14 +309,14 @@ impl Switch {
         }
     }
 
-    /// Sets the clients' routes to networks that they are not on. The forwarding hosts must be
-    /// connected.
+    /// Sets the clients' routes to networks to which they are not connected. The forwarding hosts
+    /// must be connected before.
     pub fn route_clients(&self) -> Result<(), Error> {
         let routes = self.cables.clients_routes();
         if routes.is_empty() { Ok(()) } else { self.ip(&routes) }
     }
 
-    /// Returns the network namespace.
+    /// Returns the switch's network namespace.
     pub fn network(&self) -> Result<OwnedFd, Error> {
         let pid = self.shim.lock().unwrap_or_else(PoisonError::into_inner).pid();
         let path = format!("/proc/{pid}/ns/net");
@@ -347,7 +348,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         self.session.close(END_PATIENCE);
-        // The end of the run finds leftovers by their mark.
+        // Leftovers are found by their mark at the end of the run.
         let _ = self.shim.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
 }

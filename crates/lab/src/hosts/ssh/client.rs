@@ -12,10 +12,10 @@ use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
 /// Environment variable with a configuration file for ssh, in place of the user's.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";
-/// Environment variable that scales all time limits here. Tests with unresponsive machines use it.
+/// Environment variable that scales all ssh time limits. Tests with unresponsive machines use it.
 const PATIENCE: &str = "PLIMSOLL_SSH_PATIENCE";
 
-/// Mandatory options. ssh uses the first value of an option, so these come first.
+/// Mandatory options. ssh uses the first value of an option, so these options come first.
 const INSISTED: &[&str] = &[
     "BatchMode=yes",
     "LogLevel=ERROR",
@@ -128,7 +128,7 @@ impl SshClient {
         command
     }
 
-    /// Starts ssh. It ends with this program.
+    /// Starts ssh. The ssh process ends when this program ends.
     ///
     /// # Errors
     /// The system's error; `NotFound` if there is no ssh.
@@ -188,7 +188,7 @@ pub fn unreached(errors: &str, destination: &Destination) -> String {
     format!("{what}; ssh says: {}; `ssh -v {by_hand}` shows more", last_line(errors))
 }
 
-/// Explains why this program does not run on the host. `errors` is the attempt's error output.
+/// Explains why this program does not run on the host. `errors` is the attempt's standard error.
 #[must_use]
 pub fn does_not_run(errors: &str) -> String {
     match errors.split('`').nth(1).and_then(|rest| rest.split('\'').next()).filter(|name| name.starts_with("GLIBC_")) {

@@ -1,5 +1,5 @@
 //! Load generators on machines reached over ssh. This program is copied to each machine. A guard
-//! there removes it at the end. Each generator's stream uses its own ssh process.
+//! there removes the copy at the end. Each generator's stream uses its own ssh process.
 
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
@@ -15,12 +15,12 @@ use crate::host::{HostBackend as _, all_or_none, in_parallel};
 use crate::registry::Registry;
 use crate::system_program::KeptOutput;
 
-/// Wait for the last error lines of a lost generator. They are already on the way, or its machine
-/// cannot be reached.
+/// Time limit for the last error lines of a lost generator. The lines are already on the way, or
+/// the machine cannot be reached.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The generators of a fleet on their machines. Dropping it ends each generator; its guard then
-/// removes all files there.
+/// The generators of a fleet on their machines. Dropping it ends the generators; their guards then
+/// remove all files from the machines.
 #[derive(Debug)]
 pub struct RemoteGenerators {
     all: Vec<RemoteGenerator>,
@@ -43,12 +43,12 @@ struct RemoteGenerator {
 }
 
 impl RemoteGenerators {
-    /// Copies `plimsoll` to all machines in parallel, and starts a generator on each. A place is a
-    /// generator's name and its machine's ssh destination.
+    /// Copies `plimsoll` to all machines in parallel, and starts a generator on each. Each place is
+    /// a generator's name and its machine's ssh destination.
     ///
     /// # Errors
-    /// The first machine that cannot be reached or cannot run this program. The others are cleaned
-    /// up.
+    /// The first machine that cannot be reached or cannot run this program. The other machines are
+    /// cleaned up.
     pub fn raise(
         places: &[(String, String)],
         plimsoll: &Path,
@@ -74,7 +74,7 @@ impl RemoteGenerators {
         Ok((Self { all }, streams))
     }
 
-    /// Waits until the generators end, and has their guards remove all files there.
+    /// Waits until the generators end, and has their guards remove all files from the machines.
     pub fn end(mut self) {
         self.close();
     }
@@ -86,9 +86,9 @@ impl RemoteGenerators {
         }));
     }
 
-    /// Like [`Self::end`], but does not wait for the generator `lost`. Its guard removes its files
-    /// once the machine notices the broken connection. Returns the last line of standard error from
-    /// its ssh.
+    /// Like [`Self::end`], but does not wait for the generator `lost`. The guard of `lost` removes
+    /// the files once its machine notices the broken connection. Returns the last line of standard
+    /// error from the ssh process of `lost`.
     #[must_use]
     pub fn end_without(mut self, lost: &str) -> Option<String> {
         let ended = in_parallel(std::mem::take(&mut self.all), |mut one: RemoteGenerator| {
@@ -110,7 +110,7 @@ impl Drop for RemoteGenerators {
 
 impl RemoteGenerator {
     fn let_go(&mut self) -> Option<String> {
-        // The caller has already closed its input.
+        // The caller has already closed the generator's input.
         self.host.release_within(LAST_WORDS);
         self.host.guard.dismiss(&|| true);
         let said = self.errors.text();

@@ -1,5 +1,5 @@
-//! The master connection to a host, and the guard at its other end: a shell script that makes a
-//! folder there and removes it when the connection ends, for whatever reason.
+//! The master connection to a host, and the guard: a shell script on that host. It makes a folder
+//! there and removes it when the connection ends, for whatever reason.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -18,17 +18,18 @@ use rustix::io::Errno;
 use super::client::{self, ConnectionRole, SshClient};
 use crate::system_program::{KeptOutput, await_end, last_line, never};
 
-/// Time limit for connecting and the first look at the machine: name lookup, keys and a slow login.
+/// Time limit for connecting and for the guard's report: name lookup, keys and a slow login.
 const TO_CONNECT: Duration = Duration::from_secs(40);
 /// Time limit for the guard to end remaining processes and remove its folder.
 const TO_END: Duration = Duration::from_secs(20);
-/// Time limit for a guard without other processes to end.
+/// Time limit for the guard to end if it has no processes to wait for.
 const TO_GO: Duration = Duration::from_secs(5);
-/// Time limit once the run must end at once. Remote processes then end without supervision.
+/// Time limit for remote processes to end once the run must end at once. After it, they end
+/// unsupervised.
 pub const TO_LET_GO: Duration = Duration::from_secs(1);
-/// Limit for unexpected output before the expected line.
+/// Size limit of other output before the expected line, bytes.
 const GREETING_BYTES: usize = 256 << 10;
-/// Number of folders that the message about `noexec` names.
+/// Largest number of folders that the message about `noexec` names.
 const PLACES_NAMED: usize = 8;
 /// Interval at which a waiting thread checks whether the user wants to end.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -38,7 +39,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Guard {
     master: Child,
-    /// Input of the guard. The guard stays while it is open.
+    /// Input of the guard. The guard runs while this input is open.
     input: Option<ChildStdin>,
     _output: ChildStdout,
     errors: KeptOutput,
@@ -50,11 +51,11 @@ pub struct Guard {
 /// A guard's report about its machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineFacts {
-    /// `uname -sm`.
+    /// Output of `uname -sm`.
     pub system: String,
-    /// `SSH_CONNECTION`.
+    /// Value of `SSH_CONNECTION`.
     pub from: String,
-    /// Folders for temporary files on which programs cannot run.
+    /// Folders for temporary files in which no program can run (`noexec`).
     pub noexec: Vec<String>,
     /// Free space in the folder's file system, KiB.
     pub free_kib: Option<u64>,
@@ -62,7 +63,7 @@ pub struct MachineFacts {
     pub has_gzip: bool,
     /// Path of the guard's folder.
     pub folder: String,
-    /// Last line that the guard did not print, such as output of the login shell.
+    /// Last line printed by a program other than the guard, such as the login shell.
     pub aside: String,
 }
 
@@ -92,7 +93,7 @@ impl Guard {
     /// Connects, and makes a folder for this host of this run.
     ///
     /// # Errors
-    /// Text for the user.
+    /// A message for the user.
     pub fn post(client: &SshClient, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
         let (errors, held) = KeptOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
@@ -126,7 +127,7 @@ impl Guard {
 
     /// Explains why there is no guard.
     fn failed(&mut self, why: &str, client: &SshClient) -> String {
-        // The drop kills a master that took too long. A master that ended exits within a moment.
+        // The drop kills a master that took too long. A master that failed exits by itself soon.
         let status = await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
@@ -143,9 +144,9 @@ impl Guard {
         }
     }
 
-    /// Ends the guard in good order: it removes everything at its end. This takes a while if a
-    /// runner must end first. Does not wait once the run must end at once; the guard then continues
-    /// alone.
+    /// Ends the guard in good order, so that it removes its folder. This takes a while if a runner
+    /// must end first. Once the run must end at once, waits only for `TO_LET_GO`; the guard then
+    /// continues alone.
     pub fn dismiss(&mut self, at_once: &dyn Fn() -> bool) {
         drop(self.input.take());
         let _ = await_end(&mut self.master, TO_END, at_once);
@@ -159,7 +160,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.input.take());
-        // A guard with a folder removes it at once. A guard without one may never answer.
+        // A guard with a folder removes it at once. A guard without a folder may never answer.
         let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
         if !matches!(await_end(&mut self.master, within, &never), Ok(Some(_))) {
             let _ = self.master.kill();
@@ -186,8 +187,8 @@ fn nowhere(facts: &MachineFacts) -> String {
 
 const TOO_LONG: &str = "it took too long";
 
-/// Lines that a machine prints before the expected one. They may never end, and a line may never
-/// end either, so there is a time limit and a byte limit for all of them.
+/// Reader of the lines that a machine prints up to the expected line. The output may be endless,
+/// even within one line, so one time limit and one byte limit apply to all lines together.
 pub struct LoginLines<'a, I> {
     input: &'a mut I,
     until: Instant,
@@ -196,7 +197,7 @@ pub struct LoginLines<'a, I> {
 }
 
 impl<'a, I: Read + AsFd> LoginLines<'a, I> {
-    /// Creates a reader with this time limit. It ends early once `stop` returns true.
+    /// Creates a reader with this time limit. Reading fails early once `stop` returns true.
     pub fn of(input: &'a mut I, within: Duration, stop: &'a dyn Fn() -> bool) -> Self {
         Self { input, until: Instant::now() + within, stop, left_bytes: GREETING_BYTES }
     }
@@ -250,21 +251,21 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
 // use only tools that every small system has. They must touch nothing but the folder that they made
 // and the processes that were started from it.
 
-/// Prefix of the guard's lines. A login shell may print others.
+/// Prefix of the guard's lines. A login shell may print other lines.
 pub const OURS: &str = "plimsoll ";
-/// Environment variable of the remote runner and its children. Its value is the folder.
+/// Environment variable of the remote runner and its children. Its value is the guard's folder.
 pub const MARK: &str = "PLIMSOLL_REMOTE";
 
-/// Candidates for the folder: the user's choice, then a folder that is usually on disk, then
-/// others.
+/// Parents to try for the guard's folder: the user's choice, then a folder that is usually on disk,
+/// then others.
 const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 
 /// Shell function `end`: waits for the processes that were started from folder `$d`, kills those
 /// that remain, and removes the folder. If the runner was killed, also removes its faults from the
-/// kernel: packet loss, slow links, cgroups. Frozen processes are thawed first, because they could
-/// not end. Every removed item carries the folder's name or a number derived from it, so faults of
-/// other runs on the machine remain. Prints nothing: its reader is gone, and a write would end the
-/// script.
+/// kernel: packet loss, slow links, cgroups. Frozen processes cannot end, so they are thawed first.
+/// Every removed item carries the folder's name or a number derived from it, so faults of other
+/// runs on the machine remain. The function prints nothing: its reader is gone, and a write would
+/// end the script.
 const END: &str = concat!(
     r#"end() { exec 2>/dev/null; n=0; "#,
     r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
@@ -280,9 +281,9 @@ const END: &str = concat!(
     r#"n=0; while rm -rf "$d"; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
 );
 
-/// Returns the guard's script. It makes the folder, reports the machine's facts, and waits until
-/// its input ends, for whatever reason. Then it removes everything. Its lines: `system`, `from`,
-/// `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
+/// Returns the guard's script. The script makes the folder, reports the machine's facts, and waits
+/// until its input ends, for whatever reason. Then it calls `end`. It prints the lines `system`,
+/// `from`, `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
 #[must_use]
 fn guard_script(run: &str, host: &str) -> String {
     let script = [
@@ -300,7 +301,7 @@ fn guard_script(run: &str, host: &str) -> String {
     named(&script.concat(), run, &folder_name(run, host))
 }
 
-/// Returns a script that receives this program on standard input and tries it.
+/// Returns a script that receives this program on standard input and checks that it runs.
 #[must_use]
 fn receive_program(folder: &str, unpack: &str) -> String {
     shell(&format!("{unpack} >{folder}/plimsoll && chmod 700 {folder}/plimsoll && {folder}/plimsoll --version"))
@@ -338,7 +339,7 @@ pub fn clean_script(run: &str, name: &str) -> String {
 
 fn named(script: &str, run: &str, name: &str) -> String {
     let handle = Ownership::of(name).root_handle();
-    // The name is replaced last, so that nothing in it is replaced.
+    // The name is replaced last, so that no placeholder inside it is replaced.
     shell(&script.replace("RUN", run).replace("HANDLE", &handle).replace("NAME", name))
 }
 
@@ -365,16 +366,16 @@ const TO_SEND_FOLDER: Duration = Duration::from_secs(900);
 const TO_END_TAR: Duration = Duration::from_secs(5);
 /// Time limit for packing the program.
 const TO_PACK: Duration = Duration::from_secs(60);
-/// Space that a host needs in addition to the program.
+/// Space that a host needs in addition to the program, KiB.
 const TO_SPARE_KIB: u64 = 64 * 1024;
 
 /// Held while the program is packed. Hosts are reached in parallel, but the program is packed once.
 static PACKING: Mutex<()> = Mutex::new(());
 
-/// Copies this program into the guard's folder, and tries it there.
+/// Copies this program into the guard's folder, and checks that it runs there.
 ///
 /// # Errors
-/// Text: too little space, another C library, or a broken connection.
+/// A message for the user: too little space, another C library, or a broken connection.
 pub fn send_program(
     client: &SshClient,
     facts: &MachineFacts,
@@ -415,9 +416,9 @@ fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
     }
 }
 
-/// Makes the program smaller, once for the whole run: without debug information, or compressed.
-/// Also returns the command that unpacks it. `None` if neither works; the program is then sent as
-/// it is.
+/// Makes a smaller copy of the program, once per run: without debug information, or compressed.
+/// Returns its path and the command that unpacks it. `None` if neither works; the program is then
+/// sent as it is.
 pub fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
     let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let named = |suffix: &str| scratch.join(program.file_name().unwrap_or_default()).with_extension(suffix);
@@ -436,12 +437,12 @@ pub fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(Pat
     (may_compress && made(&compressed, gzip)).then_some((compressed, "gzip -dc"))
 }
 
-/// Returns the path of a file while it is written.
+/// Returns the temporary path of a file that is being written.
 fn half(path: &Path) -> PathBuf {
     path.with_extension("half")
 }
 
-/// Whether the file exists, or this command makes it.
+/// Whether the file existed already or could be made by this command.
 fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
     if path.exists() {
         return true;
@@ -467,7 +468,7 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
     }
 }
 
-/// Copies a folder with all its files. It must not exist there yet.
+/// Copies a folder with all its files to the host, where it must not exist yet.
 pub fn send_folder(
     client: &SshClient,
     facts: &MachineFacts,
