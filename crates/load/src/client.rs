@@ -1,4 +1,4 @@
-//! Clients for single operations, by the name of the protocol.
+//! Clients for single operations, for a protocol given by name.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::TlsTrust;
 /// certificates that this machine trusts.
 ///
 /// # Errors
-/// If there is no such protocol or no connection.
+/// Returns an error if the protocol does not exist or the connection fails.
 pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Client, CallError> {
     connect_trusting(protocol, service, &TlsTrust::default(), timeout)
 }
@@ -19,7 +19,7 @@ pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Clien
 /// each operation.
 ///
 /// # Errors
-/// If there is no such protocol or no connection.
+/// Returns an error if the protocol does not exist or the connection fails.
 pub fn connect_trusting(
     protocol: &str,
     service: &str,

@@ -15,14 +15,14 @@
 //! a pause.
 //!
 //! With io_uring, which carries the bytes of kept connections, the end of an answer is stamped
-//! right after the system call that returned it together with others. A request is stamped right
-//! before the system call that submits it with up to 15 others. Its service time includes the
+//! right after the system call that returned the answer together with others. A request is stamped
+//! right before the system call that submits it with up to 15 others. Its service time includes the
 //! sending of the others, some microseconds each, and again is never shorter than the truth. The
 //! agent's wait before the submission counts as latency.
 //!
 //! If agents share a connection, requests that become ready in the same turn of the loop are sent
-//! together and stamped then. Connecting and the TLS handshake count towards the latency of the
-//! operations that wait for the connection, and towards no service time.
+//! together and stamped at that time. Connecting and the TLS handshake count towards the latency of
+//! the operations that wait for the connection, and towards no service time.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -139,8 +139,8 @@ fn sources_of<P: SessionProtocol>(
     Ok(SourceAddresses::of(&orders.load.from, services, each, ports())?)
 }
 
-/// Aborts the load if its thread ends with an error or panics. The remaining threads would measure
-/// a smaller load than the experiment describes.
+/// Aborts the load if the guarded thread ends with an error or panics. The remaining threads would
+/// measure a smaller load than the experiment describes.
 struct AbortOnError(Arc<LoadControl>);
 
 impl AbortOnError {
@@ -161,7 +161,7 @@ impl Drop for AbortOnError {
     }
 }
 
-/// Returns the address that a service's clients connect to. Unspecified for a protocol that runs
+/// Returns the address to which a service's clients connect. Unspecified for a protocol that runs
 /// programs.
 fn address_of<P: SessionProtocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
     if P::RUNS_PROGRAMS {
@@ -189,21 +189,21 @@ fn tunnels<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec
 /// Totals of a finished load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Operations that ended `ok`.
+    /// Number of operations that ended `ok`.
     pub ok: u64,
-    /// Operations that ended `failed`.
+    /// Number of operations that ended `failed`.
     pub failed: u64,
-    /// Operations that ended `timeout`.
+    /// Number of operations that ended `timeout`.
     pub timeout: u64,
-    /// Operations that ended `wrong`.
+    /// Number of operations that ended `wrong`.
     pub wrong: u64,
-    /// Operations that were open at the end.
+    /// Number of operations that were open at the end of the load.
     pub unfinished: u64,
-    /// Attempts that ended.
+    /// Number of attempts that ended.
     pub attempts: u64,
-    /// Full cycles.
+    /// Number of complete cycles.
     pub cycles: u64,
-    /// Operations that were due and were dropped because the backlog was full.
+    /// Number of operations that were due and were dropped because the backlog was full.
     pub dropped: u64,
 }
 
@@ -233,8 +233,8 @@ impl RunningLoad {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the end. The caller must take the intervals meanwhile, on another thread if the
-    /// channel can fill up.
+    /// Waits for the end of the load. During the wait, the caller must take the intervals, on
+    /// another thread if the channel can fill up.
     ///
     /// # Errors
     /// The first error that ended a thread early. [`Error::RecorderGone`] is returned only if there

@@ -34,11 +34,11 @@ pub enum Error {
          (`ulimit -n {needed}`, or `nofile` in /etc/security/limits.conf; beyond fs.nr_open that first) or use fewer agents"
     )]
     Files {
-        /// Agents asked for.
+        /// Number of agents in the load.
         agents: u32,
-        /// Descriptors needed, including those of the engine.
+        /// Number of descriptors needed, including the engine's descriptors.
         needed: u64,
-        /// Limit of the process.
+        /// Limit on open files of the process.
         limit: u64,
     },
     /// A record file cannot be written.

@@ -10,7 +10,7 @@ use crate::engine::expectation::{ExpectationCompiler, TextCheck};
 use crate::schedules::Schedule;
 use crate::schedules::replay::Replay;
 
-/// Whether a text meets an expectation. Templates in it have no slots and feeds, and there are no
+/// Whether a text meets an expectation. Templates in the expectation have no slots, feeds or
 /// scripts.
 ///
 /// # Errors
@@ -28,14 +28,14 @@ pub fn holds(expected: &Expected, text: &[u8]) -> Result<bool, String> {
 /// Start times of an agent's operations.
 #[derive(Debug, Default)]
 pub struct Starts {
-    /// Start times as the agent finds them one after the other, nanoseconds.
+    /// Start times as found one by one with `next_ns`, nanoseconds.
     pub walked: Vec<u64>,
-    /// Start times as counted in two parts, nanoseconds.
+    /// Start times as returned by `due` for two consecutive windows, nanoseconds.
     pub counted: Vec<u64>,
 }
 
 /// Reads a recorded schedule and deals its starts to agents. Returns the starts before `end_ns` for
-/// each agent. The counted starts are split at `cut_ns`.
+/// each agent. The two windows of `counted` meet at `cut_ns`.
 ///
 /// # Errors
 /// Returns an error if the file has no starts, or if they are not in order.

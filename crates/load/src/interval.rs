@@ -21,7 +21,7 @@ const DIGITS: u8 = 3;
 pub struct ThreadInterval {
     /// The clock of all times in this interval.
     pub clock: Clock,
-    /// Number of the thread, from 0.
+    /// Index of the thread in the whole load.
     pub thread: u32,
     /// Number of threads in the load.
     pub threads: u32,
@@ -36,12 +36,12 @@ pub struct ThreadInterval {
     pub slot_s: f64,
     /// Number of services of the load.
     pub services: u32,
-    /// Number of the first slot, which starts at `first_slot × slot_s`.
+    /// Index of the first slot, which starts at `first_slot × slot_s`.
     pub first_slot: u64,
-    /// Counts of ended operations for each slot and service, slot by slot. The first and the last
-    /// slot may be shared with the intervals before and after.
+    /// Counts of ended operations for each slot and service, slot by slot. The first slot may
+    /// overlap the previous interval, and the last slot the next interval.
     pub slots: Vec<SlotCounts>,
-    /// Attempts that ended.
+    /// Numbers of attempts that ended.
     pub attempts: Vec<AttemptCount>,
     /// Units of work of `ok` operations.
     pub units: Vec<UnitCount>,
@@ -53,22 +53,22 @@ pub struct ThreadInterval {
     pub notices: Vec<String>,
     /// Examples of failures, one for each new kind.
     pub examples: Vec<FailureExample>,
-    /// Cycles of each agent of the thread; only in its last interval.
+    /// Cycles of each agent of the thread. Only in the thread's last interval.
     pub agent_cycles: Vec<AgentCycles>,
-    /// Times of the operations that ended.
+    /// Histograms of the times of operations that ended.
     pub sheet: HistogramSet,
 }
 
 /// Counts of operations that ended in a slot, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotCounts {
-    /// Operations that ended `ok`.
+    /// Number of operations that ended `ok`.
     pub ok: u32,
-    /// Operations that ended `failed`.
+    /// Number of operations that ended `failed`.
     pub failed: u32,
-    /// Operations that ended `timeout`.
+    /// Number of operations that ended `timeout`.
     pub timeout: u32,
-    /// Operations that ended `wrong`.
+    /// Number of operations that ended `wrong`.
     pub wrong: u32,
 }
 
@@ -82,7 +82,7 @@ pub struct AttemptCount {
     pub count: u64,
 }
 
-/// Units of work of an operation, or parts of its answers with one status.
+/// Number of an operation's units of work, or of its answers' parts with one status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitCount {
     /// Name of the operation.
@@ -118,7 +118,7 @@ impl HistogramSet {
         self.cells.get_mut(place)
     }
 
-    /// Records a time of the operation number `operation`.
+    /// Records a time of the operation with index `operation`.
     pub fn record(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
         if let Some(histogram) = self.histogram(operation, outcome, time) {
             histogram.saturating_record(value_ns);
@@ -148,8 +148,8 @@ impl HistogramSet {
         &self.names
     }
 
-    /// Records operations that were due but had not started by `end_ns`. Each counts as unfinished,
-    /// with its age as latency. The number of steps is at most the number of buckets.
+    /// Records operations that were due but had not started by `end_ns`. Each operation counts as
+    /// unfinished, with its age as latency. The loop makes at most one step per histogram bucket.
     pub(crate) fn record_due(&mut self, operation: usize, due: &Due, end_ns: u64) {
         let mut place = 0;
         while place < due.count {

@@ -1,5 +1,5 @@
-//! Text encoding of an interval, for sending it from one process to another. Counts are exact, so
-//! the sums over several processes equal those over threads of one process.
+//! Text encoding of an interval, for sending it from one process to another. Counts are exact, so a
+//! load has the same sums in several processes as in one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 
-/// Most slots of an interval, over all services: one hour of milliseconds for one service.
+/// Maximum number of slots of an interval, over all services: one hour of 1 ms slots for one
+/// service.
 const MOST_SLOTS: usize = 3_600_000;
 
 /// Limits of an interval: number of notices, characters of a notice, and bytes of a result's or
@@ -23,11 +24,11 @@ const LONGEST_NAME: usize = 1000;
 /// Longest load, seconds.
 const LONGEST_S: f64 = 1e9;
 
-/// An encoded interval of a thread. Its times are on the sender's clock; every process's clock is
+/// An encoded interval of a thread. The times are on the sender's clock. Every process's clock is
 /// zero at load start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntervalText {
-    /// Number of the thread, from 0, in the whole load.
+    /// Index of the thread in the whole load.
     pub thread: u32,
     /// Number of threads in the whole load.
     pub threads: u32,
@@ -41,13 +42,14 @@ pub struct IntervalText {
     pub slot_s: f64,
     /// Number of services.
     pub services: u32,
-    /// Number of the first slot.
+    /// Index of the first slot.
     pub first_slot: u64,
     /// Number of slots, over all services.
     pub slot_count: usize,
-    /// Slots in which operations ended: index, and numbers of `ok`, `failed`, `timeout`, `wrong`.
+    /// Slots in which operations ended: slot index, and numbers of operations that ended `ok`,
+    /// `failed`, `timeout`, `wrong`.
     pub slots: Vec<(usize, [u32; 4])>,
-    /// Attempts that ended: operation, result, count.
+    /// Numbers of attempts that ended: operation, result, count.
     pub attempts: Vec<(String, String, u64)>,
     /// Units of work of `ok` operations: operation, status, count.
     pub units: Vec<(String, String, u64)>,
@@ -60,18 +62,19 @@ pub struct IntervalText {
     /// Examples of failures, one for each new kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<FailureExample>,
-    /// Cycles of each agent of the thread; only in its last interval.
+    /// Cycles of each agent of the thread. Only in the thread's last interval.
     pub agent_cycles: Vec<AgentCycles>,
-    /// Names of the operations, in the order of their numbers.
+    /// Names of the operations, in the order of their indexes.
     pub operations: Vec<String>,
-    /// Times of ended operations, as in `load.hlog`: tag, and histogram in the log's encoding.
+    /// Times of ended operations: tag and histogram, encoded as in `load.hlog`.
     pub histograms: Vec<(String, String)>,
 }
 
-/// Properties common to all intervals of a load. Received intervals are checked against these.
+/// Properties common to all intervals of a load. Received intervals are checked against these
+/// properties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalTerms {
-    /// Names of the operations, in the order of their numbers.
+    /// Names of the operations, in the order of their indexes.
     pub operations: Arc<[String]>,
     /// Number of threads in the whole load.
     pub threads: u32,
@@ -210,7 +213,7 @@ fn shortened(notice: String) -> String {
     notice.chars().take(LONGEST_NOTICE).collect()
 }
 
-/// Shortens the texts of an example to the length of a notice.
+/// Shortens the texts of an example to [`LONGEST_NOTICE`].
 fn short_example(example: FailureExample) -> FailureExample {
     FailureExample {
         operation: shortened(example.operation),

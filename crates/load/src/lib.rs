@@ -41,8 +41,8 @@ pub struct LoadOrder {
     pub protocol: String,
     /// Addresses of the services, at least one: `host:port`, or a URL if the protocol has one.
     /// Agents are spread over the services evenly, the first agent on the first service, the second
-    /// on the second. Each agent stays on its service, unless the load defines another one for the
-    /// case that the service is gone.
+    /// on the second. Each agent stays on its service, unless the service is gone and the load has
+    /// failover.
     pub services: Vec<String>,
     pub load: Load,
     pub purpose: LoadPurpose,
@@ -62,7 +62,7 @@ pub struct LoadOrder {
     pub hosts: Vec<program_worker::ProgramHost>,
     /// Whether each transfer uses its own system call even if the kernel has io_uring.
     pub without_ring: bool,
-    /// The part of the load's threads that starts here, or `None` for all threads.
+    /// The threads of the load that this process starts, or `None` for all threads.
     pub slice: Option<LoadSlice>,
 }
 
@@ -76,7 +76,7 @@ pub enum LoadPurpose {
     /// Preparation of the target's state. Ends after `count` cycles, or at the first operation that
     /// is not `ok`. `{seq}` of the cycles runs from 1 to `count` over all agents.
     Prepare {
-        /// Cycles over all agents.
+        /// Number of cycles over all agents.
         count: u64,
     },
 }
@@ -93,8 +93,8 @@ pub fn check(orders: &LoadOrder) -> Result<(), Error> {
 
 /// Returns all mistakes that prevent the load on any machine: invalid requests, and files that are
 /// missing or broken. Unlike [`check`], this function ignores the limits of this machine. Programs
-/// that a target names are not checked, because only its hosts have them. Files that are not
-/// regular files are not read.
+/// that a target names are not checked, because only its hosts have them. Only regular files are
+/// read.
 #[must_use]
 pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
     match kind(orders) {

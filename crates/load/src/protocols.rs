@@ -1,4 +1,4 @@
-//! The table of protocols: for each, the engine and the client that are compiled for it.
+//! The table of protocols. Holds the engine and the client compiled for each protocol.
 
 use std::time::Duration;
 

@@ -15,22 +15,22 @@ use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, Un
 use crate::Error;
 use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 
-/// An interval shorter than this without any operation is a rounding error and gets no row in
-/// `generator.csv`.
+/// Minimum length of an interval without operations, seconds. A shorter interval is a rounding
+/// error and gets no row in `generator.csv`.
 const NOTHING_S: f64 = 0.001;
 
 /// Writes a trial's `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and
 /// `history.jsonl`, `units.csv` if there are units, `outcomes.csv` of each member, and at the end
-/// `agents.csv`. Once all threads have reported a second, its records are written to the kernel. A
-/// SIGKILL loses only later records.
+/// `agents.csv`. Once all threads have reported a second, the second's records are written to the
+/// kernel, so a SIGKILL loses only later records.
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::HlogWriter,
     outcomes: OutcomeRecord,
-    /// Outcomes of each service, in the order of the services. Empty if there is only one.
+    /// Outcomes of each service, in the order of the services. Empty if there is only one service.
     members: Vec<OutcomeRecord>,
     attempts: rows::CsvWriter<Attempts>,
-    /// Opened at the first unit.
+    /// Writer of `units.csv`, opened at the first unit.
     units: Option<rows::CsvWriter<UnitSecond>>,
     generator: rows::CsvWriter<GeneratorSecond>,
     history: lines::JsonLinesWriter<HistoryEntry>,
@@ -38,10 +38,10 @@ pub struct Recorder {
     /// Cycles of agents whose threads have ended.
     agent_cycles: Vec<AgentCycles>,
     paths: Paths,
-    /// Seconds that not all threads have reported yet, by number.
+    /// Seconds that at least one thread has not reported yet, by index.
     pending: BTreeMap<u64, PartialSecond>,
     slot_s: f64,
-    /// Number of the first second that each thread has not reported yet.
+    /// Index of each thread's first unreported second.
     through: Vec<u64>,
     whole_seconds_only: bool,
 }
@@ -55,8 +55,8 @@ struct Paths {
     agents: PathBuf,
 }
 
-/// The audited keys, if there are too many to audit all. The choice depends only on the key's name
-/// and the trial's seed, so that either all operations of a key are recorded or none.
+/// Sample of the keys to audit, if there are too many to audit all. The choice depends only on the
+/// key's name and the trial's seed, so that either all operations of a key are recorded or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledKeys {
     one_in: u64,
@@ -97,14 +97,14 @@ impl SampledKeys {
     }
 }
 
-/// A second that not all threads have reported yet.
+/// A second that at least one thread has not reported yet.
 #[derive(Default)]
 struct PartialSecond {
     start_s: f64,
     end_s: f64,
     sheet: Option<HistogramSet>,
     attempts: BTreeMap<(String, String), u64>,
-    /// Counts by operation and status.
+    /// Counts of units by operation and status.
     units: BTreeMap<(String, String), u64>,
     generator: Vec<GeneratorSecond>,
 }
@@ -283,7 +283,7 @@ impl std::fmt::Debug for Recorder {
 struct OutcomeRecord {
     path: PathBuf,
     writer: OutcomeWriter,
-    /// Slots that may still grow, by number.
+    /// Slots whose counts may still grow, by slot index.
     slots: BTreeMap<u64, SlotCounts>,
 }
 
@@ -354,35 +354,38 @@ fn disk(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
 
 // A short load (up to 200 s) is written in slots of 1 ms, in one file. A longer load has wide slots
 // throughout, which include every operation. It also has narrow slots, in a second file, for times
-// of interest: around a given moment, and around each second in which an operation did not end
-// `ok`, no operation ended `ok` for longer than chance explains, or throughput differed from the
-// seconds before. The last seconds are held back for this, because the time before an event matters
-// as much as the time after it. Narrow rows have a budget over the load. When the budget runs low,
-// the rows are ten times as wide; when it is used up, no narrow rows are written.
+// of interest: around the begin and the end of each fault, and around each second in which an
+// operation did not end `ok`, no operation ended `ok` for longer than chance explains, or
+// throughput differed from the seconds before. The last seconds are held back before they are
+// written or dropped, because the time before an event matters as much as the time after it. Narrow
+// rows have a budget over the load. When the budget runs low, the rows are ten times as wide; when
+// it is used up, no narrow rows are written.
 
 /// Seconds in narrow slots before an event: ten for the baseline, and one that a slot may cut into.
 const BEFORE_S: u64 = 11;
 /// Seconds in narrow slots after an event.
 const AFTER_S: u64 = 12;
-/// Seconds held back. The report of a fault's begin may arrive late.
+/// Number of seconds held back, because the report of a fault's begin may arrive late.
 const HELD_S: u64 = 30;
-/// A time without success is an event if it exceeds this …
+/// Length of a time without success above which it is an event, seconds. The length must also
+/// exceed [`FAR_APART`].
 const SILENCE_S: f64 = 0.05;
-/// … and this many mean distances between successes. In a Poisson stream, one of 160,000 distances
-/// does.
+/// The same threshold in mean distances between successes. In a Poisson stream, one of 160,000
+/// distances exceeds it.
 const FAR_APART: f64 = 12.0;
 /// Seconds over which the usual throughput is averaged.
 const RATE_S: usize = 10;
-/// A second's throughput is an event if it differs from the usual by this share …
+/// Difference of a second's throughput from the usual above which it is an event, as a share of the
+/// usual. The difference must also exceed [`DEVIATIONS`].
 const OFF: f64 = 0.25;
-/// … and by this number of standard deviations of a Poisson stream.
+/// The same threshold in standard deviations of a Poisson stream.
 const DEVIATIONS: f64 = 5.0;
 /// A second with no more slots than this is always written in narrow slots.
 const FEW: usize = 10;
-/// The budget of narrow rows: its initial and largest value, and its growth over the whole load.
+/// Budget of narrow rows: the initial and largest budget, and the growth over the whole load.
 const AT_ONCE: f64 = 600_000.0;
 const OVER_ALL: f64 = 1_400_000.0;
-/// Budget below which narrow rows are wider, and the factor by which they are.
+/// Budget below which narrow rows are wider, and the factor of their width.
 const RESERVE: f64 = 200_000.0;
 const WIDER: u64 = 10;
 
@@ -418,7 +421,7 @@ struct CloseUp {
     rates: VecDeque<u64>,
     /// Last narrow slot with a success.
     last_ok: Option<u64>,
-    /// Rows that may be written now, and growth of that number per second.
+    /// Number of narrow rows that may be written now, and its growth per second.
     left: f64,
     more_per_s: f64,
 }
@@ -551,8 +554,8 @@ impl CloseUp {
         bad > 0 || (knows && (is_off || is_silent))
     }
 
-    /// Writes the wanted seconds. Other seconds are held for a while. The file is in order of time,
-    /// so an unwanted second is dropped once a later second is wanted.
+    /// Writes the wanted seconds. Other seconds are held for [`HELD_S`]. The file is in order of
+    /// time, so an unwanted second is dropped once a later second is wanted.
     fn write(&mut self, slot_s: f64) -> io::Result<()> {
         while let Some(front) = self.held.front() {
             let is_looked_at = front.second < self.next;

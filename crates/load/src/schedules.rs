@@ -18,8 +18,8 @@ pub mod stages;
 
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Source of the intended starts of operations, from which latency counts. Agents are numbered from
-/// 0. In an open loop, `agent` is the number of a place.
+/// Source of the intended starts of operations. Latency counts from the intended start. `agent` is
+/// the index of an agent, or in an open loop the index of a place.
 pub trait Schedule: Send + Sync {
     /// Returns the intended start of the agent's first operation.
     fn first_ns(&self, agent: u32) -> u64;
@@ -37,9 +37,10 @@ pub trait Schedule: Send + Sync {
         false
     }
 
-    /// Passes the agent's operations with an intended start from `from_ns` to before `until_ns` to
-    /// `take`, in order and in evenly spaced rows. The result does not depend on earlier
-    /// operations. A closed loop has none, because an agent's start depends on its last operation.
+    /// Passes to `take` the agent's operations that are intended from `from_ns` to before
+    /// `until_ns`, in order and in evenly spaced rows. The result does not depend on earlier
+    /// operations. A closed loop passes none, because an agent's start depends on its last
+    /// operation.
     fn due(&self, _agent: u32, _from_ns: u64, _until_ns: u64, _take: &mut dyn FnMut(Due)) {}
 
     /// Returns a notice for the reader, if any.
@@ -48,8 +49,8 @@ pub trait Schedule: Send + Sync {
     }
 }
 
-/// Creates the schedule of a load. `closed` is its schedule without a rate, which supplies agents,
-/// ramp and end. A recorded schedule is read from `files`.
+/// Creates the schedule of a load. `closed` is the load's schedule without a rate, which supplies
+/// agents, ramp and end. A recorded schedule is read from `files`.
 ///
 /// # Errors
 /// If a recorded schedule cannot be read.
@@ -66,7 +67,8 @@ pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) ->
     })
 }
 
-/// Returns the agent's first start from `number` on, if agents take starts in turn.
+/// Returns the index of the agent's first start at or after start `number`, if agents take starts
+/// in turn.
 fn own_from(agent: u32, agents: u32, number: u128) -> u128 {
     let (agent, agents) = (u128::from(agent), u128::from(agents));
     agent + number.saturating_sub(agent).div_ceil(agents) * agents
@@ -82,9 +84,9 @@ fn joins_ns(agent: u32, agents: u32, ramp_ns: u64) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
     pub count: u64,
-    /// Intended start of the first.
+    /// Intended start of the first operation.
     pub first_ns: u64,
-    /// Intended start of the last.
+    /// Intended start of the last operation.
     pub last_ns: u64,
 }
 
@@ -101,8 +103,8 @@ impl Due {
         self.first_ns + u64::try_from(share).unwrap_or(u64::MAX)
     }
 
-    /// Returns the total time for which the operations have been due at `now_ns`, in nanoseconds,
-    /// exact to 2 ns per operation.
+    /// Returns the sum of the times for which the operations have been due at `now_ns`, in
+    /// nanoseconds, exact to 2 ns per operation.
     pub fn waited_ns(&self, now_ns: u64) -> i64 {
         let by_pairs = 2 * i128::from(now_ns) - i128::from(self.first_ns) - i128::from(self.last_ns);
         let waited = i128::from(self.count) * by_pairs / 2;

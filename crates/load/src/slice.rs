@@ -1,5 +1,5 @@
 //! A part of a load: some of its threads. Agents, connections, rows of feeds, seeds and all start
-//! times depend only on the numbers of thread and agent. A load spread over several processes
+//! times depend only on the indexes of threads and agents. A load spread over several processes
 //! therefore has exactly the starts of a load in one process.
 
 use std::ops::Range;
@@ -14,29 +14,29 @@ use crate::{Error, LoadOrder, LoadPurpose};
 pub struct LoadSlice {
     /// Number of threads in the whole load, over all processes.
     pub threads: u32,
-    /// First thread of this process.
+    /// Index of the first thread of this process.
     pub first: u32,
     /// Number of threads of this process.
     pub count: u32,
 }
 
 impl LoadSlice {
-    /// Makes the slices for `processes` processes with `each` threads each.
+    /// Returns a slice for each of `processes` processes with `each` threads.
     pub fn deal(processes: u32, each: u32) -> impl Iterator<Item = Self> {
         let threads = processes.saturating_mul(each);
         (0..processes).map(move |number| Self { threads, first: number.saturating_mul(each), count: each })
     }
 
-    /// Returns the numbers of this process's threads.
+    /// Returns the indexes of this process's threads.
     #[must_use]
     pub fn mine(&self) -> Range<u32> {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// Returns the places of the whole load, with its number of threads.
+    /// Returns `places` with the number of threads of the whole load.
     ///
     /// # Errors
-    /// Returns an error if the load cannot be divided in this way, or at all.
+    /// Returns an error if the load cannot be divided into these slices, or into any.
     pub(crate) fn places(&self, orders: &LoadOrder, places: Places) -> Result<Places, Error> {
         let refused = |reason: String| Err(Error::Setting(reason));
         let (first, end) = (self.first, self.mine().end);

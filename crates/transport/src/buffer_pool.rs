@@ -1,6 +1,6 @@
 //! A pool of buffers for answers or requests that arrive or leave in pieces.
 
-/// Maximum number of buffers in the pool, and the largest size of each.
+/// Maximum number of buffers in the pool, and maximum capacity of a buffer, bytes.
 const SPARE: usize = 512;
 const SPARE_BYTES: usize = 1024 * 1024;
 

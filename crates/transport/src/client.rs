@@ -1,6 +1,6 @@
 //! A blocking client for single operations, over the same protocols as the load. Preparation
-//! checks, the fault `call`, readiness checks and the read-back use it. It does not retry; the
-//! caller decides.
+//! checks, the fault `call`, readiness checks and the read-back use it. The client does not retry;
+//! the caller decides whether to call again.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -78,8 +78,8 @@ pub struct Client(Box<dyn ProtocolClient>);
 
 /// The operations of a client, for any protocol.
 trait ProtocolClient: Send {
-    /// Sends all requests in one go and waits for their answers in order. If one answer is missing,
-    /// the later ones count as missing too. Connects first if the last operation lost the
+    /// Sends all requests in one go and waits for their answers in order. If an answer is missing,
+    /// the later answers count as missing too. Connects first if the last operation lost the
     /// connection.
     fn call_all(&mut self, operation: &str, calls: &[BTreeMap<String, String>])
     -> Vec<Result<ClientAnswer, CallError>>;
@@ -104,7 +104,7 @@ impl Client {
     }
 
     /// Sends all requests in one go and waits for their answers in order, with a full timeout for
-    /// each. If one answer is missing, the later ones count as missing too. The requests must be
+    /// each. If an answer is missing, the later answers count as missing too. The requests must be
     /// few and short: nothing is received while they are sent.
     pub fn call_all(
         &mut self,
@@ -165,7 +165,7 @@ struct ClientExchange<P: SessionProtocol> {
     pipe: Option<ClientConnection>,
     session: P::Session,
     memory: P::Memory,
-    /// Received bytes that are not used yet.
+    /// Received bytes that are not decoded yet.
     input: Vec<u8>,
     last_id: u32,
     exchanged: ExchangedBytes,
@@ -284,8 +284,8 @@ impl<P: SessionProtocol> ClientExchange<P> {
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
 
-    /// Sends all requests and stores their answers, up to the first missing answer. `answers` has a
-    /// place for each request.
+    /// Sends all requests and stores their answers, up to the first missing answer. `answers` has
+    /// an element for each request.
     fn answer_all(
         &mut self,
         operation: &str,
@@ -334,7 +334,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                     used
                 }
                 SessionEvent::Untouched { id, used } => {
-                    // It is sent again.
+                    // The target did not begin the request, so it is sent again.
                     requests.iter_mut().filter(|request| request.id == id).for_each(|request| request.id = 0);
                     used
                 }
@@ -381,7 +381,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         self.input.drain(..answer.used);
     }
 
-    /// Encodes the requests that are not sent, as many as the protocol takes now.
+    /// Encodes as many of the unsent requests as the protocol takes now.
     fn encode_unsent(&mut self, requests: &mut [ClientRequest<P>], out: &mut Vec<u8>) -> Result<(), CallError> {
         let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
         for request in requests.iter_mut().filter(|request| request.id == 0) {
@@ -422,7 +422,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
 struct ClientRequest<P: SessionProtocol> {
     request: P::Request,
     arguments: Vec<Argument>,
-    /// Number on the connection; 0 before it is sent.
+    /// Id of the request on the connection; 0 before the request is sent.
     id: u32,
     is_open: bool,
 }
@@ -521,7 +521,7 @@ impl ClientConnection {
     }
 
     /// Returns the connection, unless bytes or the end of the stream have arrived since the last
-    /// answer: such bytes would be read as the next answer. TLS messages that carry no data, such
+    /// answer. Such bytes would be read as the next answer. TLS messages that carry no data, such
     /// as session tickets, are allowed.
     fn if_silent(mut self) -> Option<Self> {
         self.socket.set_nonblocking(true).ok()?;
@@ -605,7 +605,7 @@ impl ClientConnection {
 /// Whether the bytes received so far, if any, are only TLS messages without data.
 fn means_nothing(mut socket: &TcpStream, session: &mut TlsSession) -> bool {
     let mut buffer = [0; 4096];
-    // Enough for all messages of a session at once; a peer that sends more may not stop.
+    // 16 reads are enough for all messages of a session. A peer that sends more may never stop.
     for _ in 0..16 {
         let count = match socket.read(&mut buffer) {
             Ok(count @ 1..) => count,

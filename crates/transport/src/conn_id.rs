@@ -1,6 +1,6 @@
-//! Numbers of connections within a thread.
+//! Ids of connections within a thread.
 
-/// Number of a connection of a thread.
+/// Id of a connection within its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnId(u32);
 
@@ -10,8 +10,7 @@ impl ConnId {
         Self(number)
     }
 
-    /// Creates the number of the connection at this index. There are fewer connections than
-    /// numbers.
+    /// Returns the id of the connection at this index. Every index fits into an id.
     #[inline]
     pub const fn at(index: usize) -> Self {
         Self(index as u32)

@@ -1,9 +1,9 @@
 //! Sockets of connections: opened, written, read and closed; with or without TLS; by system calls
 //! or by io_uring.
 //!
-//! Each change of a connection is a [`ConnEvent`], regardless of its transport. The caller takes
-//! events one by one and handles each before it takes the next. This module knows nothing about the
-//! meaning of bytes, agents or statistics.
+//! Each change of a connection is a [`ConnEvent`], regardless of the transport. The caller takes
+//! events one by one and handles each before it takes the next. This module knows neither agents
+//! nor statistics nor the meaning of bytes.
 
 use std::io;
 use std::path::Path;
@@ -85,13 +85,13 @@ pub struct ConnectPaths {
 
 /// Settings of a thread's connections.
 pub struct ConnectionSettings {
-    /// Number of the service of each connection.
+    /// Index of each connection's service.
     pub services: Vec<u32>,
     pub opening: OpeningRules,
     /// TLS settings of the services that use TLS, if any.
     pub peers: Option<TlsPeers>,
-    /// Number of the thread's first connection among those of this process, and the step to the
-    /// next.
+    /// Index of the thread's first connection among the connections of this process, and the
+    /// distance to the thread's next connection.
     pub numbers: (u32, u32),
     /// Whether agents share connections.
     pub is_pipelined: bool,
@@ -122,7 +122,7 @@ pub enum ConnEvent {
 pub enum SendPath {
     /// The request can be sent at once.
     Now,
-    /// The request is sent with others at the end of this turn of the loop.
+    /// The request is sent at the end of this turn of the event loop, together with other requests.
     WithOthers,
     /// The request waits until the connection is open.
     WhenOpen,
@@ -141,7 +141,7 @@ enum SocketState {
     Handshaking(Box<TlsStream>),
     /// The socket carries bytes, and the protocol's opening is not complete yet.
     Opening(OwnedFd),
-    /// The same with TLS.
+    /// Like `Opening`, with TLS.
     OpeningTls(Box<TlsStream>),
     /// The socket is open and takes requests.
     Up(SocketStream),
@@ -158,16 +158,16 @@ enum SocketStream {
     Tls(Box<TlsStream>),
 }
 
-/// A connection to a service. Agents keep their connection for the whole load; its socket is
-/// replaced when needed.
+/// A connection to a service. Agents keep their connection for the whole load; the connection's
+/// socket is replaced when needed.
 pub struct Connection {
-    /// Number of the connection's current service.
+    /// Index of the connection's current service.
     service: u32,
-    /// Number of the current socket, by which late events of an old socket are recognised.
+    /// Sequence number of the current socket. Tells late events of an old socket apart.
     generation: u32,
     state: SocketState,
-    /// Cause that a failed write reported. The system reports it only once, and a later read sees
-    /// an orderly end.
+    /// Cause of a failed write. The system reports the error only once; a later read sees an
+    /// orderly end.
     broken: Option<AttemptCause>,
     /// Earliest time of the next connect.
     connect_after_ns: u64,
@@ -213,13 +213,14 @@ impl Connection {
         }
     }
 
-    /// Returns the event of an unusable connection. Before it is open, the connect has failed.
+    /// Returns the event of an unusable connection. If the connection is not open yet, the connect
+    /// has failed.
     fn lost(&self, cause: AttemptCause) -> ConnEvent {
         match self.state {
             SocketState::Opening(_) | SocketState::OpeningTls(_) | SocketState::Tunnelling(_) => {
                 ConnEvent::ConnectFailed(AttemptCause::ConnectFailed)
             }
-            // Without keys, no request can have been sent.
+            // During the handshake there are no keys yet, so no request was sent.
             SocketState::Handshaking(_) => ConnEvent::ConnectFailed(AttemptCause::TlsClosed),
             _ => ConnEvent::Closed(cause),
         }
@@ -257,8 +258,8 @@ impl ReadBuffers {
     }
 }
 
-/// A connection with pending events, either reported by epoll or broken by a failed write, and the
-/// progress of their handling.
+/// A connection that epoll reported or a failed write broke, and the progress of handling its
+/// events.
 pub struct EventSource {
     pub conn: ConnId,
     /// Time of the last event.
@@ -280,7 +281,7 @@ enum SourceStage {
     Done,
 }
 
-/// Events that epoll and the ring have reported, and the progress of their handling.
+/// Events that epoll and the ring have reported, and the progress of handling them.
 pub struct Reported {
     ready: Vec<epoll::Event>,
     next_ready: usize,
@@ -303,7 +304,7 @@ impl Default for Reported {
 }
 
 impl Reported {
-    /// Whether an event is left to handle.
+    /// Whether a reported event is still unhandled.
     pub fn has_events(&self) -> bool {
         self.next_ready < self.ready.len() || self.has_completions()
     }
@@ -326,7 +327,7 @@ impl Reported {
         })
     }
 
-    /// Whether a completion of the ring is left to handle.
+    /// Whether a completion of the ring is still unhandled.
     #[inline]
     pub fn has_completions(&self) -> bool {
         self.next_completion < self.completions.len()
@@ -345,8 +346,8 @@ pub struct ConnectionSet {
     paths: ConnectPaths,
     /// TLS settings of the services that use TLS, if any.
     peers: Option<TlsPeers>,
-    /// Number of the thread's first connection among those of this process, and the step to the
-    /// next.
+    /// Index of the thread's first connection among the connections of this process, and the
+    /// distance to the thread's next connection.
     numbers: (u32, u32),
     /// Whether agents share connections.
     is_pipelined: bool,
@@ -411,7 +412,7 @@ impl ConnectionSet {
         }
     }
 
-    /// Returns the number of the connection's current socket.
+    /// Returns the sequence number of the connection's current socket.
     #[inline]
     pub fn generation(&self, conn: ConnId) -> u32 {
         self.list[conn.index()].generation
@@ -454,7 +455,7 @@ impl ConnectionSet {
         if matches!(connection.state, SocketState::Down) { connection.connect_after_ns } else { 0 }
     }
 
-    /// Returns the number of the connection's service.
+    /// Returns the index of the connection's service.
     pub fn service(&self, conn: ConnId) -> usize {
         self.list[conn.index()].service as usize
     }
@@ -470,7 +471,7 @@ impl ConnectionSet {
     }
 
     /// Sends as many bytes as the socket takes, and the rest later. With a ring, the bytes are sent
-    /// together with those of other connections.
+    /// together with the bytes of other connections.
     #[inline]
     pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<(), AttemptCause> {
         let connection = &mut self.list[conn.index()];
@@ -531,7 +532,8 @@ impl ConnectionSet {
         }
     }
 
-    /// Starts a program worker for the connection. Returns the load's end of their socket.
+    /// Starts a program worker for the connection. Returns the load's end of the socket to the
+    /// worker.
     fn spawn_program(&mut self, conn: ConnId) -> Result<OwnedFd, AttemptCause> {
         let number = self.list[conn.index()].service as usize;
         let (service, host) = (&self.opening.services[number], self.hosts.get(number).cloned());
@@ -583,7 +585,7 @@ impl ConnectionSet {
         waited.map_err(|source| Error::System { doing: "cannot wait for events", source })?;
         if ring.is_watched_ready() {
             self.ask_epoll(reported, 0)?;
-            // epoll is asked again as long as there may be more events.
+            // After a full batch, epoll may have more events, so it is asked again.
             if reported.ready.len() < BATCH
                 && let Some(ring) = &mut self.ring
             {
@@ -606,10 +608,10 @@ impl ConnectionSet {
     /// be read.
     pub fn broke_in_writing(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> Option<EventSource> {
         let connection = &mut self.list[conn.index()];
-        // If the target closed the connection in order, a read reports it too.
+        // If the target closed the connection in order, a read reports the close too.
         connection.broken = (cause != AttemptCause::Closed).then_some(cause);
         if matches!(connection.state, SocketState::Up(SocketStream::Ring(_))) {
-            // The ring reports the end in order.
+            // The ring reports the end of the stream after the received bytes.
             connection.pending.clear();
             return None;
         }
@@ -625,8 +627,8 @@ impl ConnectionSet {
         })
     }
 
-    /// Returns the next event of a reported connection. The caller must handle it before it asks
-    /// for the next. If it closes the connection, no event follows.
+    /// Returns the next event of a reported connection. The caller must handle the event before it
+    /// asks for the next. If the caller closes the connection, no event follows.
     #[inline]
     pub fn next_event(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
@@ -674,7 +676,7 @@ impl ConnectionSet {
         }
         let service = connection.service as usize;
         match self.peers.as_ref().and_then(|peers| peers.session(service)) {
-            // Bytes that arrive before any request cannot answer it.
+            // Bytes that arrive before the first request is sent cannot be an answer.
             None if source.flags.contains(EventFlags::IN) && !self.opening.services[service].speaks_first => {
                 match first_byte(&socket) {
                     Ok(Some(first)) if !(self.opening.may_refuse_unasked)(first) => {
@@ -766,8 +768,8 @@ impl ConnectionSet {
         watched.is_err().then(|| connection.lost(AttemptCause::Broken))
     }
 
-    /// Writes pending bytes, or returns the cause of a failed write. Called when everything is
-    /// read.
+    /// Writes pending bytes, or returns the cause of a failed write. Called after all available
+    /// bytes have been read.
     #[inline]
     fn write_rest(&mut self, source: &mut EventSource) -> Option<ConnEvent> {
         let connection = &mut self.list[source.conn.index()];

@@ -19,11 +19,11 @@ pub enum Error {
          `load.from`, or use fewer agents"
     )]
     Ports {
-        /// Connections to the service.
+        /// Number of connections to the service.
         connections: u32,
-        /// Ports in the range.
+        /// Number of ports in the kernel's range.
         ports: u32,
-        /// Local addresses from which the agents connect.
+        /// Number of local addresses from which the agents connect.
         addresses: usize,
     },
     /// A local address from which agents cannot connect.

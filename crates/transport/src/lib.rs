@@ -1,5 +1,5 @@
 //! Sockets: connections by epoll, io_uring and TLS, programs behind sockets, and a blocking client
-//! for single operations. Knows no particular protocol, no agents and no schedules.
+//! for single operations. This crate knows no particular protocol, no agents and no schedules.
 
 pub mod buffer_pool;
 pub mod client;

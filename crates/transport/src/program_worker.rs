@@ -1,11 +1,11 @@
 //! Worker threads that run programs for agents. A thread at the other end of an agent's socket
-//! reads orders, starts a program for each order, and reports its outcome when the program has
-//! ended.
+//! reads orders, starts a program for each order, and reports the program's outcome when the
+//! program has ended.
 //!
-//! To the engine, a program is like an answer from a network. Starting a program takes about a
-//! millisecond, and this does not delay other agents. If an agent closes its socket, the program is
-//! killed. A program that the target names as an operation is run by the runner of the member's
-//! host, if that host has a runner.
+//! The engine reads a program's outcome as it reads an answer from a network. Starting a program
+//! takes about a millisecond, which delays no other agent because a worker does it. If an agent
+//! closes its socket, the program is killed. A program that the target names as an operation is run
+//! by the runner of the member's host, if that host has a runner.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -70,7 +70,7 @@ pub struct ProgramResult {
 const STACK: usize = 256 * 1024;
 
 /// Starts a program worker for a connection to `service`. Returns the agent's end of the socket.
-/// The worker ends when that end is closed.
+/// The worker ends when the agent's end is closed.
 pub fn spawn_program_worker(
     tether: Option<DeathSignal>,
     service: &str,
@@ -80,12 +80,13 @@ pub fn spawn_program_worker(
     theirs.set_nonblocking(true)?;
     let mut worker = ProgramWorker { agent: ours, tether, variables: variables(service), host };
     let named = std::thread::Builder::new().name("program-worker".to_owned()).stack_size(STACK);
-    // The worker ends when the agent closes its socket. No error can be reported to the agent then.
+    // The worker ends when the agent closes its socket. After that, no error can be reported to the
+    // agent.
     let thread = named.spawn(move || while worker.serve().is_ok() {})?;
     Ok((theirs.into(), thread))
 }
 
-/// Returns environment variables that name the service; none if there is no service.
+/// Returns the environment variables that name the service, or none if there is no service.
 fn variables(service: &str) -> Vec<(&'static str, String)> {
     let rest = service.split_once("://").map_or(service, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -173,8 +174,8 @@ impl ProgramWorker {
             command.envs(&host.environment).current_dir(&host.folder);
         }
         command.stdin(if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        // A separate process group makes the program's children known. It also keeps an interrupt
-        // at the terminal from reaching the program.
+        // A separate process group lets the worker kill the program's children too. It also keeps
+        // an interrupt at the terminal from reaching the program.
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         if let Some(tether) = self.tether {
             tether(&mut command);
@@ -183,12 +184,12 @@ impl ProgramWorker {
     }
 }
 
-/// Most bytes that are kept of an output.
+/// Maximum number of bytes that are kept of an output.
 pub const OUTPUT_LIMIT: usize = 1024 * 1024;
 /// Size of a read.
 const BUFFER: usize = 64 * 1024;
-/// Most reads of an output before other sources get their turn. A pipe holds less than these reads
-/// return, so the rest of an ended program's output is read completely.
+/// Maximum number of reads of an output before other sources get their turn. A full pipe needs
+/// fewer reads, so the rest of an ended program's output is read completely.
 const READS: usize = 64;
 
 /// A running program.
@@ -215,7 +216,7 @@ struct ProgramInput {
 #[derive(Default)]
 pub struct CapturedOutput {
     pipe: Option<OwnedFd>,
-    /// The first bytes, up to [`OUTPUT_LIMIT`].
+    /// First bytes of the output, up to [`OUTPUT_LIMIT`].
     pub kept: Vec<u8>,
     /// Whether later bytes were dropped.
     pub is_cut: bool,
@@ -272,8 +273,8 @@ impl RunningProgram {
         &self.outputs
     }
 
-    /// Waits for events and returns a flag for each source: the agent, the program's end, its
-    /// input, and its two outputs.
+    /// Waits for events and returns a flag for each source: the agent, the program's end, the
+    /// program's input, and the program's two outputs.
     fn await_anything(&self, agent: &UnixStream) -> io::Result<[bool; 5]> {
         let [out, err] = self.outputs.each_ref().map(|output| output.pipe.as_ref().map(AsFd::as_fd));
         let input = self.input.as_ref().map(|input| input.pipe.as_fd());
@@ -309,7 +310,7 @@ impl RunningProgram {
     }
 
     /// Kills the process group and waits for the program. The children of the program are killed
-    /// too. The group's number cannot be reused before the wait.
+    /// too. The group's id cannot be reused before the wait.
     fn end(&mut self) -> io::Result<ProgramExit> {
         self.is_over = true;
         let _ = kill_process_group(self.group, Signal::KILL);

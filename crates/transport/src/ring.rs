@@ -19,12 +19,12 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::{RecvFlags, SendFlags};
 
-/// Submission entries: requests in one batch.
+/// Size of the submission queue: maximum number of requests in one batch.
 const ENTRIES: u32 = 512;
 /// Smallest and largest size of the completion queue. The kernel stores further completions, but at
 /// a cost.
 const COMPLETIONS: (u32, u32) = (1024, 32_768);
-/// Bits of the number that identifies a socket of a connection.
+/// Width of a socket's generation in the user data of a request, bits.
 const GENERATION_BITS: u32 = 30;
 
 /// Subject of a completion: a connection and one of its sockets.
@@ -40,7 +40,7 @@ pub enum Completion {
     /// Bytes were received into a buffer.
     Bytes {
         token: RingToken,
-        /// Number of the buffer.
+        /// Index of the buffer.
         place: u16,
         /// Number of bytes.
         length: usize,
@@ -59,7 +59,7 @@ pub enum Completion {
         /// Number of bytes taken.
         taken: usize,
     },
-    /// The socket takes no more bytes to send. A receiver may still see a normal end.
+    /// The socket takes no more bytes. A receive may still report an orderly end.
     Mute(RingToken, Errno),
 }
 
@@ -99,7 +99,7 @@ struct PendingSend {
 
 /// An io_uring instance. It belongs to the thread that opened it.
 pub struct Ring {
-    // Dropped before the buffers, which the kernel uses until then.
+    // Dropped before the buffers, because the kernel uses them until the ring is dropped.
     ring: IoUring,
     buffers: Buffers,
     sends: Vec<PendingSend>,
@@ -180,7 +180,8 @@ impl Ring {
         self.push(&request)
     }
 
-    /// Queues bytes for the next submission. Until then, no other bytes may be sent on this socket.
+    /// Queues bytes for the next submission. Before that submission, no other bytes may be sent on
+    /// this socket.
     pub fn send(&mut self, token: RingToken, socket: BorrowedFd<'_>, bytes: &[u8]) {
         if std::mem::take(&mut self.is_settled) {
             self.sends.clear();
@@ -193,7 +194,7 @@ impl Ring {
         self.sends.push(PendingSend { token, socket, from, to: self.outgoing.len() });
     }
 
-    /// Returns the bytes of the last send on the socket that the socket did not take.
+    /// Returns the bytes that the socket did not take from its last send.
     pub fn unsent(&self, token: RingToken, taken: usize) -> &[u8] {
         let sending = self.sends.iter().rfind(|sending| sending.token == token);
         sending.and_then(|sending| self.outgoing.get(sending.from + taken..sending.to)).unwrap_or_default()
@@ -327,8 +328,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Repeats the system call until all requests are taken. A signal may interrupt it before it
-    /// has taken any.
+    /// Repeats the system call until all requests are taken. A signal may interrupt the call before
+    /// the kernel has taken any request.
     fn enter_until_taken(&mut self) -> io::Result<()> {
         while !self.ring.submission().is_empty() {
             match self.ring.submit() {
@@ -355,20 +356,21 @@ impl Drop for Ring {
     }
 }
 
-/// Group number of the buffers in their ring.
+/// Id of the ring's group of receive buffers.
 const GROUP: u16 = 0;
-/// Size of a buffer. A short answer touches only the first page; a long one arrives in pieces.
+/// Size of a receive buffer, bytes. A short answer touches only the first page; a long answer
+/// arrives in pieces.
 const SIZE: usize = 16 * 1024;
 /// Distance between buffers. It exceeds the size by a few cache lines, so that the starts of all
 /// buffers, which every answer touches, do not fall into the same few sets of the processor's
 /// caches.
 const STRIDE: usize = SIZE + 5 * 64;
 /// Fewest and most buffers. Between these limits, each connection has a buffer. The upper limit
-/// bounds the work per wake-up if a target floods a few connections. With many connections, it
-/// makes buffers be reused while they are still in the cache.
+/// bounds the work per wake-up if a target floods a few connections. With many connections, the
+/// limit causes buffers to be reused while they are still in the cache.
 const COUNT: (usize, usize) = (64, 128);
 
-/// Receive buffers, and the entries by which the kernel knows the free buffers.
+/// Receive buffers, and the entries that list the free buffers for the kernel.
 pub struct Buffers {
     /// The entries, followed by the buffers.
     memory: *mut u8,
@@ -433,8 +435,8 @@ impl Buffers {
         let entries: *mut BufRingEntry = self.memory.cast();
         let place = usize::from(self.tail & (self.count - 1));
         let start = self.start_of(buffer) as u64;
-        // SAFETY: within the mapping. The kernel reads an entry only once the tail, which is stored
-        // after it, is beyond it; the fields set here do not overlap with the tail.
+        // SAFETY: within the mapping. The kernel reads an entry only after the tail has passed it,
+        // and the tail is stored after the entry. The fields set here do not overlap with the tail.
         unsafe {
             let entry = &mut *entries.add(place);
             entry.set_addr(start);
@@ -453,7 +455,7 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no address in it is left.
+        // SAFETY: mapped by `new`, and no pointer into the mapping is left.
         let _ = unsafe { munmap(self.memory.cast(), bytes_of(usize::from(self.count))) };
     }
 }

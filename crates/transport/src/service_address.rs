@@ -14,7 +14,7 @@ use crate::error::Error;
 /// Connect timeout for choosing between several addresses of a service before the load.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// An address to connect to.
+/// Address of a service, or of the proxy that leads to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceAddress {
     /// An address and a port.
@@ -62,8 +62,8 @@ impl ServiceAddress {
                 stream.set_nodelay(true)?;
                 Ok(stream)
             }
-            // A listening Unix socket accepts at once, unless its queue is full; then the call
-            // waits.
+            // A listening Unix socket accepts at once, unless its queue is full. If the queue is
+            // full, the call waits.
             Self::File(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }

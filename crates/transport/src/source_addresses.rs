@@ -1,4 +1,4 @@
-//! Local addresses from which connections are made, and the ports that they have.
+//! Local addresses from which connections are made, and the number of their ports.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -30,16 +30,18 @@ pub fn ports() -> u32 {
 /// First source address on the loopback. The whole of 127.0.0.0/8 is this machine (RFC 1122,
 /// 3.2.1.3). 127.0.0.1 is left to other programs.
 const FIRST: u32 = u32::from_be_bytes([127, 0, 0, 2]);
-/// Divisor of an address's ports, for addresses that the engine chooses. Only a part is used
-/// because the kernel finds a free port by trial, and a closed port stays reserved for a minute.
+/// Divisor of an address's number of ports, for addresses that the engine chooses. Only this part
+/// is used, because the kernel finds a free port by trial, and the port of a closed connection
+/// stays reserved for a minute.
 const PART: u32 = 2;
 
 /// Source addresses of the connections to each service.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SourceAddresses {
-    /// Addresses for each service. If empty, the kernel chooses.
+    /// Source addresses for each service. If a service has none, the kernel chooses.
     by_service: Vec<Vec<SocketAddr>>,
-    /// Ports of one address, if they were too few and the engine therefore chose several addresses.
+    /// Number of ports of one address, if this was too small and the engine therefore chose several
+    /// addresses.
     too_few_ports: Option<u32>,
 }
 
@@ -75,12 +77,12 @@ impl SourceAddresses {
         Ok(sources)
     }
 
-    /// Returns the source address of connection `number` (from 0, over all threads of this
+    /// Returns the source address of the connection with index `number` (over all threads of this
     /// process), or `None` if the kernel chooses.
     pub fn of_connection(&self, number: u32, service: u32) -> Option<SocketAddr> {
         let several = self.by_service.get(service as usize)?;
-        // Connections are assigned to services in turn, and a service's connections to its
-        // addresses in turn.
+        // Connections are assigned to services in turn. A service's connections are assigned to its
+        // source addresses in turn.
         let turn = number as usize / self.by_service.len();
         several.get(turn.checked_rem(several.len())?).copied()
     }
@@ -104,7 +106,7 @@ impl SourceAddresses {
         Ok(())
     }
 
-    /// Returns a notice if the engine chose several addresses, which the load did not ask for.
+    /// Returns a notice if the engine chose several addresses that the load does not name.
     pub fn notice(&self) -> Option<String> {
         let ports = self.too_few_ports?;
         let several = self.by_service.iter().max_by_key(|several| several.len())?;
@@ -126,7 +128,8 @@ pub fn use_for(socket: &OwnedFd, source: &SocketAddr) -> Result<(), Errno> {
     bind(socket.as_fd(), source)
 }
 
-/// Returns several addresses for a service on the loopback, if the ports of one do not suffice.
+/// Returns several addresses for a service on the loopback, if the ports of one address do not
+/// suffice.
 fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<SocketAddr> {
     // IPv6 has a single loopback address.
     if connections <= ports || !service.is_ipv4() || !service.ip().is_loopback() {
@@ -136,7 +139,7 @@ fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<Socket
     (0..count).map(|number| SocketAddr::from((Ipv4Addr::from(FIRST.saturating_add(number)), 0))).collect()
 }
 
-/// Returns the error for source addresses towards a Unix socket, which has none.
+/// Returns the error for source addresses towards a Unix socket, which permits none.
 fn no_address(named: &[IpAddr], path: &Path) -> Error {
     let address = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Error::From { address, reason: format!("the service listens on the socket {}", path.display()) }

@@ -17,7 +17,7 @@ use rustls::{
 use wire::cause::AttemptCause;
 use wire::input_files::InputFiles;
 
-/// Sessions that a thread keeps for resumption: more than the number of its services.
+/// Number of sessions that a thread keeps for resumption: more than the number of services.
 const SESSIONS: usize = 256;
 
 /// Message for a peer that closes the connection without having accepted an offered protocol
@@ -35,8 +35,8 @@ pub struct TlsTrust {
 }
 
 impl TlsTrust {
-    /// Makes the configuration of sessions. They offer `protocols` by ALPN (RFC 7301), if there are
-    /// any.
+    /// Makes the configuration of sessions. The sessions offer `protocols` by ALPN (RFC 7301), if
+    /// there are any.
     fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -163,7 +163,7 @@ impl TlsPeers {
 #[derive(Debug)]
 pub struct TlsSession {
     connection: ClientConnection,
-    /// The error for which the peer's certificate was refused.
+    /// The error because of which the peer's certificate was refused.
     refused: Option<Error>,
     /// Whether the client offers protocols (ALPN).
     offers: bool,
@@ -185,8 +185,8 @@ impl TlsSession {
         self.connection.is_handshaking()
     }
 
-    /// Processes some of the received bytes. [Read](Self::read) their plaintext before the next
-    /// call.
+    /// Processes some of the received bytes. The caller must [read](Self::read) the plaintext
+    /// before the next call.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), AttemptCause> {
         let is_handshaking = self.connection.is_handshaking();
         let before = sealed.len();
@@ -201,7 +201,7 @@ impl TlsSession {
         })
     }
 
-    /// Returns the reason why the peer's certificate was refused, if it was.
+    /// Returns the reason why the peer's certificate was refused, or `None` if it was not refused.
     pub fn refused(&self) -> Option<String> {
         self.refused.as_ref().map(why_refused)
     }
@@ -392,7 +392,7 @@ impl ServerCertVerifier for CustomRoots {
 }
 
 /// Whether the only objection to a certificate is that it is a CA certificate. rustls has no public
-/// error variant for it.
+/// error variant for this objection.
 fn is_an_authoritys(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     format!("{:?}", other.0).contains("CaUsedAsEndEntity")

@@ -42,8 +42,8 @@ impl TunnelRequest {
 }
 
 impl TunnelAnswer {
-    /// Parses the bytes received so far. A TLS server does not speak first, so bytes after the head
-    /// of the answer are an error.
+    /// Parses the bytes received so far. A TLS server does not speak first, so bytes after the
+    /// answer's header block are an error.
     pub fn of(bytes: &[u8]) -> Self {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
             return if bytes.len() > LONGEST { Self::refused(0, bytes) } else { Self::More };

@@ -1,13 +1,13 @@
-//! A memory budget for incomplete answers, shared by all connections of the process. It keeps a
-//! target that sends long answers on many connections from exhausting the machine's memory.
+//! A memory budget for incomplete answers, shared by all connections of the process. Without the
+//! budget, a target that sends long answers on many connections could exhaust the machine's memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Limit for the bytes of all answers and of everything kept of them.
+/// Limit for the total size of all incomplete answers and all kept values, bytes.
 pub const BUDGET_BYTES: usize = 1024 * 1024 * 1024;
-/// Answers up to this size are not counted.
+/// Largest size of an answer that is not counted, bytes.
 pub const FREE_BYTES: usize = 64 * 1024;
-/// Bytes taken from the budget in one step.
+/// Number of bytes taken from the budget in one step.
 const STEP_BYTES: usize = 1024 * 1024;
 
 static ANSWERS: Budget = Budget::of(BUDGET_BYTES);
@@ -45,7 +45,7 @@ impl BudgetShare {
         Self { budget, bytes: 0 }
     }
 
-    /// Grows the share to `bytes` in all. Returns false if the budget is used up.
+    /// Grows the share to `bytes` in all. Returns false if the budget does not suffice.
     #[inline]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         bytes <= FREE_BYTES.max(self.bytes) || self.take(bytes)

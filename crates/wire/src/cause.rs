@@ -12,7 +12,8 @@ pub struct Refusal {
     pub harmless: bool,
 }
 
-/// Result of an attempt. Its text is made when records are written, not for each operation.
+/// Result of an attempt. The text of a result is made when records are written, not for each
+/// operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptCause {
     /// Answered as expected.
@@ -31,7 +32,7 @@ pub enum AttemptCause {
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
-    /// The request was not sent, because the protocol cannot hold one of its values.
+    /// The request was not sent, because the protocol cannot represent one of the values.
     NotSent(NotSendable),
     /// No attempt was made: the connection was cut, and the agent does not reconnect yet.
     NotConnected,
@@ -69,11 +70,10 @@ pub enum AttemptCause {
     TooLarge,
     /// Redirect. Only the attempt is recorded with this result; its operation is `ok`.
     Redirect(u16),
-    /// Refused with an answer of
-    /// [`Protocol::REFUSALS`](crate::protocols::Protocol::REFUSALS). Higher numbers index
-    /// [`ERROR_WORDS`].
+    /// Refused with an answer of [`Protocol::REFUSALS`](crate::protocols::Protocol::REFUSALS).
+    /// Numbers beyond that list index [`ERROR_WORDS`].
     Answer(u8),
-    /// The same as `Answer`, but in answer to the greeting, before any request.
+    /// Like `Answer`, but in answer to the greeting, before any request.
     Greeted(u8),
     /// HTTP status of 400 or more.
     Status(u16),
@@ -150,8 +150,8 @@ pub fn word_of(refusals: &[Refusal], number: u8) -> &'static str {
     }
 }
 
-/// Returns the number of a server's error word. The numbers follow those of the refusals. `None` if
-/// the text is not a word, or if the list is full.
+/// Returns the number of a server's error word. The numbers of error words follow the numbers of
+/// the refusals. `None` if the text is not a word, or if the list is full.
 pub fn open_word(refusals: &[Refusal], word: &[u8]) -> Option<u8> {
     u8::try_from(refusals.len() + ERROR_WORDS.number(word)?).ok()
 }

@@ -1,4 +1,4 @@
-//! Errors of the files that values come from.
+//! Errors of the files that supply values.
 
 /// The reason why a feed or a script cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Short excerpts of received bytes for messages: bounded, and without control characters.
 
-/// Most bytes of a line that are shown.
+/// Maximum number of bytes of a line that are shown.
 const LINE: usize = 200;
 
 /// Returns the first `most` bytes as text.

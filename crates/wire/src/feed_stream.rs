@@ -15,14 +15,15 @@ use rustix::fs::Advice;
 
 use crate::values::feeds::{RecordReader, TakenRecord};
 
-/// Size at which a block is put into the queue. If an engine thread waits, this happens earlier.
+/// Size at which a block is put into the queue, bytes. If an engine thread waits, a smaller block
+/// is put into the queue.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// Most blocks in the queue.
+/// Maximum number of blocks in the queue, which bounds memory.
 const BLOCKS: usize = 16;
 /// Interval at which a reader that waits for a simulated slow device checks whether the queue is
 /// closed.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Blocks that have grown beyond this size are not reused.
+/// Largest size of a block that is reused, bytes.
 const LARGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A batch of records.
@@ -38,7 +39,7 @@ pub struct RecordBlock {
 }
 
 impl RecordBlock {
-    /// Takes the next record. Returns false if none is left.
+    /// Takes the next record. Returns false if no record is left.
     pub fn take(&mut self, into: &mut TakenRecord) -> bool {
         let Some(&last) = self.records.get(self.taken) else { return false };
         let first = self.taken.checked_sub(1).map_or(0, |before| self.records[before]);
@@ -87,7 +88,7 @@ pub struct ReadSoFar {
 }
 
 impl ReadSoFar {
-    /// Returns the sum of both.
+    /// Returns the sum of both feeds' progress.
     pub fn and(self, other: Self) -> Self {
         Self {
             bytes: self.bytes + other.bytes,
@@ -129,7 +130,7 @@ struct QueueState {
     ready: VecDeque<RecordBlock>,
     /// Blocks for reuse.
     empty: Vec<RecordBlock>,
-    /// Result of the reader, once it has ended.
+    /// Result of the reader, once the reader has ended.
     ended: Option<Result<(), String>>,
     /// Whether the load has ended.
     is_closed: bool,
@@ -159,7 +160,7 @@ impl FeedQueue {
     /// Returns the progress of the reader.
     pub fn so_far(&self) -> ReadSoFar {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        // A wait for a slow disk can take seconds; it is counted before it ends.
+        // A wait for a slow disk can take seconds, so the current wait counts too.
         let still_ns = match read(&self.waits_since_ns) {
             0 => 0,
             since_ns => self.now_ns().saturating_sub(since_ns),
@@ -196,8 +197,8 @@ impl FeedQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a block into the queue and exchanges it for an empty one. Returns false if the load has
-    /// ended.
+    /// Puts a block into the queue and exchanges it for an empty block. Returns false if the load
+    /// has ended.
     fn put(&self, block: &mut RecordBlock) -> bool {
         let mut state = self.lock();
         while state.ready.len() >= BLOCKS && !state.is_closed {
@@ -216,7 +217,7 @@ impl FeedQueue {
         self.lock().ended = Some(ended);
     }
 
-    /// Reads the file to its end, and repeats if the feed does so.
+    /// Reads the file to its end. Starts again if the feed repeats.
     fn read_file(self: &Arc<Self>) -> Result<(), String> {
         let mut block = RecordBlock::default();
         loop {
@@ -265,7 +266,7 @@ struct MeteredFile {
 impl MeteredFile {
     fn open(queue: Arc<FeedQueue>) -> io::Result<Self> {
         let file = File::open(&queue.path)?;
-        // If the kernel rejects the advice, it reads ahead less.
+        // If the kernel rejects the advice, only its read-ahead is shorter.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
         Ok(Self { file, queue, begun: Instant::now(), gives_from: None })
     }

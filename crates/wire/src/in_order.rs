@@ -6,10 +6,11 @@ use crate::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, Ses
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
 
-/// A protocol whose answers arrive in the order of the requests. Each is a [`SessionProtocol`].
+/// A protocol whose answers arrive in the order of the requests. Every such protocol is a
+/// [`SessionProtocol`].
 pub trait InOrderProtocol: Protocol {
-    /// State of a connection between pieces of an answer. It must be small and must hold no heap
-    /// memory between answers.
+    /// State of a connection between pieces of an answer. The state must be small, and must hold no
+    /// heap memory between answers.
     type Decoder: Default + Send + 'static;
 
     /// State of a thread between answers.
@@ -25,11 +26,11 @@ pub trait InOrderProtocol: Protocol {
         Opening::Refused(AttemptCause::BadAnswer)
     }
 
-    /// Appends the request. `id` is its number on this connection.
+    /// Appends the request. `id` identifies the request on this connection.
     ///
     /// # Errors
-    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
-    /// sent.
+    /// Returns an error if the protocol cannot represent the values. In that case, the appended
+    /// bytes must not be sent.
     fn encode(
         request: &Self::Request,
         id: u32,
@@ -47,7 +48,7 @@ pub trait InOrderProtocol: Protocol {
         ended: bool,
     ) -> Progress;
 
-    /// Returns the requested field number `want` of the answer that [`InOrderProtocol::decode`]
+    /// Returns the requested field with index `want` of the answer that [`InOrderProtocol::decode`]
     /// just found in `input`, or `None` if the answer does not have it. `scratch` is empty and may
     /// be used.
     fn field<'a>(
@@ -58,8 +59,8 @@ pub trait InOrderProtocol: Protocol {
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]>;
 
-    /// Resets the decoder and returns its memory, after an answer has been processed or the
-    /// connection is gone.
+    /// Resets the decoder and gives its heap memory back to `memory`, after an answer has been
+    /// processed or the connection is gone.
     fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
 
     /// Returns the status and the destination of an answer that is a redirect.
@@ -81,7 +82,7 @@ pub trait InOrderProtocol: Protocol {
 pub enum Progress {
     /// The answer is not complete.
     More {
-        /// Bytes that the decoder has consumed and does not need again.
+        /// Number of bytes that the decoder has consumed and does not need again.
         used: usize,
     },
     /// The answer is complete.

@@ -1,6 +1,6 @@
 //! The files that a load names: feeds, scripts, recorded schedules and certificates. They are in a
-//! folder. If the folder is on another machine, their contents are transferred and kept in memory,
-//! so that nothing has to be written to disk or removed later.
+//! folder. If the folder is on another machine, the files' contents are transferred and kept in
+//! memory, so that nothing has to be written to disk or removed later.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ impl InputFiles {
         Self { folder: folder.into(), handed_over: BTreeMap::new() }
     }
 
-    /// Returns the same transferred files, with another folder for the others.
+    /// Returns the same transferred files, with another folder for all other files.
     #[must_use]
     pub fn with_folder(&self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), handed_over: self.handed_over.clone() }
@@ -45,7 +45,7 @@ impl InputFiles {
         }
     }
 
-    /// Takes the first or the next bytes of a transferred file. A first piece replaces an earlier
+    /// Stores the first or the next bytes of a transferred file. A first piece replaces an earlier
     /// file of the same name; clones of this value keep the earlier file.
     pub fn take(&mut self, name: &str, is_first: bool, bytes: &[u8]) -> io::Result<()> {
         if is_first {

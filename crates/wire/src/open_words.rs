@@ -1,10 +1,10 @@
-//! A growing, bounded list of words whose full list is not known in advance, such as the first
-//! words of a server's errors. A word is allocated when it is first seen. The number of words is
-//! bounded because a hostile server could send any number of them.
+//! A growing, bounded list of words that are not known in advance, such as the first words of a
+//! server's errors. A word is allocated when it is first seen. The number of words is bounded
+//! because a hostile server could send any number of them.
 
 use std::sync::OnceLock;
 
-/// Most words in a list.
+/// Maximum number of words in a list.
 const MOST: usize = 64;
 /// Longest word, bytes.
 const LONGEST: usize = 24;
@@ -21,7 +21,7 @@ impl OpenWords {
         Self([const { OnceLock::new() }; MOST])
     }
 
-    /// Returns the number of a word and adds the word if it is new. `None` if the text is not a
+    /// Returns the index of a word. Adds the word if it is new. Returns `None` if the text is not a
     /// plain word, or if the list is full.
     pub fn number(&self, word: &[u8]) -> Option<usize> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -32,7 +32,7 @@ impl OpenWords {
         self.0.iter().position(|known| known.get_or_init(lower).as_bytes().eq_ignore_ascii_case(word))
     }
 
-    /// Returns the word with this number, in lower case.
+    /// Returns the word with this index, in lower case.
     pub fn word(&self, number: usize) -> Option<&str> {
         self.0.get(number)?.get().map(AsRef::as_ref)
     }

@@ -44,8 +44,8 @@ impl CompiledPointer {
     }
 
     /// Returns the value at the place: the content of a string, or the JSON text of any other
-    /// value. `None` if there is no value or `json` is not JSON. If a name occurs twice in an
-    /// object, the last member counts, as with most readers (RFC 8259, 4).
+    /// value. Returns `None` if there is no value or `json` is not JSON. If a name occurs twice in
+    /// an object, the last member counts, as with most readers (RFC 8259, 4).
     pub fn find<'a>(&self, json: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let mut found = None;
         let mut reader = serde_json::Deserializer::from_slice(json);
@@ -69,7 +69,7 @@ fn said<'a>(written: &'a str, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     Some(scratch)
 }
 
-/// Remaining steps from a value, and the result.
+/// Remaining pointer steps from a value, and the result of the lookup.
 struct PointerRest<'p, 'json> {
     steps: &'p [PointerStep],
     found: &'p mut Option<&'json str>,

@@ -16,8 +16,8 @@ pub mod memcached;
 pub mod redis;
 pub mod vsns;
 
-/// A protocol, opened for one service: names, addresses and requests. Its exchange of bytes on a
-/// connection is a [`SessionProtocol`](crate::session::SessionProtocol), or more simply an
+/// A protocol, opened for one service: names, addresses and requests. The exchange of bytes on a
+/// connection is defined by [`SessionProtocol`](crate::session::SessionProtocol), or more simply by
 /// [`InOrderProtocol`](crate::in_order::InOrderProtocol). The engine is compiled separately for
 /// each protocol.
 pub trait Protocol: Sized + Send + Sync + 'static {
@@ -39,8 +39,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Opens a service: `host:port` or a URL.
     fn open(service: &str) -> Result<Self, String>;
 
-    /// Returns the `host:port` to connect to. If operations are programs, returns the service as
-    /// passed to them.
+    /// Returns the `host:port` of the service. If operations are programs, returns the service's
+    /// text as it is passed to the programs.
     fn authority(&self) -> &str;
 
     /// Returns the host name for the server's certificate, or `None` without TLS.
@@ -77,19 +77,19 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// attempt.
     fn may_change(request: &Self::Request) -> bool;
 
-    /// Returns the statement of a failing answer about the data, if it makes one and does not
-    /// indicate a fault of the server. The operation then had no effect. If the step expects
-    /// otherwise, the operation counts as wrong.
+    /// Returns what a failing answer states about the data, or `None` if the answer makes no
+    /// statement or indicates a fault of the server. With a statement, the operation had no effect.
+    /// If the step expects otherwise, the operation counts as wrong.
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
 }
 
 /// A step to be compiled.
 pub struct Call<'a> {
-    /// Index of the step.
+    /// Index of the step in the load.
     pub number: usize,
     pub operation: &'static catalog::Operation,
     pub arguments: &'a [Argument],
-    /// Requested fields of the answer. The index is the field's number.
+    /// Requested fields of the answer. Other functions refer to a field by its index here.
     pub wants: &'a [String],
     /// The program on a member's host that implements the operation, with the values of `{NAME}` on
     /// that host.

@@ -1,9 +1,9 @@
 //! The contract between the engine and a protocol about the bytes of a connection: its opening,
 //! requests, answers in any order, bytes that belong to no answer, cancelled requests and draining.
 //!
-//! The engine gives each request a number and the protocol names the number that it answers. A
-//! protocol without numbers, which answers in the order of the requests, implements
-//! [`InOrderProtocol`](crate::in_order::InOrderProtocol) instead.
+//! The engine gives each request an id, and the protocol returns the id of the request to which an
+//! answer belongs. A protocol without request ids, which answers in the order of the requests,
+//! implements [`InOrderProtocol`](crate::in_order::InOrderProtocol) instead.
 
 use crate::cause::AttemptCause;
 use crate::protocols::Protocol;
@@ -16,8 +16,8 @@ pub trait SessionProtocol: Protocol {
     /// Otherwise such bytes end the connection.
     const SPEAKS_UNASKED: bool;
 
-    /// State of a connection. It must be small. Heap memory comes from [`SessionProtocol::Memory`],
-    /// so that nothing is allocated for each operation.
+    /// State of a connection. The state must be small. Its heap memory comes from
+    /// [`SessionProtocol::Memory`], so that nothing is allocated for each operation.
     type Session: Default + Send + 'static;
 
     /// State of a thread.
@@ -28,14 +28,14 @@ pub trait SessionProtocol: Protocol {
     fn greet(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
 
     /// Continues the opening with received bytes. Appends the next bytes to send. The next call
-    /// gets the unused bytes and the bytes received since.
+    /// gets the unused bytes followed by the bytes received since.
     fn greeted(&self, session: &mut Self::Session, input: &[u8], out: &mut Vec<u8>) -> Opening;
 
-    /// Appends a request. `id` is its number on this connection and is not used twice.
+    /// Appends a request. `id` identifies the request on this connection and is not used twice.
     ///
     /// # Errors
-    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
-    /// sent.
+    /// Returns an error if the protocol cannot represent the values. In that case, the appended
+    /// bytes must not be sent.
     fn encode(
         session: &mut Self::Session,
         memory: &mut Self::Memory,
@@ -45,9 +45,9 @@ pub trait SessionProtocol: Protocol {
         out: &mut Vec<u8>,
     ) -> Result<Encoded, NotSendable>;
 
-    /// Reads received bytes up to the next event. Appends bytes to send in return, such as
+    /// Reads received bytes up to the next event. Appends bytes to send back, such as
     /// acknowledgements. `ended` is true if the stream has ended. The next call gets the unused
-    /// bytes and the bytes received since.
+    /// bytes followed by the bytes received since.
     fn receive<'a>(
         session: &mut Self::Session,
         memory: &mut Self::Memory,
@@ -57,17 +57,18 @@ pub trait SessionProtocol: Protocol {
         out: &mut Vec<u8>,
     ) -> SessionEvent;
 
-    /// Gives up a request that was sent. Appends the bytes that tell the target. A late answer to
-    /// it is then skipped. Returns false if only closing the connection ends the request.
+    /// Cancels a request that was sent. Appends the bytes that cancel it at the target. A late
+    /// answer to the request is skipped. Returns false if only closing the connection ends the
+    /// request.
     fn cancel(_session: &mut Self::Session, _memory: &mut Self::Memory, _id: u32, _out: &mut Vec<u8>) -> bool {
         false
     }
 
     // The following functions describe the answer that `receive` has just returned, until `finish`.
 
-    /// Returns the requested field number `want` of the answer, or `None` if the answer does not
-    /// have it. `input` begins as in [`SessionProtocol::receive`]. `scratch` is empty and may be
-    /// used.
+    /// Returns the requested field with index `want` of the answer, or `None` if the answer does
+    /// not have it. `input` begins as in [`SessionProtocol::receive`]. `scratch` is empty and may
+    /// be used.
     fn field<'a>(
         request: &'a Self::Request,
         session: &'a Self::Session,
@@ -92,19 +93,19 @@ pub trait SessionProtocol: Protocol {
     fn reset(session: &mut Self::Session, memory: &mut Self::Memory);
 }
 
-/// Requests of a connection that are sent and not answered.
+/// Requests of a connection that are sent but not answered yet.
 pub trait OpenRequests<'a, P: Protocol> {
     /// Returns the request that was sent first.
     fn oldest(&self) -> Option<RequestContext<'a, P>>;
 
-    /// Returns the request with this number, or `None` if it is not open.
+    /// Returns the request with this id, or `None` if the request is not open.
     fn get(&self, id: u32) -> Option<RequestContext<'a, P>>;
 }
 
-/// The parts of a request that decoding its answer depends on.
+/// The parts of a request that are needed to decode its answer.
 pub struct RequestContext<'a, P: Protocol> {
     pub request: &'a P::Request,
-    /// Number of the request on its connection.
+    /// Id of the request on its connection.
     pub id: u32,
 }
 
@@ -139,9 +140,9 @@ pub enum SessionEvent {
     Part { id: u32, used: usize },
     /// A complete answer, or its last part.
     Answer { id: u32, answer: Answer },
-    /// The target did not begin the request. It is sent again.
+    /// The target did not begin the request, so the request is sent again.
     Untouched { id: u32, used: usize },
-    /// The target takes no more requests on this connection and answers those that it has.
+    /// The target takes no more requests on this connection, but answers the requests that it has.
     Drain { used: usize },
     /// The bytes are not valid. The connection cannot be used any more.
     Bad(AttemptCause),
@@ -150,11 +151,11 @@ pub enum SessionEvent {
 /// A complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Bytes of the input that belong to the answer.
+    /// Number of bytes of the input that belong to the answer.
     pub used: usize,
     /// [`AttemptCause::Ok`], or the reason why the answer is a failure.
     pub result: AttemptCause,
-    /// Whether the connection can take another request. If not, it is closed at once, and the other
-    /// requests on it are sent again.
+    /// Whether the connection can take another request. If not, the connection is closed at once,
+    /// and the other requests on it are sent again.
     pub reusable: bool,
 }

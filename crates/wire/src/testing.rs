@@ -20,12 +20,12 @@ use hostile::HostileCase;
 pub trait TestedProtocol: SessionProtocol {
     /// Targets that misbehave, and the results in which attempts on them end.
     const HOSTILE: &'static [HostileCase];
-    /// Most bytes that the decoder may leave in the input. Without a limit, an answer stays in the
-    /// input until it is complete.
+    /// Maximum number of bytes that the decoder may leave in the input. Without a limit, an answer
+    /// may stay in the input until it is complete.
     const HELD_BYTES: usize = usize::MAX;
     /// A service whose connections begin with a greeting.
     const GREETED: Option<&'static str> = None;
-    /// Arguments that half of the fuzzed operations have besides the required ones.
+    /// Arguments that half of the fuzzed operations have besides the required arguments.
     const OPTIONAL: &'static [(&'static str, &'static str)] = &[];
     /// Further fuzz targets.
     const FUZZ: &'static [FuzzTarget] = &[];
@@ -33,7 +33,8 @@ pub trait TestedProtocol: SessionProtocol {
     /// Checks further properties of an input of the fuzz target.
     fn fuzz(_input: &[u8]) {}
 
-    /// Reads a request as a server does. `None` if the stream ends, or if there is no server.
+    /// Reads a request as a server does. Returns `None` if the stream ends, or if the protocol has
+    /// no server.
     fn read_request(_from: &mut dyn Read) -> Option<ReceivedRequest> {
         None
     }
@@ -66,7 +67,7 @@ pub struct ReceivedRequest {
 pub struct ProtocolTests {
     pub hostile: &'static [HostileCase],
     pub read_request: fn(&mut dyn Read) -> Option<ReceivedRequest>,
-    /// Opens a service. Then decodes an answer to the greeting, if the protocol has one.
+    /// Opens a service. Then decodes an answer to the greeting, if the protocol has a greeting.
     pub greet: fn(&str, &[u8]) -> Result<(), String>,
     /// The protocol's own fuzz target.
     pub fuzz: FuzzTarget,
@@ -88,12 +89,12 @@ impl ProtocolTests {
     }
 }
 
-/// Names without slots or feeds.
+/// Returns template names without slots or feeds.
 pub fn names() -> TemplateNames<'static> {
     TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
 }
 
-/// Inputs without slots or feeds.
+/// Returns value inputs without slots or feeds.
 pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
     ValueSource { agent, seq, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
 }
@@ -102,7 +103,7 @@ pub fn feed(file: &str) -> plan::Feed {
     plan::Feed { name: "docs".into(), file: file.into(), ..plan::Feed::default() }
 }
 
-/// Reads a line without its end, as a server does. `None` if the stream ends.
+/// Reads a line without its line end, as a server does. Returns `None` if the stream ends.
 pub fn read_line(from: &mut dyn Read) -> Option<Vec<u8>> {
     let mut line = read_until(from, b"\n")?;
     line.pop();
@@ -110,7 +111,7 @@ pub fn read_line(from: &mut dyn Read) -> Option<Vec<u8>> {
     Some(line)
 }
 
-/// Reads up to these bytes, and includes them.
+/// Reads up to the first `end`, and includes `end`.
 pub fn read_until(from: &mut dyn Read, end: &[u8]) -> Option<Vec<u8>> {
     let mut read = Vec::new();
     while !read.ends_with(end) {

@@ -1,6 +1,6 @@
 //! Values to send: templates, compiled into pieces. A value is a pure function of the agent, its
-//! cycle, its kept values, its feed rows and one random number per operation. A retry therefore
-//! sends the same value, and a value can be written again instead of being stored.
+//! cycle, the agent's kept values and feed rows, and one random number per operation. A retry
+//! therefore sends the same value, and a value can be written again instead of being stored.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,13 +66,13 @@ pub struct ValueSource<'a> {
     pub agent: u64,
     /// Number of the agent's cycle, from 1.
     pub seq: u64,
-    /// Number of the agent's copy of the load, from 1.
+    /// Number of the copy of the load to which the agent belongs, from 1.
     pub copy: u64,
     /// Random number of the operation.
     pub draw: u64,
     /// Values that the agent has kept, by slot.
     pub slots: &'a [Vec<u8>],
-    /// Bit set of the slots that were filled in this cycle.
+    /// Slots that were filled in this cycle, one bit per slot.
     pub kept: u32,
     /// All feeds.
     pub feeds: &'a [FeedRows],
@@ -118,9 +118,9 @@ enum TemplatePiece {
 
 /// Definitions of the names in templates.
 pub struct TemplateNames<'a> {
-    /// Slots of the cycle, by number.
+    /// Names of the cycle's slots, indexed by slot.
     pub slots: &'a [String],
-    /// Feeds, by number.
+    /// Feeds, indexed by feed.
     pub feeds: &'a [FeedRows],
     /// The script, if there is one.
     pub program: Option<&'a Arc<lua::Program>>,
@@ -144,21 +144,22 @@ pub struct OperationValues<'a> {
 }
 
 impl OperationValues<'_> {
-    /// Appends the value of argument number `index`.
+    /// Appends the value of the argument with index `index`.
     pub fn write(&self, index: usize, out: &mut Vec<u8>) {
         if let Some(argument) = self.arguments.get(index) {
             argument.template.write(&self.source, out);
         }
     }
 
-    /// Appends the value of argument number `index`, if its variable text is allowed.
+    /// Appends the value of the argument with index `index`, if the value's variable text is
+    /// allowed.
     pub fn write_allowed(&self, index: usize, allowed: &AllowedBytes, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         self.arguments.get(index).map_or(Ok(()), |argument| argument.template.write_allowed(&self.source, allowed, out))
     }
 }
 
 impl CompiledTemplate {
-    /// Compiles `text`. `stream` is the number of the template among those of its operation.
+    /// Compiles `text`. `stream` is the index of the template among the templates of its operation.
     pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
         let parsed = Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
         Ok(Self { pieces: compile_all(parsed, names)?, stream: stream.wrapping_add(1) })
@@ -178,7 +179,7 @@ impl CompiledTemplate {
         }
     }
 
-    /// Returns the length of every value, if it is constant.
+    /// Returns the length of every value, if the length is constant.
     pub fn fixed_length(&self) -> Option<usize> {
         fixed_length(&self.pieces)
     }
@@ -204,7 +205,7 @@ impl CompiledTemplate {
         self.pieces.iter().any(TemplatePiece::is_from_outside)
     }
 
-    /// Appends the value, as [`Self::write`] does, if its variable text is allowed.
+    /// Appends the value, as [`Self::write`] does, if the value's variable text is allowed.
     pub fn write_allowed(
         &self,
         source: &ValueSource<'_>,
@@ -298,7 +299,7 @@ impl TemplatePiece {
         })
     }
 
-    /// Replaces the piece by its value, if that is constant.
+    /// Replaces the piece by its value, if the value is constant.
     fn folded(self) -> Self {
         let (Self::Base64(of) | Self::Pad { of, .. }) = &self else { return self };
         if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
@@ -378,7 +379,7 @@ fn compile_all(template: Template, names: &TemplateNames<'_>) -> Result<Box<[Tem
     template.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect()
 }
 
-/// Returns the length of every value of these pieces, if it is constant.
+/// Returns the length of every value of these pieces, if the length is constant.
 fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),

@@ -16,15 +16,15 @@ use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule};
 use crate::{Error, LoadOrder, LoadPurpose};
 
-/// Makes the values of a preparation differ from those of the load.
+/// Makes the values of a preparation differ from the values of the load.
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
 
-/// Number of a group of agents.
+/// Id of a group of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupId(u16);
 
 impl GroupId {
-    /// Creates the number of the group at this index. There are fewer groups than numbers.
+    /// Returns the id of the group at this index. Every index fits into an id.
     pub const fn at(index: usize) -> Self {
         Self(index as u16)
     }
@@ -37,11 +37,12 @@ impl GroupId {
 
 /// A group of agents with the same steps and pace.
 pub struct AgentGroup {
-    /// Agents in the groups before this group. The group's own agents have the numbers that follow.
+    /// Number of agents in the groups before this group. The numbers of the group's own agents
+    /// follow.
     pub before: u32,
     /// Number of agents.
     pub agents: u32,
-    /// Copies of the load to which the agents are assigned in turn.
+    /// Number of copies of the load, to which the agents are assigned in turn.
     pub copies: u32,
     /// Range of the group's steps among the steps of all groups.
     pub steps: Range<usize>,
@@ -55,9 +56,9 @@ pub struct AgentGroup {
     pub takes: Vec<bool>,
     /// Start times of operations. Agents of the group are numbered from 0.
     pub schedule: Box<dyn Schedule>,
-    /// Whether a timer starts operations, and not the end of the previous operation.
+    /// Whether operations are started by a timer and not by the end of the previous operation.
     pub is_timed: bool,
-    /// Limit on operations that are due and have not begun.
+    /// Limit on the number of operations that are due and have not begun.
     pub backlog: Option<plan::Backlog>,
     /// Maximum number of attempts of an operation.
     pub tries: u32,
@@ -76,7 +77,7 @@ indexed_by!(GroupId, Vec<AgentGroup>, AgentGroup);
 struct CycleBound {
     most: u64,
     begun: AtomicU64,
-    /// Agents that may still find a cycle.
+    /// Number of agents that may still get a cycle.
     working: AtomicU32,
 }
 
@@ -136,7 +137,8 @@ impl AgentGroup {
         })
     }
 
-    /// Returns the number, from 1, of the copy of the load that the agent at this place belongs to.
+    /// Returns the number, from 1, of the copy of the load to which the agent at this place
+    /// belongs.
     #[inline]
     pub fn copy_of(&self, place_in_group: u32) -> u32 {
         place_in_group % self.copies + 1
@@ -153,7 +155,7 @@ impl AgentGroup {
         is_left
     }
 
-    /// Whether all cycles of the group are done. `None` without a limit.
+    /// Whether all cycles of the group are done, or `None` if the cycles have no limit.
     pub fn has_done_all(&self) -> Option<bool> {
         self.count.as_ref().map(|bound| bound.working.load(Ordering::SeqCst) == 0)
     }

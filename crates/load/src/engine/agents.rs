@@ -1,9 +1,9 @@
 //! Agents and their behaviour: cycles and steps, attempts and retries, pauses and timeouts, and how
 //! an operation ends.
 //!
-//! An agent receives an event and its time, counts it, sets timers and returns the next action.
-//! This module uses no socket and reads no clock, so tests can play any sequence of events with
-//! plain numbers.
+//! An agent receives an event with the event's time, counts the event, sets timers and returns the
+//! next action. This module uses no socket and reads no clock, so tests can play any sequence of
+//! events with plain numbers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,10 +45,11 @@ use timers::AgentTimers;
 use turns::OpenStarts;
 use values::AgentValues;
 
-/// Interval at which a thread checks its orders, and measures its lateness if no other timer is
-/// due.
+/// Interval at which a thread checks whether to stop the load, and measures its lateness if no
+/// other timer is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
-/// Minimum time after a stall to take the answers that arrived during it, before they time out.
+/// Minimum extension of a timeout after the thread was stalled, for reading answers that arrived
+/// during the stall.
 const REPRIEVE_NS: u64 = 1_000_000;
 /// Pause after a request that could not be written.
 const NOT_SENT_PAUSE_NS: u64 = 1_000_000;
@@ -85,14 +86,14 @@ pub struct Agent {
     pub number: u32,
     /// Group that defines the agent's steps and pace.
     pub group: GroupId,
-    /// The agent's number in its group, from 0, over all threads. The agent joins at the
-    /// first start of the schedule's place with this number.
+    /// The agent's index in its group, over all threads. The agent joins at the first start of the
+    /// schedule's place with this index.
     pub place_in_group: u32,
     /// Service that receives the agent's requests.
     pub place: AgentService,
-    /// Connection of the thread that the agent uses. It never changes.
+    /// Id of the agent's connection in its thread. Never changes.
     pub connection: ConnId,
-    /// Neighbours in the line for the connection, if any.
+    /// Agents before and behind this agent in the connection's queue, if any.
     pub ahead: AgentId,
     pub behind: AgentId,
     pub work: AgentWork,
@@ -106,17 +107,17 @@ pub struct Agent {
     pub has_reprieve: bool,
     /// Whether an earlier attempt of the operation may have taken effect without an answer.
     pub is_unsure: bool,
-    /// Attempts of the current operation.
+    /// Number of attempts of the current operation.
     pub tries: u32,
-    /// Number of the agent's last request on its connection; 0 before it is sent.
+    /// Id of the agent's last request on its connection; 0 before the first request.
     pub request_id: u32,
-    /// Slots filled in this cycle, one bit each.
+    /// Value slots filled in this cycle, one bit per slot.
     pub kept: u32,
-    /// Streamed feeds from which the cycle still needs a record, one bit each.
+    /// Streamed feeds from which the cycle still needs a record, one bit per feed.
     pub needs: u64,
     /// Number of the current cycle, from 1.
     pub cycle: u64,
-    /// Complete cycles.
+    /// Number of complete cycles.
     pub finished_cycles: u64,
     /// End of the last complete cycle.
     pub last_cycle_ns: u64,
@@ -310,8 +311,9 @@ impl<P: SessionProtocol> Agents<P> {
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::FeedPause | AgentWork::RetryPause))
     }
 
-    /// Appends the request of the agent's step, to be sent now with number `request_id`. Returns
-    /// whether the protocol takes it now, and whether a script computed part of the request.
+    /// Appends the request of the agent's step to `out`, to be sent now with id `request_id`.
+    /// Returns whether the protocol takes the request now, and whether a script computed part of
+    /// the request.
     ///
     /// # Errors
     /// If the protocol cannot represent one of the values. The request is then not sent.
@@ -332,8 +334,8 @@ impl<P: SessionProtocol> Agents<P> {
         Ok(encoded)
     }
 
-    /// Sets the send time of this agent and of those behind it up to `end` to `now_ns`, so that the
-    /// time a script took is not service time.
+    /// Sets the send time to `now_ns` for the queued agents from `next` to before `end`, so that a
+    /// script's computing time is not service time.
     pub fn stamp_anew(&mut self, mut next: AgentId, end: AgentId, now_ns: u64) {
         while next != end {
             let agent = &mut self.list[next];
@@ -342,8 +344,9 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Prepares to send the agent's request again. If it was already sent and the target may have
-    /// begun it, the attempt may have taken effect. Returns whether it was already sent.
+    /// Prepares to send the agent's request again. If the request was already sent and the target
+    /// may have begun to execute it, the attempt may have taken effect. Returns whether the request
+    /// was already sent.
     pub fn unsend(&mut self, id: AgentId, is_untouched: bool) -> bool {
         let agent = &mut self.list[id];
         let was_sent = agent.sent_ns != NEVER;
@@ -443,7 +446,7 @@ impl<P: SessionProtocol> Agents<P> {
     }
 
     /// Fails the operation of an agent whose request cannot be sent. Another attempt would send the
-    /// same request, so there is none. The agent then pauses for a moment, because a load of
+    /// same request, so none is made. The agent then pauses briefly, because otherwise a load of
     /// unsendable values would keep the thread busy.
     pub fn not_sent(
         &mut self,
@@ -490,15 +493,15 @@ impl<P: SessionProtocol> Agents<P> {
         next
     }
 
-    /// Handles a connection that the target closed during an operation. Returns the time before
-    /// which nothing is tried on it, or `None` if its agents reconnect at once.
+    /// Handles a connection that the target closed during an operation. Returns the earliest time
+    /// of the next connect, or `None` if the connection's agents reconnect at once.
     pub fn connection_cut(&mut self, conn: ConnId, now_ns: u64) -> Option<u64> {
         self.routes.connection_cut(conn, self.list[conn.index()].draw, now_ns)
     }
 
     /// Classifies the answer to the agent's attempt. If the operation ends as `ok` or `wrong`,
-    /// records it and keeps the values that the step names. [`Self::answered`] continues from
-    /// there.
+    /// records the operation and keeps the values that the step names. The caller then calls
+    /// [`Self::answered`].
     pub fn take_answer(
         &mut self,
         id: AgentId,
@@ -578,8 +581,8 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Goes on after an operation has ended and is recorded. `cause` is the result of the
-    /// operation's last attempt.
+    /// Continues the agent after its operation has ended and is recorded. `cause` is the result of
+    /// the operation's last attempt.
     fn end_operation(
         &mut self,
         id: AgentId,
@@ -600,7 +603,8 @@ impl<P: SessionProtocol> Agents<P> {
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
         let schedule = &self.script.groups[agent.group].schedule;
-        // With fixed starts, an attempt waits for the connection, so the operation is late.
+        // A fixed start is not moved to the next connect. The attempt waits instead, and the
+        // operation is late.
         if schedule.is_fixed() {
             return self.take_next(id, at, stats);
         }
@@ -634,8 +638,8 @@ impl<P: SessionProtocol> Agents<P> {
     }
 
     /// Records open operations as unfinished at the end of the load, and also operations that were
-    /// due and never began. The latter count under the agent's next step. They have no line in the
-    /// history because nothing was sent.
+    /// due and never began. The operations that never began count under the agent's next step and
+    /// have no history entry, because no request was sent.
     pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
         self.count_due(now, stats);
         let mut never_began = 0;
@@ -721,8 +725,8 @@ impl<P: SessionProtocol> Agents<P> {
         false
     }
 
-    /// Begins the agent's next cycle: empties its slots and takes feed rows. Returns false if all
-    /// cycles of a preparation, or of a load with a cycle limit, are taken.
+    /// Begins the agent's next cycle: empties the agent's slots and takes feed rows. Returns false
+    /// if all cycles of a preparation, or of a load with a cycle limit, are taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
@@ -816,9 +820,9 @@ impl<P: SessionProtocol> Agents<P> {
         let mut due_ns = agent.deadline_ns;
         if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now_ns && !agent.has_reprieve {
             // The thread was stalled at the deadline. The answer may wait in the socket, or the
-            // request may still be unsent. The target gets extra time, as long as the stall, or
-            // else the result would measure the generator. Only once: a target may send so much
-            // that the thread is always late.
+            // request may still be unsent. The target gets extra time, as long as the stall,
+            // because otherwise the result would measure the generator. The deadline is extended
+            // only once, because a target may send so much that the thread is always late.
             let overslept_ns = now_ns - agent.deadline_ns;
             let timeout_ns = self.script.groups[agent.group].timeout_ns;
             agent.has_reprieve = true;

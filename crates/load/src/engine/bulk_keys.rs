@@ -1,5 +1,5 @@
 //! Keys of an audited request that changes many keys. The keys are in lines of JSON within an
-//! argument, as in a bulk request. The value of a written key is the next line.
+//! argument, as in a bulk request. The value of a written key is the line after the key's line.
 
 use experiment::pointer::{self, Pointer};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use wire::values::Argument;
 /// Location of the keys in a request.
 #[derive(Debug, Clone)]
 pub struct BulkKeys {
-    /// Number of the argument that contains the lines.
+    /// Index of the argument that contains the lines.
     pub argument: usize,
     /// Path to a key in its line. `*` matches any member or element.
     steps: Box<[String]>,

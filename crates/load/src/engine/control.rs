@@ -1,4 +1,4 @@
-//! Control of a running load: orders to its threads, and notices that only one thread gives.
+//! Control of a running load: orders to its threads, and notices that are given once per load.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -8,7 +8,7 @@ const GO_ON: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// Orders to the threads, which check them at least every 10 ms.
+/// Orders to the threads. Each thread checks its orders at least every 10 ms.
 #[derive(Debug, Default)]
 pub struct LoadControl {
     orders: AtomicU8,

@@ -1,5 +1,5 @@
-//! Compiled expectations and captures of a step: references to parts of its request and answer, and
-//! checks of texts.
+//! Compiled expectations and captures of a step: references to parts of the step's request and
+//! answer, and checks of texts.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use wire::session::SessionProtocol;
 use wire::values::lua::{Function, Program};
 use wire::values::{Argument, CompiledTemplate, ValueSource};
 
-/// Fields of the answer that a step needs, by number.
+/// Fields of the answer that a step needs.
 #[derive(Debug, Default)]
 pub struct WantedFields(pub Vec<String>);
 
 impl WantedFields {
-    /// Returns the number of a field, and assigns one if the field is new.
+    /// Returns the index of a field. Adds the field if it is new.
     pub fn number(&mut self, field: &str) -> usize {
         self.0.iter().position(|known| known == field).unwrap_or_else(|| {
             self.0.push(field.to_owned());
@@ -28,7 +28,7 @@ impl WantedFields {
 /// A field of an answer, or a place in the field's JSON.
 #[derive(Debug, Clone)]
 pub struct CompiledField {
-    /// Number of the field.
+    /// Index of the field in [`WantedFields`].
     pub want: usize,
     /// Place in the JSON. `None` for the whole text.
     pub place: Option<CompiledPointer>,
@@ -48,8 +48,8 @@ impl CompiledField {
         Ok(Self { want: wants.number(field), place: place.map(CompiledPointer::compile).transpose()? })
     }
 
-    /// Returns the text of the field or place in the answer. `None` if it is absent, or if a place
-    /// is wanted and the field is not JSON.
+    /// Returns the text of the field or place in the answer. Returns `None` if the field or place
+    /// is absent, or if a place is wanted and the field is not JSON.
     #[inline]
     pub fn read<'a, P: SessionProtocol>(
         &self,
@@ -79,7 +79,7 @@ pub enum OperationPart {
 /// An argument of an operation, or a place in it.
 #[derive(Debug, Clone)]
 pub struct ArgumentPart {
-    /// Number of the argument.
+    /// Index of the argument in the step.
     pub argument: usize,
     /// Place in the JSON. `None` for the whole text.
     pub place: Option<CompiledPointer>,
@@ -135,7 +135,7 @@ pub struct Expectation {
 pub enum TextCheck {
     /// The text equals the template's value.
     Exactly(CompiledTemplate),
-    /// The text meets all conditions. Boxed because most steps have none.
+    /// The text meets all conditions. Boxed because most steps have no conditions.
     Compared(Box<CompiledCondition>),
 }
 
@@ -150,7 +150,7 @@ pub struct CompiledCondition {
 
 /// A value to keep, and its slot.
 pub struct CaptureSlot {
-    /// Number of the slot.
+    /// Index of the slot in the load.
     pub slot: u8,
     /// Source of the value.
     pub what: OperationPart,
@@ -260,7 +260,7 @@ impl TextCheck {
         }
     }
 
-    /// Whether the check says what the text is, and not only what it is not.
+    /// Whether the check requires some content, and does not only exclude content.
     pub fn is_positive(&self) -> bool {
         match self {
             Self::Exactly(_) => true,
@@ -273,7 +273,7 @@ impl TextCheck {
         }
     }
 
-    /// Whether the text passes the check. `scratch` is memory for values.
+    /// Whether the text passes the check. `scratch` is memory for rendered values.
     #[inline]
     pub fn holds(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
@@ -323,8 +323,7 @@ fn is_one_of(text: &[u8], texts: &[CompiledTemplate], source: &ValueSource<'_>, 
     texts.iter().any(|one| with_value(one, source, scratch, |value| text == value))
 }
 
-/// Passes the template's value to `look`. The value is rendered only if it does not exist in memory
-/// yet.
+/// Passes the template's value to `look`. Renders the value only if it is not in memory already.
 #[inline]
 fn with_value<R>(
     template: &CompiledTemplate,

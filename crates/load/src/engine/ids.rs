@@ -1,11 +1,11 @@
-//! Numbers of agents and steps within a thread. Each has its own type, so that they
-//! cannot be confused.
+//! Ids of agents and steps within a thread. Agents and steps have different id types, so that their
+//! ids cannot be confused.
 
-/// Number of an agent of a thread.
+/// Id of an agent within its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentId(u32);
 
-/// Number of a step of the load.
+/// Id of a step within the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepId(u16);
 
@@ -13,7 +13,7 @@ impl AgentId {
     /// No agent.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// Creates the number of the agent at this index. There are fewer agents than numbers.
+    /// Returns the id of the agent at this index. Every index fits into an id.
     #[inline]
     pub const fn at(index: usize) -> Self {
         Self(index as u32)
@@ -28,7 +28,7 @@ impl AgentId {
 impl StepId {
     pub const FIRST: Self = Self(0);
 
-    /// Creates the number of the step at this index, or `None` if it does not fit.
+    /// Returns the id of the step at this index, or `None` if the index does not fit.
     pub fn at(index: usize) -> Option<Self> {
         u16::try_from(index).ok().map(Self)
     }
@@ -39,7 +39,7 @@ impl StepId {
     }
 }
 
-/// Lets a list be indexed by numbers of type `$id`.
+/// Lets a list be indexed by ids of type `$id`.
 macro_rules! indexed_by {
     ($id:ty, $list:ty, $item:ty) => {
         impl std::ops::Index<$id> for $list {

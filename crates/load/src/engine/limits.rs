@@ -1,5 +1,5 @@
-//! The limit of this process on open files. The connections of a load are checked against it before
-//! the load starts.
+//! The limit of this process on open files. Before a load starts, the number of its connections is
+//! checked against this limit.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wire::session::SessionProtocol;
@@ -7,11 +7,11 @@ use wire::session::SessionProtocol;
 use super::script::Script;
 use crate::Error;
 
-/// File descriptors besides the agents' connections: standard streams, record files, probes, the
-/// lab's pipes.
+/// Number of file descriptors besides the agents' connections: standard streams, record files,
+/// probes, the lab's pipes.
 const OTHERS: u64 = 128;
-/// File descriptors of an agent that runs programs: both ends of its socket, the program, both ends
-/// of three pipes.
+/// Number of file descriptors of an agent that runs programs: both ends of its socket, the program,
+/// both ends of three pipes.
 const OF_PROGRAM: u64 = 9;
 
 /// Checks that the process may open the files that the load needs.
@@ -27,7 +27,7 @@ fn files(agents: u32, needed: u64) -> Result<(), Error> {
     if is_enough(limit.current) {
         return Ok(());
     }
-    // A privileged process (mostly root) raises the hard limit, no further than needed because
+    // A privileged process (mostly root) raises the hard limit, but only as far as needed, because
     // child processes inherit it.
     let maximum = if is_enough(limit.maximum) { limit.maximum } else { Some(needed) };
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

@@ -1,29 +1,31 @@
 //! Spinning before deadlines, and gathering of answers before a wake-up.
 //!
-//! A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So the thread wakes a
-//! little earlier and polls its sockets for the rest of the time; an answer that arrives meanwhile
-//! is taken at once. Polling costs CPU time for each start. It is limited to a twentieth of all
-//! time, and unused time is saved for at most 20 starts. At up to 1,600 starts per second and
-//! thread, each start gets its 30 µs. At higher rates only some starts get it, but then there is
-//! less time to wait. A closed loop has no starts to wait for and does not poll.
+//! A thread that sleeps until a deadline wakes some 5 to 50 µs late. So the thread wakes 30 µs
+//! before the deadline and polls its sockets until the deadline; an answer that arrives during
+//! polling is taken at once. Polling costs CPU time for each start. Polling is limited to a
+//! twentieth of all time, and unused polling time is saved for at most 20 starts. At up to 1,600
+//! starts per second and thread, each start gets its 30 µs. At higher rates, only some starts get
+//! 30 µs, but the waits are shorter then. A closed loop has no starts to wait for and does not
+//! poll.
 //!
 //! In a closed loop, a wake-up for every answer costs more than receiving the answer. So a thread
 //! that awaits many answers and has nothing else to do sleeps until several have arrived, for at
 //! most a quarter of a microsecond per awaited answer. If the target limits the load, the mean
-//! latency does not change: in a closed loop it is the number of agents divided by the throughput
-//! (Little's law). Otherwise an answer is taken late, by at most this share of its latency: a
-//! quarter of a microsecond times the throughput, which is 0.5 % at 20,000/s.
+//! latency does not change: in a closed loop, the mean latency is the number of agents divided by
+//! the throughput (Little's law). Otherwise an answer is taken late. The delay is at most this
+//! share of the answer's latency: a quarter of a microsecond times the throughput, which is 0.5 %
+//! at 20,000/s.
 
 use transport::ring::WakePolicy;
 
-/// Time before a deadline at which a sleep ends.
+/// Time from the end of a sleep to the deadline, nanoseconds.
 pub const EARLY_NS: u64 = 30_000;
 /// Divisor of the polling budget: one nanosecond in 20 may be spent polling.
 const ONE_IN: u64 = 20;
-/// Largest polling time that may be saved.
+/// Maximum polling time that may be saved, nanoseconds.
 const SAVED_MOST_NS: u64 = 20 * EARLY_NS;
 
-/// Awaited answers per gathered answer, and per microsecond of gathering.
+/// Number of awaited answers per gathered answer, and per microsecond of gathering.
 const GATHERED_ONE_IN: usize = 4;
 /// Maximum number of gathered answers.
 const GATHERED_MOST: usize = 32;
@@ -33,7 +35,7 @@ const GATHERED_MOST_US: usize = 50;
 /// Time that a thread may still spend polling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpinBudget {
-    /// Saved nanoseconds times [`ONE_IN`], so that rounding loses nothing.
+    /// Saved polling time, nanoseconds times [`ONE_IN`], so that rounding loses nothing.
     saved: u64,
     /// Time up to which the budget has grown.
     until_ns: u64,
@@ -60,7 +62,7 @@ pub fn gathering(open: i64, connections: usize) -> WakePolicy {
     // Operations on one connection are often answered together.
     let awaited = usize::try_from(open).unwrap_or(0).min(connections);
     let part = awaited / GATHERED_ONE_IN;
-    // At most 50, which fits into a u32.
+    // `within_us` is at most 50, which fits into a u32.
     WakePolicy { arrivals: part.clamp(1, GATHERED_MOST), within_us: part.min(GATHERED_MOST_US) as u32 }
 }
 

@@ -24,16 +24,16 @@ pub struct Pipeline<P: SessionProtocol> {
     pub is_proven: bool,
     /// Whether the target takes no more requests on the current socket.
     pub is_draining: bool,
-    /// Whether the protocol has put off requests until the target sends something.
+    /// Whether the protocol has postponed requests until the target sends bytes.
     pub is_blocked: bool,
     /// Bytes that the protocol has sent by itself since the socket last took all bytes.
     control_bytes: u32,
-    /// Number of requests so far, modulo the numbers that an id can hold.
+    /// Number of requests so far, modulo the range of the sequence part of an id.
     sequence: u32,
     session: P::Session,
     /// Bytes of an incomplete answer.
     input: Vec<u8>,
-    /// Share of the memory budget that these bytes hold.
+    /// Share of the memory budget that `input` holds.
     held: BudgetShare,
 }
 
@@ -58,7 +58,8 @@ impl<P: SessionProtocol> Default for Pipeline<P> {
 pub struct Pipelines<P: SessionProtocol> {
     list: Vec<Pipeline<P>>,
     ids: RequestIds,
-    /// Connections on which requests became ready in this turn of the loop. They are sent together.
+    /// Connections on which requests became ready in this turn of the event loop. These requests
+    /// are sent together.
     pub ready: Vec<ConnId>,
     /// Buffer for encoded requests.
     pub outgoing: Vec<u8>,
@@ -70,8 +71,9 @@ pub struct Pipelines<P: SessionProtocol> {
     spare: BufferPool,
 }
 
-/// Numbers of requests. The lower bits are the agent's place among the agents of its connection, so
-/// an answer's number leads to its agent without a search. The upper bits count the requests.
+/// Generator of request ids. The lower bits of an id are the agent's index among the agents of its
+/// connection, so an answer's id leads to the agent without a search. The upper bits count the
+/// requests.
 #[derive(Debug, Clone, Copy)]
 struct RequestIds {
     connections: usize,
@@ -84,10 +86,11 @@ impl RequestIds {
         Self { connections, place_bits: usize::BITS - (places - 1).leading_zeros() }
     }
 
-    /// Returns the number of the agent's next request.
+    /// Returns the id of the agent's next request.
     #[inline]
     fn next(self, sequence: &mut u32, agent: AgentId) -> u32 {
-        // No request has the number 0: VSNS answers with it before it reads a request.
+        // No request has the id 0: a VSNS server uses 0 in answers that it sends before it reads a
+        // request.
         *sequence = (sequence.wrapping_add(1) & (u32::MAX >> self.place_bits)).max(1);
         if self.place_bits == 0 {
             return *sequence;
@@ -96,7 +99,7 @@ impl RequestIds {
         *sequence << self.place_bits | u32::try_from(place).unwrap_or_default()
     }
 
-    /// Returns the agent of the connection that a request's number leads to.
+    /// Returns the connection's agent to which the request id belongs.
     #[inline]
     fn agent(self, conn: ConnId, id: u32) -> AgentId {
         let place = id & !(u32::MAX << self.place_bits);
@@ -123,7 +126,7 @@ impl<'a, P: SessionProtocol> OpenRequests<'a, P> for RequestsOf<'a, P> {
     }
 }
 
-/// Returns the agent whose open request has this number.
+/// Returns the agent whose open request has this id.
 #[inline]
 fn open_agent(ids: RequestIds, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
     let agent = ids.agent(conn, id);
@@ -173,8 +176,8 @@ impl<P: SessionProtocol> Pipelines<P> {
         service.greeted(&mut self.list[conn.index()].session, input, &mut self.control)
     }
 
-    /// Empties `control`, which was sent. Returns how many such bytes the socket has not taken, at
-    /// most.
+    /// Empties `control` after it was sent. Returns the maximum number of control bytes that the
+    /// socket has not taken.
     pub fn count_control(&mut self, conn: ConnId, is_taken: bool) -> u32 {
         let count = &mut self.list[conn.index()].control_bytes;
         *count = if is_taken { 0 } else { count.saturating_add(u32::try_from(self.control.len()).unwrap_or(u32::MAX)) };
@@ -182,8 +185,8 @@ impl<P: SessionProtocol> Pipelines<P> {
         *count
     }
 
-    /// Encodes the requests that wait to be sent, one after the other. Returns the first agent if a
-    /// script computed any of the requests. Agents whose requests cannot be encoded leave the line.
+    /// Encodes all requests that wait to be sent. Returns the first agent of these requests if a
+    /// script computed any request. Agents whose requests cannot be encoded leave the queue.
     #[inline]
     pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
         self.outgoing.clear();
@@ -231,13 +234,13 @@ impl<P: SessionProtocol> Pipelines<P> {
         P::receive(&mut pipeline.session, &mut self.memory, &open, input, ended, &mut self.control)
     }
 
-    /// Returns the agent whose open request has this number.
+    /// Returns the agent whose open request has this id.
     #[inline]
     pub fn agent(&self, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
         open_agent(self.ids, conn, agents, id)
     }
 
-    /// Gives up an open request. Returns false if the connection must be closed for that.
+    /// Gives up an open request. Returns false if only closing the connection ends the request.
     pub fn cancel(&mut self, conn: ConnId, agents: &mut [Agent], id: AgentId) -> bool {
         let pipeline = &mut self.list[conn.index()];
         let is_cancelled = P::cancel(&mut pipeline.session, &mut self.memory, agents[id].request_id, &mut self.control);
@@ -253,7 +256,7 @@ impl<P: SessionProtocol> Pipelines<P> {
         DecodedAnswer { session: &self.list[conn.index()].session, input, result }
     }
 
-    /// Removes the answered agent from the line. Returns whether other agents wait for answers.
+    /// Removes the answered agent from the queue. Returns whether other agents wait for answers.
     #[inline]
     pub fn finish(&mut self, conn: ConnId, agents: &mut [Agent], id: AgentId) -> bool {
         let pipeline = &mut self.list[conn.index()];
@@ -269,8 +272,9 @@ impl<P: SessionProtocol> Pipelines<P> {
         !self.list[conn.index()].input.is_empty()
     }
 
-    /// Takes the incomplete answer and appends `more`. Returns `None` if it exceeds the memory
-    /// budget. The caller must [keep](Self::keep_partial) or [drop](Self::drop_partial) the bytes.
+    /// Takes the incomplete answer and appends `more`. Returns `None` if the answer exceeds the
+    /// memory budget. The caller must [keep](Self::keep_partial) or [drop](Self::drop_partial) the
+    /// bytes.
     pub fn take_partial(&mut self, conn: ConnId, more: &[u8]) -> Option<Vec<u8>> {
         let pipeline = &mut self.list[conn.index()];
         let mut input = std::mem::take(&mut pipeline.input);
@@ -282,8 +286,8 @@ impl<P: SessionProtocol> Pipelines<P> {
         Some(input)
     }
 
-    /// Puts back bytes that are still incomplete. They are moved and not copied, because a long
-    /// answer arrives in many pieces.
+    /// Puts back the bytes of an answer that is still incomplete. The bytes are moved and not
+    /// copied, because a long answer arrives in many pieces.
     pub fn keep_partial(&mut self, conn: ConnId, input: Vec<u8>) {
         self.list[conn.index()].input = input;
     }
@@ -303,8 +307,8 @@ impl<P: SessionProtocol> Pipelines<P> {
         }
     }
 
-    /// Resets the state of a closed connection. Returns the first agent that waited there, or
-    /// [`AgentId::NONE`].
+    /// Resets the state of a closed connection. Returns the first agent that waited on the
+    /// connection, or [`AgentId::NONE`].
     #[must_use = "who waits must not be forgotten"]
     pub fn reset(&mut self, conn: ConnId) -> AgentId {
         let pipeline = &mut self.list[conn.index()];
@@ -320,8 +324,9 @@ impl<P: SessionProtocol> Pipelines<P> {
 }
 
 /// Agents with an attempt on a connection, in the order of their requests: first the agents whose
-/// request was sent, then the others. Each agent holds the ids of its neighbours ([`Agent::ahead`],
-/// [`Agent::behind`]), so the line needs no memory and any agent can leave it at once.
+/// request was sent, then the agents whose request was not sent. Each agent holds the ids of its
+/// neighbours ([`Agent::ahead`], [`Agent::behind`]), so the queue needs no memory and any agent can
+/// leave it in constant time.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingAgents {
     first: AgentId,
@@ -337,8 +342,8 @@ impl Default for WaitingAgents {
 }
 
 impl WaitingAgents {
-    /// Adds the agent to the end of the line. Returns whether it is the first with an unsent
-    /// request.
+    /// Adds the agent to the end of the queue. Returns whether the agent is the first with an
+    /// unsent request.
     #[inline]
     pub fn join(&mut self, agents: &mut [Agent], id: AgentId) -> bool {
         (agents[id].ahead, agents[id].behind, agents[id].request_id) = (self.last, AgentId::NONE, 0);
@@ -354,13 +359,13 @@ impl WaitingAgents {
         is_first_unsent
     }
 
-    /// Returns the agent whose request was sent first, if one was sent.
+    /// Returns the agent whose request was sent first, if any request was sent.
     #[inline]
     pub fn asked(&self) -> Option<AgentId> {
         (self.first != self.unsent).then_some(self.first)
     }
 
-    /// Removes an agent from the line.
+    /// Removes an agent from the queue.
     #[inline]
     pub fn remove(&mut self, agents: &mut [Agent], id: AgentId) {
         let (ahead, behind) = (agents[id].ahead, agents[id].behind);
@@ -382,7 +387,7 @@ impl WaitingAgents {
         self.unsent
     }
 
-    /// Removes all agents. Returns the first of the line, or [`AgentId::NONE`].
+    /// Removes all agents. Returns the first agent of the queue, or [`AgentId::NONE`].
     #[must_use = "who waits must not be forgotten"]
     pub fn disband(&mut self) -> AgentId {
         std::mem::take(self).first

@@ -1,5 +1,5 @@
-//! Run delay of the calling thread: time in which it was ready to run and had no CPU. The kernel's
-//! figure is read once a second.
+//! Run delay of the calling thread: the time in which the thread was ready to run and had no CPU.
+//! The kernel's counter is read once a second.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,7 +24,7 @@ impl RunDelay {
         begun
     }
 
-    /// Returns the nanoseconds since the last call, or `None` if the kernel does not report them.
+    /// Returns the run delay since the last call, or `None` if the kernel does not report it.
     pub fn take_ns(&mut self) -> Option<u64> {
         let now_ns = self.read_ns();
         let last_ns = std::mem::replace(&mut self.last_ns, now_ns);
@@ -38,7 +38,7 @@ impl RunDelay {
     }
 }
 
-/// Returns the second of the three figures (kernel documentation, scheduler/sched-stats): time
+/// Returns the second of the three numbers (kernel documentation, scheduler/sched-stats): time
 /// spent waiting on a run queue. A kernel without scheduler statistics writes zeros.
 fn run_delay_ns(text: &[u8]) -> Option<u64> {
     let mut figures = std::str::from_utf8(text).ok()?.split_ascii_whitespace();

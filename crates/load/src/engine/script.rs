@@ -1,5 +1,5 @@
 //! Compiled form of a load that the threads run: requests, expectations, captures, times, and the
-//! assignment of agents to connections and services. All names are resolved to numbers. Read-only
+//! assignment of agents to connections and services. All names are resolved to indexes. Read-only
 //! while the load runs.
 
 use std::collections::BTreeMap;
@@ -29,11 +29,11 @@ use crate::schedules::replay::Replay;
 use crate::schedules::{NS_PER_S, constant, poisson};
 use crate::{Error, LoadOrder, LoadPurpose};
 
-/// Maximum number of slots of an agent.
+/// Maximum number of value slots of an agent: the bits of `Agent::kept`.
 const SLOTS: usize = 32;
-/// Maximum number of feeds of a load.
+/// Maximum number of feeds of a load: the bits of `Agent::needs`.
 const FEEDS: usize = 64;
-/// First random stream of expectations. Streams of arguments count from 0.
+/// Index of the first random stream for expectations. Arguments use the streams from 0 on.
 const EXPECTATIONS: u64 = 1000;
 
 /// A compiled load.
@@ -50,7 +50,7 @@ pub struct Script<P: SessionProtocol> {
     pub slots: usize,
     /// Files that supply values.
     pub feeds: Vec<FeedRows>,
-    /// Streamed feeds that a step uses, one bit each.
+    /// Streamed feeds that any step uses, one bit per feed.
     streams: u64,
     /// Script that computes values, if any.
     pub program: Option<Arc<Program>>,
@@ -62,12 +62,12 @@ pub struct Script<P: SessionProtocol> {
     pub reconnect_ns: u64,
     /// Reconnect policy of agents that lost their connection.
     pub reconnects: plan::Reconnects,
-    /// Time that open operations get at the end.
+    /// Time that open operations get after the end of the load.
     pub drain_ns: u64,
     pub purpose: LoadPurpose,
-    /// Threads of the whole load, over all processes.
+    /// Number of threads of the whole load, over all processes.
     pub threads: u32,
-    /// Numbers of the threads that this process starts.
+    /// Indexes of the threads that this process starts.
     pub mine: Range<u32>,
     /// Assignment of agents to connections, services and threads.
     pub places: Places,
@@ -98,19 +98,19 @@ pub struct CompiledStep {
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
     pub expected: Vec<(String, String)>,
-    /// Index of the expectation of the status, if any.
+    /// Index in `expects` of the expectation of the status, if any.
     pub status: Option<usize>,
     /// Values to keep from the request and the answer.
     pub keeps: Vec<CaptureSlot>,
-    /// Whether evaluating these takes more than comparing or copying bytes.
+    /// Whether evaluating the expectations and captures takes more than comparing or copying bytes.
     pub is_costly: bool,
     /// Whether a script computes an argument of the request.
     pub asks_script: bool,
-    /// The step is performed in every n-th cycle.
+    /// Interval at which the step is performed, cycles.
     pub every: u64,
-    /// Parts of the operation that go to the history, if it is audited.
+    /// Parts of the operation that go to the history, if the operation is audited.
     pub audit: Option<Audit>,
-    /// Streamed feeds that the step uses, one bit each.
+    /// Streamed feeds that the step uses, one bit per feed.
     pub streams: u64,
     /// Counter of the operation's units, if it has any.
     pub units: Option<Box<UnitCounter>>,
@@ -119,7 +119,7 @@ pub struct CompiledStep {
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
 
 impl<P: SessionProtocol> Script<P> {
-    /// Compiles the orders for their services.
+    /// Compiles the load for the services in `orders`.
     ///
     /// # Errors
     /// The first invalid setting or step.
@@ -278,14 +278,14 @@ impl<P: SessionProtocol> Script<P> {
         self.place_at(self.places.service_of(number))
     }
 
-    /// Returns the service with number `service`, as an agent's service.
+    /// Returns the service with index `service` as an [`AgentService`].
     pub fn place_at(&self, service: u32) -> AgentService {
         AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
-    /// Returns the number of the agent's cycle to which `every` applies. At a rate, agents take
-    /// turns and are all at about the same cycle. There each agent counts from a different number,
-    /// so that agents do not all perform a rare step at the same time.
+    /// Returns the agent's cycle number that decides which steps with `every` the cycle performs.
+    /// At a rate, agents take turns and are all at about the same cycle. Each agent then counts
+    /// from a different number, so that agents do not all perform a rare step at the same time.
     pub fn turn_of(&self, agent: &Agent) -> u64 {
         let is_spread = self.groups[agent.group].schedule.is_fixed() && self.purpose == LoadPurpose::Measure;
         agent.cycle + u64::from(if is_spread { agent.place_in_group } else { 0 })
@@ -304,8 +304,8 @@ impl<P: SessionProtocol> Script<P> {
         }
     }
 
-    /// Returns the streams from which a cycle that begins with the agent's step needs a record, one
-    /// bit each.
+    /// Returns the streamed feeds from which a cycle that begins with the agent's step needs a
+    /// record, one bit per feed.
     pub fn streams_of(&self, agent: &Agent) -> u64 {
         let group = &self.groups[agent.group];
         match group.order {
@@ -320,7 +320,7 @@ impl<P: SessionProtocol> Script<P> {
         }
     }
 
-    /// Returns the streams that a step uses.
+    /// Returns the streamed feeds that any step uses.
     pub fn streams(&self) -> impl Iterator<Item = &Arc<FeedQueue>> {
         let feeds = self.feeds.iter().zip(0..).filter(|(_, number)| self.streams >> number & 1 == 1);
         feeds.filter_map(|(feed, _)| feed.stream())
@@ -452,8 +452,8 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         step.with.iter().enumerate().map(compile).collect()
     }
 
-    /// Compiles the step's expectations. A slot that only this step fills, from its request, means
-    /// that argument.
+    /// Compiles the step's expectations. A slot that only this step fills, from an argument of its
+    /// request, stands for that argument.
     fn expects(
         &self,
         number: usize,
@@ -498,18 +498,20 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             CaptureSlot::compile(slot, kept, arguments, wants)
         };
         let mut keeps = step.keep.iter().map(keep).collect::<Result<Vec<_>, String>>()?;
-        // Values of the request are kept before slots that it uses are filled from the answer.
+        // The request's values are kept first, because the answer may overwrite slots that the
+        // request uses.
         keeps.sort_by_key(|keep| matches!(keep.what, OperationPart::Answer(_)));
         Ok(keeps)
     }
 
-    /// Compiles a text of step `number` other than its arguments.
+    /// Compiles a text of step `number` that is not an argument.
     fn text(&self, number: usize, text: &str, stream: u64) -> Result<CompiledTemplate, String> {
         check_slots(text, &self.kept_before(number), &[])?;
         CompiledTemplate::compile(text, stream, &self.names_of_values())
     }
 
-    /// Returns the streams that the templates compiled since the last call use, one bit each.
+    /// Returns the streamed feeds used by the templates that were compiled since the last call, one
+    /// bit per feed.
     fn take_streams(&self) -> u64 {
         let used = self.feeds.iter().map(|feed| feed.take_use() && feed.stream().is_some());
         used.zip(0..).fold(0, |streams, (is_used, number)| streams | u64::from(is_used) << number)
@@ -649,8 +651,8 @@ impl Places {
         self.connections < self.agents
     }
 
-    /// Returns the connection of agent `number` (from 1), over all threads. The numbers of agents
-    /// on two connections differ by at most one. With as many connections as agents, each agent has
+    /// Returns the connection of agent `number` (from 1), over all threads. Connections differ by
+    /// at most one in their number of agents. With as many connections as agents, each agent has
     /// its own.
     fn connection_of(&self, number: u32) -> u32 {
         number.wrapping_sub(1) % self.connections.max(1)

@@ -1,4 +1,5 @@
-//! Statistics of a thread in the current second, and their hand-over at its end.
+//! Statistics of a thread in the current second. At the second's end, they are sent to the
+//! recorder.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -17,9 +18,9 @@ use super::units::StatusCounts;
 use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 use crate::schedules::{Due, NS_PER_S};
 
-/// Maximum number of histogram sets waiting for reuse.
+/// Maximum number of emptied histogram sets that wait for reuse.
 const HISTOGRAM_SETS: usize = 4;
-/// Results of an operation's attempts per second that fit without allocation.
+/// Number of distinct attempt results per operation and second that need no allocation.
 const RESULTS: usize = 16;
 /// Maximum number of kinds of failures for which a thread gives an example.
 const KINDS: usize = 32;
@@ -27,7 +28,7 @@ const LATENESS_MAX_NS: u64 = 60_000_000_000;
 
 /// Identity of a thread and constants of its load.
 pub struct ThreadIdentity {
-    /// Number of the thread, from 0.
+    /// Index of the thread in the whole load.
     pub thread: u32,
     /// Number of threads of the whole load.
     pub threads: u32,
@@ -44,13 +45,13 @@ pub struct ThreadIdentity {
 /// Totals of a thread over the whole load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTotals {
-    /// Operations by outcome, in the order of [`Outcome::ALL`].
+    /// Numbers of operations by outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; 5],
-    /// Attempts that ended.
+    /// Number of attempts that ended.
     pub attempts: u64,
-    /// Complete cycles.
+    /// Number of complete cycles.
     pub cycles: u64,
-    /// Operations that were due and were dropped.
+    /// Number of operations that were due and were dropped.
     pub dropped: u64,
 }
 
@@ -74,19 +75,19 @@ pub struct ThreadStats {
     /// Counts for each pair of slot and service, slot by slot.
     slots: Vec<SlotCounts>,
     attempts: Vec<Vec<(AttemptCause, u64)>>,
-    /// Units and parts, indexed by operation.
+    /// Units and the statuses of parts, indexed by operation.
     units: Vec<(u64, StatusCounts)>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
-    /// Operations whose intended start is in the current second.
+    /// Number of operations whose intended start is in the current second.
     due: u64,
-    /// Operations that were due and will not begin.
+    /// Number of operations that were due and will not begin.
     dropped: u64,
-    /// Operations that are open now.
+    /// Number of operations that are open now.
     open: i64,
-    /// Open operations × nanoseconds. An operation that is open now counts as if it ended with the
-    /// interval.
+    /// Sum of the nanoseconds in this interval for which operations were open. An operation that is
+    /// open now counts as if it ended with the interval.
     open_ns: i64,
     latency_ns: u64,
     operations: u64,
@@ -96,7 +97,7 @@ pub struct ThreadStats {
     received_bytes: u64,
     /// Statistics of feeds that are read ahead, if there are any.
     feeds: Option<FeedWatch>,
-    /// Agents that have started.
+    /// Number of agents that have started.
     pub agents: u32,
     pub history: Vec<HistoryEntry>,
     /// Notices for the reader.
@@ -105,7 +106,7 @@ pub struct ThreadStats {
     pub examples: Vec<FailureExample>,
     /// Kinds of failures seen so far: operation, cause and expectation.
     kinds: Vec<(usize, AttemptCause, Option<usize>)>,
-    /// Cycles of each agent. Set at the end.
+    /// Cycles of each agent. Set at the end of the load.
     pub agent_cycles: Vec<AgentCycles>,
     /// Totals over the whole load.
     pub totals: ThreadTotals,
@@ -207,13 +208,13 @@ impl ThreadStats {
         self.open(intended_ns);
     }
 
-    /// Counts an operation as open from its intended start. It is counted as due elsewhere.
+    /// Counts an operation as open from its intended start. The caller counts it as due.
     pub fn open(&mut self, intended_ns: u64) {
         self.open += 1;
         self.open_ns -= signed(intended_ns) - signed(self.start_ns);
     }
 
-    /// Counts operations that became due. They are not counted as open.
+    /// Counts operations that became due. The operations are not counted as open.
     pub fn fall_due(&mut self, count: u64) {
         self.due += count;
     }
@@ -238,7 +239,7 @@ impl ThreadStats {
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
     }
 
-    /// Takes back starts that were counted as open and belong to no operation, because all cycles
+    /// Uncounts starts that were counted as open but will not become operations, because all cycles
     /// are done.
     pub fn withdraw(&mut self, due: &Due, end_ns: u64) {
         self.open -= signed(due.count);
@@ -251,8 +252,8 @@ impl ThreadStats {
         self.histograms.record(operation, Outcome::Ok, Time::Punctual, long_ns);
     }
 
-    /// Counts the end of an operation. `sent_ns` is the send time of its last attempt, if it was
-    /// sent.
+    /// Counts the end of an operation. `sent_ns` is the send time of the last attempt, if the
+    /// attempt was sent.
     pub fn end(
         &mut self,
         operation: usize,
@@ -352,12 +353,12 @@ impl ThreadStats {
         ThreadCost { cpu_ns: self.take_cpu_ns() / ended, run_delay_ns }
     }
 
-    /// Hands over the statistics of the current second.
+    /// Sends the statistics of the current second to the recorder.
     pub fn hand_over_second(&mut self, spent: ThreadCost) {
         self.hand_over(self.boundary_ns, spent, false);
     }
 
-    /// Hands over the statistics of the last, incomplete second.
+    /// Sends the statistics of the last, incomplete second to the recorder.
     pub fn finish(&mut self, now_ns: u64) {
         let spent = ThreadCost { cpu_ns: self.take_cpu_ns(), run_delay_ns: self.run_delay.take_ns() };
         self.hand_over(now_ns, spent, true);
@@ -477,7 +478,7 @@ impl ThreadStats {
         counts
     }
 
-    /// Returns empty slots from the start of the interval to the end of its second.
+    /// Returns empty slots from the start of the interval to the end of the interval's second.
     fn empty_slots(&self) -> Vec<SlotCounts> {
         let last = (self.boundary_ns - 1) / self.identity.slot_ns;
         let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
@@ -485,16 +486,16 @@ impl ThreadStats {
     }
 }
 
-/// Feeds that are read ahead, and the agents that wait for them.
+/// Feeds that are read ahead, and the agents that wait for records.
 #[derive(Debug, Default)]
 struct FeedWatch {
-    /// Feed readers. Empty in all threads but one.
+    /// Queues of the feed readers. Empty in all threads but one.
     readers: Vec<Arc<FeedQueue>>,
     read: ReadSoFar,
-    /// Number of agents that wait.
+    /// Number of agents that wait for a record.
     waiting: u64,
-    /// Waiting agents × nanoseconds. An agent that waits now counts as if it waited until the end
-    /// of the interval.
+    /// Sum of the nanoseconds in this interval for which agents waited. An agent that waits now
+    /// counts as if it waited until the end of the interval.
     waited_ns: i64,
 }
 
@@ -506,7 +507,7 @@ struct FeedSecond {
 }
 
 impl FeedWatch {
-    /// Ends an interval of `length_ns`. Returns its statistics.
+    /// Ends an interval of `length_ns`. Returns the interval's statistics.
     fn take(&mut self, length_ns: u64) -> FeedSecond {
         let still_ns = signed(self.waiting.saturating_mul(length_ns));
         let waited_ns = std::mem::take(&mut self.waited_ns) + still_ns;

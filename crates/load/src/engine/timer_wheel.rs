@@ -2,28 +2,28 @@
 //! timer takes a few stores.
 //!
 //! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A
-//! timer cannot be cancelled. When it fires, the caller decides whether it still has a purpose, and
-//! sets it again if it fired early.
+//! timer cannot be cancelled. When a timer fires, the caller decides whether the timer still has a
+//! purpose, and sets the timer again if it fired early.
 
-/// Logarithm of the tick: 2^14 ns = 16.4 µs. The tick limits the precision of the order in which
-/// timers fire, but not of their time.
+/// Logarithm of the tick: 2^14 ns = 16.4 µs. Timers of the same tick may fire in any order, but
+/// none fires before its exact time.
 const TICK_BITS: u32 = 14;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// Number of levels. 256^5 ticks are 208 days; a timer beyond that fires then.
+/// Number of levels. 256^5 ticks are 208 days; a timer that is due later fires after 208 days.
 const LEVELS: usize = 5;
 const NONE: u32 = u32::MAX;
 
 /// A wheel of timers numbered from 0.
 #[derive(Debug)]
 pub struct Wheel {
-    /// Current tick. All timers before it have fired.
+    /// Current tick. All timers of earlier ticks have fired.
     tick: u64,
     levels: [WheelLevel; LEVELS],
     timers: Vec<WheelTimer>,
     /// Time before which no timer is due.
     soonest_ns: u64,
-    /// Whether a timer is due at exactly that time.
+    /// Whether a timer is due at exactly `soonest_ns`.
     is_exact: bool,
 }
 
@@ -71,7 +71,7 @@ impl Wheel {
         }
     }
 
-    /// Sets timer number `timer`, which must not be set.
+    /// Sets the timer with index `timer`, which must not be set already.
     pub fn set(&mut self, timer: u32, due_ns: u64) {
         self.timers[timer as usize].due_ns = due_ns;
         self.place(timer);
@@ -86,12 +86,13 @@ impl Wheel {
         self.soonest_ns
     }
 
-    /// Whether a timer is due at exactly that time. Otherwise the time is only a lower bound.
+    /// Whether a timer is due at exactly [`Self::soonest_ns`]. Otherwise that time is only a lower
+    /// bound.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// Takes out a timer that is due by `now_ns`. Returns its number and due time.
+    /// Removes a timer that is due by `now_ns`. Returns the timer's index and due time.
     pub fn pop(&mut self, now_ns: u64) -> Option<(u32, u64)> {
         if now_ns < self.soonest_ns {
             return None;
@@ -169,7 +170,7 @@ impl Wheel {
         false
     }
 
-    /// Returns the next occupied slot: its level, number and first tick.
+    /// Returns the next occupied slot: its level, index in the level, and first tick.
     fn next_occupied(&self) -> Option<(usize, usize, u64)> {
         self.levels.iter().enumerate().find_map(|(number, level)| {
             let shift = SLOT_BITS as usize * number;

@@ -1,5 +1,5 @@
 //! Work done by `ok` operations: units, and the statuses of the parts that answers report. An
-//! answer is read in one pass without building a tree, because it may have megabytes.
+//! answer is read in one pass without building a tree, because it may be megabytes long.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use wire::session::SessionProtocol;
 
 use super::expectation::{CompiledField, ExtractedFields, WantedFields};
 
-/// Maximum number of different statuses. An answer has a handful.
+/// Maximum number of different statuses, which bounds memory. Usual answers have a handful.
 const STATUSES: usize = 64;
 /// Longest status, in bytes.
 const LONGEST: usize = 40;
-/// Name under which further statuses are counted.
+/// Name under which statuses beyond [`STATUSES`] are counted.
 const OTHERS: &str = "others";
 
 /// Counter of the units in a step's answers.
@@ -63,7 +63,8 @@ impl StatusCounts {
         self.fates.clear();
     }
 
-    /// Returns whether each part of the last answer took effect, if its status says so.
+    /// Returns for each part of the last answer whether the part took effect, or `None` if its
+    /// status does not decide it.
     pub fn fates(&self) -> &[Option<bool>] {
         &self.fates
     }
@@ -104,13 +105,13 @@ impl StatusCounts {
     }
 }
 
-/// Whether a part with this status has done its work, by the rules of HTTP.
+/// Whether a part with this status succeeded, by the rules of HTTP.
 fn is_ok(status: &str) -> bool {
     status.len() == 3 && status.starts_with('2') && status.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether a part with this status took effect. A part that the server refused did not take
-/// effect. For a part on which the server failed this is unknown.
+/// effect. For a part on which the server failed, the effect is unknown.
 fn fate(status: &str) -> Option<bool> {
     match is_ok(status) {
         true => Some(true),
@@ -145,8 +146,8 @@ impl UnitCounter {
         self.parts.is_some() || matches!(self.amount, Some(CompiledAmount::Told(_)))
     }
 
-    /// Returns the units of an operation with this answer, and sets `parts` to its parts. `None` if
-    /// the answer lacks a needed field.
+    /// Returns the number of units of an operation with this answer, and sets `parts` to the
+    /// answer's parts. Returns `None` if the answer lacks a needed field.
     pub fn count<P: SessionProtocol>(
         &self,
         request: &P::Request,
@@ -210,7 +211,8 @@ impl CompiledParts {
         Ok(Self { field: CompiledField::compile(field, wants)?, steps: parsed.steps.into_iter().map(step).collect() })
     }
 
-    /// Counts the parts. `None` if the place does not exist or `json` is not valid to its end.
+    /// Counts the parts. Returns `None` if the place does not exist or `json` is not valid to its
+    /// end.
     fn count(&self, json: &[u8], counts: &mut StatusCounts) -> Option<()> {
         let mut reader = serde_json::Deserializer::from_slice(json);
         PartsBelow { steps: &self.steps, counts }.deserialize(&mut reader).ok()?;
@@ -219,7 +221,7 @@ impl CompiledParts {
     }
 }
 
-/// Remaining steps from a value to the parts.
+/// Remaining pointer steps from a value to the parts.
 struct PartsBelow<'p> {
     steps: &'p [PartStep],
     counts: &'p mut StatusCounts,
@@ -241,7 +243,7 @@ impl PartsBelow<'_> {
 
     fn text(self, status: &str) {
         if self.steps.is_empty() {
-            // The status goes into a table, but may be any text.
+            // The status is printed in a table, but the target may send any text.
             let is_plain =
                 status.len() <= LONGEST && status.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
             let status = if is_plain && !status.is_empty() { status } else { "not a status" };

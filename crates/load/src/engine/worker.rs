@@ -27,7 +27,8 @@ use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
 use crate::{Error, ThreadInterval};
 
-/// Most bytes that wait for a target while the protocol sends bytes by itself.
+/// Limit on the bytes that the protocol sends by itself while the target reads none, so that a
+/// target cannot make them fill memory.
 const CONTROL_BYTES: u32 = 1024 * 1024;
 
 /// State of a thread.
@@ -148,9 +149,9 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Opens a ring unless it would not help. New connections cost more on a ring than they gain,
-    /// and TLS connections are read in another way. A protocol that speaks by itself sends more
-    /// than once in a turn of the loop.
+    /// Opens a ring if the load can use it. On a ring, a new connection costs more than the ring
+    /// saves. TLS connections are read by system calls. A protocol that sends bytes by itself sends
+    /// more than once per turn of the event loop.
     fn open_ring(&mut self) {
         let is_plain = !P::RUNS_PROGRAMS && !P::SPEAKS_UNASKED && self.script.peers.is_none();
         if !self.script.may_ring || !is_plain || !self.script.keep_alive {
@@ -200,7 +201,8 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Returns the nanoseconds since zero. First hands over every second that has ended.
+    /// Returns the nanoseconds since the clock's zero. First hands every ended second to the
+    /// recorder.
     #[inline]
     fn now(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
@@ -224,7 +226,7 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Ends the load if a script has failed, because its value is unknown.
+    /// Ends the load if a script has failed, because the script's value is unknown.
     fn check_script(&mut self) {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
@@ -307,8 +309,8 @@ impl<P: SessionProtocol> Worker<P> {
     }
 
     /// Sends the requests that became ready in this turn of the loop, with one write for each
-    /// connection. With a ring, all but the last batch is submitted here; the last batch goes with
-    /// the call that waits.
+    /// connection. With a ring, all but the last batch are submitted here; the call that waits for
+    /// events submits the last.
     #[inline]
     fn send_ready(&mut self, buffers: &mut ReadBuffers) {
         if self.pipelines.ready.is_empty() {
@@ -375,7 +377,7 @@ impl<P: SessionProtocol> Worker<P> {
     }
 
     /// Closes the connection if it is open, and resets its open requests. Returns the first agent
-    /// that waited for it, if any.
+    /// that waited on the connection, if any.
     #[must_use = "who waits must not be forgotten"]
     fn close(&mut self, conn: ConnId) -> AgentId {
         self.connections.close(conn);
@@ -383,8 +385,8 @@ impl<P: SessionProtocol> Worker<P> {
     }
 
     /// Handles an attempt that timed out. If the protocol cannot cancel the request, the connection
-    /// is closed: a late answer could be mistaken for the next one. The other requests on it fail
-    /// as closed.
+    /// is closed, because a late answer could be mistaken for the next answer. The other requests
+    /// on the connection fail as closed.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
         let Pipeline { is_blocked, is_draining, .. } = self.pipelines[conn];
@@ -396,8 +398,8 @@ impl<P: SessionProtocol> Worker<P> {
             self.pipelines[conn].waiting.remove(self.agents.all_mut(), id);
             self.attempt_failed(id, AttemptCause::Timeout, now_ns);
         } else {
-            // The request is about to be sent in this turn of the loop, so the elapsed time is the
-            // generator's.
+            // The request is about to be sent in this turn of the loop, so the generator caused the
+            // delay, not the target.
             self.agents.set_deadline(id, now_ns);
         }
     }
@@ -414,8 +416,8 @@ impl<P: SessionProtocol> Worker<P> {
         self.fail_sent(waiting, now_ns, cause_of);
     }
 
-    /// Sends the bytes that the protocol sends by itself, and ends a connection that has drained.
-    /// The bytes belong to the socket with this generation.
+    /// Sends the bytes that the protocol sends by itself, and closes the connection if it has
+    /// drained. The bytes belong to the socket with sequence number `generation`.
     fn send_control(&mut self, conn: ConnId, generation: u32, now_ns: u64) {
         let is_current = self.connections.generation(conn) == generation;
         let sent = if is_current { self.send_by_protocol(conn) } else { Ok(()) };
@@ -428,8 +430,8 @@ impl<P: SessionProtocol> Worker<P> {
         self.pipelines.control.clear();
     }
 
-    /// Sends the bytes that the protocol sends by itself. A target that causes many of them and
-    /// takes none is not waited for.
+    /// Sends the bytes that the protocol sends by itself. Fails if the target causes many such
+    /// bytes and reads none.
     fn send_by_protocol(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
         if !self.pipelines.control.is_empty() {
             self.connections.send(conn, &self.pipelines.control)?;
@@ -501,8 +503,8 @@ impl<P: SessionProtocol> Worker<P> {
         self.go_on_opening(conn, opening, input, now_ns);
     }
 
-    // The opening is part of connecting. If it is refused or not answered in time, the operations
-    // that wait could not connect and certainly had no effect. Sending the request together with
+    // The opening is part of connecting. If it is refused or not answered in time, the waiting
+    // operations could not connect and certainly had no effect. Sending the request together with
     // the greeting would save a round trip. But if the greeting is refused, the request would run
     // as another user or on other data.
 
@@ -586,8 +588,8 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Handles bytes from a target that also speaks unasked: answers with what the protocol sends
-    /// by itself, and sends requests that were put off.
+    /// Handles bytes from a target that may also send unasked: sends the bytes that the protocol
+    /// sends by itself, and the postponed requests.
     fn received_events(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         let generation = self.connections.generation(conn);
         self.received_answers(conn, bytes, now_ns);
@@ -625,7 +627,7 @@ impl<P: SessionProtocol> Worker<P> {
         self.connection_lost(conn, cause, now_ns);
     }
 
-    /// Handles a connection that the target closed. Some answers end with the connection.
+    /// Handles a connection that the target closed. In some protocols, the close ends an answer.
     fn ended(&mut self, conn: ConnId, now_ns: u64) {
         if self.pipelines[conn].waiting.asked().is_none() {
             self.connection_lost(conn, AttemptCause::Closed, now_ns);
@@ -699,8 +701,8 @@ impl<P: SessionProtocol> Worker<P> {
         let decoded = self.pipelines.decoded(conn, input, answer.result);
         let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
         self.finish_exchange(conn, id, input.len(), answer, ended, now_ns);
-        // The time for evaluating the answer is the generator's, and not part of the next
-        // operation.
+        // The generator spends the time for evaluating the answer, so the time is not part of the
+        // next operation.
         let now_ns = if self.agents.is_answer_costly(id) { self.now() } else { now_ns };
         let at = self.at(conn, now_ns);
         let effect = self.agents.answered(id, class, answer.result, at, &mut self.stats);
@@ -755,12 +757,12 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Handles the agents that waited on a closed connection, from `next` on. If the request was
-    /// sent, the attempt fails. Otherwise it is sent on the next connection.
+    /// Handles the agents that waited on a closed connection, from `next` on. If an agent's request
+    /// was sent, its attempt fails. Otherwise the request is sent on the next connection.
     fn fail_sent(&mut self, mut next: AgentId, now_ns: u64, cause_of: impl Fn(AgentId) -> AttemptCause) {
         while next != AgentId::NONE {
             let id = next;
-            // The agent may join a line again at once.
+            // The agent may join a connection's queue again at once.
             next = self.agents.all()[id].behind;
             if self.agents.all()[id].sent().is_none() {
                 self.send(id, now_ns);
@@ -776,7 +778,8 @@ impl<P: SessionProtocol> Worker<P> {
         self.perform(effect, now_ns);
     }
 
-    /// Handles a failed connect: all attempts on the connection fail, and none is made for a while.
+    /// Handles a failed connect: all attempts on the connection fail, and the next connect is
+    /// delayed.
     fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
         let mut next = self.close(conn);
         if cause != AttemptCause::NotConnected {
@@ -792,9 +795,9 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Sends requests again that the target did not read: it announced that it answers no more on
-    /// the connection (RFC 9112, 9.6). The attempts continue. They may have taken effect
-    /// nevertheless, since there is no proof.
+    /// Sends the remaining requests of a connection again after the target announced that it
+    /// answers no more on the connection (RFC 9112, 9.6). The attempts continue, but may already
+    /// have taken effect: nothing proves that the target did not read the requests.
     fn resend(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let id = next;
@@ -840,15 +843,15 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Adds a notice with the text of the first refusal that has one.
+    /// Adds a notice with the text of the first refusal that has a text.
     fn notice_refusal(&mut self, by: &str, said: &str) {
         if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {
             self.stats.notices.push(format!("{by} refused connections: it said `{said}`"));
         }
     }
 
-    /// Adds a notice for a peer that selected no protocol although HTTP/1.1 was offered, and closes
-    /// the connection after the first request. It may support only HTTP/2.
+    /// Adds a notice for a peer that selected no protocol, although HTTP/1.1 was offered, and
+    /// closed the connection after the first request. Such a peer may support only HTTP/2.
     fn notice_protocol(&mut self, conn: ConnId, cause: AttemptCause) {
         let hung_up = matches!(cause, AttemptCause::Reset | AttemptCause::Closed);
         if hung_up
@@ -895,8 +898,8 @@ impl<P: SessionProtocol> Worker<P> {
         let next_ns = soonest_ns.min(self.stats.boundary_ns()).min(self.drain_end_ns);
         let now_ns = self.now();
         let left_ns = next_ns.saturating_sub(now_ns);
-        // Spins only before a deadline: the wheel's time may be only a lower bound. And only at a
-        // rate, where the precision of starts is worth the CPU time.
+        // Spins only before an exact deadline, because the timer wheel's time may be a lower bound.
+        // Spins only at a rate, where the precision of starts is worth the CPU time.
         let is_deadline = next_ns == soonest_ns && is_exact && self.script.is_paced;
         if left_ns == 0 || !is_deadline || !self.spin.is_enough(now_ns) {
             return self.wait(reported, left_ns);

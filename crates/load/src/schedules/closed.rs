@@ -1,5 +1,5 @@
-//! Closed loop: each agent starts its next operation after the end of the last one and a pause to
-//! think.
+//! Closed loop: each agent starts its next operation when its last operation has ended and a think
+//! time has passed.
 
 use wire::values::mix;
 
@@ -29,7 +29,7 @@ impl Schedule for Closed {
         if self.spread_pct == 0.0 {
             return ended_ns.saturating_add(self.think_ns);
         }
-        // The nanosecond at which an operation ends is random, and no two agents share it.
+        // The end time in nanoseconds serves as random seed: it differs from agent to agent.
         ended_ns.saturating_add(spread_ns(self.think_ns, self.spread_pct, mix(ended_ns)))
     }
 

@@ -1,12 +1,12 @@
 //! Open loop with a constant rate: operations start regardless of the progress of earlier
 //! operations.
 //!
-//! Of `agents` agents, the k-th operation of number i is intended at `(i + k × agents) / rate`.
-//! Together the agents start one operation every 1 / rate, and each agent starts evenly. If an
-//! agent is still busy then, the operation starts late, but its latency counts from the intended
-//! start. So the delay by a slow target shows as latency, and the load does not slow down with the
-//! target (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins at
-//! `ramp × i / agents` and from then on keeps the same start times, so the rate rises linearly.
+//! The k-th operation of agent i (both from 0) is intended at `(i + k × agents) / rate`. Together
+//! the agents start one operation every 1 / rate, and each agent's starts are evenly spaced. If no
+//! agent is free at an intended start, the operation starts late, but its latency counts from the
+//! intended start. So the delay by a slow target shows as latency, and the load does not slow down
+//! with the target (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins
+//! at `ramp × i / agents` and from then on keeps the same start times, so the rate rises linearly.
 
 use super::{Due, Schedule, joins_ns, own_from};
 
@@ -31,12 +31,12 @@ impl EvenTimes {
         Self { per_gs: (per_s.clamp(*RATES.start(), *RATES.end()) * 1e9).round() as u64 }
     }
 
-    /// Returns the time with number `number`.
+    /// Returns the time with index `number`.
     pub fn at_ns(self, number: u128) -> u64 {
         u64::try_from(number.saturating_mul(NS_PER_GS) / u128::from(self.per_gs)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of the first time at `from_ns` or later.
+    /// Returns the index of the first time at `from_ns` or later.
     pub fn number_from(self, from_ns: u64) -> u128 {
         (u128::from(from_ns) * u128::from(self.per_gs)).div_ceil(NS_PER_GS)
     }

@@ -1,18 +1,17 @@
-//! Open loop with random starts that are independent of each other, like those of many users: a
-//! Poisson process.
+//! Open loop with independent random starts, like the starts of many users: a Poisson process.
 //!
 //! Time is divided into cells of length 1 / rate. The number of operations in a cell is drawn from
-//! the Poisson distribution of mean 1, and the start of each within the cell is drawn evenly. Cells
-//! are independent of each other, so the result is a Poisson process (J. F. C. Kingman, "Poisson
-//! Processes", 1993, sections 2.1 and 2.4). Both draws follow from the seed and the cell's number
-//! (a counter-based generator: J. K. Salmon and others, "Parallel random numbers: as easy as 1, 2,
-//! 3", 2011), so each cell can be computed by itself.
+//! the Poisson distribution of mean 1, and the start of each operation within the cell is drawn
+//! evenly. Cells are independent of each other, so the result is a Poisson process (J. F. C.
+//! Kingman, "Poisson Processes", 1993, sections 2.1 and 2.4). Both draws follow from the seed and
+//! the cell's index (a counter-based generator: J. K. Salmon and others, "Parallel random numbers:
+//! as easy as 1, 2, 3", 2011), so each cell can be computed by itself.
 //!
-//! Cells are dealt to agents in turn. Further operations of a cell go to other agents, each a
-//! golden section of all agents further on. So operations that start close together belong to
-//! different agents, and an agent that has just started an operation has many cells until its next.
-//! If each agent had its own Poisson process, operations would wait for their agent while other
-//! agents are idle, and the target's latency would seem longer.
+//! Cells are dealt to agents in turn. Each further operation of a cell goes to another agent: the
+//! agent index advances by the golden section of the number of agents. So operations that start
+//! close together belong to different agents, and an agent's next operation is many cells away. If
+//! each agent had its own Poisson process, operations would wait for their agent while other agents
+//! are idle, and the target's latency would seem longer.
 
 use wire::values::mix;
 
@@ -23,11 +22,11 @@ use super::{Due, Schedule, joins_ns};
 /// at different nanoseconds.
 pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
 
-/// Maximum number of operations in a cell. More have a probability below 2⁻⁶⁴, less than the
-/// resolution of a 64-bit draw.
+/// Maximum number of operations in a cell. More operations have a probability below 2⁻⁶⁴, less than
+/// the resolution of a 64-bit draw.
 const MOST: usize = 20;
 
-/// Separates these draws from all others of the trial.
+/// Separates the draws of this schedule from all other draws of the trial.
 const SEED: u64 = 0x506f_6973_736f_6e21;
 
 /// An open loop of random starts.
@@ -160,8 +159,7 @@ impl Schedule for Poisson {
 
     /// Takes time in proportion to the number of operations.
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
-        // An agent without further starts is asked from the end of time on. No cell need be
-        // searched.
+        // An agent without further starts is asked from the end of time on. It needs no search.
         if from_ns >= until_ns {
             return;
         }

@@ -25,11 +25,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Reads the file. Multiplies each time in it by `stretch`.
+    /// Reads the file. Multiplies each time in the file by `stretch`.
     ///
     /// # Errors
     /// If the file cannot be read or has no start, or if a start is not a valid time or is earlier
-    /// than the one before.
+    /// than the previous start.
     pub fn read(path: &Path, stretch: f64, agents: u32, end_ns: u64) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Replay { path: path.to_path_buf(), reason };
         let mut reader = csv_text::open(path).map_err(|error| wrong(error.to_string()))?;
@@ -76,7 +76,7 @@ impl Replay {
         start.copied().unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of the agent's first start at `from_ns` or later.
+    /// Returns the index of the agent's first start at `from_ns` or later.
     fn own_from(&self, agent: u32, from_ns: u64) -> u128 {
         let number = self.starts.partition_point(|at_ns| *at_ns < from_ns);
         own_from(agent, self.agents, number as u128)

@@ -2,9 +2,9 @@
 //!
 //! The k-th operation of all agents starts when the integral of the rate reaches k. If the rate is
 //! r at the beginning of a stage of length D and r' at its end, then r × t + (r' − r) × t² / 2D
-//! operations are due after time t of the stage. This is inverted in whole numbers, and the square
-//! root is only a first guess. So counts over any window are exact, no matter how they are
-//! computed. Starts are exact to a nanosecond, except that a start within the first microseconds of
+//! operations are due after time t of the stage. The formula is inverted in whole numbers; the
+//! square root is only a first guess. So counts over any window are exact, no matter how time is
+//! divided. Starts are exact to a nanosecond, except that a start within the first microseconds of
 //! a rise from 0 may be early by microseconds. Agents take the operations in turn. After the last
 //! stage, its final rate continues.
 
@@ -14,14 +14,14 @@ use super::{Due, Schedule, own_from};
 
 /// Unit of rates: millionths of an operation per second.
 const PARTS_PER_S: f64 = 1e6;
-/// Fractional bits of a squared time divided by a length: its resolution is 2^-20 ns.
+/// Number of fractional bits of a squared time divided by a length. The resolution is 2^-20 ns.
 const FRACTION_BITS: u32 = 20;
 /// One operation, in the unit of counts: millionths of an operation/s × nanoseconds × 2^-21.
 const OPERATION: u128 = (1_000_000 * 1_000_000_000) << (FRACTION_BITS + 1);
-/// Longest load: 104 days. No computation up to here overflows: 2^21 × 10^15 (10^9/s) × 2^53 <
-/// 2^124.
+/// Longest load: 104 days. No computation within this time overflows: 2^21 × 10^15 (10^9/s) × 2^53
+/// < 2^124.
 const FOREVER_NS: u64 = 1 << 53;
-/// Largest error of the middle of a row for which the row counts as evenly spaced.
+/// Maximum error of a row's middle start if the row counts as evenly spaced, nanoseconds.
 const EVEN_NS: u64 = 1;
 
 /// A stretch of time in which the rate is constant or changes linearly.
@@ -31,9 +31,9 @@ struct StageStretch {
     length_ns: u64,
     /// Rate at the beginning, in millionths of an operation per second.
     from_rate: u64,
-    /// Rate at the end, in the same unit.
+    /// Rate at the end, in millionths of an operation per second.
     to_rate: u64,
-    /// Count that is due before the stretch.
+    /// Count that is due before the stretch, in the unit of [`OPERATION`].
     before: u128,
 }
 
@@ -142,8 +142,8 @@ impl Stages {
         Self { agents: agents.max(1), stretches, end_ns }
     }
 
-    /// Returns the intended start of operation `number` of all agents. Returns `u64::MAX` if the
-    /// rate stays 0 before it.
+    /// Returns the intended start of operation `number`, counted over all agents. Returns
+    /// `u64::MAX` if the rate stays 0 before this operation.
     fn start_ns(&self, number: u128) -> u64 {
         let count = number.saturating_mul(OPERATION);
         let place = self.stretches.partition_point(|stretch| stretch.before <= count);
@@ -152,8 +152,8 @@ impl Stages {
         if at_ns < FOREVER_NS { at_ns } else { u64::MAX }
     }
 
-    /// Returns the number of the first operation of all agents that is intended at `from_ns` or
-    /// later.
+    /// Returns the index of the first operation, counted over all agents, that is intended at
+    /// `from_ns` or later.
     fn number_from(&self, from_ns: u64) -> u128 {
         let from_ns = from_ns.min(FOREVER_NS);
         let place = self.stretches.partition_point(|stretch| stretch.from_ns <= from_ns);
@@ -162,9 +162,9 @@ impl Stages {
         due.div_ceil(OPERATION)
     }
 
-    /// Passes the agent's operations from `first` on to `take`, in evenly spaced rows. If the rate
-    /// changes, a row is split when its middle is off. Rows are longer at a higher rate, so a
-    /// second costs no more there.
+    /// Passes the agent's operations from `first` on to `take`, in evenly spaced rows. A row is
+    /// split if its middle start is off because the rate changes. Rows have more operations at a
+    /// higher rate, so a second costs no more time there.
     fn rows(&self, first: u128, count: u128, take: &mut dyn FnMut(Due)) {
         let at_ns = |place: u128| self.start_ns(first + place * u128::from(self.agents));
         let due =

@@ -1,10 +1,10 @@
-//! Properties of a protocol that making a connection depends on.
+//! Properties of a protocol that affect how a connection is made.
 
 use std::sync::Arc;
 
 use wire::session::SessionProtocol;
 
-/// The part of a protocol that making a connection depends on.
+/// The part of a protocol that affects how a connection is made.
 #[derive(Debug, Clone)]
 pub struct OpeningRules {
     pub(super) services: Arc<[ServiceOpening]>,

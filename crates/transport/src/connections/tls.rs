@@ -26,13 +26,13 @@ pub struct TlsStream {
 }
 
 impl TlsStream {
-    /// Sends a request, as much as the socket takes. The session keeps the rest.
+    /// Encrypts a request and sends as much of it as the socket takes. The session keeps the rest.
     pub(super) fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
         self.session.write_plaintext(clear)?;
         self.write()
     }
 
-    /// Sends the bytes that the session has ready, as many as the socket takes.
+    /// Sends as many of the session's encrypted bytes as the socket takes.
     pub fn write(&mut self) -> Result<(), AttemptCause> {
         while self.session.wants_write() {
             match self.session.write_to(&mut TlsOutput(self.socket.as_fd())) {
@@ -48,10 +48,10 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Tells the peer that no more bytes follow, if the socket takes the message.
+    /// Sends the peer a close notification, if the socket takes it.
     pub fn send_close_notify(&mut self) {
         self.session.end();
-        // If the peer is gone, it needs no message.
+        // If the peer is gone, it needs no notification.
         let _ = self.write();
     }
 }
@@ -81,19 +81,19 @@ pub(super) struct SealedBytes {
     to: usize,
     /// Whether decrypted bytes are left to read first.
     is_decrypted: bool,
-    /// Whether bytes arrived that the session may have to answer.
+    /// Whether bytes arrived to which the session may have to respond.
     came: bool,
 }
 
 impl ConnectionSet {
-    /// Begins on a connected socket: sends the tunnel request to a proxy, or starts the handshake
-    /// with the target.
+    /// Begins the use of a connected socket: sends the tunnel request to a proxy, or starts the
+    /// handshake with the target.
     pub(super) fn enter(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         let Some(tunnel) = self.paths.tunnels.get(connection.service as usize).and_then(Option::as_ref) else {
             return self.start_handshake(conn, socket, session);
         };
-        // A new socket always has space for so few bytes.
+        // The buffer of a new socket always has space for a tunnel request.
         if write(socket.as_fd(), &tunnel.bytes).is_ok_and(|sent| sent == tunnel.bytes.len()) {
             connection.state = SocketState::Tunnelling(Box::new(TlsStream { socket, session }));
             return None;
@@ -129,8 +129,8 @@ impl ConnectionSet {
         written.err().map(|cause| connection.lost(cause))
     }
 
-    /// Returns one printable line of the proxy's refusal to open a tunnel. Empty without such a
-    /// text.
+    /// Returns one printable line of the proxy's refusal to open a tunnel. Empty if the refusal has
+    /// no text.
     pub fn proxy_refusal(&self, conn: ConnId) -> String {
         let connection = &self.list[conn.index()];
         let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -142,7 +142,7 @@ impl ConnectionSet {
         self.list[conn.index()].tls().is_some_and(|tls| tls.session.has_no_protocol())
     }
 
-    /// Returns the reason for which the peer's certificate was refused, if it was.
+    /// Returns the reason why the peer's certificate was refused, or `None` if it was not refused.
     pub fn certificate_error(&mut self, conn: ConnId) -> Option<String> {
         self.list[conn.index()].tls()?.session.refused()
     }
@@ -216,7 +216,8 @@ impl ConnectionSet {
             // Sends the alert with the reason, if the peer can still receive it.
             let _ = tls.write();
             return Some(match (&connection.state, cause) {
-                // In TLS 1.3, the client is connected before the server reads its certificate.
+                // In TLS 1.3, the client is connected before the server reads the client's
+                // certificate.
                 (SocketState::Up(_), cause) if !matches!(cause, AttemptCause::TlsAlert(_)) => ConnEvent::Closed(cause),
                 _ => ConnEvent::ConnectFailed(cause),
             });

@@ -1,12 +1,13 @@
-//! Transport by io_uring of kept connections without TLS. If io_uring is not permitted, their bytes
-//! are carried by system calls like those of other connections.
+//! Transport by io_uring of kept connections without TLS. If io_uring is not permitted, system
+//! calls carry the bytes, as on other connections.
 //!
-//! Connections are made, opened and closed by system calls, and the ring watches the epoll
-//! instance for that. Once a connection takes requests, it is removed from epoll, except while its
-//! socket is full. Requests that become ready in a turn of the loop are submitted at the end of the
-//! turn, with the call that waits. Up to [`AT_ONCE`] requests are submitted together and stamped
-//! just before. So the service time of a request contains at most the submission of [`AT_ONCE`]
-//! requests. Received bytes are stamped when the call returns.
+//! Connections are made, opened and closed by system calls. For the events of these connections,
+//! the ring watches the epoll instance. Once a connection takes requests, it is removed from epoll,
+//! except while its socket is full. Requests that become ready in a turn of the loop are submitted
+//! at the end of the turn, by the call that waits for events. Up to [`AT_ONCE`] requests are
+//! submitted together and stamped just before the submission. So the service time of a request
+//! contains at most the submission of [`AT_ONCE`] requests. Received bytes are stamped when the
+//! waiting call returns.
 //!
 //! Measured against epoll on the same machine, with both cores busy with other work, medians of
 //! runs: with 64 connections 5 to 14 % more requests per CPU-second of the generator, since a
@@ -33,7 +34,7 @@ use crate::ring::{Completion, Ring, RingToken};
 pub const AT_ONCE: usize = 16;
 
 impl ConnectionSet {
-    /// Opens a ring. From then on only the calling thread may use the connections.
+    /// Opens a ring. After that, only the calling thread may use the connections.
     ///
     /// # Errors
     /// If the kernel does not support or permit io_uring.
@@ -62,14 +63,15 @@ impl ConnectionSet {
         }
     }
 
-    /// Moves a connection without TLS to the ring, if there is one. Returns its transport.
+    /// Moves a connection without TLS to the ring, if the thread has a ring. Returns the
+    /// connection's new transport.
     pub(super) fn hand_to_ring(&mut self, conn: ConnId, socket: OwnedFd) -> SocketStream {
         let token = self.token(conn);
         match &mut self.ring {
             // epoll reports when a full socket takes the pending bytes.
             Some(ring) if self.list[conn.index()].pending.is_empty() => {
-                // A non-blocking socket would return an error at once. With a blocking socket the
-                // ring waits.
+                // On a non-blocking socket, the receive would fail at once. On a blocking socket,
+                // the ring waits for bytes.
                 let handed = epoll::delete(&self.epoll, &socket)
                     .and_then(|()| ioctl_fionbio(&socket, false))
                     .map_err(Into::into)
@@ -93,7 +95,8 @@ impl ConnectionSet {
         RingToken::new(conn.number(), self.list[conn.index()].generation)
     }
 
-    /// Returns the next event from the ring. The caller must handle it before it asks for the next.
+    /// Returns the next event from the ring. The caller must handle the event before it asks for
+    /// the next.
     #[inline]
     pub fn next_completion(
         &mut self,
@@ -144,7 +147,7 @@ impl ConnectionSet {
                 self.keep_unsent(conn, taken);
                 None
             }
-            // Receiving ends too, after the answers that arrived earlier.
+            // The receive request also ends, after the answers that arrived earlier.
             Completion::Mute(_, errno) => {
                 let _ = self.broke_in_writing(conn, broken_cause(errno), 0);
                 None
@@ -163,7 +166,7 @@ impl ConnectionSet {
         }
     }
 
-    /// Keeps bytes that a full socket did not take. epoll reports when it takes more.
+    /// Keeps bytes that a full socket did not take. epoll reports when the socket takes more.
     fn keep_unsent(&mut self, conn: ConnId, taken: usize) {
         let token = self.token(conn);
         let connection = &mut self.list[conn.index()];
@@ -187,14 +190,15 @@ impl ConnectionSet {
         }
     }
 
-    /// Shuts the socket down. The ring keeps it open while it receives from it, so dropping the
-    /// socket does not close it.
+    /// Shuts the socket down. The ring keeps the socket open while it receives, so dropping the
+    /// descriptor does not close the socket.
     pub(super) fn shut_down(&mut self, socket: OwnedFd) {
-        // An unsubmitted request for this socket could reach another socket with the same number.
+        // An unsubmitted request for this socket could reach another socket with the same
+        // descriptor number.
         self.submit();
-        // Closing a socket with unread bytes resets the connection, but shutting it down does not.
-        // Without a reset, the target's system would keep its answer and ask for buffer space for
-        // minutes.
+        // Closing a socket with unread bytes resets the connection, but a shutdown does not.
+        // Without a reset, the target's kernel would keep the unsent answer for minutes and probe
+        // for buffer space.
         if ioctl_fionread(&socket).is_ok_and(|unread| unread > 0) {
             let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         }

@@ -50,14 +50,14 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     }],
 };
 
-/// Longest accepted answer: both outputs and the fields around them.
+/// Longest accepted answer, bytes: both outputs and the other fields.
 const FRAME_LIMIT: usize = 4 * 1024 * 1024;
-/// Indices into the refusals.
+/// Indexes into [`Protocol::REFUSALS`].
 const EXIT: u8 = 0;
 const SIGNAL: u8 = 1;
 const NOT_STARTED: u8 = 2;
 
-/// This machine, and the service that its programs work on.
+/// The service that the programs get in their environment.
 #[derive(Debug)]
 pub struct Command {
     service: String,
@@ -107,7 +107,7 @@ impl Protocol for Command {
     const RUNS_PROGRAMS: bool = true;
     type Request = Request;
 
-    /// Accepts any text. Only the programs interpret it.
+    /// Accepts any text. Only the programs interpret the text.
     fn open(service: &str) -> Result<Self, String> {
         Ok(Self { service: service.to_owned() })
     }
@@ -254,7 +254,7 @@ impl WordPart {
     }
 }
 
-/// Appends the place where the program runs and the number of its words.
+/// Appends the host on which the program runs, and the number of words.
 fn begin_order(on_member: bool, count: usize, out: &mut Vec<u8>) -> u32 {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     out.push(u8::from(on_member));
@@ -314,7 +314,7 @@ pub struct ProgramRun<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramOutcome<'a> {
     pub how: ProgramExit,
-    /// Whether more output came than is kept.
+    /// Whether bytes beyond the kept output were dropped.
     pub is_cut: bool,
     pub stdout: &'a [u8],
     /// Standard error, or the reason why the program did not start.
@@ -332,7 +332,7 @@ pub enum ProgramExit {
     NotStarted,
 }
 
-/// Appends the bytes that `write` produces, with their length before them.
+/// Appends the length of the bytes that `write` produces, and then the bytes.
 pub fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let hole = out.len();
     out.extend_from_slice(&[0; LENGTH]);
@@ -341,7 +341,7 @@ pub fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[hole..][..LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Splits off a value that has its length before it. `None` if bytes are missing.
+/// Splits off a value that follows its length. Returns `None` if bytes are missing.
 fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
     let (taken, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;

@@ -53,7 +53,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
-/// Headers of a failed answer that an example shows: they describe its body and hold no secrets.
+/// Headers of a failed answer that an example shows: they describe the body and hold no secrets.
 const SHOWN_HEADERS: [&str; 4] = ["content-type", "content-encoding", "content-length", "retry-after"];
 
 /// Longest accepted body, bytes.
@@ -89,10 +89,11 @@ pub struct HttpScratch {
     spare_bytes: usize,
 }
 
-/// Most spare buffers, and the largest buffer that is kept.
+/// Maximum number of spare buffers, and the capacity of the largest buffer that is kept.
 const SPARE: usize = 1024;
 const SPARE_BYTES: usize = 1024 * 1024;
-/// Most bytes of all spare buffers together. The memory budget for answers does not include them.
+/// Maximum capacity of all spare buffers together, bytes. The memory budget for answers does not
+/// include them.
 const SPARE_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
 /// Position of a connection in an answer, and the parts stored so far.
@@ -103,9 +104,9 @@ pub struct Decoder {
     /// Start of the header block in the input, after interim answers. Valid only while `stored` is
     /// empty.
     head_at: usize,
-    /// Bytes of the body so far.
+    /// Number of body bytes so far.
     body: u64,
-    /// Bytes so far of interim answers, chunk sizes and trailers.
+    /// Number of bytes so far in interim answers, chunk sizes and trailers.
     beside: u64,
     /// Header block and body, if a step needs them and the answer did not arrive in one piece.
     stored: Vec<u8>,
@@ -168,7 +169,7 @@ impl Protocol for Http {
     }
 
     /// Appends the status line, the headers that describe the body, and the beginning of the body.
-    /// If the answer arrived in pieces, only the body is left.
+    /// If the answer arrived in pieces, only the body may be available.
     fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
         const BODY: usize = 200;
         let end = memchr::memmem::find(answer, b"\r\n\r\n").filter(|_| answer.starts_with(b"HTTP/"));
@@ -535,7 +536,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
 }
 
 fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
-    // These methods always have a body, even an empty one.
+    // Requests with these methods always have a body, which may be empty.
     let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
     match call.argument("body") {
         Some(body) => {
@@ -548,7 +549,8 @@ fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
     }
 }
 
-/// Adds a value. Its literal parts are checked now, its variable parts when they are written.
+/// Adds a value. Its literal parts are checked now; its variable parts are checked when they are
+/// written.
 fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
     let Argument { name, template } = &call.arguments[place];
     if template.literals().any(|text| check.allowed.check(text).is_err()) {
@@ -571,7 +573,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
 
 /// Longest accepted header block, bytes.
 pub const HEAD_LIMIT: usize = 64 * 1024;
-/// Most headers of an answer.
+/// Maximum number of headers of an answer.
 const HEADERS: usize = 128;
 
 /// The way in which a body ends.
@@ -604,7 +606,7 @@ pub struct LastHeaders {
 }
 
 impl LastHeaders {
-    /// Returns the head at the start of the input, or `None` if it is not complete.
+    /// Returns the header block at the start of the input, or `None` if the block is not complete.
     pub fn read(&mut self, input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
         if let Some(head) = self.head
             && input.get(..head.length) == Some(self.block.as_slice())
@@ -619,7 +621,7 @@ impl LastHeaders {
     }
 }
 
-/// Parses the head at the start of the input. `None` if it is not complete.
+/// Parses the header block at the start of the input. Returns `None` if the block is not complete.
 pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     if input.first() == Some(&0) {
         return frames(input);
@@ -651,8 +653,8 @@ pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
         (None, Some(length)) => Framing::Length(length),
     };
     let is_new = response.version == Some(1);
-    // A `Content-Length` beside a `Transfer-Encoding` may be request smuggling. The answer counts,
-    // but the connection is not reused.
+    // A `Content-Length` beside a `Transfer-Encoding` may be request smuggling. The answer is
+    // accepted, but the connection is not reused.
     let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
     let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
     Ok(Some(ResponseHead { status, framing, reusable, length }))
@@ -675,8 +677,8 @@ fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     if head.len() < HEAD { Ok(None) } else { Err(AttemptCause::Malformed(Malformation::Http2)) }
 }
 
-/// Whether a header continues on the next line and everything before it is valid. Bytes after it
-/// cannot change the result.
+/// Whether a header continues on the next line and all bytes before that line are valid. Later
+/// bytes cannot change the result.
 fn is_folded(block: &[u8]) -> bool {
     let Some(line_end) = block.windows(2).position(|two| matches!(two, [b'\n', b' ' | b'\t'])) else { return false };
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
@@ -715,7 +717,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// Parses plain digits. `None` if they are not a `u64`.
+/// Parses plain digits. Returns `None` if they are not a `u64`.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -736,7 +738,7 @@ pub fn header<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
 const SIZE_LINE_LIMIT: usize = 4 * 1024;
 /// Longest trailer line, bytes.
 const TRAILER_LIMIT: usize = 16 * 1024;
-/// Most trailer lines.
+/// Maximum number of trailer lines.
 const TRAILERS: u16 = 128;
 
 /// Position in a chunked body.
@@ -760,9 +762,9 @@ pub enum Chunks {
 pub enum ChunkStep {
     /// More bytes are needed.
     More,
-    /// Bytes of framing.
+    /// Framing bytes. Holds their number.
     Framing(usize),
-    /// Bytes of the body.
+    /// Body bytes. Holds their number.
     Data(usize),
     /// The body has ended.
     End,

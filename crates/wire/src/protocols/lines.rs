@@ -1,4 +1,4 @@
-//! Text lines over TCP. A request is a line; an answer is all lines up to the one that ends it.
+//! Text lines over TCP. A request is a line; an answer is all lines up to the line that ends it.
 //!
 //! A line ends with `\n`. A `\r` before the `\n` belongs to the line end.
 
@@ -50,7 +50,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
 const LINE_LIMIT: usize = 1024 * 1024;
 /// Longest accepted answer, bytes.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
-/// Most lines of a banner.
+/// Maximum number of lines of a banner.
 const BANNER_LINES: u32 = 1000;
 /// Number in [`AttemptCause::Answer`] for a line that fails the operation.
 const REFUSED: u8 = 0;
@@ -59,7 +59,7 @@ const REFUSED: u8 = 0;
 #[derive(Debug)]
 pub struct Lines {
     authority: String,
-    /// Lines that the server sends first.
+    /// Number of lines that the server sends before the first request.
     banner: Option<u32>,
 }
 
@@ -67,7 +67,7 @@ pub struct Lines {
 #[derive(Debug)]
 pub struct Request {
     layout: RequestLayout,
-    /// Possible beginnings of the last line. If empty, the first line is the last.
+    /// Possible beginnings of the last line. If empty, the answer has one line.
     until: Box<[Vec<u8>]>,
     /// Possible beginnings of the last line of a failed answer.
     fails: Box<[Vec<u8>]>,
@@ -208,8 +208,8 @@ impl InOrderProtocol for Lines {
     }
 }
 
-/// Restricts variable text so that it cannot end the line and begin another. If a message ends with
-/// more than a line end, its text may contain line ends.
+/// Restricts variable text so that the text cannot end the line and begin another line. If a
+/// message ends with more than a line end, its text may contain line ends.
 fn within_line(end: &[u8]) -> ValueCheck {
     let is_text = end.len() > 1 && end.iter().any(|byte| !b"\r\n".contains(byte));
     let is_end = |byte: u8| b"\r\n".contains(&byte) || end == [byte];
@@ -261,7 +261,7 @@ fn constant<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a [u8]>, String>
     text.map(Some).ok_or_else(|| format!("`{name}` is the same for all requests, without placeholders"))
 }
 
-/// Splits an argument at `|`.
+/// Splits an argument at `|` into beginnings of lines.
 fn beginnings(call: &Call<'_>, name: &str) -> Result<Box<[Vec<u8>]>, String> {
     let Some(text) = constant(call, name)? else { return Ok(Box::default()) };
     let all: Box<[Vec<u8>]> = text.split(|byte| *byte == b'|').map(<[u8]>::to_vec).collect();

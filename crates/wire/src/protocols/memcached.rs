@@ -127,8 +127,8 @@ pub struct Decoder {
 /// Statuses other than 0, in the order of [`REFUSALS`].
 const STATUSES: [u16; REFUSALS.len() - 1] =
     [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x20, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86];
-/// Memcached removes the old value of a key if a new one is too large or finds no memory. The last
-/// entry is [`TOO_MANY`].
+/// Answers other than `ok`. `too_large` and `out_of_memory` are not harmless: the server removes
+/// the key's old value. The last element is for [`TOO_MANY`].
 const REFUSALS: [Refusal; 15] = [
     Refusal { name: "not_found", harmless: true },
     Refusal { name: "exists", harmless: true },
@@ -299,7 +299,7 @@ impl Decoder {
         Progress::Answer(Answer { used, result, reusable: !LAST_STATUSES.contains(&self.status) })
     }
 
-    /// Decodes bytes that are no packet: the text to a connection too many.
+    /// Decodes bytes that are no packet. Only [`TOO_MANY`] is valid.
     fn refuse(&mut self, input: &[u8]) -> Progress {
         if input.starts_with(TOO_MANY) {
             self.status = "too_many_connections";
@@ -340,13 +340,13 @@ fn layout(opcode: CommandCode, call: &Call<'_>) -> Result<RequestLayout, String>
     match opcode {
         CommandCode::Get | CommandCode::Delete => {}
         CommandCode::Set | CommandCode::Add => {
-            // Flags, which clients may use freely.
+            // Flags: memcached stores them with the value and does not interpret them.
             extras.extend_from_slice(&[0; 4]);
             extras.extend_from_slice(&number(call, "expires", 0_u32)?.to_be_bytes());
         }
         CommandCode::Incr => {
             extras.extend_from_slice(&number(call, "by", 1_u64)?.to_be_bytes());
-            // Value of a key that is created.
+            // Initial value of a key that is created.
             extras.extend_from_slice(&[0; 8]);
             extras.extend_from_slice(&NO_CREATION);
         }
@@ -369,7 +369,8 @@ fn layout(opcode: CommandCode, call: &Call<'_>) -> Result<RequestLayout, String>
     builder.end(body).finish()
 }
 
-/// Returns a number of the request. The wire format has it in binary, so it must be constant.
+/// Returns a number of the request. The wire format has the number in binary, so the argument must
+/// be constant.
 fn number<N: FromStr>(call: &Call<'_>, name: &str, default: N) -> Result<N, String> {
     let Some(place) = call.argument(name) else { return Ok(default) };
     let text = call.arguments[place].template.as_constant().and_then(|text| std::str::from_utf8(text).ok());

@@ -1,7 +1,7 @@
 //! Redis (RESP): a request is a command, an answer is a reply.
 //!
-//! Replies of RESP3 are supported too; a server sends them after a step with `HELLO 3`. Messages
-//! that the server pushes in between are skipped.
+//! Replies of RESP3 are supported too; a server sends them after a step with `HELLO 3`. Push
+//! messages between replies are skipped.
 
 use std::collections::BTreeMap;
 
@@ -138,9 +138,9 @@ pub struct Decoder {
 }
 
 /// First words of errors, in lower case, that a server sends before it executes a command, or
-/// before it executes any part of a script or transaction. The last two are exceptions: `err`, and
-/// text that does not begin with a word. Any other word is an [`open_word`] and says nothing about
-/// the effect.
+/// before it executes any part of a script or transaction. The last two elements are exceptions:
+/// `err`, and `other` for text that does not begin with a word. They say nothing about the effect.
+/// Any other word is an [`open_word`] and also says nothing about the effect.
 const REFUSALS: &[Refusal] = &[
     refusal("ask"),
     refusal("busy"),
@@ -216,8 +216,8 @@ impl Protocol for Redis {
         !matches!(request.verb, Verb::Get | Verb::Ping)
     }
 
-    /// The only answer about data, `not_found`, is not a failure. It is wrong if a value is
-    /// expected and `ok` otherwise.
+    /// The only answer about data, `not_found`, is not a failure. `not_found` ends the operation as
+    /// `wrong` if the step expects a value, and as `ok` otherwise.
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
@@ -335,7 +335,7 @@ impl Decoder {
     }
 }
 
-/// Returns the number of an error's first word: a refusal or an open word.
+/// Returns the number by which [`AttemptCause::Answer`] identifies an error's first word.
 fn refused(reply: Reply<'_>) -> u8 {
     let text = reply.text().unwrap_or_default();
     // The server sends this error to a connection beyond its limit, before any command.
@@ -412,7 +412,7 @@ pub struct RedisAddress {
 #[derive(Debug)]
 pub struct Greeting {
     pub bytes: Vec<u8>,
-    /// Number of replies to them.
+    /// Number of replies to the commands.
     pub replies: u32,
 }
 
@@ -451,7 +451,7 @@ impl RedisAddress {
 }
 
 impl Greeting {
-    /// Appends a command. An empty user name is left out.
+    /// Appends a command. An empty word, such as a missing user name, is left out.
     fn add(&mut self, words: &[Vec<u8>]) {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).filter(|word| !word.is_empty()).collect();
         self.bytes.extend(of_words(&words));
@@ -476,14 +476,14 @@ fn secret(text: &str) -> Result<Vec<u8>, String> {
 }
 
 // The server accepts only lengths without padding. If a length changes from request to request, the
-// text is written first, and its length is then moved before it.
+// text is written first, and the length is then moved before the text.
 
 /// A part of a request.
 #[derive(Debug)]
 pub enum RequestPart {
     /// Constant bytes.
     Bytes(Vec<u8>),
-    /// An argument of constant length. Its length is already in the bytes before it.
+    /// An argument of constant length. The length is part of the preceding constant bytes.
     Fixed(usize),
     /// An argument of any length.
     Measured(usize),
@@ -559,7 +559,7 @@ pub fn write(parts: &[RequestPart], values: &OperationValues<'_>, out: &mut Vec<
     }
 }
 
-/// Appends a text with its length before it.
+/// Appends the text's length and then the text.
 fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'$');
     let hole = out.len();
@@ -608,15 +608,15 @@ impl RequestBuilder {
 const REPLY_LIMIT: usize = 64 * 1024 * 1024;
 /// Longest accepted line, bytes.
 const LINE_LIMIT: usize = 64 * 1024;
-/// Most levels of nested lists.
+/// Maximum depth of nested lists.
 const DEPTH: usize = 16;
-/// Types of a reply, its first byte: five of RESP2, then ten more of RESP3.
+/// First bytes of replies, which are their types: five of RESP2, then ten more of RESP3.
 const TYPES: &[u8] = b"+-:$*_#,(!=%~>|";
 
 /// Progress through a reply, so that no byte of a long reply is scanned twice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReplyProgress {
-    /// Bytes already scanned.
+    /// Number of bytes already scanned.
     at: usize,
     /// Number of missing elements of each open list, outermost first.
     lacking: [u32; DEPTH],
@@ -702,7 +702,7 @@ enum ReplyShape {
     Line,
     /// A null.
     Nothing,
-    /// A text of this length in bytes, and a line end.
+    /// A text of this length in bytes, followed by a line end.
     Bulk(usize),
     /// A list with this number of elements.
     List(u32),

@@ -1,4 +1,4 @@
-//! Protocol of the very simple name service: one frame per request, one frame per answer.
+//! The protocol of the very simple name service: one frame per request, one frame per answer.
 //!
 //! A frame is like Erlang's `{packet,4}`: a big-endian length of four bytes, then that number of
 //! bytes. A request is its id (4 bytes), an opcode (1) and the arguments. An answer is the same id,
@@ -150,7 +150,7 @@ mod status {
     pub const BAD_REQUEST: u8 = 2;
     pub const TOO_LARGE: u8 = 5;
     pub const BUSY: u8 = 4;
-    /// Names of the statuses, by number.
+    /// Names of the statuses, indexed by status.
     pub const NAMES: [&str; 6] = ["ok", "not_found", "bad_request", "unavailable", "busy", "too_large"];
 }
 
@@ -193,8 +193,8 @@ impl Protocol for Vsns {
         matches!(request.opcode, Opcode::Save | Opcode::Remove | Opcode::RemoveAll | Opcode::Oops)
     }
 
-    /// The only answer about data, `not_found`, is not a failure. It is wrong if a value is
-    /// expected and `ok` otherwise.
+    /// The only answer about data, `not_found`, is not a failure. `not_found` ends the operation as
+    /// `wrong` if the step expects a value, and as `ok` otherwise.
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
@@ -238,8 +238,8 @@ impl InOrderProtocol for Vsns {
     }
 }
 
-/// Returns the frame at the start of the input: id, status, body. `None` if the frame is not
-/// complete.
+/// Returns the frame at the start of the input: id, status, body. Returns `None` if the frame is
+/// not complete.
 fn frame(input: &[u8]) -> Option<&[u8]> {
     let length = u32::from_be_bytes(*input.first_chunk::<4>()?) as usize;
     input[4..].get(..length).filter(|frame| frame.len() >= HEAD)
@@ -256,7 +256,7 @@ fn judge(asked: &RequestContext<'_, Vsns>, frame: &[u8], used: usize) -> Progres
     let id = u32::from_be_bytes(*id);
     let refusal = |status: u8| AttemptCause::Answer(status - status::BAD_REQUEST);
     if id != asked.id {
-        // A server that takes no more connections reports this before it reads a request.
+        // A server that takes no more connections sends `busy` before it reads a request.
         if id == 0 && *status == status::BUSY {
             return Progress::Answer(Answer { used, result: refusal(*status), reusable: false });
         }
@@ -337,7 +337,7 @@ fn entries_fit(body: &[u8]) -> bool {
     true
 }
 
-/// Returns the length of the entry at the start.
+/// Returns the length of the entry at the start of `rest`.
 fn entry(rest: &[u8]) -> Option<usize> {
     let key = usize::from(u16::from_be_bytes(*rest.first_chunk::<2>()?));
     let value = usize::try_from(u32_at(rest, 2 + key)?).ok()?;
@@ -384,7 +384,8 @@ fn layout(opcode: Opcode, call: &Call<'_>) -> Result<RequestLayout, String> {
     builder.end(frame).finish()
 }
 
-/// Returns `limit`. The wire format has it as a number, so it must be constant.
+/// Returns `limit`. The wire format has `limit` as a binary number, so the argument must be
+/// constant.
 fn limit(call: &Call<'_>) -> Result<u16, String> {
     let template = call.argument("limit").map(|place| &call.arguments[place].template);
     let text = template.map_or(Some(DEFAULT_LIMIT.as_bytes()), CompiledTemplate::as_constant);

@@ -80,7 +80,7 @@ pub fn greet<P: TestedProtocol>(service: &str, input: &[u8]) -> Result<(), Strin
     Ok(())
 }
 
-/// Returns all fields of the operation's answer. Of fields with free names, returns one example.
+/// Returns all fields of the operation's answer. For fields with free names, returns one example.
 fn wants(operation: &Operation) -> Vec<&'static str> {
     operation.answers.iter().map(|field| if field.name == "header.*" { "header.x-kind" } else { field.name }).collect()
 }

@@ -9,13 +9,13 @@ pub struct HostileCase {
     pub service: &'static str,
     pub call: &'static str,
     pub with: &'static [&'static str],
-    /// Value of the answer that some agents keep: such answers take another code path than answers
-    /// without an evaluation.
+    /// Value of the answer that some agents keep. An answer with a kept value takes another code
+    /// path than an answer without evaluation.
     pub keep: Option<&'static str>,
     pub actions: &'static [PeerAction],
-    /// Results that all occur.
+    /// Results that must all occur.
     pub ends: &'static [&'static str],
-    /// Results that may occur too, depending on timing.
+    /// Further results that may occur, depending on timing.
     pub or: &'static [&'static str],
     /// Whether a result `answer: …` is the answer to a greeting. The client for single operations
     /// reports it as a failed connect.
@@ -36,31 +36,31 @@ impl HostileCase {
         Self { call, with, ..self }
     }
 
-    /// Returns the case with results that may occur too.
+    /// Returns the case with further results that may occur.
     #[must_use]
     pub const fn or(self, or: &'static [&'static str]) -> Self {
         Self { or, ..self }
     }
 }
 
-/// An action of a target on a connection. After the last action the target closes it.
+/// An action of a target on a connection. After the last action, the target closes the connection.
 #[derive(Debug, Clone, Copy)]
 pub enum PeerAction {
     /// Performs the TLS handshake. Later bytes are encrypted.
     Shake,
-    /// Takes the first handshake message, and sends half of the target's.
+    /// Takes the client's first handshake message, and sends half of the target's first message.
     BeginToShake,
     /// Reads a whole request.
     Hear,
     /// Reads the header block of a request, and leaves its body unread.
     HearHead,
-    /// Reads the bytes that arrive first, whatever they are.
+    /// Reads the bytes that arrive first, valid or not.
     HearAnything,
     /// Sends these bytes.
     Say(&'static [u8]),
     /// Sends these bytes unencrypted, within an encrypted connection.
     SayBare(&'static [u8]),
-    /// Sends the bytes that the function returns for the number of the last request.
+    /// Sends the bytes that the function returns for the id of the last request.
     Reply(fn(u32) -> Vec<u8>),
     /// Sends these bytes one by one, with a pause before each. The last byte is never sent, so that
     /// no client waits long enough.

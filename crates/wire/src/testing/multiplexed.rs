@@ -1,9 +1,9 @@
 //! A small protocol for tests of the session contract: it answers in any order and in parts, speaks
 //! unasked, limits the open requests, cancels, refuses and drains.
 //!
-//! A frame is the length of its body (2 bytes), its kind (1), the number of a request (4) and the
-//! body. With `?login`, the client sends `h`, the target a challenge `c`, the client the challenge
-//! in reverse as `l`, and the target `w` with the number of requests that it takes at a time.
+//! A frame is the length of its body (2 bytes), its kind (1), the id of a request (4) and the body.
+//! With `?login`, the client sends `h`, the target a challenge `c`, the client the challenge in
+//! reverse as `l`, and the target `w` with the number of requests that the target takes at a time.
 
 use std::io::Read;
 
@@ -18,7 +18,7 @@ use crate::session::{Answer, Encoded, OpenRequests, Opening, SessionEvent, Sessi
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
 
-/// Bytes of a frame before its body.
+/// Number of bytes of a frame before its body.
 const HEAD: usize = 7;
 /// Longest accepted body of an answer, bytes.
 const ANSWER_LIMIT: usize = 100_000;

@@ -2,7 +2,7 @@
 //! feeds, answers and scripts is checked each time it is filled in, so that a service or a file
 //! cannot inject requests.
 
-/// A value that its protocol cannot hold.
+/// The reason why a protocol cannot represent a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotSendable {
     /// A path with a blank or a control character.
@@ -18,7 +18,7 @@ pub enum NotSendable {
 }
 
 impl NotSendable {
-    /// Returns the reason, as it follows `not sent: `.
+    /// Returns the text of the reason, which follows `not sent: `.
     pub fn text(self) -> &'static str {
         match self {
             Self::InPath => "a byte that a path cannot hold",
@@ -34,7 +34,7 @@ impl NotSendable {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllowedBytes {
     is_allowed: [bool; 256],
-    /// A byte sequence that the value may not contain. If empty, there is none.
+    /// A byte sequence that the value may not contain. If empty, no sequence is forbidden.
     without: Box<[u8]>,
     refusal: NotSendable,
 }

@@ -14,7 +14,7 @@ pub struct CsvText<R> {
     line: u64,
     /// Line in which the last quotes began.
     opened: u64,
-    /// Bytes of a byte order mark seen at the beginning.
+    /// Number of bytes of a byte order mark seen at the beginning.
     mark: usize,
     has_ended: bool,
 }

@@ -1,6 +1,6 @@
 //! Feeds: files of records for values, as CSV or JSON lines, optionally compressed. A feed is held
-//! in memory completely, unless it is a stream. Of a stream, only the records that agents have
-//! taken are in memory; `feed_stream` reads it.
+//! in memory completely, unless it is a stream. `feed_stream` reads streams ahead, so only a few
+//! records of a stream are in memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::values::csv_text::{self, CsvText};
 /// Longest record, bytes. Without this limit, a file without line ends would use up the machine's
 /// memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
-/// Bytes read at a time.
+/// Number of bytes read at a time.
 const AT_ONCE: usize = 64 * 1024;
 
 /// Uncompressed bytes of a file.
@@ -73,8 +73,8 @@ impl RecordReader {
         }
     }
 
-    /// Appends the next record, or for JSON lines the next batch of records, and the end of each
-    /// cell. Returns the number of records, 0 at the end of the file.
+    /// Appends the next record, or for JSON lines the next batch of records, to `text`, and the end
+    /// of each cell to `ends`. Returns the number of records, 0 at the end of the file.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or the record is not valid.
@@ -132,7 +132,7 @@ fn next_row(
     }
 }
 
-/// Appends the next line that is not blank, with a line end. Returns false if there is none.
+/// Appends the next line that is not blank, with a line end. Returns false if no such line is left.
 fn next_line(input: &mut BufReader<Unpacked>, number: &mut u64, text: &mut Vec<u8>) -> Result<bool, String> {
     loop {
         let from = text.len();
@@ -187,7 +187,7 @@ pub struct FeedRows {
     random: bool,
     format: FeedFormat,
     batch: u32,
-    /// Length of the line before each record, bytes.
+    /// Length of the feed's constant line before each record, bytes.
     before: usize,
     columns: Vec<String>,
     /// All records, or the first record of a stream.
@@ -203,7 +203,7 @@ pub struct FeedRows {
 /// The record that an agent has taken from a feed.
 #[derive(Debug, Clone, Default)]
 pub struct TakenRecord {
-    /// Number of the record in memory.
+    /// Index of the record, for a feed in memory.
     pub row: u32,
     /// Text of a stream's record.
     pub text: Vec<u8>,
@@ -259,8 +259,8 @@ impl FeedRows {
         Ok(read)
     }
 
-    /// Reads the feed, or returns `None` if its file is not a regular file: such a file may give
-    /// its bytes only once.
+    /// Reads the feed, or returns `None` if the file is not a regular file, because other files may
+    /// give their bytes only once.
     pub fn read_regular(feed: &plan::Feed, files: &InputFiles) -> Result<Option<Self>, Error> {
         let is_other = std::fs::metadata(files.path(&feed.file)).is_ok_and(|file| !file.is_file());
         if is_other { Ok(None) } else { Self::read(feed, files).map(Some) }

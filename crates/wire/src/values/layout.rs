@@ -17,8 +17,8 @@ pub enum LengthWidth {
     U16,
     /// Four bytes, big-endian.
     U32,
-    /// Decimal digits, right-aligned with spaces in ten places. A constant length has only its
-    /// digits.
+    /// Decimal digits, right-aligned with spaces in ten places. A constant length is written
+    /// without spaces.
     Decimal,
 }
 
@@ -46,7 +46,7 @@ pub struct ValueCheck {
     pub begins: &'static [&'static [u8]],
 }
 
-/// Most spans in one request.
+/// Maximum number of spans in one request.
 const SPANS: usize = 8;
 
 /// Builds a [`RequestLayout`].
@@ -72,7 +72,7 @@ impl LayoutBuilder {
         self
     }
 
-    /// Adds the value of argument number `place`.
+    /// Adds the value of the argument with index `place`.
     pub fn value(&mut self, arguments: &[Argument], place: usize) -> &mut Self {
         let template = arguments.get(place).map(|argument| &argument.template);
         if let Some(constant) = template.and_then(|template| template.as_constant()) {
@@ -83,8 +83,8 @@ impl LayoutBuilder {
         self
     }
 
-    /// Adds the value of argument number `place`. Its variable text is checked whenever it is
-    /// written.
+    /// Adds the value of the argument with index `place`. The value's variable text is checked
+    /// whenever it is written.
     pub fn checked(&mut self, arguments: &[Argument], place: usize, check: ValueCheck) -> &mut Self {
         if arguments.get(place).is_none_or(|argument| !argument.template.is_from_outside()) {
             return self.value(arguments, place);
@@ -132,7 +132,7 @@ impl LayoutBuilder {
         Ok(RequestLayout { segments: merged.segments.into() })
     }
 
-    /// Replaces the length of a span by bytes, if it is constant.
+    /// Replaces the length of a span by bytes, if the length is constant.
     fn fold(&mut self, span: usize) -> Result<(), String> {
         let place = |wanted: &Segment| self.segments.iter().position(|segment| segment == wanted);
         let (Some(begin), Some(end)) = (place(&Segment::Begin(span)), place(&Segment::End(span))) else {

@@ -2,8 +2,8 @@
 //! thread that calls a script has a separate interpreter state, created at the first call.
 //!
 //! A value may be written twice instead of being stored, so a function must return the same result
-//! for the same argument. Its random numbers derive from the operation's random number, and its
-//! first calls are made twice to check this.
+//! for the same argument. The random numbers of a function derive from the operation's random
+//! number. The first calls of each function are made twice to check that the results are equal.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -113,9 +113,9 @@ struct ScriptLimits {
     random: Rc<RefCell<Rng>>,
 }
 
-/// Limit on the running time. The first limit is wall-clock time, which is cheap to read. Once it
-/// has passed, the script may use the same amount of CPU time again, so that a busy machine does
-/// not end a load.
+/// Limit on the running time. The first limit is wall-clock time, which is cheap to read. After
+/// that, the script may use the same amount of CPU time, so that a busy machine does not end a
+/// load.
 #[derive(Clone, Copy)]
 struct TimeBound {
     time: Duration,

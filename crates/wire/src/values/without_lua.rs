@@ -7,11 +7,11 @@ use super::ValueSource;
 use crate::error::Error;
 use crate::input_files::InputFiles;
 
-/// A script; no value exists.
+/// A script. The type has no values.
 #[derive(Debug, PartialEq)]
 pub enum Program {}
 
-/// A function of a script; no value exists.
+/// A function of a script. The type has no values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Function {}
 

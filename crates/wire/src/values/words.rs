@@ -1,12 +1,12 @@
-//! Templates split into words, as a shell splits a line. Nothing is expanded, and values of
+//! Templates split into words, as a shell splits a line, but without expansion. Values of
 //! placeholders are never split.
 
 use fastrand::Rng;
 
 use super::{CompiledTemplate, TemplatePiece, ValueSource, mix};
 
-/// The words of a template. Written one after the other, they have the same random values as the
-/// template written in one piece.
+/// The words of a template. The random values in the words are the same as in the template written
+/// in one piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateWords {
     words: Box<[Box<[TemplatePiece]>]>,
@@ -25,7 +25,7 @@ impl TemplateWords {
     /// of `'…'` makes the next character literal.
     ///
     /// # Errors
-    /// Returns an error if a quote is not closed, or a backslash has no character after it.
+    /// Returns an error if a quote is not closed, or no character follows a backslash.
     pub fn cut(template: &CompiledTemplate) -> Result<Self, String> {
         let mut cutter = WordCutter::default();
         for piece in &template.pieces {

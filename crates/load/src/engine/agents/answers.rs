@@ -31,13 +31,14 @@ pub enum AnswerClass {
     Wrong,
     /// The answer fails the attempt.
     Failed,
-    /// The answer fails the operation. Whether it contradicts an expectation cannot be decided.
+    /// The answer fails the operation. Whether the answer contradicts an expectation cannot be
+    /// decided.
     Undecidable,
 }
 
 /// A complete answer, as its protocol decodes it.
 pub struct DecodedAnswer<'a, P: SessionProtocol> {
-    /// State of the connection that has read the answer.
+    /// Protocol state of the connection that has received the answer.
     pub session: &'a P::Session,
     /// Bytes of the answer, and the bytes after it.
     pub input: &'a [u8],
@@ -56,7 +57,7 @@ pub struct CaptureMemory {
     parts: StatusCounts,
     /// Share of the memory budget that the slots hold.
     held: BudgetShare,
-    /// Bytes that long values take in slots.
+    /// Number of bytes that long values take in slots.
     bytes: usize,
 }
 
@@ -113,8 +114,9 @@ impl<P: SessionProtocol> AgentValues<P> {
         Some(AttemptCause::Redirect(status))
     }
 
-    /// Checks the answer against the step's expectations. Returns its class and the number of the
-    /// first expectation that fails. An expectation whose slot this cycle did not fill is skipped.
+    /// Checks the answer against the step's expectations. Returns the answer's class and the index
+    /// of the first expectation that fails. An expectation that uses a slot is skipped if this
+    /// cycle did not fill the slot.
     pub(super) fn check_answer(
         &mut self,
         id: AgentId,
@@ -145,13 +147,14 @@ impl<P: SessionProtocol> AgentValues<P> {
                 // An earlier attempt of the same operation may have caused the contradiction.
                 if agent.is_unsure && P::may_change(request) { AnswerClass::Undecidable } else { AnswerClass::Wrong }
             }
-            // A failure counts as an answer only if the step expects exactly this status.
+            // A failure counts as an expected answer only if the step expects exactly the failure's
+            // status.
             (false, _) => AnswerClass::Failed,
         };
         (class, contradicted)
     }
 
-    /// Keeps a value of the operation in the slot that the step's part `number` names.
+    /// Keeps a value of the operation in a slot, as the step's capture with index `number` says.
     pub(super) fn keep(
         &mut self,
         id: AgentId,
@@ -206,7 +209,8 @@ impl<P: SessionProtocol> AgentValues<P> {
     }
 }
 
-/// First random stream of audited values. Arguments and expectations use lower numbers.
+/// Index of the first random stream for audited values. Arguments and expectations use lower
+/// indexes.
 const STREAM: u64 = 2000;
 
 /// Recorded parts of an audited operation.
@@ -220,7 +224,7 @@ pub struct Audit {
     pub key: Option<CompiledTemplate>,
     /// Value that the operation writes or reads.
     pub value: Option<OperationPart>,
-    /// Keys of a request that changes many. Replaces `key` and `value`.
+    /// Keys of a request that changes many keys. Replaces `key` and `value`.
     pub keys: Option<BulkKeys>,
 }
 
@@ -270,7 +274,8 @@ pub fn told_audit(
 }
 
 impl<P: SessionProtocol> AgentValues<P> {
-    /// Appends the agent's audited operation to the history, one line for each of its keys.
+    /// Appends the agent's audited operation to the history, one line for each key of the
+    /// operation.
     pub(super) fn tell_history(
         &self,
         id: AgentId,
@@ -307,9 +312,9 @@ impl<P: SessionProtocol> AgentValues<P> {
         }
     }
 
-    /// Returns whether each part of a request with many keys took effect, by its status in the
-    /// answer. A part with a client error did not take effect. For a part with a server error this
-    /// is unknown. Returns `None` if the step or the answer reports no parts.
+    /// Returns whether each part of a request with many keys took effect, by the part's status in
+    /// the answer. A part with a client error did not take effect. For a part with a server error,
+    /// the effect is unknown. Returns `None` if the step or the answer reports no parts.
     pub(super) fn applied_parts(&mut self, agent: &Agent, answer: &DecodedAnswer<'_, P>) -> Option<Vec<Option<bool>>> {
         let step = &self.script.steps[agent.step];
         step.audit.as_ref()?.keys.as_ref()?;
@@ -366,8 +371,9 @@ impl<P: SessionProtocol> AgentValues<P> {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Returns whether an answered operation took effect. A definite refusal did not, even if the
-    /// step expects it. A read takes effect if it returns a value, or reports that there is none.
+    /// Returns whether an answered operation took effect. A definitely refused operation did not,
+    /// even if the step expects the refusal. A read takes effect if it returns a value or reports
+    /// that no value exists.
     pub(super) fn applied(&self, agent: &Agent, result: AttemptCause) -> Option<bool> {
         if result == AttemptCause::Ok {
             return Some(true);

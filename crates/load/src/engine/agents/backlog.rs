@@ -1,5 +1,6 @@
 //! Backlog of an open loop: operations that are due while all agents are busy. An operation counts
-//! as open from the moment it is due. With a backlog limit, waiting operations are held in a queue.
+//! as open from the time at which it is due. With a backlog limit, waiting operations are held in a
+//! queue.
 
 use experiment::plan::{Backlog, Overflow};
 use wire::session::SessionProtocol;
@@ -12,8 +13,9 @@ use crate::engine::script::{Places, Script};
 use crate::engine::thread_stats::ThreadStats;
 use crate::schedules::Due;
 
-/// Smallest lateness after which the other late starts of a place are counted too. A shorter delay
-/// affects a single operation, or operations at a rate too high to enumerate.
+/// Minimum lateness of a start for which the place's other late starts are counted too,
+/// nanoseconds. A shorter delay affects a single operation, or a rate too high to enumerate the
+/// starts.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
 /// Returns the group's queue in a thread, or `None` without a backlog limit. Each thread with
@@ -22,7 +24,7 @@ pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> 
     let threads = places.threads;
     let backlog = group.backlog.filter(|_| group.schedule.is_fixed())?;
     let parts = threads.min(group.agents).max(1);
-    // The group's first agent is in the thread after the thread of the last agent before it.
+    // The group's first agent is in the thread after the thread of the previous group's last agent.
     let place = (thread + threads - group.before % threads) % threads;
     let part = backlog.most / parts + u32::from(place < backlog.most % parts);
     Some(Queue::new(part as usize, backlog, places.services.max(1) as usize))
@@ -30,8 +32,8 @@ pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> 
 
 impl<P: SessionProtocol> OpenStarts<P> {
     /// Counts late starts at a place. The start at `start_ns` was due and an agent was free, but no
-    /// timer fired before `now`. Every other start that became due at the place meanwhile is late
-    /// because of this thread, not because of the target. After a pause of the generator, each
+    /// timer fired before `now`. Every other start of the place that became due before `now` is
+    /// late because of this thread, not because of the target. After a pause of the generator, each
     /// delayed operation is counted.
     pub fn count_late(&mut self, place: AgentId, agent: &Agent, start_ns: u64, now: u64, stats: &mut ThreadStats) {
         let counted_ns = std::mem::replace(&mut self.turns.place_mut(place).woken_ns, now);
@@ -51,7 +53,7 @@ impl<P: SessionProtocol> OpenStarts<P> {
     }
 
     /// Counts operations that are due before `until_ns` and before the load's end, and have not
-    /// begun. Without a backlog limit they count as open.
+    /// begun. Without a backlog limit, these operations also count as open.
     pub fn count_due(&mut self, agents: &[Agent], until_ns: u64, stats: &mut ThreadStats) {
         let until_ns = until_ns.min(self.end_ns);
         if !self.script.is_paced {
@@ -118,7 +120,7 @@ impl<P: SessionProtocol> OpenStarts<P> {
             return 0;
         }
         if self.turns.is_spent(id) {
-            // These starts were counted before the last cycle was taken.
+            // Starts up to `counted_ns` were counted as open before the last cycle was taken.
             let until_ns = until_ns.min(self.turns.place(id).counted_ns);
             schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| stats.withdraw(&due, now));
             return 0;
@@ -131,8 +133,8 @@ impl<P: SessionProtocol> OpenStarts<P> {
     }
 
     /// Records the starts in the queue of the place's service, and the starts that the place's
-    /// timer did not reach. Returns the number of operations that never began. After a stop because
-    /// of overflow, the rest of the schedule is dropped.
+    /// timer did not reach. Returns the number of operations that never began. If an overflow has
+    /// stopped the load, drops the rest of the schedule.
     fn leave_queue(&mut self, id: AgentId, agent: &Agent, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let (group, place) = (agent.group, agent.place_in_group);
         let (is_spent, service) = (self.turns.is_spent(id), self.service_line(id));
@@ -195,18 +197,19 @@ impl<P: SessionProtocol> OpenStarts<P> {
 /// End of a linked list.
 const NONE: u32 = u32::MAX;
 
-/// Waiting starts of one thread's agents.
+/// Starts of one thread that wait for an agent.
 #[derive(Debug)]
 pub struct Queue {
-    /// Limit over all threads, and the action when it is exceeded.
+    /// Limit over all threads, and the action when the limit is exceeded.
     bound: Backlog,
-    /// Operations dropped because the queue was full.
+    /// Number of operations dropped because the queue was full.
     dropped: u64,
-    /// Limit for this thread.
+    /// Maximum number of waiting operations in this thread.
     most: usize,
-    /// Operations that wait.
+    /// Number of operations that wait.
     waiting: usize,
-    /// Storage, as large as the largest number of operations that waited at once.
+    /// Storage of waiting operations. It grows to the largest number of operations that waited at
+    /// once.
     places: Vec<QueuePlace>,
     /// First unused place, the head of a linked list.
     free: u32,
@@ -228,7 +231,7 @@ struct ServiceQueue {
 }
 
 impl Queue {
-    /// Creates a queue for at most `most` operations in this thread.
+    /// Creates a queue of at most `most` operations in this thread.
     pub fn new(most: usize, bound: Backlog, services: usize) -> Self {
         let lines = vec![ServiceQueue { first: NONE, last: NONE }; services];
         Self { bound, dropped: 0, most, waiting: 0, places: Vec::new(), free: NONE, lines }

@@ -16,9 +16,9 @@ use crate::engine::thread_stats::ThreadStats;
 
 /// Arguments whose values are shown. For other arguments only the length is shown.
 const SHOWN: [&str; 3] = ["key", "path", "space"];
-/// Bytes of a value that are shown.
+/// Maximum number of bytes of a value that are shown.
 const VALUE: usize = 200;
-/// Bytes of an answer that are shown.
+/// Maximum number of bytes of an answer that are shown.
 const ANSWER: usize = 600;
 
 impl<P: SessionProtocol> AgentValues<P> {
@@ -41,7 +41,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         }
     }
 
-    /// Keeps an example of a wrong answer. `expectation` is the number of the expectation that
+    /// Keeps an example of a wrong answer. `expectation` is the index of the expectation that
     /// failed, or `None` if the answer lacks the fields from which units are counted.
     pub(super) fn note_wrong(
         &mut self,

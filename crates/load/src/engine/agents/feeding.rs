@@ -1,6 +1,6 @@
 //! Feed records that agents take at the beginning of a cycle. A feed in memory gives the next row
-//! or a random row. A streamed feed gives the next record that was read ahead; if none is read yet,
-//! the agent waits and is counted as waiting.
+//! or a random row. A streamed feed gives the next record that was read ahead. If no such record is
+//! ready, the agent waits and is counted as waiting.
 
 use wire::feed_stream::{NextBlock, RecordBlock};
 use wire::session::SessionProtocol;
@@ -13,10 +13,10 @@ use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
 
-/// Minimum time after which a waiting agent looks for a record again.
+/// Minimum time after which a waiting agent looks for a record again, nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
-/// Additional time for each agent that waits, so that many waiting agents do not keep the thread
-/// busy.
+/// Additional time for each waiting agent, nanoseconds, so that many waiting agents do not keep the
+/// thread busy.
 const LOOK_EACH_NS: u64 = 10_000;
 
 /// Feed records and rows that the agents of a thread have taken.
@@ -25,7 +25,8 @@ pub struct Feeding {
     pub taken: Vec<TakenRecord>,
     /// Next row of each feed in memory.
     next_rows: Vec<u32>,
-    /// Records that this thread has taken and its agents have not, indexed by stream.
+    /// Records that this thread has taken from queues and its agents have not taken yet, indexed by
+    /// feed.
     blocks: Vec<RecordBlock>,
     /// Error of a stream, which ends the load early.
     pub failure: Option<Error>,
@@ -148,8 +149,8 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Ends an agent for which no record is left. With fixed starts the load ends too, since no
-    /// agent is left to take them; the operation counts as due and never begun.
+    /// Ends an agent for which no record is left. With fixed starts, the load ends too, since
+    /// starts would have no agents. The operation counts as due and never begun.
     pub(super) fn feed_ended(&mut self, id: AgentId) -> AgentEffect {
         let effect = self.retire(id);
         if self.script.groups[self.list[id].group].schedule.is_fixed() {

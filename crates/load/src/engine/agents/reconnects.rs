@@ -1,5 +1,5 @@
-//! Reconnects: when and where a connection is made again after a failed connect or after the target
-//! closed it.
+//! Reconnects: the time and the service of the next connect, after a failed connect or after the
+//! target closed the connection.
 
 use experiment::plan::{Failover, Reconnects};
 use transport::conn_id::ConnId;
@@ -14,9 +14,9 @@ use crate::schedules::closed;
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionRoute {
     service: u32,
-    /// Failed connects since the last success.
+    /// Number of failed connects since the last successful connect.
     failures: u32,
-    /// The target closed the connection, which is not made again before this time.
+    /// Earliest time of the next connect, if the target closed the connection.
     cut_until_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl ConnectionRoute {
 /// The next connect of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextConnect {
-    /// Service to connect to.
+    /// Index of the service to which the connection is made.
     pub service: u32,
     /// Earliest time of the connect.
     pub after_ns: u64,
@@ -61,19 +61,20 @@ impl ConnectionRoutes {
         self.list.len()
     }
 
-    /// Whether the connection may be made now. After the target closed it, a delay must pass first.
+    /// Whether the connection may be made now. After the target closed the connection, a delay must
+    /// pass first.
     pub fn may_connect(&self, conn: ConnId, now_ns: u64) -> bool {
         now_ns >= self.list[conn.index()].cut_until_ns
     }
 
-    /// Notes that the connection is open.
+    /// Records that the connection is open.
     pub fn connected(&mut self, conn: ConnId) {
         self.list[conn.index()].failures = 0;
     }
 
-    /// Handles a connect that failed or is not allowed yet. With failover the next service is tried
-    /// at once; a pause follows only when all services have failed. `draw` is a random number that
-    /// no other connection shares.
+    /// Handles a connect that failed or is not allowed yet. With failover, the next service is
+    /// tried at once; a pause follows only when all services have failed. `draw` is a random number
+    /// that no other connection shares.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, draw: u64, now_ns: u64) -> NextConnect {
         let paused_ns = self.paused_ns(draw, now_ns);
         let route = &mut self.list[conn.index()];
@@ -94,8 +95,8 @@ impl ConnectionRoutes {
         NextConnect { service: route.service, after_ns }
     }
 
-    /// Handles a connection that the target closed during an operation. Returns the time before
-    /// which nothing is tried on it, or `None` if its agents reconnect at once.
+    /// Handles a connection that the target closed during an operation. Returns the earliest time
+    /// of the next connect, or `None` if the connection's agents reconnect at once.
     pub fn connection_cut(&mut self, conn: ConnId, draw: u64, now_ns: u64) -> Option<u64> {
         let delay_ns = ns(self.reconnects.delay_s);
         if delay_ns == 0 {
@@ -112,7 +113,7 @@ impl ConnectionRoutes {
         now_ns.saturating_add(self.spread_ns(draw, self.pause_ns, !now_ns).max(1))
     }
 
-    /// Returns a pause, spread at random as the load says. Another `moment` gives another pause.
+    /// Returns a pause with the load's random spread. `draw` and `moment` supply the randomness.
     fn spread_ns(&self, draw: u64, pause_ns: u64, moment: u64) -> u64 {
         closed::spread_ns(pause_ns, self.reconnects.spread_pct, mix(draw ^ moment))
     }

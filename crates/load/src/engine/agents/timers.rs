@@ -4,18 +4,18 @@
 use crate::engine::ids::AgentId;
 use crate::engine::timer_wheel::Wheel;
 
-/// Purpose of a timer. The timer's number follows from the purpose and the agent.
+/// Purpose of a timer. The timer's id follows from the purpose and the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentTimer {
     Wake(AgentId),
     Timeout(AgentId),
     Heartbeat,
-    /// A start of the place with this number is due.
+    /// A start of the place with this id is due.
     Arrival(AgentId),
 }
 
 impl AgentTimer {
-    /// Returns the agent that the timer belongs to.
+    /// Returns the agent to which the timer belongs.
     pub fn agent(self) -> Option<AgentId> {
         match self {
             Self::Wake(id) | Self::Timeout(id) | Self::Arrival(id) => Some(id),
@@ -31,7 +31,7 @@ pub struct AgentTimers {
 }
 
 impl AgentTimers {
-    /// Creates the timers of this number of agents. In a paced load, each also has an arrival
+    /// Creates the timers of `agents` agents. In a paced load, each agent also has an arrival
     /// timer.
     pub fn new(agents: usize, is_paced: bool) -> Self {
         let timers_each = if is_paced { 3 } else { 2 };
@@ -44,7 +44,7 @@ impl AgentTimers {
         (self.wheel.soonest_ns(), self.wheel.is_exact())
     }
 
-    /// Takes out a timer that is due, with its due time.
+    /// Removes a timer that is due and returns it with its due time.
     #[inline]
     pub fn take(&mut self, now_ns: u64) -> Option<(AgentTimer, u64)> {
         self.wheel.pop(now_ns).map(|(number, due_ns)| (self.timer(number), due_ns))

@@ -1,15 +1,17 @@
 //! Selection of the agent that takes the next start of an open loop.
 //!
 //! The schedule deals starts to *places*, one for each agent, before the load. A start goes to any
-//! free agent of its place's group and service. A start therefore waits only while all these agents
-//! are busy, and the load of a service does not depend on its speed.
+//! free agent of its place's group and service. A start therefore waits only while all agents of
+//! that group and service are busy, and the load of a service does not depend on the service's
+//! speed.
 //!
-//! If agents took the starts of their own places, all would be at the same step of the cycle at
-//! once. So each start has a preferred step. Preferred steps follow the proportions of the steps,
-//! spread by the golden section (a sequence of low discrepancy: H. Weyl, "Über die Gleichverteilung
-//! von Zahlen mod. Eins", 1916). A free agent at that step takes the start. If there is none, the
-//! agent that is farthest in its cycle takes it. A cycle begins only if no free agent is within
-//! one. Agents at the same step take turns.
+//! If agents took the starts of their own places, all agents would be at the same step of the cycle
+//! at once. So each start has a preferred step. Preferred steps follow the proportions of the
+//! steps, spread by the golden section (a sequence of low discrepancy: H. Weyl, "Über die
+//! Gleichverteilung von Zahlen mod. Eins", 1916). A free agent at the preferred step takes the
+//! start. If no agent is free there, the free agent that is farthest in its cycle takes the start.
+//! So a new cycle begins only if its first step is preferred or no free agent is within a cycle.
+//! Agents at the same step take turns.
 
 use std::sync::Arc;
 
@@ -31,21 +33,21 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Turns {
     places: Vec<StartPlace>,
     rosters: Vec<Roster>,
-    /// Next agent in the line, indexed by free agent.
+    /// Next agent in the queue, indexed by free agent.
     behind: Vec<AgentId>,
 }
 
-/// A place of the schedule. Its number is the number of the agent that joins with its first start.
+/// A place of the schedule. Its id is the id of the agent that joins with the place's first start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPlace {
     /// First start without an operation.
     pub next_ns: u64,
-    /// All starts before this moment have been counted as due.
+    /// Time before which all starts have been counted as due.
     pub counted_ns: u64,
-    /// A timer was late for the starts before this time, so the thread delayed them.
+    /// Time before which a late timer, and thus the thread, delayed the starts.
     pub woken_ns: u64,
     roster: u32,
-    /// Next place in the line of places that wait for an agent.
+    /// Next place in the queue of places that wait for an agent.
     behind: AgentId,
 }
 
@@ -58,7 +60,7 @@ struct Roster {
     free: Vec<Line>,
     /// Running sums of the steps' shares.
     shares: Vec<u64>,
-    /// Starts that agents have taken.
+    /// Number of starts that agents have taken.
     taken: u64,
     /// Places whose next start waits for an agent.
     waiting: Line,
@@ -80,7 +82,7 @@ impl Line {
         self.first == AgentId::NONE
     }
 
-    /// Adds an agent or place. Returns the previous last one, or [`AgentId::NONE`].
+    /// Adds an agent or place. Returns the previous last element, or [`AgentId::NONE`].
     #[inline]
     fn join(&mut self, id: AgentId) -> AgentId {
         if self.is_empty() {
@@ -89,7 +91,7 @@ impl Line {
         std::mem::replace(&mut self.last, id)
     }
 
-    /// Removes the first of the line. `behind` is the next one.
+    /// Removes the first element of the queue. `behind` is the second element.
     #[inline]
     fn leave(&mut self, behind: AgentId) {
         self.first = behind;
@@ -116,7 +118,7 @@ impl Roster {
         Self { free: vec![Line::EMPTY; lines], shares, taken: 0, waiting: Line::EMPTY, is_spent: false }
     }
 
-    /// Returns the line that gives an agent to the next start, if any agent is free.
+    /// Returns the index of the queue whose first agent takes the next start, if any agent is free.
     #[inline]
     fn next_line(&mut self) -> Option<usize> {
         let total = u128::from(self.shares.last().copied().unwrap_or(1));
@@ -150,19 +152,19 @@ impl Turns {
         }
     }
 
-    /// Returns the place with number `id`.
+    /// Returns the place with id `id`.
     #[inline]
     pub fn place(&self, id: AgentId) -> &StartPlace {
         &self.places[id]
     }
 
-    /// Returns the place with number `id` for changes.
+    /// Returns the place with id `id`, for changes.
     #[inline]
     pub fn place_mut(&mut self, id: AgentId) -> &mut StartPlace {
         &mut self.places[id]
     }
 
-    /// Returns the number of the agent's roster.
+    /// Returns the index of the agent's roster.
     #[inline]
     pub fn roster_of(&self, id: AgentId) -> usize {
         self.places[id].roster as usize
@@ -178,7 +180,7 @@ impl Turns {
         self.rosters[self.roster_of(id)].is_spent
     }
 
-    /// Notes that the agent has found no cycle left.
+    /// Records that the agent has found no cycle left.
     pub fn spend(&mut self, id: AgentId) {
         let roster = self.roster_of(id);
         self.rosters[roster].is_spent = true;
@@ -223,7 +225,7 @@ impl Turns {
         Some(first)
     }
 
-    /// Returns a place to the front of the line.
+    /// Returns a place to the front of the queue.
     fn put_back(&mut self, place: AgentId) {
         let roster = self.roster_of(place);
         let line = &mut self.rosters[roster].waiting;
@@ -235,7 +237,7 @@ impl Turns {
     }
 }
 
-/// Starts of a thread's open loops, and the operations that wait for an agent.
+/// Starts of a thread's open loops, and the starts that wait for an agent.
 pub struct OpenStarts<P: SessionProtocol> {
     pub(super) script: Arc<Script<P>>,
     pub(super) control: Arc<LoadControl>,
@@ -243,7 +245,7 @@ pub struct OpenStarts<P: SessionProtocol> {
     pub turns: Turns,
     /// Queue of starts that wait for an agent, indexed by group. `None` without a backlog limit.
     pub(super) queues: Vec<Option<Queue>>,
-    /// No operation starts from this time on.
+    /// Time from which on no operation starts.
     pub end_ns: u64,
 }
 
@@ -275,7 +277,7 @@ impl<P: SessionProtocol> OpenStarts<P> {
         }
     }
 
-    /// Returns a start to the front of its queue, if the group has one.
+    /// Returns a start to the front of the service's queue, if the group has a backlog limit.
     pub fn put_back(&mut self, id: AgentId, group: GroupId, start_ns: u64) {
         let service = self.service_line(id);
         if let Some(queue) = &mut self.queues[group.index()] {
@@ -298,12 +300,12 @@ impl<P: SessionProtocol> OpenStarts<P> {
         }
     }
 
-    /// Returns the number of the agent's service within the queue of its group.
+    /// Returns the index of the agent's service within the queue of the agent's group.
     pub fn service_line(&self, id: AgentId) -> usize {
         self.turns.roster_of(id) % self.script.places.services.max(1) as usize
     }
 
-    /// Returns the place's next start, and expects it.
+    /// Advances the place to its next start. Returns the start.
     fn next_start(&mut self, place: AgentId, agent: &Agent, now_ns: u64) -> u64 {
         let schedule = &self.script.groups[agent.group].schedule;
         let next = &mut self.turns.places[place].next_ns;
@@ -375,8 +377,8 @@ impl<P: SessionProtocol> Agents<P> {
         effect
     }
 
-    /// Counts the agent's operation as open from its intended start, unless it was counted when it
-    /// became due.
+    /// Counts the agent's operation as open from its intended start, unless the operation was
+    /// counted when it became due.
     pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         let intended_ns = agent.intended_ns;
@@ -403,7 +405,8 @@ impl<P: SessionProtocol> Agents<P> {
         self.starts.turns.rest(id, step);
     }
 
-    /// Notes that an operation has taken the place's start, and expects the next start.
+    /// Handles a start that an operation has taken: queues the place's next start or sets a timer
+    /// for it.
     pub(super) fn start_taken(&mut self, place: AgentId, now_ns: u64) {
         let next_ns = self.starts.next_start(place, &self.list[place], now_ns);
         if next_ns <= now_ns && !self.starts.turns.has_free(self.starts.turns.roster_of(place)) {

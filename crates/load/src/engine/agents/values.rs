@@ -38,8 +38,8 @@ impl<P: SessionProtocol> AgentValues<P> {
         }
     }
 
-    /// Appends the request of the agent's step. Returns whether the protocol takes it now, and
-    /// whether a script computed part of it.
+    /// Appends the request of the agent's step. Returns whether the protocol takes the request now,
+    /// and whether a script computed part of the request.
     #[inline]
     pub fn encode(
         &self,

@@ -17,7 +17,7 @@ use crate::testing::{FuzzTarget, ReceivedRequest, TestedProtocol, fuzz, read_byt
 
 impl TestedProtocol for Http {
     const HOSTILE: &'static [HostileCase] = CASES;
-    /// An incomplete header block.
+    /// Largest incomplete header block.
     const HELD_BYTES: usize = HEAD_LIMIT;
     const FUZZ: &'static [FuzzTarget] = &[FuzzTarget { name: "chunks", body: chunks, mutants: 4000 }];
 
@@ -56,7 +56,7 @@ fn chunks(input: &[u8]) {
 
 /// A plain answer.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
-/// Arguments of a request that is longer than all buffers on its way.
+/// Arguments of a request that is longer than all buffers between client and target.
 const LONG_REQUEST: &[&str] = &["path=/x", "body={bytes:12000000}"];
 
 const fn http(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
@@ -127,14 +127,14 @@ const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\
 const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi";
 /// A handshake record whose message announces 64 KiB less 16 bytes, and has 16.
 const PIECE: &[u8] = b"\x16\x03\x03\x00\x10\x02\x00\xff\xf0\x03\x03\0\0\0\0\0\0\0\0\0\0";
-/// A warning without meaning.
+/// A TLS warning without meaning.
 const WARNING: &[u8] = b"\x15\x03\x03\x00\x02\x01\x5a";
-/// A record that looks encrypted, but not with these keys.
+/// A record that looks encrypted, but not with the session's keys.
 const FORGED: &[u8] = b"\x17\x03\x03\x00\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 static CASES: &[HostileCase] = &[
     // Header blocks that are invalid, never end, or are wrong, and interim answers without a final
-    // one.
+    // answer.
     http("nonsense", &[Hear, Say(b"SSH-2.0-OpenSSH_9.2\r\n"), Wait], &["bad answer"]),
     http("HTTP/0.9", &[Hear, Say(b"<html>hi</html>\n")], &["bad answer"]),
     http("HTTP/3.7", &[Hear, Say(b"HTTP/3.7 200 OK\r\nContent-Length: 0\r\n\r\n"), Wait], &["bad answer"]),
@@ -305,8 +305,8 @@ static CASES: &[HostileCase] = &[
     http("answers and resets", &[Hear, Say(OK), Reset], &["ok"]).or(&["connection reset", "connect failed"]),
     http("answers once, and then no more", &[Hear, Say(OK), Wait], &[]).or(&["ok", "timeout"]),
     http("answers", &[Hear, Say(OK), Again], &["ok"]),
-    // Bug: the rest of the request was sent first. This fails if the target has closed, and the
-    // answer was never read.
+    // Bug: the rest of the request was sent first. This write fails if the target has closed the
+    // connection, and the answer was never read.
     http("answers early and ends", &[HearHead, Say(TOO_MUCH)], &["status 413"]).asked("post", LONG_REQUEST),
     http("answers early and ends its side", &[HearHead, Say(TOO_MUCH), Fin, Wait], &["status 413"])
         .asked("post", LONG_REQUEST),

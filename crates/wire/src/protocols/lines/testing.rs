@@ -29,7 +29,7 @@ const fn banner(name: &'static str, actions: &'static [PeerAction], ends: &'stat
 
 const UNTIL: &[&str] = &["line=x", "until=END", "fails=ERR"];
 
-/// A line that is not the last.
+/// A line that is not the last line of an answer.
 const MORE: [u8; 400] = {
     let mut line = [b'm'; 400];
     line[399] = b'\n';
@@ -62,7 +62,7 @@ static CASES: &[HostileCase] = &[
     lines("fails, and goes on without end", &[Hear, Say(b"ERR\n"), Endless(b"more\n")], &["answer: refused"])
         .or(&["bad answer", "answer too long"])
         .asked("send", UNTIL),
-    // Wrong banners. No request is sent then, so no operation takes effect.
+    // Wrong banners. After a wrong banner, no request is sent, so no operation takes effect.
     banner("says one line of two", &[Say(b"hello\n"), Wait], &["connect timeout"]),
     banner("says one line of two and ends", &[Say(b"hello\n")], &["connect failed"]),
     banner("says one line of two and resets", &[Say(b"hello\n"), Reset], &["connect failed"]),

@@ -47,7 +47,8 @@ const fn memcached(name: &'static str, actions: &'static [PeerAction], ends: &'s
     HostileCase { call: "get", with: &["key=k"], keep: Some("answer.value"), ..HostileCase::new(name, actions, ends) }
 }
 
-/// `ok` for the first `get` of a new connection. Unsolicited on any other.
+/// Answer `ok` to the first `get` of a new connection. On an older connection, the answer is
+/// unsolicited.
 const FIRST: &[u8] = b"\x81\0\0\0\x04\0\0\0\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0v";
 
 /// An answer to no operation.

@@ -103,7 +103,8 @@ static CASES: &[HostileCase] = &[
     // late. It is always late if a target sends faster than it reads. Pushed messages are skipped,
     // and are not answers.
     redis("pushes without end", &[Hear, Endless(b">2\r\n+a\r\n+b\r\n")], &["timeout"]),
-    // Wrong answers to the greeting. No request is sent then, so no operation takes effect.
+    // Wrong answers to the greeting. After a wrong answer, no request is sent, so no operation
+    // takes effect.
     greeted("refuses to be greeted", &[Hear, Say(b"-NOAUTH who are you\r\n"), Wait], &["answer: noauth"]),
     greeted("refuses in words of its own", &[Hear, Say(b"-SORRY no\r\n"), Wait], &["answer: sorry"]),
     greeted("answers a greeting with garbage", &[Hear, Say(b"\xde\xad\xbe\xef\r\n"), Wait], &["connect failed"]),

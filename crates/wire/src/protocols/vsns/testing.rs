@@ -43,7 +43,8 @@ const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static
     }
 }
 
-/// `ok` for the first request of a new connection. Unsolicited on any other.
+/// Answer `ok` to the first request of a new connection. On an older connection, the answer is
+/// unsolicited.
 const FIRST: &[u8] = b"\0\0\0\x05\0\0\0\x01\0";
 /// The service accepts no more connections.
 const BUSY: &[u8] = b"\0\0\0\x05\0\0\0\0\x04";
