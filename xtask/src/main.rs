@@ -88,7 +88,7 @@ fn print_study(root: &Path, name: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Prints every offence with the reason of its rule. Returns whether there is none.
+/// Prints every offence with the reason of its rule. Returns whether there is no offence.
 fn tidy(root: &Path) -> Result<bool, String> {
     let tree = Tree::read(root)?;
     let mut offences = 0;

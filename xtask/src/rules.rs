@@ -36,12 +36,12 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// About a line.
+    /// Makes a violation in one line of a file.
     pub fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: Some(line), what: what.into() }
     }
 
-    /// About a file or folder as a whole.
+    /// Makes a violation of a whole file or folder.
     pub fn of(path: &str, what: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: None, what: what.into() }
     }
@@ -93,7 +93,7 @@ const FILE_LENGTH: HouseRule = HouseRule {
     canary: &[("crates/load/src/long.rs", LONG_FILE)],
 };
 
-/// 1,001 lines.
+/// Text of 1,001 lines.
 const LONG_FILE: &str = {
     const LINES: [u8; 1_001] = [b'\n'; 1_001];
     match str::from_utf8(&LINES) {
@@ -111,7 +111,7 @@ fn file_length(tree: &Tree) -> Vec<Violation> {
     .collect()
 }
 
-/// Spelled in two parts, so that this file is not its own first offender.
+/// Each word is spelled in two parts, so that this file does not break the rule itself.
 const PROMISES: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
 const PLACES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 

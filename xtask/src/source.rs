@@ -96,7 +96,7 @@ fn end_of_char(chars: &[char], at: usize) -> usize {
     if chars.get(at + 2) == Some(&'\'') { at + 3 } else { at }
 }
 
-/// Returns the brace that closes the one at `open`, or the end of the code.
+/// Returns the index of the brace that closes the brace at `open`, or the end of the code.
 fn closing(bytes: &[u8], open: usize) -> usize {
     let mut depth = 0_i32;
     for (i, byte) in bytes.iter().enumerate().skip(open) {

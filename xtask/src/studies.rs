@@ -56,11 +56,11 @@ pub struct Sentence {
     pub at: String,
     /// Short quotation in plain English.
     pub quote: String,
-    /// Claims that answer it.
+    /// Claims that answer the sentence.
     #[serde(default)]
     pub claims: Vec<ClaimName>,
-    /// Reason that it cannot be shown on this machine, or that nothing has to be shown. May be
-    /// empty beside claims.
+    /// Reason why the sentence cannot be shown on this machine, or why nothing has to be shown. May
+    /// be empty if the sentence has claims.
     #[serde(default)]
     pub reason: String,
     /// Figure that proves the reason.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::studies::kept;
 
-/// Folders that hold nothing we wrote.
+/// Folders without files that we wrote.
 const SKIPPED: [&str; 6] = [".git", "target", "runs", "_build", "ebin", "node_modules"];
 
 /// Extensions and whole names of the files that rules may look at.
@@ -45,11 +45,11 @@ pub struct Tree {
     pub kept: Vec<File>,
     /// Size of results/ on disk, bytes.
     pub kept_bytes: usize,
-    /// Paths of all files, pictures and the like too.
+    /// Paths of all files, including pictures.
     pub paths: Vec<String>,
     /// Names of the workspace's crates.
     pub crates: Vec<String>,
-    /// Dependencies among them.
+    /// Dependencies among the workspace's crates.
     pub edges: Vec<Edge>,
 }
 
@@ -61,14 +61,14 @@ pub struct File {
     pub text: String,
 }
 
-/// One workspace crate depends on another.
+/// A dependency of one workspace crate on another.
 #[derive(Debug)]
 pub struct Edge {
     /// The crate that depends.
     pub from: String,
-    /// The crate it depends on.
+    /// The crate on which `from` depends.
     pub to: String,
-    /// Whether only its tests do.
+    /// Whether only the tests of `from` depend on `to`.
     pub only_tests: bool,
 }
 
@@ -98,7 +98,7 @@ impl Tree {
         self.files.iter().filter(|file| file.extension() == "rs")
     }
 
-    /// The Rust files that are part of a crate, which tests, benches and examples are not.
+    /// The Rust files except tests, benches and examples.
     pub fn rust_without_tests(&self) -> impl Iterator<Item = &File> {
         let only_tests = self.rooms_of_tests();
         self.rust().filter(move |file| {
@@ -124,7 +124,7 @@ impl Tree {
         rooms
     }
 
-    /// The text of the file at `path`; empty without it.
+    /// The text of the file at `path`; empty if there is no such file.
     pub fn text_of(&self, path: &str) -> &str {
         self.files.iter().chain(&self.kept).find(|file| file.path == path).map_or("", |file| &file.text)
     }
@@ -188,7 +188,7 @@ impl Tree {
 }
 
 impl File {
-    /// `rs`, `md`, …; empty without one.
+    /// The extension: `rs`, `md`, …; empty if the name has none.
     pub fn extension(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
@@ -203,7 +203,7 @@ impl File {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// The folder that the modules it declares lie in.
+    /// The folder of the modules that this file declares.
     pub fn rooms(&self) -> String {
         let folder = match self.name() {
             "lib.rs" | "main.rs" => self.folder(),

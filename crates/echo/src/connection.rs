@@ -99,7 +99,7 @@ impl<M: Default> Connection<M> {
         }
     }
 
-    /// Sends after the unsent bytes. Keeps the bytes that the socket does not accept.
+    /// Sends `bytes` after the unsent bytes. Keeps the bytes that the socket does not accept.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         let sent = if self.output.is_empty() { push(&self.socket, bytes)? } else { 0 };
         self.output.extend_from_slice(&bytes[sent..]);
@@ -135,8 +135,8 @@ pub(crate) fn empty(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Sends until the socket accepts no more. Only then does an edge-triggered epoll report when it
-/// does again.
+/// Sends until the socket accepts no more. Only then does an edge-triggered epoll report that the
+/// socket accepts data again.
 fn push(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     let mut sent = 0;
     while sent < bytes.len() {
@@ -153,7 +153,7 @@ fn push(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
 /// Identifies a connection by its slot and the number of earlier connections in that slot.
 pub(crate) type ConnectionToken = u64;
 
-/// Maximum number of slots. Tokens above it are free for other uses.
+/// Maximum number of slots. Tokens of slots above this number are free for other uses.
 const MOST: u32 = u32::MAX - 15;
 
 /// All open connections.
@@ -209,7 +209,7 @@ impl<M> Slots<M> {
     }
 }
 
-/// Returns the index and the generation.
+/// Returns the slot index and the generation of a token.
 fn parts(token: ConnectionToken) -> (u32, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
     let halves = (token as u32, (token >> 32) as u32);

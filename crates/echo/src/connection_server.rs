@@ -25,7 +25,8 @@ pub(crate) enum ConnectionFate {
     Keep,
     /// Continues, and must be handled again: no event reports data that is still unread.
     Again,
-    /// Was just shut. Must be handled again, and dropped later if the client does not close it.
+    /// The server's side was just shut. The connection must be handled again, and dropped later if
+    /// the client does not close it.
     Linger,
     /// The connection must be closed.
     Gone,
@@ -164,7 +165,8 @@ impl<C: Codec> ConnectionServer<C> {
         }
     }
 
-    /// Reads until there is no more input. A short read also indicates this.
+    /// Reads until there is no more input. A short read also indicates the end of the available
+    /// input.
     fn read(
         &mut self,
         token: ConnectionToken,
@@ -202,7 +204,7 @@ impl<C: Codec> ConnectionServer<C> {
         Ok(ConnectionFate::Again)
     }
 
-    /// Extracts requests from the new input and the earlier rest.
+    /// Extracts requests from the input: the unused rest of earlier input, then `bytes`.
     fn take(
         &mut self,
         token: ConnectionToken,
@@ -256,7 +258,7 @@ impl<C: Codec> ConnectionServer<C> {
             match step.then {
                 NextAction::Next => continue,
                 NextAction::Wait => {}
-                // Answers must stay in order, so after delayed answers this one waits too.
+                // Answers must stay in order, so an invitation after delayed answers waits too.
                 NextAction::Invite => at_once |= first && connection.held == 0,
                 NextAction::Close => connection.phase = ConnectionPhase::Ending { linger: false },
                 NextAction::Refuse => connection.phase = ConnectionPhase::Ending { linger: true },

@@ -53,8 +53,8 @@ pub struct Options {
     pub head_limit_bytes: usize,
     /// Maximum length of a request frame, bytes, without its length field.
     pub frame_limit_bytes: usize,
-    /// Limit of unsent answers per connection, delayed or waiting for a slow client, bytes. Above
-    /// it the connection is not read. The last answer may exceed it.
+    /// Maximum bytes of unsent answers per connection, delayed or waiting for a slow client. Above
+    /// this limit the connection is not read. The last answer may exceed the limit.
     pub unsent_limit_bytes: usize,
 }
 
@@ -146,13 +146,14 @@ fn nanoseconds(name: &'static str, seconds: f64) -> Result<u64, Error> {
 pub(crate) struct PeriodicWindow {
     /// Interval between two beginnings, above 0.
     pub every_ns: u64,
-    /// Duration, from 1 to the interval. If it equals the interval, it never ends once begun.
+    /// Duration, from 1 to the interval. If it equals the interval, the period never ends once
+    /// begun.
     pub lasts_ns: u64,
 }
 
 impl PeriodicWindow {
-    /// Returns the end of the period that is active at `at_ns`, or `None` if none is. The beginning
-    /// is included, the end excluded.
+    /// Returns the end of the period that is active at `at_ns`, or `None` if no period is active.
+    /// The beginning is included, the end excluded.
     pub fn end_ns(&self, at_ns: u64) -> Option<u64> {
         let begins_ns = at_ns - at_ns % self.every_ns;
         let on = begins_ns > 0 && at_ns - begins_ns < self.lasts_ns;

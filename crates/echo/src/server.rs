@@ -24,7 +24,7 @@ use crate::{Error, Options};
 const EVENTS: usize = 512;
 /// Default of `fs.nr_open`, which limits the open files of a process.
 const FILES: u64 = 1 << 20;
-/// Time for a refused client to close its side.
+/// Time that a refused client gets to close its side, nanoseconds.
 const LINGER_NS: u64 = 2_000_000_000;
 
 /// Tokens that belong to no connection, because no slot has these numbers.
@@ -40,11 +40,11 @@ pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &Atomic
 /// A period in which requests were answered with configured errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
-    /// Time of the first such request, Unix time in seconds.
+    /// Time of the first error answer, Unix time in seconds.
     pub first_unix_s: f64,
-    /// Time of the last such request.
+    /// Time of the last error answer, Unix time in seconds.
     pub last_unix_s: f64,
-    /// Number of such answers.
+    /// Number of error answers.
     pub answers: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Errors {
 pub struct Stall {
     /// Start, Unix time in seconds.
     pub first_unix_s: f64,
-    /// End.
+    /// End, Unix time in seconds.
     pub last_unix_s: f64,
 }
 
@@ -75,19 +75,19 @@ struct Server<C: Codec> {
     /// Time at which the timer fires next. 0: not set yet.
     timer_ns: u64,
     timing: Timing,
-    /// Time of the first accepted connection. The schedules start there.
+    /// Time of the first accepted connection. The schedules start at this time.
     first_ns: Option<u64>,
     desk: ConnectionServer<C>,
     /// Recorded errors and stalls. `in_spell` is true while the last period with errors continues.
     book: ServerBook,
     in_spell: bool,
     slots: Slots<C::Memory>,
-    /// Whether accepting failed for lack of files or memory. No event reports when it is possible
-    /// again.
+    /// Whether accepting failed for lack of files or memory. No event reports when accepting is
+    /// possible again.
     accept_again: bool,
     /// Connections to handle although no event reports them.
     again: Vec<ConnectionToken>,
-    /// Connections to be dropped, with the times.
+    /// Lingering connections, with the times at which they are dropped.
     lingering: VecDeque<(u64, ConnectionToken)>,
 }
 
@@ -329,7 +329,7 @@ fn open(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     // Connections of a server that has just ended must not block its port.
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    // Accepted sockets inherit it, which saves a system call for each.
+    // Accepted sockets inherit this option, which saves a system call for each.
     sockopt::set_tcp_nodelay(&socket, true)?;
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, BACKLOG)?;

@@ -1,8 +1,8 @@
 //! Single operations on the target that a generator performs, because this machine may be unable to
 //! reach the target. They read data back, or serve the fault `call`.
 //!
-//! They are independent of the load's messages, so that neither a load nor its conductor waits for
-//! them.
+//! These operations are independent of the load's messages, so that neither a load nor its
+//! conductor waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -23,7 +23,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 type CallResult = Result<ClientAnswer, CallError>;
 
-/// Operations without an answer.
+/// Operations that wait for an answer.
 #[derive(Default)]
 pub(crate) struct PendingCalls(Mutex<CallsState>);
 
@@ -40,7 +40,7 @@ impl PendingCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a new operation and returns its number, or `None` if the generator has ended.
+    /// Registers a new operation and returns its id, or `None` if the generator has ended.
     fn begin(&self, answer: SyncSender<CallResult>) -> Option<u64> {
         let mut state = self.lock();
         if state.has_ended {

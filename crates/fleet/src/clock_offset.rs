@@ -4,8 +4,8 @@
 //! Each exchange provides four times: question sent and answer received here, question received and
 //! answer sent there. The true offset lies within half of the time that the messages were under
 //! way, whatever the share of each direction (Cristian, "Probabilistic clock synchronization",
-//! 1989). So the exchange with the shortest way is the most exact. Two clocks drift apart, so the
-//! bound of an exchange grows with its age.
+//! 1989). So the exchange whose messages were under way for the shortest time is the most exact.
+//! Two clocks drift apart, so the bound of an exchange grows with its age.
 
 /// Maximum drift between two clocks, as a share of time. NTP adjusts each by at most 500 ppm (RFC
 /// 5905, `MAXFREQ`).
@@ -27,7 +27,7 @@ pub struct ClockExchange {
     pub t3_ns: u64,
 }
 
-/// Offset of the other clock.
+/// Offset of another machine's clock from this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockOffset {
     /// Other clock minus this one, nanoseconds.
@@ -60,7 +60,7 @@ impl ClockExchange {
 /// Offset of another clock, from all exchanges so far.
 #[derive(Debug, Default)]
 pub struct ClockComparison {
-    /// Time of the most exact exchange, and its offset.
+    /// Time and offset of the most exact exchange.
     best: Option<(u64, ClockOffset)>,
     longest_ns: u64,
 }

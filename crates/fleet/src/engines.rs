@@ -17,7 +17,7 @@ use crate::session::GeneratorStream;
 
 /// Time for generators to end after the order to end.
 const GRACE: Duration = Duration::from_secs(5);
-/// Interval of checks whether they have ended.
+/// Interval of checks whether generators have ended.
 const GLANCE: Duration = Duration::from_millis(5);
 /// Time to wait for the last standard error of an ended generator.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ pub enum PlacementError {
 
 /// Processes that run generators or connect to them. Dropping this ends them at once.
 pub struct PlacedGenerators {
-    /// Ends the processes. The value says whether they get time to end.
+    /// Orders the end of the processes. The value is true if they get time to end by themselves.
     release: Option<Sender<bool>>,
     holder: Option<JoinHandle<()>>,
     last_words: Vec<(String, Receiver<String>)>,
@@ -93,7 +93,7 @@ impl PlacedGenerators {
             let _ = release.send(has_time);
         }
         if let Some(holder) = self.holder.take() {
-            // As above.
+            // A panic of the holder is ignored here too.
             let _ = holder.join();
         }
     }
@@ -112,7 +112,7 @@ fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
     let mut words = words.map(|word| word.replace("{plimsoll}", &plimsoll_path));
     let mut command = match words.next() {
         Some(program) if fleet.by == FleetEngine::Command => Command::new(program),
-        // On another machine, the program that connects there starts the generator.
+        // On another machine, the command that connects to the machine starts the generator.
         _ => {
             let mut command = Command::new(plimsoll);
             command.arg("generator");
@@ -126,7 +126,7 @@ fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
     command
 }
 
-/// Starts processes and holds them until `released` orders their end.
+/// Starts processes and keeps them running until `released` orders their end.
 fn hold(commands: Vec<(String, Command)>, told: &Sender<Result<Raised, PlacementError>>, released: &Receiver<bool>) {
     let mut children = Vec::new();
     let raised = start(commands, &mut children);
@@ -181,11 +181,11 @@ fn end(child: &mut Child) {
         // An error means that no process of the group is left.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    // As above.
+    // An error means that the child has been reaped.
     let _ = child.wait();
 }
 
-/// Returns the end of the input, as text.
+/// Returns the last bytes of standard error, as text.
 fn last_of(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; KEPT]);
     while let Ok(read @ 1..) = errors.read(&mut piece) {

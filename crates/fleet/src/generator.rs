@@ -35,9 +35,9 @@ const WINDOW: u64 = 64;
 
 /// Time limit for connecting to a service.
 const TO_REACH: Duration = Duration::from_secs(10);
-/// Time without an order after which a running load's conductor counts as gone. It pings twice a
-/// second. The stream may stay open: sshd does not notice a missing peer while it has data to send
-/// to the generator.
+/// Time without an order after which a running load's conductor counts as gone. A conductor pings
+/// twice a second. The stream may stay open: sshd does not notice a missing peer while it has data
+/// to send to the generator.
 const SILENCE: Duration = Duration::from_secs(20);
 /// Latest start of a load, nanoseconds from now. A later time means that the conductor has a wrong
 /// offset for this machine's clock.
@@ -52,7 +52,7 @@ pub enum GeneratorError {
     /// A line is not an order.
     #[error("line {line} is no order: {reason}")]
     Order {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: u64,
         /// Error in the line.
         reason: String,
@@ -111,7 +111,7 @@ pub fn monotonic_ns() -> u64 {
     s * 1_000_000_000 + ns
 }
 
-/// Data for the writer.
+/// Entry in the writer's queue.
 enum Outgoing {
     Line(String),
     /// Answer that contains the time of its writing.
@@ -123,14 +123,14 @@ enum Outgoing {
     Flushed(Sender<()>),
 }
 
-/// State of the load.
+/// State of the generator's load.
 enum LoadState {
     None,
     Ready(Box<LoadOrder>),
     Running { load: RunningLoad, intervals: JoinHandle<HandedOver> },
 }
 
-/// Intervals of a load that were handed over.
+/// Intervals of a load that were handed over to the writer.
 #[derive(Default)]
 struct HandedOver {
     count: u64,
@@ -267,7 +267,7 @@ impl ServedGenerator {
         Ok(LoadState::Running { load, intervals })
     }
 
-    /// Sends the final message of a load that has ended.
+    /// Sends the load's final message if the load has ended.
     fn look_at_load(&mut self) {
         if !matches!(&self.part, LoadState::Running { load, .. } if load.is_finished()) {
             return;
@@ -400,7 +400,7 @@ fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, ac
             Ok(line) => {
                 handed.count = number;
                 handed.crc.update(line.as_bytes());
-                // As in `say`.
+                // The writer ends only when the stream has failed, as in `say`.
                 let _ = outbox.send(Outgoing::Line(line));
             }
             // Without this interval the others are useless. The final message reports the failure.

@@ -1,5 +1,5 @@
 //! Load from several processes: the messages between conductor and generators, the generator
-//! itself, and the comparison of its clock with another.
+//! itself, and the comparison of the clocks of both.
 
 pub mod calls;
 pub mod clock_offset;

@@ -24,8 +24,8 @@ const LONGEST_OTHER_LINE: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tells", rename_all = "snake_case")]
 pub enum GeneratorOrder {
-    /// Sets the generator's part of the load. It replies `ready` or `refused`. After a load has
-    /// ended, another can be set up.
+    /// Sets the generator's part of the load. The generator replies `ready` or `refused`. After a
+    /// load has ended, another can be set up.
     Setup(Box<GeneratorSetup>),
     /// Sends a part of a file that loads and connections name later. The generator replies `stored`
     /// or `refused`.
@@ -51,19 +51,19 @@ pub enum GeneratorOrder {
     /// Performs a single operation on the target, with or without a load. The generator replies
     /// `called`.
     Call(Box<GeneratorCall>),
-    /// Asks for the generator's clock. It replies `pong` at once.
+    /// Asks for the generator's clock. The generator replies `pong` at once.
     Ping {
-        /// Conductor's clock.
+        /// Time of the conductor's clock, nanoseconds.
         t0_ns: u64,
     },
-    /// Sets zero of the load's clock.
+    /// Sets the start of the load, which is zero on the load's clock.
     Begin {
         /// Time on the generator's monotonic clock, nanoseconds.
         at_ns: u64,
     },
     /// Acknowledges all intervals up to and including this one.
     Ack {
-        /// Number of the interval.
+        /// Sequence number of the interval.
         through: u64,
     },
     /// Starts no new operations. Open operations may continue for the load's drain time.
@@ -77,7 +77,7 @@ pub enum GeneratorOrder {
 /// A single operation of the target's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorCall {
-    /// Number among the orders of this kind.
+    /// Id of this call, which the reply repeats.
     pub number: u64,
     /// Name of the protocol.
     pub protocol: String,
@@ -91,7 +91,7 @@ pub struct GeneratorCall {
     pub within_s: f64,
     /// Name of the operation.
     pub operation: String,
-    /// Values of the operation.
+    /// Values of the operation's parameters, by name.
     pub with: BTreeMap<String, String>,
 }
 
@@ -141,12 +141,12 @@ pub enum GeneratorMessage {
     Stored,
     /// Reply to `reach`.
     Reached {
-        /// Reason why it cannot connect. `None`: it can.
+        /// Reason why the generator cannot connect. `None`: it can connect.
         refused: Option<String>,
     },
     /// Reply to `call`.
     Called {
-        /// Number of the operation.
+        /// Id of the call, from its order.
         number: u64,
         /// Result of the operation.
         came: Result<ClientAnswer, CallError>,
@@ -160,9 +160,9 @@ pub enum GeneratorMessage {
         /// Generator's clock when it wrote this reply.
         t2_ns: u64,
     },
-    /// One second of one thread, even if nothing happened in it.
+    /// Measurements of one second of one thread. Sent even if nothing happened in that second.
     Interval {
-        /// Number over all threads of this generator, from 1.
+        /// Sequence number over all threads of this generator, from 1.
         number: u64,
         /// Measurements of the interval.
         of: Box<IntervalText>,
@@ -173,7 +173,7 @@ pub enum GeneratorMessage {
         came: Summary,
         /// Number of intervals sent.
         intervals: u64,
-        /// CRC-32 of their lines, including line ends.
+        /// CRC-32 of the intervals' lines, including line ends.
         crc: u32,
     },
     /// Final message of a load that failed.

@@ -11,8 +11,8 @@ use crate::generator::{monotonic_ns, named};
 use crate::messages::GeneratorOrder;
 use crate::roll_call::SILENCE_S;
 
-/// Maximum number of waiting orders: more than all pings until a silent generator counts as lost,
-/// and all other orders.
+/// Maximum number of waiting orders. It is larger than the number of pings until a silent generator
+/// counts as lost, plus all other orders.
 const WAITING: usize = 64;
 /// Maximum number of pings whose answers are still accepted.
 const PINGS_OUT: usize = 1024;
@@ -39,7 +39,8 @@ pub(crate) struct OrderWriter {
 struct WriterState {
     /// Start time of the current write. 0: none.
     writing_since_ns: AtomicU64,
-    /// Waiting acknowledgement. 0: none. A later one covers all earlier ones.
+    /// Interval number in the waiting acknowledgement. 0: none waits. A later acknowledgement
+    /// covers all earlier ones.
     ack: AtomicU64,
     /// Send times of the pings without an answer, oldest first.
     pings_ns: Mutex<VecDeque<u64>>,
@@ -53,14 +54,14 @@ enum QueuedOrder {
 }
 
 impl OrderWriter {
-    /// Starts the thread. It ends when this is dropped and everything has been written, or when the
-    /// stream fails.
+    /// Starts the writing thread. The thread ends when this writer is dropped and everything has
+    /// been written, or when the stream fails.
     pub fn begin(orders: Box<dyn Write + Send>) -> io::Result<Self> {
         let (queue, queued) = sync_channel(WAITING);
         let state = Arc::new(WriterState::default());
         let shared = Arc::clone(&state);
-        // Not joined, because a generator that hangs may block it until the generator's process is
-        // ended.
+        // Not joined, because a generator that hangs may block the thread until the generator's
+        // process is ended.
         named("fleet-write", move || write_orders(orders, &queued, &shared))?;
         Ok(Self { queue: Arc::new(queue), state, has_overflowed: false })
     }
@@ -80,7 +81,7 @@ impl OrderWriter {
         self.enqueue(QueuedOrder::Ping);
     }
 
-    /// Whether a ping with this time has no answer yet. Counts it as answered.
+    /// Whether a ping sent at this time has no answer yet. Counts the ping as answered.
     pub fn has_pinged(&self, t0_ns: u64) -> bool {
         let mut pings_ns = self.state.pings_ns.lock().unwrap_or_else(PoisonError::into_inner);
         let place = pings_ns.iter().position(|ping_ns| *ping_ns == t0_ns);
@@ -103,7 +104,8 @@ impl OrderWriter {
         }
     }
 
-    /// Whether the generator does not read its orders: too many wait, or a write takes too long.
+    /// Whether the generator does not read its orders: too many orders wait, or a write takes too
+    /// long.
     pub fn is_stuck(&self) -> bool {
         let since_ns = self.state.writing_since_ns.load(Ordering::Acquire);
         let for_ns = if since_ns == 0 { 0 } else { monotonic_ns().saturating_sub(since_ns) };

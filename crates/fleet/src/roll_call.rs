@@ -2,7 +2,8 @@
 //! caller passes messages and times.
 //!
 //! A generator is lost when its stream ends before its final message, or when no message has come
-//! for [`SILENCE_S`]. After that the others measure a wrong load, so the first loss ends the trial.
+//! for [`SILENCE_S`]. After a loss the other generators measure a wrong load, so the first loss
+//! ends the trial.
 
 /// Time without a message after which a generator is lost, seconds. A generator sends at least one
 /// message each second.
@@ -28,7 +29,7 @@ pub enum LossCause {
 /// A lost generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LostGenerator {
-    /// The generator's number, from 0.
+    /// Index of the generator.
     pub generator: usize,
     /// Time of the generator's last message, seconds since load start.
     pub heard_s: f64,
@@ -48,9 +49,9 @@ struct RollCallEntry {
     heard_s: f64,
     /// Time of the last interval. 0 before the first.
     interval_s: f64,
-    /// Number of the last interval.
+    /// Sequence number of the last interval.
     number: u64,
-    /// Second before which all intervals have come, for each thread.
+    /// Per thread, the second before which all its intervals have come.
     through: Vec<u64>,
     has_ended: bool,
 }
@@ -77,9 +78,9 @@ impl RollCall {
         }
     }
 
-    /// Records an interval: its number, its thread among the generator's threads, its start in
-    /// seconds, and whether the thread ends with it. Each number must come once, and each thread's
-    /// seconds in order.
+    /// Records an interval: its sequence number, its thread among the generator's threads, its
+    /// start in seconds, and whether the thread ends with it. Each number must come once, and each
+    /// thread's seconds in order.
     pub fn take(&mut self, generator: usize, now_s: f64, number: u64, (thread, second, is_last): (usize, u64, bool)) {
         self.heard(generator, now_s);
         let Some(member) = self.members.get_mut(generator) else { return };

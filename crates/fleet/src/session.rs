@@ -1,6 +1,6 @@
-//! Conductor's side of a fleet. It sets up every generator, compares clocks, starts all at one
-//! time, and passes on their intervals as if they came from threads of this process. It ends all if
-//! one is lost.
+//! Conductor's side of a fleet. It sets up every generator, compares clocks, starts all generators
+//! at one time, and passes on their intervals as if they came from threads of this process. It ends
+//! all generators if one is lost.
 
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
@@ -36,11 +36,11 @@ const PING_EACH: Duration = Duration::from_millis(100);
 const PING_EACH_AT_LEAST: Duration = Duration::from_millis(500);
 /// Time between the pings of two generators.
 const BETWEEN_PINGS: Duration = Duration::from_millis(4);
-/// Time for a generator to read its feeds and compile its part.
+/// Time limit for a generator to read its feeds and compile its part.
 const SETUP: Duration = Duration::from_secs(60);
-/// Time for the start of a load, in addition to the way to the generators.
+/// Time from the order to start a load to its start, in addition to the way to the generators.
 const LEAD_NS: u64 = 200_000_000;
-/// Size of a part of a file. Its line is four thirds as long.
+/// Size of the part of a file that one order sends. In base64, its line is four thirds as long.
 const FILE_PART_BYTES: u64 = 1 << 20;
 /// Interval of checks for lost generators.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -119,7 +119,7 @@ pub enum SessionError {
 /// Generators that wait for a load.
 pub struct FleetSession {
     members: Vec<SessionMember>,
-    /// Number of generators that play. These are the first ones.
+    /// Number of generators that play the load: the first ones in `members`.
     playing: usize,
     /// Properties of the load that are needed to read its intervals.
     terms: Option<IntervalTerms>,
@@ -657,7 +657,7 @@ fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: 
         };
         let is_end = message.is_none();
         let message = match message {
-            // Only the caller waits for this.
+            // Only the caller waits for this answer.
             Some(GeneratorMessage::Called { number, came }) => {
                 calls.answer(number, came);
                 continue;

@@ -57,13 +57,14 @@ fn value(template: &str) -> Option<Vec<u8>> {
     Template::parse(template).ok()?.constant().map(String::into_bytes)
 }
 
-/// Most places of a text that are looked up besides the requested one.
+/// Maximum number of places of a text that are looked up besides the requested one.
 const PLACES: usize = 50;
 /// Two spellings of `$`. Names that begin with `$` are reserved by `serde_json` for values that it
 /// hides in trees.
 const HIDDEN: [&[u8]; 2] = [b"$", b"\\u0024"];
 
-/// Looks up a pointer, the first line, in the text after it.
+/// Looks up a pointer in a JSON text. The first line of the input is the pointer, the rest is the
+/// text.
 pub fn pointer(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let pointer = String::from_utf8_lossy(&input[..end]);

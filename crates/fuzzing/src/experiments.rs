@@ -122,7 +122,8 @@ fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Templates with more `{bytes:N}` than this are not filled; it would take too long.
+/// Maximum sum of N over the `{bytes:N}` of a template. Larger templates are not filled, because
+/// that would take too long.
 const MOST: u64 = 64 * 1024;
 
 /// Parses and fills any text as a template.

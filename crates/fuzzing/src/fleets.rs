@@ -45,7 +45,7 @@ pub fn generators(input: &[u8]) {
                 if let Ok(interval) = of.into_interval(trial, &terms) {
                     assert!(interval.thread < THREADS && interval.threads == THREADS && interval.services == 1);
                     assert!(interval.start_s >= 0.0 && interval.end_s >= interval.start_s);
-                    // The number of every slot fits into a `u64`.
+                    // The index of every slot fits into a `u64`.
                     let _ = interval.first_slot.checked_add(interval.slots.len() as u64 + 1).unwrap();
                     IntervalText::of(&interval).unwrap();
                     calls.take(0, now_s, number, place);

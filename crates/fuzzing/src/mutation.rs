@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-/// Most edits per input.
+/// Maximum number of edits per input.
 const EDITS: usize = 6;
 /// Longest input, bytes.
 const LONGEST: usize = 64 * 1024;
@@ -122,7 +122,7 @@ impl Mutator {
 
     fn edit(&mut self, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
         let at = self.random.usize(..=input.len());
-        // Mostly short, sometimes of any length.
+        // The edited part is mostly short, and sometimes of any length.
         let longest = if self.random.u8(..8) == 0 { input.len() - at } else { (input.len() - at).min(8) };
         let end = at + self.random.usize(..=longest);
         match self.random.u8(..10) {

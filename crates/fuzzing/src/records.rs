@@ -132,7 +132,7 @@ impl RecordFile {
     pub fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("plimsoll-fuzzing-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // In memory, if `/dev/shm` exists.
+        // The file is in memory if `/dev/shm` exists.
         let memory = Path::new("/dev/shm");
         Self(if memory.is_dir() { memory.join(name) } else { std::env::temp_dir().join(name) })
     }

@@ -30,7 +30,7 @@ pub struct Account {
 pub enum AccountProblem {
     /// The user does not exist.
     Unknown,
-    /// The user is another user, and this process is not root.
+    /// This process is not root and runs as another user.
     NotRoot,
 }
 
@@ -139,8 +139,8 @@ impl From<&Account> for Credentials {
 }
 
 impl Credentials {
-    /// Switches to the account. Only system calls, because it runs in the child between fork and
-    /// exec.
+    /// Switches to the account. Makes only system calls, because it runs in the child between fork
+    /// and exec.
     pub(crate) fn become_it(&self) -> io::Result<()> {
         rustix::thread::set_thread_groups(&self.groups)?;
         rustix::thread::set_thread_gid(self.gid)?;

@@ -52,7 +52,7 @@ pub enum CgroupError {
     Undying {
         /// Name of the group.
         name: String,
-        /// Number of processes.
+        /// Number of processes that are left.
         count: usize,
     },
     /// A system call failed.
@@ -125,12 +125,12 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Returns the number after `key` and a space, in a text of such lines.
+/// Returns the number in the line that begins with `key` and a space.
 fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Returns the folders in a folder, which are the groups in a group.
+/// Returns the folders in a group's folder, which are the group's child groups.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -273,7 +273,7 @@ impl Hierarchies {
         self.all.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
-    /// Returns the hierarchy of this controller, or an error with its purpose.
+    /// Returns the hierarchy of this controller, or an error that names the purpose.
     ///
     /// # Errors
     /// [`CgroupError::Missing`].
@@ -330,15 +330,15 @@ fn disabled(text: &str) -> Vec<Controller> {
 }
 
 impl Hierarchy {
-    /// Returns the words for `cgroup.subtree_control` that give all controllers to the groups
-    /// below. They are written one by one, because the kernel rejects a line as a whole.
+    /// Returns the words for `cgroup.subtree_control` that enable all controllers for child groups.
+    /// Each word needs its own write, because the kernel rejects a whole line for one wrong word.
     fn handed_down(&self) -> impl Iterator<Item = String> {
         self.controllers.iter().filter_map(|controller| controller.v2()).map(|name| format!("+{name}"))
     }
 }
 
-// Control groups of this process, and those above it as far as they are visible. Their quotas can
-// stop this process.
+// Control groups of this process, and the visible groups above them. The quotas of all these groups
+// can stop this process.
 
 /// All groups with CPU quota accounting that apply to this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -386,7 +386,7 @@ fn read(account: &Path) -> Option<Throttling> {
 
 /// A line of mountinfo (proc(5)) that mounts a tree with limits of CPU time.
 struct CgroupMount<'a> {
-    /// Group that is visible as the tree's root.
+    /// Group that the mount shows as its root.
     top: &'a Path,
     /// Mount point.
     point: &'a Path,
@@ -442,7 +442,7 @@ pub struct CpuTime {
     pub system_ns: u64,
 }
 
-/// Effect of a quota.
+/// Effect of a group's CPU quota since the group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Number of periods in which the group ran.
@@ -473,8 +473,8 @@ impl Throttling {
 pub struct MemoryUsage {
     /// Memory in use, including page cache.
     pub used_bytes: u64,
-    /// Part of it that is inactive page cache, which the kernel reclaims first. Monitors call the
-    /// rest the working set.
+    /// Part of `used_bytes` that is inactive page cache, which the kernel reclaims first. Monitors
+    /// call the rest the working set.
     pub inactive_file_bytes: u64,
     /// Limit. `None`: no limit.
     pub limit_bytes: Option<u64>,
@@ -491,7 +491,7 @@ pub enum Resource {
     Memory,
 }
 
-/// Pressure: the time for which tasks waited, since the group was made.
+/// Pressure: the time for which tasks have waited since the group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PressureTotals {
     /// Time in which at least one task waited, microseconds.
@@ -501,8 +501,8 @@ pub struct PressureTotals {
 }
 
 impl Cgroup {
-    /// Returns the CPU time of the group and all groups below it. Needs no controller with version
-    /// 2.
+    /// Returns the CPU time of the group and all groups below it. Version 2 needs no controller for
+    /// this.
     #[must_use]
     pub fn cpu_time(&self) -> Option<CpuTime> {
         if let Some(text) = self.at_v2().and_then(|folder| fs::read_to_string(folder.join("cpu.stat")).ok()) {
@@ -594,8 +594,8 @@ impl Cgroup {
     }
 }
 
-/// Parses a line such as `7:0 Read 4096` or `7:0 rbytes=4096 wbytes=0 …` into device, whether it
-/// counts writes, and bytes.
+/// Parses a line such as `7:0 Read 4096` or `7:0 rbytes=4096 wbytes=0 …` into device, whether the
+/// bytes were written, and bytes.
 fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
     let mut words = line.split_ascii_whitespace();
     let Some(device) = words.next().and_then(Device::parse) else { return Vec::new() };
@@ -611,7 +611,7 @@ fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
     transfers
 }
 
-// Removal of leftover groups, found by name, with all processes in them.
+// Removal of leftover groups by name. All processes in them are killed.
 
 /// Time after which killed processes are reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -631,7 +631,7 @@ pub struct Removed {
 /// hierarchy. A missing group has no effect. `name` is a single part and begins with `plimsoll-`.
 ///
 /// # Errors
-/// [`CgroupError::Denied`] without root, [`CgroupError::Undying`], or another kind of name.
+/// [`CgroupError::Denied`] without root, [`CgroupError::Undying`], or an invalid name.
 pub fn remove_tree(name: &str) -> Result<Removed, CgroupError> {
     remove_tree_of(&Arc::new(Hierarchies::detect()), name)
 }

@@ -51,8 +51,8 @@ pub fn spawn(command: Command) -> io::Result<Child> {
     spawn_in(command, &[])
 }
 
-/// Starts `command` as [`spawn`] does, in these groups. The groups are files such as
-/// `cgroup.procs`, into which the child writes itself before it executes the program.
+/// Starts `command` as [`spawn`] does, in control groups. `groups` are their join files, such as
+/// `cgroup.procs`. The child writes itself into each before it executes the program.
 ///
 /// # Errors
 /// The system's error. `NotFound` if the program does not exist.
@@ -60,7 +60,7 @@ pub fn spawn_in(command: Command, groups: &[PathBuf]) -> io::Result<Child> {
     spawn_as(command, groups, None)
 }
 
-/// Starts `command` as [`spawn_in`] does, as this user.
+/// Starts `command` as [`spawn_in`] does, as this user. `None`: the current user.
 ///
 /// # Errors
 /// The system's error. `NotFound` if the program does not exist.
@@ -81,7 +81,7 @@ pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>
 }
 
 fn open_group(path: &PathBuf) -> io::Result<File> {
-    // Not with the error's own kind: `NotFound` means that the program does not exist.
+    // The error's own kind is not kept, because `NotFound` means that the program does not exist.
     let file = File::options().write(true).open(path);
     file.map_err(|error| io::Error::other(format!("cannot join {}: {error}", path.display())))
 }
@@ -138,7 +138,7 @@ pub fn ends_with_us(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have ended before the line above.
+            // The parent may have ended before the death signal was set.
             if getppid() == Some(us) { Ok(()) } else { Err(Errno::SRCH.into()) }
         });
     }
@@ -198,13 +198,14 @@ pub fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
-// Processes of a run, found by the marks in their environment and by their process groups, and
-// ended.
+// Search for the processes of a run, by the marks in their environment and by their process groups,
+// and ending of these processes.
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time after SIGKILL until a process is reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval of searches for processes that are left.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Marks that distinguish the processes of a run from all others.
@@ -230,7 +231,7 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Makes the group of a started process that has not been waited for. Until then, it is in
+    /// Makes the group of a started process that has not been waited for. Such a process is in
     /// /proc, even if it has ended.
     pub fn of(pid: u32, pipes: Vec<u64>) -> Self {
         Self { pid, started_ticks: procfs::stat(pid).map_or(0, |stat| stat.started_ticks), pipes }
@@ -266,12 +267,12 @@ impl ProcessGroup {
     }
 }
 
-/// Returns a pipe's inode. No other pipe has it while one end is open.
+/// Returns a pipe's inode. No other pipe has this inode while one end is open.
 pub fn pipe_inode(end: impl AsFd) -> Option<u64> {
     rustix::fs::fstat(end).ok().map(|found| found.st_ino)
 }
 
-/// Whether a process has all of these variables in its environment. False if there are none.
+/// Whether a process has all of these variables in its environment. False if `variables` is empty.
 fn is_marked(stat: &Stat, variables: &[String]) -> bool {
     !variables.is_empty() && variables.iter().all(|variable| procfs::was_started_with(stat.pid, variable))
 }
@@ -327,7 +328,7 @@ impl RunTag {
     }
 }
 
-/// Returns the ids of this process, its parent, and so on.
+/// Returns the ids of this process and of all its ancestors.
 fn lineage(all: &[Stat]) -> Vec<u32> {
     let mut line = vec![std::process::id()];
     while let Some(stat) = all.iter().find(|stat| Some(&stat.pid) == line.last())
@@ -341,7 +342,7 @@ fn lineage(all: &[Stat]) -> Vec<u32> {
 }
 
 // Namespaces: leaving the machine's, setting the host name, and starting the first process inside.
-// These functions change the calling process, so it must exist for this purpose only.
+// These functions change the calling process, so that process must exist for this purpose only.
 
 /// Moves to new network and mount namespaces. The new network has only a loopback, which is down.
 pub fn leave_network() -> io::Result<()> {
@@ -366,9 +367,9 @@ pub fn be_called(name: &str) -> io::Result<()> {
     Ok(sethostname(name.as_bytes())?)
 }
 
-/// Starts the first process inside. It gets its own /proc, over which each entry of `shown`
-/// (source, target) is mounted. When this process ends, the kernel kills it and all other processes
-/// inside.
+/// Starts the first process in the new namespaces, with its own /proc. Bind-mounts each entry of
+/// `shown` (source, target). When the calling process ends, the kernel kills the first process and
+/// all others in the pid namespace.
 pub fn start_first(mut command: Command, shown: &[(&str, &str)]) -> io::Result<Child> {
     let shown: Vec<(CString, CString)> =
         shown.iter().map(|(what, at)| Ok((CString::new(*what)?, CString::new(*at)?))).collect::<io::Result<_>>()?;

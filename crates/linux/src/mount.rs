@@ -22,7 +22,7 @@ pub struct PinnedPath {
 }
 
 impl PinnedPath {
-    /// Opens the path. It must be in the mount namespace in which it will be mounted.
+    /// Opens the path. The path must be in the mount namespace in which it will be mounted.
     pub fn hold(path: &Path) -> io::Result<Self> {
         let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let is_folder = File::from(handle.try_clone()?).metadata()?.is_dir();
@@ -34,7 +34,7 @@ impl PinnedPath {
         format!("/proc/self/fd/{}", self.handle.as_raw_fd())
     }
 
-    /// Mounts it at `to`, which is made if it does not exist.
+    /// Mounts the file or folder at `to`, which is made if it does not exist.
     pub fn show(&self, to: &Path, writable: bool) -> io::Result<()> {
         make(to, self.is_folder)?;
         mount_bind(self.name().as_str(), to)?;
@@ -134,8 +134,8 @@ fn show_again(entry: &fs::DirEntry, at: &Path) -> io::Result<()> {
     Ok(mount_bind_recursive(entry.path(), at)?)
 }
 
-/// Makes all mounts private: changes are no longer visible in other mount namespaces, nor theirs
-/// here.
+/// Makes all mounts private: changes in this mount namespace and in others are no longer visible to
+/// each other.
 pub fn keep_to_ourselves() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
@@ -154,7 +154,7 @@ pub fn sized_memory(at: &Path, mode: u32, bytes: u64) -> io::Result<()> {
 
 /// Mounts the ext4 file system of a loop device, without barriers. The kernel counts the flush that
 /// ends a sync as a separate write, so with barriers a disk limited to 200 writes/s would do only
-/// 100 synced writes/s. No data is lost, because the file below a loop device outlives its host.
+/// 100 synced writes/s. No data is lost, because the file behind a loop device outlives the host.
 pub fn volume(device: &Path, at: &Path) -> io::Result<()> {
     let flags = MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV;
     Ok(mount(device, at, "ext4", flags, c"barrier=0")?)
@@ -175,7 +175,7 @@ const CONFIGURE: Opcode = opcode::none(b'L', 0x0A);
 const CLEAR: Opcode = opcode::none(b'L', 0x01);
 const GET_FREE: Opcode = opcode::none(b'L', 0x82);
 const AUTOCLEAR: u32 = 4;
-/// Maximum number of attempts, because others may take the same free device.
+/// Maximum number of attempts. An attempt fails if another process takes the same free device.
 const ATTEMPTS: u32 = 64;
 
 /// An attached loop device. The kernel frees it when this value is dropped and nothing is mounted
@@ -212,8 +212,8 @@ pub fn attach_loop<E>(
     Err(refused(Errno::BUSY.into()))
 }
 
-/// Frees a device that is attached to `file`. Returns false if it is attached to another file or to
-/// none.
+/// Frees a device that is attached to `file`. Returns false if the device is attached to another
+/// file or to none.
 pub fn detach_loop(device: &Path, file: &Path) -> io::Result<bool> {
     if backing_file(device).as_deref() != Some(file) {
         return Ok(false);

@@ -15,13 +15,13 @@ use experiment::profile::Link;
 use super::procfs;
 
 /// Owner of the rules and queues that a run makes. In a shared network they carry the owner's name,
-/// so that a run removes only its own.
+/// so that a run removes only its own rules and queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ownership {
     name: Cow<'static, str>,
 }
 
-/// Owner in a private network, where there are no others.
+/// Owner in a private network, which no other run uses.
 pub static ALONE: Ownership = Ownership { name: Cow::Borrowed("plimsoll") };
 
 impl Ownership {
@@ -40,25 +40,25 @@ impl Ownership {
         format!("{:x}", 0x1000 + crc32fast::hash(self.name.as_bytes()) % 0x7000)
     }
 
-    /// Returns the table of the cuts.
+    /// Returns the name of the nft table for cuts.
     pub fn cuts_table(&self) -> &str {
         &self.name
     }
 
-    /// Returns the table of an interface's packet losses.
+    /// Returns the name of the nft table for an interface's packet losses.
     pub fn losses_table(&self, interface: &str) -> String {
         format!("{}.{}", self.name, interface.replace(|c: char| !c.is_ascii_alphanumeric(), "_"))
     }
 
-    /// Returns the device through which packets that arrive at an interface are sent.
+    /// Returns the name of the ifb device through which packets that arrive at an interface pass.
     pub fn arriving(&self, interface: &str) -> String {
         let whose = if *self == ALONE { String::new() } else { format!("{}-", self.root_handle()) };
-        // The kernel allows 15 bytes.
+        // The kernel limits a device name to 15 bytes.
         format!("ifb-{whose}{interface}").chars().take(15).collect()
     }
 
     /// Whether this owner made the queues of an interface. `says` is the output of `tc qdisc show`
-    /// for it.
+    /// for the interface.
     pub fn has_shaped(&self, says: &str) -> bool {
         let root = format!(" {}: root", self.root_handle());
         *self == ALONE || says.lines().any(|line| line.starts_with("qdisc htb") && line.contains(&root))
@@ -79,7 +79,7 @@ impl Ownership {
 pub enum NetworkError {
     /// The program is not installed on this machine.
     NoProgram(String),
-    /// A part of the kernel is missing, in words.
+    /// The kernel lacks a part, which the text describes.
     NoKernel(String),
     /// A system call or program failed.
     System {
@@ -100,12 +100,12 @@ impl std::fmt::Display for NetworkError {
     }
 }
 
-/// Runs `ip` with one command per line. It stops at the first failure.
+/// Runs `ip` with the commands in `batch`, one per line. `ip` stops at the first failure.
 pub fn ip(batch: &str) -> Result<(), NetworkError> {
     run("ip", &["-batch", "-"], batch, "set up interfaces").map(drop)
 }
 
-/// Runs `tc` with one command per line. It stops at the first failure.
+/// Runs `tc` with the commands in `batch`, one per line. `tc` stops at the first failure.
 pub fn tc(batch: &str) -> Result<(), NetworkError> {
     run("tc", &["-batch", "-"], batch, "limit a link").map(drop)
 }
@@ -173,8 +173,8 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
     Err(understood(doing, input, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Shortens the error output of these programs to the first complaint and the line of `input` that
-/// caused it.
+/// Shortens the error output of `ip`, `tc` or `nft` to the first complaint and the line of `input`
+/// that caused it.
 pub fn understood(doing: &str, input: &str, said: &str) -> NetworkError {
     let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
     let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
@@ -196,10 +196,12 @@ fn part_of(line: &str) -> Option<&'static str> {
 }
 
 // Packet loss: nft rules that drop arriving packets and lose departing ones. The sender must not
-// notice. A departing packet that is dropped would be refused to UDP and held back by TCP. So it is
-// sent to the loopback with another hardware address, where no one receives it.
+// notice. If nft dropped a departing packet, UDP would report an error and TCP would hold the
+// packet back. So the packet is sent to the loopback with another hardware address, where no one
+// receives it.
 
-/// A cut: packets from and to these hosts are lost. `None` means all hosts, an empty list none.
+/// A cut: packets from and to these hosts are lost. `None` means all hosts, an empty list means
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Drops packets from these hosts.
@@ -229,7 +231,7 @@ pub fn uncut_all(owner: &Ownership) -> Result<(), NetworkError> {
     nft(&removal(owner.cuts_table()))
 }
 
-/// Loses packets of one interface as in [`shape`], in both directions.
+/// Loses packets of one interface in both directions, by the same limits as [`shape`].
 pub fn lose(interface: &str, limits: &LinkLimits<'_>) -> Result<(), NetworkError> {
     let rules = losses(limits.all, limits.toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
@@ -259,13 +261,13 @@ fn losses(all: &Link, toward: &[LinkByPeer]) -> Vec<LossRule> {
     links.map(|(whom, link)| LossRule { whom: whom.cloned(), loss_pct: link.loss_pct.unwrap_or_default() }).collect()
 }
 
-/// Contents of the tables.
+/// Contents of an nft table.
 #[derive(Debug, Clone, PartialEq)]
 struct Rules {
     table: String,
-    /// Rules by source of arriving packets.
+    /// Rules for arriving packets, by source address.
     arriving: Vec<LossRule>,
-    /// Rules by destination of departing packets.
+    /// Rules for departing packets, by destination address.
     leaving: Vec<LossRule>,
     /// TCP port that is exempt from all rules.
     spared: Option<u16>,
@@ -289,7 +291,7 @@ impl Rules {
         let Self { table, devices, spared, .. } = self;
         let names = devices.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let mut text = if silent { removal(table) } else { format!("table inet {table}\ndelete table inet {table}\n") };
-        // Not in the ingress hook of the device: packets from an ifb device do not pass there.
+        // The device's ingress hook is not used, because packets from an ifb device do not pass it.
         let _ = writeln!(text, "table inet {table} {{\nchain arriving {{\ntype filter hook prerouting priority -300;");
         let _ = writeln!(text, "iifname != {{ {names} }} accept");
         chain(&mut text, "saddr", &self.arriving, *spared, "drop");
@@ -316,7 +318,7 @@ impl Rules {
 }
 
 fn removal(table: &str) -> String {
-    // Name the table first. This makes it, so that it can be deleted.
+    // Naming a table first makes it, so that it can be deleted.
     format!("table inet {table}\ndelete table inet {table}\ntable netdev {table}\ndelete table netdev {table}\n")
 }
 
@@ -357,12 +359,12 @@ fn set(addresses: &[Ipv4Addr]) -> String {
     format!("{{ {} }}", names.join(", "))
 }
 
-// Shape of a link: rate by tbf, as packets leave and, through an ifb device, as they arrive; delay
-// by netem; loss by nft. A TCP port can be slower than its link.
+// Shape of a link. tbf limits the rate of departing packets and, on an ifb device, of arriving
+// packets. netem adds delay. nft rules lose packets. A TCP port can be slower than its link.
 
 /// Rate above that of any link, for classes that only sort packets.
 const UNLIMITED: &str = "400gbit";
-/// Queue limit if no packet has to wait.
+/// Queue limit of a link without a rate, on which no packet has to wait.
 const UNLIMITED_QUEUE_BYTES: f64 = (4 << 20) as f64;
 /// Size of a full Ethernet frame.
 const FRAME_BYTES: f64 = 1514.0;
@@ -370,7 +372,7 @@ const FRAME_BYTES: f64 = 1514.0;
 /// Routes of interfaces that were taken down, in the format of `ip`.
 static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// Link toward some hosts. The first entry with a host applies to it.
+/// Link toward some hosts. The first entry that contains a host applies to it.
 pub type LinkByPeer = (Vec<Ipv4Addr>, Link);
 
 /// Limits of TCP packets from or to a port, local or remote, within a link.
@@ -446,7 +448,7 @@ fn again(interface: &str, routes: &str) -> String {
     made.map(|route| format!("route replace {} dev {interface}\n", route.replace(" linkdown", ""))).collect()
 }
 
-/// Removes all limits of this owner. Ignores errors, because there may be none.
+/// Removes all limits of this owner. Ignores errors, because there may be no limits.
 fn clear(interface: &str, owner: &Ownership) {
     if owner.has_shaped(&tc_says(&["qdisc", "show", "dev", interface]).unwrap_or_default()) {
         // One at a time, because a batch stops at the first failure.
@@ -487,7 +489,8 @@ fn commands(interface: &str, limits: LinkLimits<'_>) -> Commands {
         let arriving = LinkLimits { all: &all, toward: &toward, ports: &ports, ..limits };
         direction(&mut text.tc, &ifb, "src", arriving);
     }
-    // A large segment that the kernel splits last would be lost as a whole.
+    // Without this, a large segment would be lost as a whole, because the kernel splits segments
+    // last.
     if limits.links().any(|link| link.loss_pct.is_some()) {
         let _ = writeln!(text.ip, "link set {interface} gso_max_segs 1");
     }
@@ -509,7 +512,7 @@ fn direction(text: &mut String, device: &str, end: &str, limits: LinkLimits<'_>)
         let at = queues.class(&root, class);
         queues.link(&at, link, ports);
     }
-    // A preference can have only one protocol. The spared port comes first.
+    // A filter preference can have only one protocol. The spared port comes first.
     if let Some(port) = spared {
         let last = toward.len() + 2;
         queues.class(&root, last);
@@ -563,7 +566,7 @@ impl Queues<'_> {
         let _ = writeln!(self.text, "qdisc add dev {} {at} handle {handle}: htb default 1", self.device);
     }
 
-    /// Adds a class and returns the place of its queue.
+    /// Adds a class and returns the `parent …` argument for its queue.
     fn class(&mut self, handle: &str, class: usize) -> String {
         let (device, id) = (self.device, format!("{handle}:{class:x}"));
         let _ = writeln!(
@@ -588,7 +591,7 @@ impl Queues<'_> {
         }
     }
 
-    /// Adds delay, then rate. Returns the place for a queue below them.
+    /// Adds a queue for the delay, then one for the rate. Returns the place for a queue below both.
     fn limit(&mut self, at: &str, link: &Link, queue_bytes: fn(f64) -> f64) -> String {
         let device = self.device;
         let mut at = at.to_owned();
@@ -622,14 +625,15 @@ fn burst_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.004).max(2.0 * FRAME_BYTES).round()
 }
 
-/// Returns the bytes that may wait: 50 ms, and at least the initial bursts of two connections,
-/// including large segments.
+/// Returns the bytes that may wait for a link: those of 50 ms, and at least the initial bursts of
+/// two connections, including large segments.
 fn queue_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.05).max(100.0 * FRAME_BYTES).round()
 }
 
-/// Returns the bytes that may wait for a port: 300 ms, because this wait is the intended lag, and
-/// TCP must see a queue instead of loss. At least twice the initial bursts of two connections.
+/// Returns the bytes that may wait for a port: those of 300 ms, because this wait is the intended
+/// lag, and TCP must see a queue instead of loss. At least twice the initial bursts of two
+/// connections.
 fn port_queue_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.3).max(40.0 * FRAME_BYTES).round()
 }

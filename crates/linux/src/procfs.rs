@@ -25,7 +25,7 @@ pub struct Stat {
     pub system_ticks: u64,
     /// CPU time in user mode of children that ended and were waited for, including their children.
     pub children_user_ticks: u64,
-    /// CPU time in the kernel of these children.
+    /// CPU time in the kernel of the same children.
     pub children_system_ticks: u64,
     /// Number of threads.
     pub threads: u64,
@@ -33,8 +33,8 @@ pub struct Stat {
     pub started_ticks: u64,
     /// Resident set size, pages.
     pub resident_pages: u64,
-    /// Time spent waiting for I/O, from delay accounting. 0 if that is off. `None` if the kernel
-    /// does not report it.
+    /// Time spent waiting for I/O, from delay accounting. 0 if delay accounting is off. `None` if
+    /// the kernel does not report it.
     pub io_delay_ticks: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Stat {
             name: name.to_owned(),
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
-            // 0 and -1 if the parent is outside the pid namespace.
+            // The kernel reports 0 or -1 if the group is unknown or outside the pid namespace.
             group: fields.get(2)?.parse().unwrap_or(0),
             terminal: fields.get(4)?.parse().unwrap_or(0),
             user_ticks: number(11)?,
@@ -76,7 +76,7 @@ pub fn stat(pid: u32) -> Option<Stat> {
     stat_at(&Path::new("/proc").join(pid.to_string()))
 }
 
-/// Reads the process or thread with this folder.
+/// Reads the process or thread whose folder in /proc is `folder`.
 pub fn stat_at(folder: &Path) -> Option<Stat> {
     Stat::parse(&text(&folder.join("stat"))?)
 }
@@ -84,8 +84,8 @@ pub fn stat_at(folder: &Path) -> Option<Stat> {
 /// Number of bytes of a program's name that the kernel keeps.
 const NAME_BYTES: usize = 15;
 
-/// Whether a process of `proc` runs the program with this file name. Compares the kernel's name,
-/// which also covers scripts, and the executed file.
+/// Whether a process of `proc` runs the program with this file name. Compares the program's file
+/// name with the kernel's name, which also covers scripts, and with the executed file's name.
 pub fn runs_program(proc: &Path, process: &Stat, program: &str) -> bool {
     is_called(&process.name, program)
         || fs::read_link(proc.join(process.pid.to_string()).join("exe"))
@@ -143,15 +143,15 @@ pub fn pid_namespace() -> Option<u64> {
     if shown == std::process::id() { pid_namespace_of("self") } else { None }
 }
 
-/// Returns the inode of this process's time namespace, which process start times refer to. `None`
+/// Returns the inode of this process's time namespace, to which process start times refer. `None`
 /// if the kernel has none.
 pub fn time_namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/time").ok()?;
     link.to_str()?.strip_prefix("time:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether any process is in another pid namespace. Must run in the first namespace, which shows
-/// all processes. True also if a process exists that cannot be read.
+/// Whether any process is in the pid namespace with this inode. Must run in the first namespace,
+/// which shows all processes. Also true if some process cannot be read.
 pub fn has_processes(pid_namespace: u64) -> bool {
     // The first process, which is often unreadable even to root, is in the first namespace.
     let others = numbers(Path::new("/proc")).into_iter().filter(|pid| *pid != 1);

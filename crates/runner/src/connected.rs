@@ -3,7 +3,7 @@
 //! Processes that the experiment names belong to it too. Other clients are load.
 //!
 //! A search reads the open files of all processes and the tables of all connections. After the
-//! first searches it is repeated as often as its CPU time allows.
+//! first searches, further ones follow as often as their CPU time allows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -19,15 +19,15 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::ports::{ControlGroup, ServerProcesses, all_sockets, ancestors, namespaces};
 use crate::sample_source::ProcDir;
 
-/// Number of searches without a pause. Clients need time to connect, and so do the servers behind
-/// their servers.
+/// Number of searches without a pause. Clients need time to connect to servers, and servers to
+/// their back ends.
 const FIRST_LOOKS: u32 = 3;
 /// Mean CPU time per reading that searches may use.
 const LOOK_NS: u64 = 2_000_000;
-/// Number of readings of the target's own sockets per search. Many servers open a new connection to
-/// their back ends for each request.
+/// Maximum number of readings of the target's own sockets per search. Many servers open a new
+/// connection to their back ends for each request.
 const ROUNDS: u32 = 8;
-/// CPU time of a search after which no further round starts.
+/// CPU time of a search's repeated readings after which no further one starts.
 const ROUNDS_NS: u64 = 8_000_000;
 /// Services of the whole machine. Many programs connect to them, but they are never part of a
 /// target.
@@ -69,7 +69,7 @@ pub struct ConnectedProcesses {
 /// Sockets of this network namespace, as the kernel lists them.
 #[derive(Default)]
 struct KernelTables {
-    /// TCP sockets. `None`: only `/proc` has them.
+    /// TCP sockets. `None`: they must be read from `/proc`.
     tcp: Option<Vec<TcpSocket>>,
     unix: Vec<UnixSocket>,
 }
@@ -112,7 +112,7 @@ impl ConnectedProcesses {
         let machine = ProcessRelations { proc, all, us: self.us, children: children(all) };
         machine.follow(&sockets, started, target);
         // Measured separately: on a machine with many processes the first reading alone takes
-        // longer.
+        // longer than `ROUNDS_NS`.
         let rounds_began_ns = thread_cpu_ns();
         for _ in 1..ROUNDS {
             let family = machine.family_of(started, target);
@@ -185,8 +185,8 @@ struct ProcessRelations<'a> {
 }
 
 impl ProcessRelations<'_> {
-    /// Adds the processes to which the target's processes are connected to the roots, until there
-    /// are no new ones.
+    /// Adds to the roots the processes that belong to the target by their connections, until no new
+    /// ones are found.
     fn follow(&self, sockets: &OpenSockets, started: &[u32], target: &mut ServerProcesses) {
         let mut programs = HashMap::new();
         let (ours, above_us) = (self.family(&[self.us].into(), None), ancestors(self.us, self.all));
@@ -249,8 +249,8 @@ impl ProcessRelations<'_> {
         found
     }
 
-    /// Returns the server that the client belongs to: the client or one of its ancestors. It must
-    /// listen and run the same program as `server`.
+    /// Returns the server that the client belongs to: the client or one of its ancestors. That
+    /// process must listen and run the same program as `server`.
     fn peer(
         &self,
         client: u32,
@@ -288,16 +288,17 @@ impl RunProgram {
 }
 
 /// Open sockets of processes, and their connections on this machine. Later readings are added,
-/// because socket numbers are not soon reused.
+/// because the kernel does not soon reuse socket inodes.
 #[derive(Default)]
 struct OpenSockets {
-    /// Sockets by process.
+    /// Open sockets by process id.
     of: HashMap<u32, HashSet<u64>>,
     /// Processes that hold a socket, by socket.
     holders: HashMap<u64, Vec<u32>>,
     /// Connections by socket.
     links: HashMap<u64, SocketLink>,
-    /// TCP sockets of other network namespaces. This program's namespace is number 0.
+    /// TCP sockets of other network namespaces, with the index of the namespace. This program's
+    /// namespace has index 0.
     elsewhere: Vec<(usize, TcpSocket)>,
     /// Listening TCP sockets, by network namespace and port.
     listeners: HashMap<(usize, u16), HashSet<(IpAddr, u64)>>,

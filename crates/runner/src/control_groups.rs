@@ -25,7 +25,7 @@ use super::{Envelope, Isolation, OrderRefusal, Setup};
 use crate::cores;
 use crate::stoppable_thread::StoppableThread;
 
-/// Maximum number of processes and threads in a host. It suffices for any target and stops loops.
+/// Maximum number of processes and threads in a host: enough for any target, and stops fork loops.
 const PIDS: u64 = 10_000;
 /// Time after which killed processes are reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,14 +55,14 @@ struct MadeGroups {
     is_alone: bool,
 }
 
-/// Resource use of the host since it was made. `None` if this kernel does not count a resource. The
-/// figures cover the target's processes together, without the runner. Counters only grow, but may
-/// restart when a CPU fault starts or ends.
+/// Resource use of the host since its groups were made. `None` if this kernel does not count a
+/// resource. The figures cover the target's processes together, without the runner. Counters only
+/// grow, but may restart when a CPU fault starts or ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
     pub cpu: Option<CpuTime>,
-    /// Time for which CPU quotas stopped the host, nanoseconds, summed over its cores. For a core
-    /// whose threads were on several CPUs, the sum includes each of them. 0 without a quota.
+    /// Nanoseconds for which CPU quotas stopped the host, summed over its cores. For a core whose
+    /// threads were on several CPUs, the sum includes each CPU. 0 without a quota.
     pub throttled_ns: Option<u64>,
     /// Number of cores. `throttled_ns` divided by this number and by wall time gives
     /// `cpu_throttled_pct`.
@@ -76,7 +76,7 @@ pub struct Usage {
     pub memory_stall: Option<PressureTotals>,
     /// Bytes read from all disks. With cgroup version 1 and a volume, bytes read from the volume.
     pub read_bytes: Option<u64>,
-    /// Bytes written, likewise, without data that is still in the page cache.
+    /// Bytes written to the same disks, excluding data still in the page cache.
     pub written_bytes: Option<u64>,
     /// Number of processes and threads.
     pub pids: Option<u64>,
@@ -89,11 +89,10 @@ pub fn top_of(run: &str) -> String {
 }
 
 /// Makes the group that holds a whole run. The lab calls this before it makes the hosts. The
-/// group's CPU weight equals `neighbours` ordinary groups. If the hosts have their CPUs for
-/// themselves, this is the number of hosts; otherwise all hosts together would weigh as one
-/// process. If they share CPUs with the clients, the weight equals that of the clients, who are one
-/// neighbour; otherwise the clients would stall while the hosts are busy. Hosts report
-/// missing controllers.
+/// group's CPU weight equals `neighbours` ordinary groups. If the hosts have CPUs of their own,
+/// `neighbours` is the number of hosts, because all hosts together would otherwise weigh as one
+/// process. If hosts and clients share CPUs, `neighbours` is 1, the weight of the clients, who
+/// would otherwise stall while the hosts are busy. Hosts report missing controllers.
 pub fn make_top(run: &str, neighbours: usize) -> Result<(), CgroupError> {
     let top = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run));
     top.make()?;
@@ -119,13 +118,13 @@ pub fn enter(setup: &Setup) -> Result<(), CgroupError> {
 /// this after the host has ended.
 ///
 /// # Errors
-/// A process does not die.
+/// A process does not end after SIGKILL.
 pub fn remove_host(setup: &Setup) -> Result<(), CgroupError> {
     let host = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
     host.remove(PATIENCE).map(|_| ())
 }
 
-/// Returns the group of a host. With version 1, a volume is limited at the root of the block
+/// Returns the group of a host. With cgroup version 1, a volume is limited at the root of the block
 /// controller. That limit does not apply to processes in groups below the root, so the host then
 /// gets no group in that controller.
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Cgroup {
@@ -143,7 +142,7 @@ fn allow_cpus(group: &Cgroup, envelope: &Envelope) -> Result<(), CgroupError> {
 impl Groups {
     /// Makes the host's groups and sets its limits. Returns notices for the user. Takes over
     /// existing groups of a host that is booted again. If no groups can be made, a host without
-    /// limits works without them and returns a notice; faults that need groups are then refused.
+    /// limits works without groups and returns a notice; faults that need groups are then refused.
     ///
     /// # Errors
     /// A limit cannot be set because of a missing controller, or the setup has no run or no host.
@@ -173,7 +172,8 @@ impl Groups {
                 return Err(format!("{why}; {remedy}"));
             }
             let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
-            // A runner beside existing processes makes no groups, and no fault needs them.
+            // A runner beside existing processes, as in a pod, makes no groups, and no fault needs
+            // groups.
             let notices = if setup.is_reached_aside { Vec::new() } else { vec![notice] };
             return Ok((Self { made: Err(why), envelope }, notices));
         }
@@ -225,16 +225,16 @@ impl Groups {
         self.made.is_ok()
     }
 
-    /// Returns the files into which a new process of the target writes `0`: all of them, in this
-    /// order. The files differ from call to call: on slow cores they belong to the slot with the
-    /// fewest threads. Empty if there are no groups.
+    /// Returns the files into which a new process of the target writes `0`, in this order. If cores
+    /// are slow, the files belong to the slot with the fewest threads, so they differ from call to
+    /// call. Empty if there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
         self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
     }
 
     /// Returns the join files that determine disk speed, for a process that measures only the disk.
-    /// Empty with version 1: a host with a volume stays in the root of that controller.
+    /// Empty with version 1, where the host stays in the block controller's root.
     #[must_use]
     pub fn disk_join_files(&self) -> Vec<PathBuf> {
         let Ok(made) = &self.made else { return Vec::new() };
@@ -242,9 +242,8 @@ impl Groups {
         if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
     }
 
-    /// Sets the cores to this share of their speed in the profile, above 0. `None`: full speed. On
-    /// a host without slow cores, this makes the cores slow for all running processes; `None`
-    /// undoes it.
+    /// Sets the cores' speed to this share of the profile's speed, above 0. `None`: the profile's
+    /// speed. The change also applies to processes that already run.
     pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), OrderRefusal> {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
@@ -315,7 +314,7 @@ impl Groups {
     /// while the lab may need it.
     ///
     /// # Errors
-    /// Some processes do not die. Then groups are left.
+    /// Some processes do not end after SIGKILL. Then some groups remain.
     pub fn remove(&self) -> Result<(), OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(()) };
         let _ = made.set_throttle(&Throttle::default());
@@ -335,8 +334,8 @@ impl Groups {
 }
 
 impl MadeGroups {
-    /// Returns bytes read and written per device: by the group, or, with version 1 and volumes, by
-    /// all processes on the host's volumes.
+    /// Returns bytes read and written per device by the group. With cgroup version 1 and volumes,
+    /// returns instead the bytes of all processes on the host's volumes.
     fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
         let volumes: Vec<Device> = self.device.into_iter().chain(self.tiers.values().copied()).collect();
@@ -348,9 +347,9 @@ impl MadeGroups {
         Some(all)
     }
 
-    /// Limits the volume. With version 1 the limit applies to the whole device, because journal
-    /// writes belong to no group; the volume belongs to this host alone. With version 2 the root
-    /// cannot be limited, so the limit applies to the target's group.
+    /// Limits the volume. With cgroup version 1 the limit applies to the whole device, because
+    /// journal writes belong to no group; the volume belongs to this host alone. With version 2 the
+    /// root cannot be limited, so the limit applies to the target's group.
     fn set_throttle(&self, throttle: &Throttle) -> Result<(), OrderRefusal> {
         let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
         let device = self.device.ok_or_else(|| OrderRefusal::Cannot { reason: reason.to_owned() })?;
@@ -410,7 +409,7 @@ impl From<CgroupError> for OrderRefusal {
 
 // CPU limit of a host: one quota for the whole host, or a group per core if cores are slow.
 
-/// Maximum number of passes when moving processes, because processes may fork meanwhile.
+/// Maximum number of passes when moving processes, which may fork during a pass.
 const ROUNDS: usize = 100;
 
 /// CPU limit that results from the envelope and a fault.
@@ -418,7 +417,7 @@ const ROUNDS: usize = 100;
 pub enum GroupPlan {
     /// No quota.
     Free,
-    /// One quota for the host: cores at full speed, but fewer than CPUs.
+    /// One quota for the host: its cores run at full speed, but are fewer than its CPUs.
     Whole(Quota),
     /// One quota per core.
     Cores(usize, Quota),
@@ -471,7 +470,7 @@ struct GroupState {
     plan: GroupPlan,
     slots: Vec<Cgroup>,
     balancer: Option<StoppableThread>,
-    /// Slot of the last start. Of slots with equally many threads, the next one after it is used.
+    /// Index of the slot used last. Of slots with equally few threads, the next index is used.
     last_start: usize,
 }
 
@@ -486,7 +485,7 @@ impl CpuLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the envelope's limit, or a share of it.
+    /// Sets the envelope's core speed, or a share of it.
     pub fn set(&self, of_profile: Option<f64>) -> Result<(), CgroupError> {
         let plan = GroupPlan::of(&self.envelope, of_profile);
         let mut state = self.state();
@@ -587,7 +586,7 @@ fn spread(from: &Cgroup, slots: &[Cgroup]) {
     }
 }
 
-/// Moves every process, with all its threads, from some groups to another.
+/// Moves every process and its threads from the groups `from` to the group `to`.
 fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
     for _ in 0..ROUNDS {
         let threads: Vec<u32> = from.iter().flat_map(threads_of).collect();

@@ -20,7 +20,7 @@ use apply::KernelControls;
 pub(super) trait HostControls: Send + Sync {
     /// Freezes or resumes the target's processes.
     fn freeze(&self, still: bool) -> Result<(), OrderRefusal>;
-    /// Drops these packets and no others.
+    /// Drops the packets in `cuts` and no others.
     fn cut(&self, cuts: &PacketCuts) -> Result<(), OrderRefusal>;
     /// Shapes the link.
     fn link(&self, links: &LinkState) -> Result<(), OrderRefusal>;
@@ -32,11 +32,12 @@ pub(super) trait HostControls: Send + Sync {
     fn memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal>;
     /// Limits the disk.
     fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal>;
-    /// Fills the disk except for this space. `None`: removes the filling.
+    /// Fills the disk except for this space. `None`: removes the filler file.
     fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal>;
     /// Limits each storage tier.
     fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal>;
-    /// Fills these tiers except for the given space. Empties all others.
+    /// Fills the tiers in `leave_bytes` except for the given space. Removes the filler file from
+    /// all others.
     fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal>;
     /// Sets the offset of the wall clock.
     fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal>;
@@ -63,7 +64,7 @@ impl Controls {
         Self::over(setup.envelope.clone(), Arc::new(KernelControls::of(setup, groups)))
     }
 
-    /// Starts without faults on the host that these actions control.
+    /// Starts without faults on the host that `hands` controls.
     fn over(envelope: Envelope, hands: Arc<dyn HostControls>) -> Self {
         let now = HostState::of(&[], &envelope);
         Self { envelope, hands, inner: Mutex::new(ControlsState { list: Vec::new(), now, flapper: None }) }
@@ -92,8 +93,8 @@ impl Controls {
     /// Heals a fault. An unknown key has no effect.
     ///
     /// # Errors
-    /// The first failure. The rest is undone, and the failed part is tried again with the next
-    /// change.
+    /// The first action that failed. All other actions are carried out, and failed ones are tried
+    /// again with the next change.
     pub fn heal(&self, key: &str) -> Result<(), OrderRefusal> {
         let mut inner = self.lock();
         inner.list.retain(|(other, _)| other != key);
@@ -259,7 +260,7 @@ pub(super) enum PeerSet {
 pub(super) struct LinkState {
     /// Link toward all hosts that are not in `toward`.
     pub all: Link,
-    /// Link toward some hosts. The first entry with a host applies to it.
+    /// Link toward some hosts. The first entry that contains a host applies to it.
     pub toward: Vec<(BTreeSet<Ipv4Addr>, Link)>,
     /// Limits of TCP ports within the link.
     pub ports: BTreeMap<u16, Link>,
@@ -270,7 +271,7 @@ pub(super) struct LinkState {
 pub(super) enum LinkCarrier {
     Up,
     Down,
-    /// Alternates between down and up, seconds.
+    /// Alternates: down for `down_s` seconds, then up for `up_s` seconds.
     Flaps {
         down_s: f64,
         up_s: f64,
@@ -311,7 +312,7 @@ impl PeerSet {
 
 impl HostState {
     /// Returns the state when these faults are injected in this order. Of two faults of one kind,
-    /// each figure of the later applies; cuts add up.
+    /// each value that the later one sets applies; cuts add up.
     pub fn of(list: &[(String, Injection)], envelope: &Envelope) -> Self {
         let mut state = Self {
             still: false,
@@ -343,7 +344,8 @@ impl HostState {
                 self.cuts.from.add(from.as_ref());
                 self.cuts.to.add(to.as_ref());
             }
-            // `links` handles these together: limits toward some hosts override limits toward all.
+            // `links` handles all link faults together: limits toward some hosts override limits
+            // toward all.
             Injection::Link { .. } | Injection::Port { .. } => {}
             Injection::LinkDown => self.carrier = LinkCarrier::Down,
             Injection::LinkFlap { down_s, up_s } => self.carrier = LinkCarrier::Flaps { down_s: *down_s, up_s: *up_s },
@@ -379,8 +381,8 @@ impl HostState {
     }
 }
 
-/// Returns the link state: limits toward all hosts, overridden by limits toward some, the later
-/// over the earlier, and likewise for each port.
+/// Returns the link state. Limits toward some hosts override limits toward all hosts. A later
+/// limit, also of a port, overrides an earlier one.
 fn links(list: &[(String, Injection)], mut all: Link) -> LinkState {
     let controls = list.iter().filter_map(|(_, control)| match control {
         Injection::Link { link, peers } => Some((link, peers)),
@@ -419,9 +421,9 @@ fn overlay_disk(under: &mut Disk, over: &Disk) {
     under.write_bytes_per_s = over.write_bytes_per_s.or(under.write_bytes_per_s);
 }
 
-/// Returns the steps from one state to the other. A freeze stops the processes before the network
-/// falls silent, and resumes them after the network. A disk is filled before it becomes slow, and
-/// emptied after it is fast again.
+/// Returns the steps from one state to the other. A freeze stops the processes before it silences
+/// the network. A resume restores the network before the processes. A disk is filled before it
+/// becomes slow, and emptied after it is fast again.
 pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
     let freezes = to.still && !from.still;
     let fills = to.leave_bytes.is_some();

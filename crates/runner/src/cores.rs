@@ -1,11 +1,12 @@
 //! Balancer for slow cores. Each core of the host is a group with its own quota, and the balancer
 //! distributes threads over the cores as a scheduler would.
 //!
-//! A thread belongs to one slot and so gets at most one core's share. Only a slot that its quota
-//! stops is examined, so a host with idle capacity costs one line read per slot and tick. Scans
-//! without effect become rarer, down to a thousandth of the time. Sleeping threads are read even
-//! less often, because a host may have thousands. A thread is moved only from a core on which more
-//! than one thread waits: a move brings fresh quota, so a needless move makes the core too fast.
+//! A thread belongs to one slot and so gets at most one core's share. A slot is examined only if
+//! its quota stops it, so a host with idle capacity costs one line read per slot and tick. Scans
+//! that move no thread become rarer, until they take a thousandth of the time. Sleeping threads are
+//! read even less often, because a host may have thousands. A thread is moved only from a core on
+//! which more than one thread waits: a move brings fresh quota, so a needless move makes the core
+//! too fast.
 //!
 //! The balancer cannot distinguish two busy threads from one piece of work that two threads pass
 //! back and forth within a period: in both cases one of them always waits for quota. The two
@@ -25,11 +26,11 @@ use crate::stoppable_thread::{StopSignal, StoppableThread};
 
 /// Interval of checks of the slots. Every second check is skipped while nothing changes.
 const TICK: Duration = Duration::from_millis(50);
-/// Time without a newly full slot or a move after which checks are skipped.
+/// Time since the last newly full slot or move after which checks are skipped.
 const CALM: Duration = Duration::from_secs(1);
 /// Minimum time between two moves of a thread.
 const STAYS: Duration = Duration::from_millis(500);
-/// Longest pause between two cheap scans without effect.
+/// Longest pause between two cheap scans that move no thread.
 const RARELY: Duration = Duration::from_millis(800);
 /// Minimum pause between two scans, in multiples of the duration of a scan.
 const COST: u32 = 1000;
@@ -62,7 +63,8 @@ fn run(mut spread: CoreBalance, stop: &StopSignal) {
 #[derive(Debug)]
 struct CoreFiles {
     stat: File,
-    /// Opened again for each scan, because an open list does not grow.
+    /// Thread list of the slot. Opened for each scan, because an open list does not show new
+    /// threads.
     threads: PathBuf,
     last: Throttling,
 }
@@ -74,8 +76,8 @@ impl CoreFiles {
         Ok(Self { stat, threads, last: Throttling::default() })
     }
 
-    /// Whether the quota has stopped the slot since the last check, in at least as many periods as
-    /// it did not.
+    /// Whether the quota stopped the slot in at least half of the periods in which it ran since the
+    /// last check.
     fn is_full(&mut self) -> bool {
         let mut text = [0; 512];
         let Some(now) = self.stat.read_at(&mut text, 0).ok().and_then(|end| {
@@ -100,13 +102,13 @@ struct CoreBalance {
     full: Vec<bool>,
     /// Time of the next scan.
     next_scan: Instant,
-    /// Earliest time of the next scan, if threads have been started.
+    /// Earliest time of a scan that new threads cause. It limits the cost of scans.
     affordable: Instant,
-    /// Time until the scan after the next, if the next has no effect.
+    /// Pause after the next scan, if that scan moves no thread.
     patience: Duration,
     /// Times of moves, by thread.
     moved: BTreeMap<u32, Instant>,
-    /// Time of the last change.
+    /// Time of the last newly full slot or move.
     changed: Instant,
 }
 
@@ -139,7 +141,8 @@ impl CoreBalance {
         if now >= self.next_scan || (now >= self.affordable && self.has_new_threads()) {
             self.scan(now);
         } else if now >= self.affordable {
-            // Reading the list is expensive, because the kernel makes it for each reader.
+            // Reading a thread list is expensive, because the kernel makes the list for each
+            // reader.
             self.affordable = now + 2 * self.pause(now);
         }
     }
@@ -219,14 +222,15 @@ pub struct ThreadMove {
 /// threads that want it. Up to this value, the threads run mostly one at a time: another core would
 /// only add its quota.
 const ONE_AT_A_TIME: f64 = 1.35;
-/// Minimum reduction of the fuller core's demand by a move.
+/// Minimum reduction of the fuller core's demand that justifies a move.
 const WORTH_IT: f64 = 0.3;
-/// Maximum number of moves per scan. The rest waits for the next scan.
+/// Maximum number of moves per scan. Further moves wait for the next scan.
 const AT_ONCE: usize = 32;
 
 /// Returns moves that relieve the fullest core, one after the other. Each moves a thread from the
-/// fullest to the emptiest core: the thread that leaves the two most equal. Of equally good
-/// threads, the one that runs least is moved, because it takes the least of the other core's quota.
+/// fullest to the emptiest core: the thread whose move makes the two cores' demands most equal. Of
+/// equally good threads, the one that runs least is moved, because it takes the least of the other
+/// core's quota.
 fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     let mut slots = slots.to_vec();
     let mut moves = Vec::new();
@@ -247,7 +251,7 @@ fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     moves
 }
 
-/// Returns the fullest and the emptiest slot, if a move could help.
+/// Returns the indexes of the fullest and the emptiest slot, if a move could help.
 fn extremes(slots: &[CoreSlot]) -> Option<(usize, usize)> {
     let demands = slots.iter().map(demand).enumerate();
     let (to, _) = demands.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -265,8 +269,8 @@ fn demand(slot: &CoreSlot) -> f64 {
 const AWAKE: Duration = Duration::from_secs(2);
 /// Weight of the newest reading in a thread's demand.
 const NEWEST: f64 = 0.5;
-/// Number of readings after which a demand is meaningful. A single reading also contains waiting
-/// time from before it.
+/// Number of readings after which a demand is meaningful. A single reading also contains time that
+/// was waited before its interval.
 const ENOUGH: u32 = 2;
 
 /// Demand below which a thread counts as asleep if its last reading was zero. Sleeping threads are
@@ -278,11 +282,11 @@ const ASLEEP: f64 = 0.01;
 pub struct Demands {
     known: BTreeMap<u32, TrackedThreads>,
     at: Option<Instant>,
-    /// Number of readings without a long gap.
+    /// Number of readings since the last long gap.
     readings: u32,
     /// Time at which sleeping threads are read again.
     sleepers_due: Option<Instant>,
-    /// Duration of reading the sleeping threads in the last reading.
+    /// Time that the last reading spent on sleeping threads.
     sleepers_took: Duration,
 }
 

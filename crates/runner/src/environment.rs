@@ -10,7 +10,7 @@ use record::environment::{Build, Cache, Cpu, Environment, Interface, Limits, Run
 
 use crate::probes::memory_bytes;
 
-/// Root of the file system, or a recorded part of one.
+/// Root of this machine's file system, or of recorded files of a machine.
 pub struct RecordedRoot(PathBuf);
 
 impl RecordedRoot {
@@ -141,7 +141,7 @@ fn disk(root: &RecordedRoot, run_folder: &Path) -> RunFolderDisk {
         rotational: mount.as_ref().and_then(|mount| is_rotational(root, &mount.number)),
         scheduler: mount.and_then(|mount| scheduler(root, &mount.number)),
         free_bytes: free,
-        // Measuring it takes longer than all other readings.
+        // Measuring the sync time takes longer than all other readings.
         sync_us: None,
     }
 }
@@ -292,7 +292,7 @@ fn memory_speed(table: &[u8]) -> Option<u64> {
 
 // Single facts about a machine, each from its file.
 
-/// Returns the name of the system, such as `Debian GNU/Linux 12 (bookworm)`.
+/// Returns the name of the operating system, such as `Debian GNU/Linux 12 (bookworm)`.
 pub fn os(root: &RecordedRoot) -> Option<String> {
     let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release"))?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
@@ -348,12 +348,13 @@ fn measured_options(line: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the processor's name, as on x86 (`model name`) or on ARM boards.
+/// Returns the processor's name: `model name` on x86, `Model` or the device tree's on ARM boards.
 fn cpu_model(root: &RecordedRoot) -> Option<String> {
     of_cpu(root, &["model name", "Model"]).or_else(|| root.text("proc/device-tree/model"))
 }
 
-/// Returns the kernel's value for the first processor, under the first of these names that exists.
+/// Returns the first processor's value in `/proc/cpuinfo`, under the first of these names that
+/// exists.
 fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
     names.iter().find_map(|wanted| {
@@ -364,7 +365,7 @@ fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     })
 }
 
-/// Returns the running program that adjusts the wall clock. The kernel shortens the name.
+/// Returns the name of the running program that adjusts the wall clock, as shortened by the kernel.
 pub fn time_keeper(root: &RecordedRoot) -> Option<String> {
     const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
     let processes = root.names("proc").into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
@@ -383,14 +384,13 @@ pub fn count_listed(list: &str) -> Option<u32> {
         .sum()
 }
 
-/// Whether turbo is on. Intel's driver reports the negation.
+/// Whether CPU turbo is on. Intel's driver reports the negation.
 pub fn turbo(root: &RecordedRoot) -> Option<bool> {
     let off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == 0);
     off.or_else(|| root.number::<u8>("sys/devices/system/cpu/cpufreq/boost").map(|on| on == 1))
 }
 
-/// Returns `/sys/devices/system/cpu/vulnerabilities`, without those that do not affect this
-/// processor.
+/// Returns the entries of `/sys/devices/system/cpu/vulnerabilities` that affect this processor.
 pub fn mitigations(root: &RecordedRoot) -> BTreeMap<String, String> {
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
     let files = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
@@ -502,7 +502,7 @@ pub fn holding(mountinfo: &str, folder: &Path) -> Option<MountPoint> {
     nearest.map(|(_, mount)| mount)
 }
 
-/// Joins both lists, each option once.
+/// Joins two lists of mount options. Each option appears once.
 fn options(of_mount: &str, of_system: &str) -> String {
     let mut options: Vec<&str> = Vec::new();
     for option in of_mount.split(',').chain(of_system.split(',')) {
@@ -578,7 +578,7 @@ fn sysctls(root: &RecordedRoot) -> BTreeMap<String, String> {
     values
 }
 
-/// Returns the settings that have had their own names since the first version.
+/// Returns the settings that are recorded under short names instead of their kernel names.
 pub fn more(root: &RecordedRoot) -> BTreeMap<String, String> {
     const SETTINGS: [(&str, &str); 4] = [
         ("swappiness", "proc/sys/vm/swappiness"),

@@ -43,7 +43,7 @@ impl LoadAverages {
         let mut averages = self.0;
         for (average, damping) in averages.iter_mut().zip(DAMPING) {
             let mut sum = *average * damping + active * (FIXED_1 - damping);
-            // Round up while it grows, so that it reaches the target value.
+            // Round up while the average grows, so that it reaches the target value.
             if active >= *average {
                 sum += FIXED_1 - 1;
             }
@@ -62,7 +62,7 @@ impl LoadAverages {
     }
 }
 
-/// Numbers of threads at one moment.
+/// Thread counts of a host at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ThreadCount {
     /// Threads that run or could run.
@@ -97,16 +97,16 @@ impl ThreadCount {
     }
 }
 
-/// Maintains the load averages of a virtual host, which shows this file instead of the machine's.
-/// `None` if the machine's own averages apply.
+/// Maintains [`FILE`], which a virtual host shows as its `/proc/loadavg`. Returns `None` if the
+/// machine's own averages apply.
 pub fn keep_for(setup: &Setup) -> Result<Option<StoppableThread>, String> {
     let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
     shows_it.then(|| keep(Path::new(FILE))).transpose()
 }
 
-/// Writes the averages to `file` now and every 5 s, in place, so that open and bound copies change
-/// too. `/proc` must belong to this program's pid namespace. Dropping the result ends the thread;
-/// the last averages stay.
+/// Writes the averages to `file` now and every 5 s, in place, so that open files and bind mounts of
+/// it change too. `/proc` must belong to this program's pid namespace. Dropping the result ends the
+/// thread; the last averages stay.
 fn keep(file: &Path) -> Result<StoppableThread, String> {
     let unwritten = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
     let opened = File::options().create(true).truncate(false).write(true).open(file);
@@ -140,7 +140,7 @@ fn show(file: &File, averages: LoadAverages, count: ThreadCount) -> std::io::Res
 pub struct Sampler {
     reader: SampleReader,
     groups: Arc<Groups>,
-    /// Whether other programs may run on the machine. In a virtual host there are none.
+    /// Whether programs outside the run may use CPU time here. A virtual host has no such programs.
     has_strangers: bool,
     strangers: StrangersMeter,
 }

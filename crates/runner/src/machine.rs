@@ -37,7 +37,7 @@ pub fn measure() -> Result<String, String> {
     measured
 }
 
-/// Does the same as [`measure`], with the storage below this folder.
+/// Measures as [`measure`] does, with the test files in this folder.
 pub fn measure_in(folder: &Path) -> Result<String, String> {
     let cores = std::thread::available_parallelism().map_err(|error| format!("cannot count the CPUs: {error}"))?.get();
     let alone = score();
@@ -116,7 +116,7 @@ fn cpu_section(text: &mut String, found: &MachineInventory, model: &str) {
     let together = found.together.map_or_else(String::new, |together| {
         format!("; all {} at once did {:.2} times that", found.cores, together / found.alone.max(f64::MIN_POSITIVE))
     });
-    // Only builds of the same kind are comparable.
+    // Scores are comparable only between builds of the same kind.
     let build =
         if cfg!(debug_assertions) { ", by a build without optimisation: not to be compared with others" } else { "" };
     let source = format!("measured on {model}: rounds/s of one core while the others were idle{together}{build}");
@@ -157,14 +157,15 @@ fn disk_section(text: &mut String, found: &MachineInventory) {
 }
 
 // Score of a core: rounds of a fixed piece of work per second. The work is integer arithmetic and
-// scattered access to a table that fits into a second-level cache, because servers do mostly that.
-// It measures neither vector units nor main memory. A change to it makes every recorded score
-// worthless.
+// scattered access to a table that fits into a second-level cache, because servers mostly do such
+// work. It measures neither vector units nor main memory. A change to the work makes every recorded
+// score worthless.
 
 /// Number of table entries of 8 bytes: 256 KiB.
 const TABLE: usize = 1 << 15;
+/// Number of steps per round.
 const STEPS: u32 = 1 << 14;
-/// Number of short attempts. The best one was disturbed least.
+/// Number of short attempts. The best one counts, because it was disturbed least.
 const ATTEMPTS: u32 = 5;
 const ATTEMPT: Duration = Duration::from_millis(200);
 
@@ -235,8 +236,11 @@ impl BenchmarkWork {
 // Disk measurement without fio: random blocks of 4 KiB, first read with direct I/O, then written
 // and synced one by one.
 
+/// Size of a block, bytes.
 const BLOCK: usize = 4096;
+/// Number of blocks in the test file: 16 MiB.
 const BLOCKS: u64 = 4096;
+/// Duration of the reads, and of the writes.
 const EACH: Duration = Duration::from_secs(2);
 
 /// Measures the disk under `folder`. Fills in only the `storage_…` figures.
@@ -307,13 +311,13 @@ fn writes(path: &Path) -> io::Result<(f64, f64)> {
 // synced one by one, as a database does. Uses fio, for comparability with other measurements.
 
 const FILE: &str = "storage.measure";
-/// Size of the file. Larger than a disk's track cache, and small enough for a slow disk to write in
-/// seconds.
+/// Size of the test file. Larger than a disk's track cache, and small enough for a slow disk to
+/// write in seconds.
 const FILE_BYTES: u64 = 16 << 20;
-/// Size of the file on a throttled disk, where no disk cache can distort the result.
+/// Size of the test file on a throttled disk, where no disk cache can distort the result.
 const THROTTLED_BYTES: u64 = 4 << 20;
 const MEBIBYTE: u64 = 1 << 20;
-/// Time to write the file, in addition to the measured time.
+/// Time allowed for writing the test file, in addition to the measured time.
 const LAYING_OUT: Duration = Duration::from_secs(40);
 
 /// A storage to measure.

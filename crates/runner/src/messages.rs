@@ -1,6 +1,6 @@
-//! Messages from a runner: replies, refusals, and what its processes do. They are read from a
-//! machine that may be broken or hostile, so reading limits bytes, values and numbers, and makes
-//! text safe to print. No other file checks them.
+//! Messages from a runner: replies, refusals, and the output and ends of its processes. The
+//! runner's machine may be broken or hostile, so reading limits bytes, values and numbers, and
+//! makes text safe to print. No other file checks the messages.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -38,14 +38,14 @@ const LAST_PID: u32 = 1 << 22;
 const LAST_END: i32 = 255;
 /// Longest path that Linux accepts.
 const PATH_BYTES: usize = 4096;
-/// Upper limit of a figure. Whole numbers are exact up to this value (2^53).
+/// Largest accepted value of a figure. Whole numbers are exact up to this value (2^53).
 const MOST: f64 = 9_007_199_254_740_992.0;
 
 /// A message from a runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum RunnerMessage {
-    /// The runner has started and has made its folders. First line.
+    /// The runner has started and has made its folders. This is the first line.
     Ready {
         /// Version of the runner.
         version: String,
@@ -57,28 +57,28 @@ pub enum RunnerMessage {
         /// Notices for the user, such as a missing controller.
         notices: Vec<String>,
     },
-    /// The host could not be made. Last line.
+    /// The host could not be made. This is the last line.
     Failed {
         /// Reason.
         reason: String,
     },
     /// The order was carried out.
     Done {
-        /// Number of the order.
+        /// Sequence number of the order.
         number: u64,
         /// Result of the order.
         answer: OrderReply,
     },
     /// The order was refused and had no effect.
     Refused {
-        /// Number of the order.
+        /// Sequence number of the order.
         number: u64,
         /// Reason.
         why: OrderRefusal,
     },
     /// A process wrote to standard output or standard error.
     Wrote {
-        /// Number of the order that started the process.
+        /// Sequence number of the order that started the process.
         process: u64,
         text: String,
         /// Output after the text that is not UTF-8.
@@ -88,7 +88,7 @@ pub enum RunnerMessage {
     /// Part of the output of a program that an order runs to its end. More parts or the reply
     /// follow.
     Printed {
-        /// Number of the order that runs the program.
+        /// Sequence number of the order that runs the program.
         number: u64,
         /// Whether the text is from standard error.
         to_errors: bool,
@@ -97,7 +97,7 @@ pub enum RunnerMessage {
     },
     /// A process ended, and all its output has been sent. Its children may continue.
     Ended {
-        /// Number of the order that started the process.
+        /// Sequence number of the order that started the process.
         process: u64,
         /// Exit code, or the negated signal number.
         how: i32,
@@ -119,7 +119,7 @@ pub enum OrderReply {
         /// Standard output. In a message, only the rest that follows the [`RunnerMessage::Printed`]
         /// parts.
         output: String,
-        /// Standard error, likewise.
+        /// Standard error, in parts like `output`.
         errors: String,
     },
     /// Reply to `Ports`.

@@ -28,10 +28,10 @@ pub fn folder_name(run: &str, host: &str) -> String {
     format!("{FOLDER_PREFIX}{run}-{host}")
 }
 
-/// First line to a runner.
+/// First line sent to a runner.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Version of the sender. A runner of another version refuses.
+    /// Version of the sender. A runner of another version refuses the setup.
     pub version: String,
     pub host: String,
     /// Id of the run. Every process that the runner starts has `PLIMSOLL_RUN=<id>` in its
@@ -40,12 +40,12 @@ pub struct Setup {
     /// Folder for the host's private folders, as the runner sees it. If empty, the runner makes a
     /// temporary folder and removes it at the end.
     pub folder: PathBuf,
-    /// Whether orders reach the runner by another way than the host's network, as in a pod. Only
-    /// then can the network be cut and healed again.
+    /// Whether orders reach the runner by another way than the host's network, as in a pod. If so,
+    /// even the whole network can be cut and healed again.
     #[serde(default)]
     pub is_reached_aside: bool,
-    /// Whether the host is the machine of Plimsoll itself. Its runner then makes neither folders
-    /// nor control groups of its own.
+    /// Whether the host is the machine on which Plimsoll runs. Its runner then makes neither
+    /// folders nor control groups of its own.
     #[serde(default)]
     pub is_here: bool,
     /// Host that the runner makes itself. `None`: the machine as it is.
@@ -89,7 +89,7 @@ pub struct TierMount {
     pub name: String,
     /// Mount point inside the host.
     pub at: PathBuf,
-    /// Loop device that is mounted there.
+    /// Loop device that is mounted at `at`.
     pub device: Option<PathBuf>,
     /// Size of a file system in memory, bytes. If both this and `device` are `None`, a folder of
     /// the machine is mounted.
@@ -167,10 +167,10 @@ pub struct InterfaceSpec {
     pub prefix: u8,
 }
 
-/// An order with its number, which the reply repeats.
+/// An order with its sequence number, which the reply repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NumberedOrder {
-    /// Number, ascending from 1.
+    /// Sequence number, ascending from 1.
     pub number: u64,
     #[serde(flatten)]
     pub order: Order,
@@ -189,7 +189,7 @@ pub enum Order {
     Start(ProgramSpec),
     /// Signals a process that a `Start` order started, or its whole group.
     Signal {
-        /// Number of the order that started the process.
+        /// Sequence number of the order that started the process.
         process: u64,
         /// Signal number.
         signal: i32,
@@ -199,7 +199,7 @@ pub enum Order {
     /// Signals every process of a program in the process tree of a `Start` order. Replies
     /// [`crate::OrderReply::Processes`]. Refused if there is no such process.
     SignalProgram {
-        /// Number of the order that started the process.
+        /// Sequence number of the order that started the process.
         process: u64,
         /// File name of the program.
         program: String,
@@ -283,7 +283,7 @@ pub struct ProgramSpec {
     pub programs: Vec<String>,
 }
 
-/// A fault on a host. It lasts while it is injected. Of two faults of one kind the later applies;
+/// A fault on a host. It lasts until it is healed. Of two faults of one kind the later applies;
 /// cuts add up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "control", rename_all = "snake_case")]
@@ -320,7 +320,7 @@ pub enum Injection {
     },
     /// Cores have this share of their speed: 0.25 is a quarter.
     Cpu {
-        /// Above 0, below 1.
+        /// Share above 0 and below 1.
         of_profile: f64,
     },
     /// Memory has this limit instead of the profile's.

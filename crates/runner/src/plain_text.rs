@@ -49,8 +49,8 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     plain
 }
 
-/// Whether a character is invisible but changes how others are shown: their direction, their line
-/// or their apparent identity.
+/// Whether a character is invisible but changes how other characters are shown: their direction,
+/// their line or their apparent identity.
 fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
         || ('\u{e0000}'..='\u{e007f}').contains(&c)

@@ -50,8 +50,8 @@ pub fn free(count: usize) -> Result<Vec<u16>, PortError> {
     free_at(Ipv4Addr::LOCALHOST, count)
 }
 
-/// Returns distinct ports of an address of this machine on which nothing listens. With 0.0.0.0,
-/// ports that are free on all addresses. The ports lie outside the range that the kernel uses for
+/// Returns distinct ports of an address of this machine on which nothing listens. For 0.0.0.0, the
+/// ports are free on all addresses. The ports lie outside the range that the kernel uses for
 /// outgoing connections. Otherwise a client that reconnects to a dead port could get the same port
 /// for its own end and be connected to itself, and a port could be in use when its server restarts.
 pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, PortError> {
@@ -78,7 +78,7 @@ pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, PortError> {
 }
 
 /// Returns the larger range of unprivileged ports outside the kernel's range for outgoing
-/// connections. Returns all if both are too small.
+/// connections. Returns all unprivileged ports if both such ranges are too small.
 fn below(ephemeral: Option<(u16, u16)>) -> RangeInclusive<u16> {
     const FIRST: u16 = 10_000;
     const ENOUGH: u16 = 1_000;
@@ -104,7 +104,7 @@ pub fn check(port: u16) -> Result<(), PortError> {
     check_at(Ipv4Addr::LOCALHOST, port)
 }
 
-/// Checks that a process can listen on this port of an address. With 0.0.0.0, on all addresses.
+/// Checks that a process can listen on this port of an address. For 0.0.0.0, checks all addresses.
 pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), PortError> {
     settled(|| match TcpListener::bind((address, port)) {
         Ok(_) => Ok(()),
@@ -147,7 +147,7 @@ pub fn holder(port: u16) -> Option<PortHolder> {
 /// Number of times that a process is examined. A process may get its socket or control group
 /// shortly after its start.
 const LOOKS: u8 = 2;
-/// Programs that only forward connections. The server is behind them.
+/// Programs that only forward connections. Another process is the server.
 const FORWARDERS: [&str; 10] = [
     "conmon",
     "gvproxy",
@@ -162,7 +162,7 @@ const FORWARDERS: [&str; 10] = [
 ];
 /// Docker's proxy. Its arguments contain the address to which it forwards.
 const DOCKER_PROXY: &str = "docker-proxy";
-/// Holds the sockets of services that it starts on demand.
+/// Name of systemd, which holds the sockets of services that it starts on demand.
 const SYSTEMD: &str = "systemd";
 /// Services whose control group contains jobs of any user.
 const JOB_RUNNERS: [&str; 4] = ["atd.service", "cron.service", "cronie.service", "crond.service"];
@@ -205,7 +205,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Returns all listeners of a network namespace. `net` is the namespace's folder in `/proc`. The
-/// kernel lists listeners before connections, which are not read.
+/// kernel lists listeners first, so reading stops at the first connection.
 fn all_listeners(net: &Path) -> Vec<TcpSocket> {
     lines(net)
         .flat_map(|lines| lines.map_while(|line| parse_socket(&line).filter(|one| one.remote.is_none())))
@@ -229,7 +229,7 @@ fn serving(listeners: &[TcpSocket], address: SocketAddr) -> Vec<&TcpSocket> {
 }
 
 /// Whether the address belongs to the network namespace whose folder in `/proc` is `net`. `None` if
-/// this cannot be read.
+/// the addresses cannot be read.
 fn has_address(net: &Path, ip: IpAddr) -> Option<bool> {
     if ip.is_loopback() || ip.is_unspecified() {
         return Some(true);
@@ -271,7 +271,7 @@ pub enum TargetLocation {
     Unknown(String),
 }
 
-/// Processes behind an address.
+/// Processes that serve an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerProcesses {
     /// Processes that hold the socket. Their children belong to the target too.
@@ -454,8 +454,8 @@ impl Finder {
         TargetLocation::Here(ServerProcesses { more: &more - &roots, roots })
     }
 
-    /// Returns the control group of a process, if all its members serve one purpose. That is a
-    /// service's or container's group, or another group that contains neither Plimsoll nor a
+    /// Returns the control group of a process, if all the group's members serve one purpose. Such a
+    /// group is a service's or container's, or another group that contains neither Plimsoll nor a
     /// process with a terminal.
     fn group_of_its_own(&self, pid: u32, all_processes: &HashMap<u32, Stat>) -> Option<ControlGroup> {
         let mut groups: Vec<ControlGroup> =
@@ -470,13 +470,14 @@ impl Finder {
     }
 }
 
-/// Whether a process has one of these sockets among its open files. `None` if they cannot be read.
+/// Whether a process has one of these sockets among its open files. `None` if the files cannot be
+/// read.
 pub fn holds(files: &Path, links: &[String]) -> Option<bool> {
     let mut targets = fs::read_dir(files).ok()?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     Some(targets.any(|target| links.iter().any(|link| target.as_os_str() == link.as_str())))
 }
 
-/// Returns the parent of a process, its parent, and so on.
+/// Returns all ancestors of a process: its parent, grandparent and so on.
 pub fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = all_processes.get(&of).map(|stat| stat.parent);
@@ -486,8 +487,8 @@ pub fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
     found
 }
 
-/// Returns the namespace of an address: this one or, for a container's address, another one on this
-/// machine.
+/// Returns the network namespace of an address: this process's, or for a container's address
+/// another on this machine.
 fn place_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
     let ours = proc.path().join("net");
     match has_address(&ours, ip.to_canonical()) {
@@ -503,7 +504,7 @@ fn namespace_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) 
     nets.find(|net| has_address(net, ip) == Some(true)).map_or(AddressNamespace::Elsewhere, AddressNamespace::Net)
 }
 
-/// Returns the network namespaces of all readable processes, as name and folder in `/proc`.
+/// Returns the network namespaces of all readable processes: folder in `/proc` by name.
 pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMap<PathBuf, PathBuf> {
     let mut namespaces: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for pid in all_processes.keys() {
@@ -515,7 +516,7 @@ pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMa
     namespaces
 }
 
-/// Returns the forwarding address in the arguments of Docker's proxy.
+/// Returns the address to which Docker's proxy forwards, from its arguments.
 fn container_address(command_line: &str) -> Option<SocketAddr> {
     let [ip, port] = ["-container-ip", "-container-port"]
         .map(|name| command_line.split('\0').skip_while(|word| *word != name).nth(1));
@@ -525,7 +526,7 @@ fn container_address(command_line: &str) -> Option<SocketAddr> {
 /// A line of `/proc/PID/cgroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// Number and controllers: `0:`, `9:name=systemd`.
+    /// Hierarchy id and controllers: `0:`, `9:name=systemd`.
     hierarchy: String,
     /// Names in the path, from the root.
     path: Vec<String>,
@@ -596,8 +597,8 @@ impl ControlGroup {
         is_pod.then(|| self.path.len() - 1)
     }
 
-    /// Whether the group is at or below that of a systemd unit. A name without a type is a
-    /// service's.
+    /// Whether the group is at or below that of a systemd unit. A unit name without a type names a
+    /// service.
     pub fn is_in_unit(&self, unit: &str) -> bool {
         self.path.iter().any(|name| name == unit || name.strip_suffix(".service") == Some(unit))
     }

@@ -38,8 +38,8 @@ pub static KINDS: &[&ProbeKind] = &[
 /// A reader of figures of the machine or of a virtual host. Counters are reported as differences
 /// from the last reading.
 pub trait Probe: Send {
-    /// Fills its fields of `host`. Fields stay empty if the kernel does not provide them, or if
-    /// they need an earlier reading.
+    /// Fills in this probe's fields of `host`. Fields stay empty if the kernel does not provide
+    /// them, or if they need an earlier reading.
     fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample);
 }
 

@@ -30,11 +30,12 @@ pub struct Member {
 /// Unit of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 on all current Linux systems,
 /// whatever the kernel's own rate.
 pub const TICKS_PER_S: f64 = 100.0;
-/// Maximum number of threads in a tree that are read one by one. With more, figures stay empty.
+/// Maximum number of threads of a tree that are read one by one. With more, their figures stay
+/// empty.
 pub(crate) const THREADS_MAX: u64 = 2000;
 
-/// Interval of readings of the proportional set size, starting with the second reading. The kernel
-/// walks all pages for each.
+/// Number of tree readings per reading of the proportional set size (PSS), starting with the
+/// second. For a PSS, the kernel walks all pages.
 const PSS_EVERY: u32 = 5;
 
 /// Process trees of all roles, and their last readings.
@@ -44,12 +45,12 @@ pub struct ProcessForest {
     trees: BTreeMap<(String, String), TreeSnapshot>,
     /// Number of readings so far.
     readings: u32,
-    /// This program.
+    /// Last reading of this program.
     own: TreeSnapshot,
-    /// All processes except this program and the host's first process.
+    /// Last reading of all processes except this program and the host's first process.
     whole: TreeSnapshot,
-    /// Whether there was a reading before. If so, the whole CPU time of a new process was used
-    /// since then.
+    /// Whether there was an earlier reading. If so, a new process used all its CPU time since that
+    /// reading.
     has_base: bool,
     /// CPU time of every process at the last reading.
     before: LastTicks,
@@ -65,13 +66,13 @@ pub struct TreeReading {
     pub programs: Vec<ProgramSample>,
     /// Row of this program, with `process` empty.
     pub own: Option<Sample>,
-    /// CPU time of all processes of the run, user and system, percent of the machine.
+    /// User and system CPU time of all processes of the run, percent of the machine.
     pub run: Option<(f64, f64)>,
     /// CPU time of programs that run as operations, percent of the machine.
     pub operations_pct: Option<f64>,
 }
 
-/// Roots of a tree: the process that the lab started, the processes that were found, or both.
+/// Roots of a tree: the process that the lab started, the processes found by address, or both.
 #[derive(Default)]
 struct TreeRoots {
     started: Option<u32>,
@@ -79,25 +80,25 @@ struct TreeRoots {
 }
 
 impl ProcessForest {
-    /// Also measures the CPU time of the run and of each other process of the machine. `sought` is
-    /// a target that must be found; `lab` is the lab's control group.
+    /// Enables measurement of CPU time of the run and of each other process of the machine.
+    /// `sought` is a target whose processes must be found. `lab` is the lab's control group.
     pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
         (self.sought, self.shares) = (sought, Some(CpuShares::beside(lab)));
     }
 
-    /// Returns the target that must be found.
+    /// Returns the target whose processes must be found.
     pub fn sought(&self) -> Option<&ExternalTarget> {
         self.sought.as_ref()
     }
 
-    /// Returns the CPU use so far: of each process of the target, and of each other process,
-    /// busiest first.
+    /// Returns the CPU use so far of the target's processes, and that of other processes. Each list
+    /// is busiest first.
     pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
         self.shares.as_ref().map(|shares| (shares.told(true), shares.told(false))).unwrap_or_default()
     }
 
-    /// Returns the CPU time of other processes that started and ended between two readings, percent
-    /// of the machine.
+    /// Returns the CPU time of processes outside the run that started and ended between two
+    /// readings, percent of the machine.
     pub fn short_lived_pct(&self) -> Option<f64> {
         self.shares.as_ref().and_then(CpuShares::short_lived_pct)
     }
@@ -134,8 +135,8 @@ impl ProcessForest {
                 let (host, process) = name.clone();
                 let mut sample = Sample { at_s, host, process, ..Sample::default() };
                 tree.read(&mut scan, &pids, scale, &mut sample);
-                // The rest joins and leaves the target together with the family. It is neither
-                // remembered as part of the tree nor counted as a restart.
+                // Other processes in `pids` belong to the target only while the family does. They
+                // are neither remembered as part of the tree nor counted as restarts.
                 tree.seen.retain(|pid, _| family.contains(pid));
                 pids.retain(|pid| family.contains(pid));
                 tree.restarts.read(&pids, &all, &mut sample);
@@ -147,7 +148,7 @@ impl ProcessForest {
             target.extend(family);
             target.extend(roots.found.more);
         }
-        // Without children: they belong to the target.
+        // Excludes this program's children, which belong to the target.
         let own = all.contains_key(&us).then(|| {
             let mut sample = Sample { at_s, host: host.host.clone(), ..Sample::default() };
             self.own.own_only = true;
@@ -155,7 +156,7 @@ impl ProcessForest {
             sample
         });
         if source.host.is_some() {
-            // The first process of a host only waits for this one.
+            // The host's first process only waits for this program.
             let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us && *pid != 1).collect();
             self.whole.read(&mut scan, &others, scale, host);
             self.whole.read_io(&mut scan, &others, scale, host);
@@ -173,7 +174,8 @@ impl ProcessForest {
         TreeReading { roles, programs, own, run: run.map(|run| (run.user_pct, run.system_pct)), operations_pct }
     }
 
-    /// Returns the roots of each current tree: of the members and of the target that was found.
+    /// Returns the roots of each current tree: those of the members and of the target found by
+    /// address.
     fn roots(
         &mut self,
         proc: &ProcDir,
@@ -226,7 +228,7 @@ impl ProcessScan<'_> {
         let proc = self.proc;
         self.threads.entry(pid).or_insert_with(|| {
             let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
-                // The thread has ended meanwhile, so it does not wait.
+                // Without `stat`, the thread has ended, so it does not wait.
                 let stat = procfs::stat_at(&folder)?;
                 let run_delay_ns = procfs::text(&folder.join("schedstat"))
                     .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
@@ -250,7 +252,7 @@ fn all_of(proc: &ProcDir) -> HashMap<u32, Stat> {
     alive.map(|stat| (stat.pid, stat)).collect()
 }
 
-/// Returns a process that was started here and its known descendants.
+/// Returns the process `root`, which this program started, and its descendants in `all`.
 pub(crate) fn tree_of(root: u32, all: &HashMap<u32, Stat>) -> Vec<u32> {
     let roots = TreeRoots { started: Some(root), ..TreeRoots::default() };
     descendants(&roots, std::process::id(), all, &HashMap::new())
@@ -284,7 +286,7 @@ fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &Hash
 #[derive(Clone, Copy)]
 struct Scale {
     interval_s: f64,
-    /// Number of cores to scale by. `None` at the first reading, or if it is unknown.
+    /// Number of cores that count as 100 %. `None` if unknown, as at the first reading.
     cores: Option<f64>,
     /// Speed of one core, in cores of the machine.
     core_speed: f64,
@@ -303,11 +305,11 @@ impl Scale {
 /// Last reading of a tree.
 #[derive(Default)]
 struct TreeSnapshot {
-    /// Start times by process id. A process id can be reused, so only both together identify a
-    /// process.
+    /// Start times by process id. A process id can be reused, so only id and start time together
+    /// identify a process.
     seen: HashMap<u32, u64>,
     ticks: HashMap<u32, ProcessTicks>,
-    /// Times by thread.
+    /// CPU and wait times by thread id.
     threads: HashMap<u32, ThreadTimes>,
     /// Processes of the tree and their restarts.
     restarts: RestartDetector,
@@ -319,7 +321,7 @@ struct TreeSnapshot {
     own_only: bool,
 }
 
-/// CPU time of a process, user and system, and of its children that ended and were waited for.
+/// User and system CPU time of a process, and of its children that ended and were waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ProcessTicks {
     own: (u64, u64),
@@ -398,8 +400,8 @@ impl TreeSnapshot {
         }
     }
 
-    /// Returns the processes that existed before but were not in this tree. Their earlier use does
-    /// not count for the tree.
+    /// Returns the processes that existed at the last reading but were not in this tree. Their
+    /// earlier use does not count for the tree.
     fn joined(&mut self, before: &LastTicks, stats: &[&Stat]) -> BTreeSet<u32> {
         let mut joined = BTreeSet::new();
         for stat in stats {
@@ -467,7 +469,7 @@ impl TreeSnapshot {
     }
 
     /// Reads the bytes that the processes read from disks and caused to be written, even if the
-    /// write happens later. Loses the use of an ended process since the last reading.
+    /// write happens later. Misses what an ended process read and wrote after the last reading.
     fn read_io(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
         let now: HashMap<u32, (u64, u64)> =
             pids.iter().filter_map(|pid| Some((*pid, io_bytes(&scan.proc.text(&format!("{pid}/io"))?)?))).collect();
@@ -493,7 +495,7 @@ impl ProcessTicks {
     }
 }
 
-/// Returns the ticks used since the last reading, user and system. The account of a parent includes
+/// Returns the user and system ticks used since the last reading. The account of a parent includes
 /// the whole use of a child that ended and was waited for. The child's use up to the last reading
 /// is therefore subtracted.
 fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, own_only: bool) -> (u64, u64) {
@@ -516,8 +518,8 @@ fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, o
     (used.0 + of_children.0.saturating_sub(gone.0), used.1 + of_children.1.saturating_sub(gone.1))
 }
 
-/// Returns the ticks that a set of processes used since the last reading, user and system. `was` is
-/// the set at the last reading.
+/// Returns the user and system ticks that the processes in `is` used since the last reading. `was`
+/// is the set at the last reading.
 fn used_by(
     (all, before): (&HashMap<u32, Stat>, &LastTicks),
     was: &HashSet<u32>,
@@ -553,9 +555,9 @@ fn pss_bytes(rollup: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Returns the number of open file descriptors. Large numbers are taken from the folder's size,
-/// which equals the number since Linux 6.2 and was 0 before. It may differ by the threads that wait
-/// in `accept`, because their descriptor is already reserved.
+/// Returns the number of open file descriptors. Large numbers are taken from the size of the `fd`
+/// folder, which equals the number since Linux 6.2 and was 0 before. The size also counts
+/// descriptors reserved by threads that wait in `accept`.
 fn open_files(process: &Path) -> Option<u64> {
     const MANY: u64 = 256;
     let folder = process.join("fd");
@@ -573,7 +575,7 @@ const TOLD: usize = 16;
 /// Last reading of all processes, and the CPU time of each since the first reading.
 #[derive(Default)]
 pub struct CpuShares {
-    /// Control group of the lab whose processes are accounted for elsewhere.
+    /// Control group of the lab. Processes in it are accounted for elsewhere.
     lab: Option<String>,
     /// Processes of the run at the last reading.
     run: HashSet<u32>,
@@ -581,7 +583,7 @@ pub struct CpuShares {
     in_lab: HashSet<u32>,
     /// Processes outside the run.
     others: HashSet<u32>,
-    /// Accounts by process id and start time: the target's processes, and others with CPU time.
+    /// Accounts of the target's and of other busy processes, by process id and start time.
     accounts: BTreeMap<(u32, u64), RoleAccount>,
     /// CPU time of other processes that started and ended between two readings.
     short_lived_ticks: u64,
@@ -600,13 +602,13 @@ struct RoleAccount {
 struct RunShare {
     user_pct: f64,
     system_pct: f64,
-    /// Share of the lab's processes.
+    /// CPU time of the lab's processes.
     lab_pct: f64,
 }
 
 impl RunShare {
-    /// Returns the share of programs that run as operations: the run without this program, the
-    /// target and the lab. `rows` contains the rows of this program and of the target.
+    /// Returns the CPU time of programs that run as operations: that of the run minus that of this
+    /// program, the target and the lab. `rows` contains the rows of this program and of the target.
     fn operations_pct<'a>(&self, rows: impl Iterator<Item = &'a Sample>) -> Option<f64> {
         let known = rows.map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?)).sum::<Option<f64>>()?;
         Some((self.user_pct + self.system_pct - self.lab_pct - known).max(0.0))
@@ -680,7 +682,7 @@ impl CpuShares {
         let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_default();
         account.ticks += used;
         account.is_target = is_target;
-        // The process may have executed another program since.
+        // The process may have executed another program since the last reading.
         account.name.clone_from(&stat.name);
     }
 

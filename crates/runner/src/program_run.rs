@@ -29,8 +29,8 @@ pub struct ProgramEnd {
     pub errors: String,
 }
 
-/// Runs a program. `enter` registers it, so that the caller can end it. Its background processes
-/// continue.
+/// Runs a program. `enter` registers it, so that the caller can end it. Background processes of the
+/// program continue.
 pub(crate) fn run(
     program: &ProgramSpec,
     input: String,

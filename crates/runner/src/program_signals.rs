@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 use crate::process_tree::tree_of;
 
-/// Signals every process of a program in the process tree below `root`, a process that was started
-/// here. Returns their ids.
+/// Signals every process of a program in the process tree of `root`, which this program started.
+/// Returns the ids of the signalled processes.
 ///
 /// # Errors
 /// The program does not run in the tree.

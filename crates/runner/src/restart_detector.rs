@@ -9,7 +9,7 @@ use record::rows::Sample;
 /// Number of readings after which a process counts as settled. A program that is started for each
 /// request never settles.
 const SETTLED: u32 = 2;
-/// Number of readings after a process's end in which another counts as its replacement.
+/// Number of readings after a process's end in which a new process counts as its replacement.
 const PATIENCE: u32 = 10;
 
 /// Processes of a tree and their replacements.
@@ -17,8 +17,8 @@ const PATIENCE: u32 = 10;
 pub struct RestartDetector {
     /// Current processes, by process id.
     there: HashMap<u32, TrackedProcess>,
-    /// Settled processes that have ended, and the number of readings since then without a
-    /// replacement.
+    /// Settled processes that have ended and were not replaced, with the number of readings since
+    /// their end.
     gone: Vec<(TrackedProcess, u32)>,
     /// Names of the processes that were replaced at the last reading.
     replaced: Vec<String>,
@@ -30,7 +30,7 @@ struct TrackedProcess {
     name: String,
     parent: u32,
     started_ticks: u64,
-    /// Number of readings of this process.
+    /// Number of readings that found this process.
     readings: u32,
 }
 
@@ -42,7 +42,7 @@ impl TrackedProcess {
 
 impl RestartDetector {
     /// Reads the tree again and fills in the number of processes replaced since the last reading.
-    /// Fills in nothing at the first.
+    /// Fills in nothing at the first reading.
     pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
         let mut before = std::mem::take(&mut self.there);
         let mut came = Vec::new();

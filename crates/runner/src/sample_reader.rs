@@ -45,7 +45,8 @@ impl SampleReader {
         Self { source, probes, forest: ProcessForest::default(), last: None }
     }
 
-    /// Also attributes the machine's CPU time to its users: see [`ProcessForest::share_out`].
+    /// Enables attribution of the machine's CPU time to its users: see
+    /// [`ProcessForest::share_out`].
     pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
         self.forest.share_out(sought, lab);
     }
@@ -73,8 +74,8 @@ impl SampleReader {
     pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<ReadRows> {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
-        // The processes are read first, so that a host's control group can replace less exact
-        // figures.
+        // The processes are read first, so that figures of a host's control group can replace their
+        // less exact figures.
         let TreeReading { roles, programs, own, run, operations_pct } =
             self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
@@ -110,8 +111,8 @@ impl StrangersMeter {
     }
 }
 
-/// CPU time of all hosts of a run on this machine together, from the control group that contains
-/// theirs. The group's counters stay while processes start and end.
+/// CPU time of all hosts of a run on this machine together, from the run's control group, which
+/// contains the hosts' groups. The group's counters stay while processes start and end.
 pub struct RunGroup {
     group: Cgroup,
     /// Time and counters of the last reading.

@@ -42,7 +42,7 @@ use crate::wiring::wire;
 
 /// Runs a host's runner on this program's standard input and output, and returns the exit code.
 /// Input is not buffered, because another process may continue to read it and must find every byte.
-/// `inside` marks the second start, within a host that the first start made.
+/// `inside` is true for the program that a first runner starts within the host that it made.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "standard output is the connection to the lab")]
 pub fn serve_standard_streams(inside: bool) -> u8 {
@@ -50,7 +50,7 @@ pub fn serve_standard_streams(inside: bool) -> u8 {
     let output = io::stdout().as_fd().try_clone_to_owned();
     match (input, output) {
         (Ok(input), Ok(output)) => serve(inside, input.into(), output.into()),
-        // Too many open files.
+        // The process has too many open files.
         _ => 1,
     }
 }
@@ -162,7 +162,7 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter
     }
 }
 
-/// Returns the number of an order that cannot be parsed, so that the order can be refused.
+/// Returns the sequence number of an order that cannot be parsed, so that the order can be refused.
 fn number_of(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<serde_json::Value>(line).ok()?.get("number")?.as_u64()
 }
@@ -243,7 +243,7 @@ impl Runner {
 
     fn carry_out(&self, NumberedOrder { number, order }: NumberedOrder) {
         if let Order::Start(program) = order {
-            // `start` sends its own reply, to send it before any output of the process.
+            // `start` replies itself, so that the reply precedes any output of the process.
             return self.start(number, program);
         }
         match self.perform(number, order) {
@@ -324,7 +324,7 @@ impl Runner {
         tiers.find(|tier| tier.name == name).map(Some).ok_or_else(unknown)
     }
 
-    /// Adds the marks by which a run's processes are found.
+    /// Adds the environment variables by which a run's processes are found.
     fn marked(&self, mut program: ProgramSpec) -> ProgramSpec {
         program.environment.insert(MARK.to_owned(), self.setup.run.clone());
         program.environment.insert(HOST_MARK.to_owned(), self.setup.host.clone());
@@ -349,9 +349,10 @@ impl Runner {
         self.processes.close();
         self.controls.heal_all();
         let variables = vec![format!("{MARK}={}", self.setup.run), format!("{HOST_MARK}={}", self.setup.host)];
-        // A process that survives this waits for the kernel. The lab looks for such processes too.
+        // A process that survives SIGKILL waits for the kernel. The lab looks for such processes
+        // too.
         let _ = RunTag { variables, groups: self.processes.groups() }.end(false);
-        // The groups that remain are removed with the groups of the run.
+        // Groups that remain are removed with the groups of the run.
         let _ = self.groups.remove();
         self.dirs.end();
     }
@@ -371,7 +372,9 @@ fn machines_memory() -> Option<u64> {
 // Processes of a host. They start in the host's groups, and their output and ends are reported in
 // the order in which they occur.
 
+/// Maximum bytes of a process's output per message.
 const CHUNK_BYTES: usize = 16 << 10;
+/// Longest time limit of a program. It keeps the deadline within the range of the clock.
 const YEAR_S: f64 = 31_536_000.0;
 /// Poll interval for the end of a process, if the kernel provides no pidfd.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -411,8 +414,8 @@ impl Processes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process under this number and reports the start. Later messages report its output
-    /// and its end.
+    /// Starts a process under its order's sequence number and reports the start. Later messages
+    /// report its output and its end.
     pub fn start(&self, number: u64, program: &ProgramSpec, groups: &[PathBuf]) -> Result<(), OrderRefusal> {
         let (pipe, output) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
         let pipes = pipe_inode(&pipe).into_iter().collect();
@@ -614,8 +617,8 @@ fn own(path: &Path, user: &str) -> Result<(), OrderRefusal> {
     given.map_err(|error| OrderRefusal::system(format!("give {} to the user `{user}`", path.display()), &error))
 }
 
-/// Makes the folders of a tier that do not exist: all of them for a new host, and those in memory
-/// after a reboot.
+/// Makes the missing folders of a tier: all folders for a new host, and those in memory after a
+/// reboot.
 fn make_tier_folders(tier: &TierMount) -> Result<(), String> {
     for folder in &tier.folders {
         let path = tier.at.join(&folder.name);
@@ -729,7 +732,7 @@ pub struct HostDirs {
 
 impl HostDirs {
     /// Uses the folder that the setup names, or makes a temporary one. An existing folder holds the
-    /// data of the same host, which was cut off and is made again.
+    /// data of the same host from before its restart.
     pub fn make(setup: &Setup) -> Result<Self, String> {
         if setup.is_here {
             return Ok(Self { folder: setup.folder.clone(), is_temporary: false });
@@ -744,7 +747,7 @@ impl HostDirs {
         let made = DirBuilder::new().mode(0o700).create(&folder).or_else(|error| {
             let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
             let there = error.kind() == ErrorKind::AlreadyExists;
-            // Any user may write to the parent folder, so another user may have made this one.
+            // Any user may write to the parent folder, so another user may have made this folder.
             if there && folder.symlink_metadata().is_ok_and(is_ours) { Ok(()) } else { Err(error) }
         });
         made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -826,8 +829,8 @@ impl MessageWriter {
         self.say(&RunnerMessage::Done { number, answer: OrderReply::Nothing });
     }
 
-    /// Sends the result of an order. Splits the output of a program, so that no message exceeds a
-    /// line.
+    /// Sends the result of an order. Splits the output of a program, so that each message fits into
+    /// a line.
     pub fn answer(&self, number: u64, answer: OrderReply) {
         let OrderReply::Ran { how, output, errors } = answer else {
             return self.say(&RunnerMessage::Done { number, answer });

@@ -1,5 +1,5 @@
-//! The process that holds a virtual host's namespaces. It makes them, mounts the host's files,
-//! starts the runner inside and waits for its end. The host ends together with this process.
+//! The process that holds a virtual host's namespaces. It makes the namespaces, mounts the host's
+//! files, starts the runner inside and waits for its end. The host ends together with this process.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, PipeWriter, Read as _, Write as _};
@@ -19,11 +19,12 @@ use crate::{Isolation, Setup, TierMount, control_groups};
 pub const FOLDER: &str = "/run/plimsoll";
 /// Path of this program inside a host.
 pub const PROGRAM: &str = "/run/plimsoll/plimsoll";
-/// Load average of the host, written by its runner.
+/// File with the host's load average, written by the host's runner.
 const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// Folder in the host's data with its private copies of the machine's folders.
 const PRIVATE: &str = ".private";
+/// Maximum bytes passed to the runner at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Makes the host, starts this program in it as `plimsoll runner --inside`, and returns its exit
@@ -50,7 +51,7 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
     let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
-    // The rest is removed with the run's groups.
+    // Groups that remain are removed with the run's groups.
     let _ = control_groups::remove_host(setup);
     Ok(Some(code))
 }
@@ -67,7 +68,8 @@ fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
     }
 }
 
-/// Mounts the host's own /run, /dev/shm and /sys, the folders to show, and its name files.
+/// Mounts the host's own /run, /dev/shm and /sys, the folders to show, and the files with its
+/// names.
 fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     // Open the folders before anything is mounted, because a mount may cover them.
     let mut binds = Vec::new();
@@ -105,8 +107,8 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
 }
 
-/// Mounts the host's private folders over folders of the machine. They are stored with the host's
-/// data in `data`.
+/// Mounts the host's private folders over folders of the machine. The private folders are stored
+/// with the host's data in `data`.
 fn own_folders(data: &Path, paths: &[PathBuf]) -> Result<(), String> {
     let mut points = MountPoints::with(&Path::new(FOLDER).join("covered"));
     for path in paths {
@@ -136,8 +138,8 @@ fn show_own(data: &Path, path: &Path, points: &mut MountPoints) -> io::Result<()
     PinnedPath::hold(&own)?.show(&place, true)
 }
 
-/// Mounts a storage tier, unless it is a folder of the machine. Those are mounted with the other
-/// folders.
+/// Mounts a storage tier, unless it is a folder of the machine. Folders of the machine are mounted
+/// with `binds`.
 fn tier(tier: &TierMount) -> Result<(), String> {
     let doing = format!("mount the tier `{}` at {}", tier.name, tier.at.display());
     let mounted = fs::create_dir_all(&tier.at).and_then(|()| match (&tier.device, tier.memory_bytes) {

@@ -24,7 +24,8 @@ fn check(tree: &Tree) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the line and the names of the `KINDS` table. A name is the first part of a path in it.
+/// Returns the line and the names of the `KINDS` table. A name is the first part of a path in the
+/// table.
 fn table(shelf: &File) -> Option<(usize, Vec<String>)> {
     let code = code_only(&shelf.text);
     let at = code.find(" KINDS:")?;

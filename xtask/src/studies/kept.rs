@@ -137,9 +137,9 @@ const FOLDED_TABLE: &str = "<details class=\"block table\">";
 /// Largest folded table of a kept page, bytes.
 const LARGEST_TABLE: usize = 8_000;
 
-/// Returns the page without its largest parts: the charts of all trials but the first, or of all
-/// trials if a sweep has charts, the values under the pointer of these charts, and large folded
-/// tables. `analysis.json.gz` has their figures.
+/// Returns the page without large folded tables and without the charts of trials: of all but the
+/// first, or of all if a sweep has charts. The values that any trial's charts show under the
+/// pointer are removed too. `analysis.json.gz` has all removed figures.
 fn short_page(page: &str) -> Result<String, String> {
     let broken = || "report.html is not as this version writes it: `plimsoll analyze` makes it again".to_owned();
     let (body, rest) = page.split_once(DATA).ok_or_else(broken)?;

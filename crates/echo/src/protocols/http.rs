@@ -69,7 +69,7 @@ impl HttpCodec {
 }
 
 /// Returns how many of the `there` available bytes belong to a body with `left_bytes` missing, and
-/// how many are then missing.
+/// how many bytes of the body are then missing.
 fn take(left_bytes: u64, there: usize) -> (usize, u64) {
     let taken = usize::try_from(left_bytes).map_or(there, |left| left.min(there));
     (taken, left_bytes - taken as u64)
@@ -104,7 +104,8 @@ struct HeaderMeaning {
 }
 
 /// Parser of request heads. The header lines of a load generator's requests are mostly the same
-/// bytes, so it remembers the last ones. Comparing them is far cheaper than parsing them.
+/// bytes, so the parser remembers the last header lines. Comparing them is far cheaper than parsing
+/// them.
 #[derive(Debug)]
 struct Heads {
     limit_bytes: usize,

@@ -4,7 +4,7 @@
 use super::{Codec, CodecStep, NextAction};
 use crate::{Options, ServedProtocol};
 
-/// Server side of the frames.
+/// Server side of the `vsns` frames.
 #[derive(Debug)]
 pub(crate) struct VsnsCodec {
     frame_limit_bytes: u32,

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::{CgroupError, Controller, Device, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
 use crate::procfs;
 
-/// Poll interval.
+/// Poll interval of the waits in this file.
 const GLANCE: Duration = Duration::from_millis(2);
 /// Maximum time to wait for a freeze. A process that hangs in the kernel freezes when it leaves the
 /// kernel.
@@ -45,15 +45,15 @@ impl Cgroup {
         Self::new(hierarchies, "")
     }
 
-    /// Returns a group in this one.
+    /// Returns the child group with this name.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Self { name: format!("{}/{name}", self.name), ..self.clone() }
     }
 
-    /// Returns a group in this one that exists only in the hierarchy with CPU limits, so that each
-    /// thread of a process may be in another slot. In version 2 it is threaded, and its processes
-    /// count toward this group for everything else.
+    /// Returns a child group that exists only in the hierarchy with CPU limits, so that each thread
+    /// of a process may be in another slot. In version 2 the slot is threaded, and its processes
+    /// count toward this group for all other controllers.
     #[must_use]
     pub fn slot(&self, name: &str) -> Self {
         self.child(name).where_cpu_is_limited()
@@ -126,8 +126,8 @@ impl Cgroup {
         for part in self.name.split('/') {
             let group = above.join(part);
             let is_threaded = self.only.is_some() && group == folder && hierarchy.version == Version::V2;
-            // A parent with processes can pass on only threaded controllers. A slot therefore
-            // becomes threaded first, and gets its controller below.
+            // A parent with processes can enable only threaded controllers for its children. A slot
+            // therefore becomes threaded before it gets its controller.
             if hierarchy.version == Version::V2 && !is_threaded {
                 hand_down(&above, hierarchy.handed_down());
             }
@@ -153,7 +153,7 @@ impl Cgroup {
     }
 
     /// Returns the files into which a process writes `0`, one after the other, to join the group.
-    /// It must do this before it starts other processes.
+    /// The process must join before it starts other processes.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
         self.folders().into_iter().map(|folder| folder.join("cgroup.procs")).collect()
@@ -221,11 +221,11 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Kills all processes in and below the group, and returns their number. This process leaves
-    /// the group before.
+    /// Kills all processes in and below the group, and returns their number. This process first
+    /// leaves the group.
     ///
     /// # Errors
-    /// [`CgroupError::Undying`] if some are left after `within`.
+    /// [`CgroupError::Undying`] if processes are left after `within`.
     pub fn kill(&self, within: Duration) -> Result<usize, CgroupError> {
         self.leave();
         let until = Instant::now() + within;
@@ -237,7 +237,7 @@ impl Cgroup {
                 return Err(CgroupError::Undying { name: self.name.clone(), count: found.len() });
             }
             // Kill the whole group at once first, because a process that forks could escape
-            // otherwise. Then kill one by one, for version 1 and for the rest.
+            // otherwise. Then kill one by one, for version 1 and for processes that are left.
             let at_once = self.at_v2().is_some_and(|folder| write(&folder.join("cgroup.kill"), "1").is_ok());
             if !at_once || killed.is_superset(&found) {
                 found.iter().for_each(|process| self.kill_process(*process));
@@ -282,8 +282,8 @@ impl Cgroup {
         let mut removed = Vec::new();
         for folder in self.folders().iter().filter(|folder| folder.is_dir()) {
             while let Err(error) = remove_all(folder) {
-                // A dead process stays in its group for a moment, and another may have been
-                // starting.
+                // A dead process stays in its group briefly, and a new process may have joined the
+                // group.
                 let may_pass =
                     error.kind() == io::ErrorKind::ResourceBusy || error.kind() == io::ErrorKind::DirectoryNotEmpty;
                 if !may_pass || Instant::now() >= until {
@@ -312,7 +312,7 @@ fn remove_all(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// Gives controllers to the groups below, in version 2. A controller that cannot be given is
+/// Enables controllers for child groups, in version 2. A controller that cannot be enabled is
 /// reported when it is needed.
 fn hand_down(group: &Path, wanted: impl Iterator<Item = String>) {
     let file = group.join("cgroup.subtree_control");
@@ -361,7 +361,8 @@ fn await_event(file: &Path, word: &str, within: Duration) {
         if is_so || left.is_zero() {
             return;
         }
-        // A change between the two lines above would be missed, so poll for a short time only.
+        // A change between opening and reading the file would be missed, so poll for a short time
+        // only.
         let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timespec(left.min(10 * GLANCE))));
     }
 }
@@ -404,9 +405,9 @@ pub struct Throttle {
     pub read_iops: Option<u64>,
     /// Writes/s.
     pub write_iops: Option<u64>,
-    /// Bytes/s.
+    /// Bytes/s read.
     pub read_bytes_per_s: Option<u64>,
-    /// Bytes/s.
+    /// Bytes/s written.
     pub write_bytes_per_s: Option<u64>,
 }
 
@@ -422,8 +423,8 @@ impl Cgroup {
         if version == Version::V2 {
             return self.put(Controller::Cpu, what, &folder.join("cpu.max"), &format!("{text} {period_us}"));
         }
-        // Remove the old quota first, so that neither value is too large or too small for the other
-        // meanwhile.
+        // Remove the old quota first, because the kernel could reject the new period with the old
+        // quota.
         self.put(Controller::Cpu, what, &folder.join("cpu.cfs_quota_us"), "-1")?;
         write_or(&folder.join("cpu.cfs_period_us"), &period_us.to_string())?;
         if quota.is_some() { write_or(&folder.join("cpu.cfs_quota_us"), &text) } else { Ok(()) }
@@ -475,8 +476,8 @@ impl Cgroup {
         let limit = folder.join("memory.limit_in_bytes");
         let with_swap = folder.join("memory.memsw.limit_in_bytes");
         let text = bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
-        // The limit with swap may never be below the other. Depending on the direction, it must be
-        // written before or after.
+        // The limit with swap may never be below the limit without swap. It must be written first
+        // if the limits rise, and last if they fall.
         let raised = with_swap.exists() && write(&with_swap, &text).is_ok();
         match write(&limit, &text) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -500,8 +501,8 @@ impl Cgroup {
     }
 
     /// Limits reads from and writes to a device. Version 1 counts reads and writes by the group's
-    /// own processes. It misses those that the kernel does for them, such as a file system's
-    /// journal, unless the group is the root.
+    /// own processes. It misses those that the kernel does for these processes, such as a file
+    /// system's journal, unless the group is the root.
     ///
     /// # Errors
     /// [`CgroupError::Missing`], also for the root of version 2, which cannot be limited; or the
@@ -549,9 +550,9 @@ impl Cgroup {
 const TO_GIVE_BACK: Duration = Duration::from_millis(20);
 
 impl Cgroup {
-    /// Limits memory, even below the memory in use. Version 2 ends processes itself. Version 1
-    /// refuses such a limit, so they are ended here. The whole group is frozen meanwhile, because
-    /// other processes would take the freed memory.
+    /// Limits memory, even below the memory in use. With version 2, the kernel ends processes.
+    /// Version 1 refuses such a limit, so processes are ended here. The whole group is frozen
+    /// meanwhile, because other processes would take the freed memory.
     ///
     /// # Errors
     /// As for [`Cgroup::set_memory`], or ending all processes within this time did not suffice.

@@ -1,6 +1,6 @@
-//! Faults on a real host: control groups, network, disk and clock. On a machine that others use
-//! too, it keeps the connection for orders open and refuses changes that would harm others
-//! permanently.
+//! Faults on a real host: control groups, network, disk and clock. On a shared machine, this module
+//! keeps the connection for orders open and refuses changes that would permanently harm other
+//! users.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,8 +33,8 @@ pub(super) struct KernelControls {
     /// Whether Plimsoll made the host for this run.
     is_isolated: bool,
     connection: Option<ControlConnection>,
-    /// Whether orders come by another way than the host's network, so that there is no such
-    /// connection.
+    /// Whether orders come by another way than the host's network, so that no connection must be
+    /// kept open.
     is_reached_aside: bool,
     /// Mark of this run's changes to the network.
     owner: Ownership,
@@ -57,9 +57,9 @@ impl ControlConnection {
     /// Parses `SSH_CONNECTION` as set by sshd: client, its port, server, its port.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ').skip(2);
-        // A link-local address is followed by the name of the link.
+        // In a link-local address, `%` and the name of the link follow the address.
         let address: IpAddr = words.next()?.split('%').next()?.parse().ok()?;
-        // sshd that listens on both versions writes version 4 as `::ffff:10.0.0.1`.
+        // An sshd that listens on both IP versions writes an IPv4 address as `::ffff:10.0.0.1`.
         Some(Self { address: address.to_canonical(), port: words.next()?.parse().ok()? })
     }
 }
@@ -113,7 +113,8 @@ impl KernelControls {
         }).map(Some)
     }
 
-    /// Returns the interfaces to shape. On a real host, the one through which the lab connects.
+    /// Returns the interfaces to shape. On a real host, returns only the interface through which
+    /// the lab connects.
     fn interfaces(&self) -> Result<Vec<String>, OrderRefusal> {
         let Some(connection) = self.connection()? else { return Ok(network::interfaces()) };
         let address = connection.address.to_string();
@@ -167,7 +168,7 @@ impl KernelControls {
             )));
         }
         let most = most.unwrap_or("65535");
-        // For cleanup by others, if this process cannot do it.
+        // Another process reads this note to clean up if this one cannot.
         let note = self.data.join(SEGMENTS);
         fs::write(&note, format!("{interface} {most}\n"))
             .map_err(|error| OrderRefusal::system(format!("write {}", note.display()), &error))?;
@@ -189,9 +190,9 @@ impl KernelControls {
 /// File beside a real host's data while its link is shaped. It holds the interface and its original
 /// segment limit.
 const SEGMENTS: &str = "segments";
-/// File systems on other machines.
+/// Types of file systems on other machines.
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"];
-/// Queueing disciplines that return automatically when a discipline over them is removed.
+/// Queueing disciplines that the kernel restores when another discipline is removed.
 const PLAIN: [&str; 7] = ["noqueue", "noop", "mq", "fq", "fq_codel", "pfifo", "pfifo_fast"];
 
 impl HostControls for KernelControls {
@@ -224,7 +225,7 @@ impl HostControls for KernelControls {
         match self.shape(links) {
             Ok(()) => shaped.clone_from(links),
             Err(refusal) => {
-                // The earlier state was possible before.
+                // Restore the earlier state, which could be applied before.
                 let _ = self.shape(&shaped);
                 return Err(refusal);
             }
@@ -322,7 +323,7 @@ fn mounts() -> String {
     procfs::text(Path::new("/proc/self/mounts")).unwrap_or_default()
 }
 
-/// Returns the first remote file system in the text of `/proc/mounts`.
+/// Returns the mount point of the first remote file system in the text of `/proc/mounts`.
 fn remote_mount(mounts: &str) -> Option<&str> {
     let mut lines = mounts.lines().map(|line| line.split(' '));
     lines.find_map(|mut words| {
@@ -359,7 +360,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// A file that fills the file system of a folder.
+// Filler file: a file that fills the file system of a folder.
 
 const NAME: &str = ".plimsoll-full";
 /// Bytes per write, if space cannot be reserved.
@@ -388,7 +389,7 @@ fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     filled.inspect_err(|_| drop(fs::remove_file(&path)))
 }
 
-/// Removes the filling.
+/// Removes the filler file.
 fn empty_disk(folder: &Path) -> Result<(), OrderRefusal> {
     let path = filling_path(folder);
     match fs::remove_file(&path) {

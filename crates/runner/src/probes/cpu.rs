@@ -109,13 +109,14 @@ impl CpuProbe {
     }
 }
 
-/// Largest difference between counted ticks and elapsed ticks, as a share of the elapsed ticks.
+/// Difference between counted and elapsed ticks from which elapsed time is not used, as a share of
+/// the elapsed ticks.
 const TICKS_OFF: f64 = 0.2;
 
-/// Fills in the CPU columns. Work that begins with a timer tick, such as that of a group whose
-/// quota is renewed then, is present at every tick and seems to take more time than it does. Idle
-/// time is measured exactly (`get_idle_time` in the kernel's `fs/proc/stat.c`), so the rest of the
-/// elapsed time is divided between user and system by their ticks.
+/// Fills in the CPU columns. Work that begins with a timer tick, such as the work of a group whose
+/// quota is renewed at the tick, is present at every tick and seems to take more time than it does.
+/// Idle time is measured exactly (`get_idle_time` in the kernel's `fs/proc/stat.c`), so the rest of
+/// the elapsed time is divided between user and system by their ticks.
 fn fill(last: CpuTicks, now: CpuTicks, went_by: f64, host: &mut Sample) {
     let counted = now.total().saturating_sub(last.total()) as f64;
     if counted == 0.0 {

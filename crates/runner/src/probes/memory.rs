@@ -28,7 +28,7 @@ impl Probe for MemoryProbe {
     }
 }
 
-/// Fills in the memory of a host. Available memory is limited by the machine's.
+/// Fills in the memory of a host. A host's available memory is at most the machine's.
 fn fill(bounds: &HostBounds, machine_has: Option<u64>, host: &mut Sample) {
     let Some(memory) = &bounds.usage.memory else { return };
     let used = memory.used_bytes.saturating_sub(memory.inactive_file_bytes);

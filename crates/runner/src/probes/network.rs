@@ -1,6 +1,6 @@
 //! Bytes received and sent over all interfaces. The loopback is included, because it carries the
-//! traffic of a local target. For a virtual host it is left out, because the traffic is on the
-//! host's links.
+//! traffic of a local target. For a virtual host the loopback is left out, because the traffic is
+//! on the host's links.
 
 use record::rows::Sample;
 
