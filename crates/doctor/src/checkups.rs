@@ -1,5 +1,5 @@
-//! Check-ups of a machine: settings and states that spoil a measurement or change its figures, with
-//! remedies. Each check-up is a pure function of text files and of the figures in [`Measured`].
+//! Check-ups of a machine: each finds a setting or state that spoils or changes measurements, and
+//! suggests a remedy. Each is a pure function of text files and of the values in [`Measured`].
 
 mod erlang;
 mod lab;
@@ -18,21 +18,21 @@ use crate::trial_demand::TrialDemand;
 /// A check-up.
 #[derive(Debug)]
 pub struct CheckKind {
-    /// Name, in a few words.
+    /// Name of the check-up, in a few words.
     pub name: &'static str,
-    /// Subject that it belongs to.
+    /// Subject of the check-up.
     pub about: CheckScope,
-    /// Data that it reads.
+    /// Data that the check-up reads.
     pub reads: &'static str,
-    /// Effect on a measurement, in one sentence.
+    /// Effect of a bad state on a measurement, in one sentence.
     pub why: &'static str,
-    /// Source for the effect.
+    /// Reference for the effect.
     pub source: &'static str,
     /// Rules of the verdict that detect the effect in a trial.
     pub caught_by: &'static [&'static str],
-    /// Tuning from the article on the name service vsns that it covers, with today's assessment.
+    /// Tuning that the check-up covers, from the article on the name service vsns.
     pub article: Option<Tuning>,
-    /// Function that makes the check-up.
+    /// Function that performs the check-up.
     pub look: fn(&MachineSnapshot<'_>) -> CheckResult,
 }
 
@@ -66,11 +66,11 @@ pub enum CheckScope {
 /// A tuning from the article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tuning {
-    /// Number in the article's list, 1 to 6.
+    /// Index in the article's list of tunings, from 1 to 6.
     pub number: u8,
-    /// Text of the article.
+    /// Description in the article.
     pub says: &'static str,
-    /// Assessment for today's systems.
+    /// Assessment of the tuning for today's systems.
     pub worth: &'static str,
 }
 
@@ -82,8 +82,8 @@ pub enum CheckState {
     Unknown,
     /// The state is good.
     Good,
-    /// The state changes figures. It must be the same on both sides of a comparison, or be reported
-    /// with the figures.
+    /// The state changes measured values. It must be the same on both sides of a comparison, or be
+    /// reported with the values.
     Notice,
     /// The state spoils a measurement.
     Bad,
@@ -93,21 +93,21 @@ pub enum CheckState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
     pub state: CheckState,
-    /// Finding, in a few words. For [`CheckState::Unknown`], the reason.
+    /// Finding, in a few words. For [`CheckState::Unknown`], the reason why the state is unknown.
     pub found: String,
     /// Remedy: a command or advice.
     pub remedy: Option<String>,
     /// Changes that `--fix` would make.
     pub fixes: Vec<Fix>,
-    /// Commands that only the user may run, in order. A line that begins with `#` describes the
-    /// commands below it.
+    /// Commands that the user must run, in order, because `--fix` does not run them. A line that
+    /// begins with `#` describes the commands below it.
     pub commands: Vec<String>,
 }
 
 /// A change to a value of the running kernel, which can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// Path of the file below the root.
+    /// Path of the file, relative to the root folder.
     pub path: String,
     /// Current value.
     pub from: String,
@@ -162,10 +162,11 @@ pub const KINDS: &[&CheckKind] = &[
     &resources::WATCHES,
 ];
 
-/// Reason if the kernel does not provide the information.
+/// Reason for an unknown state: the kernel does not provide the information.
 const NOT_TOLD: &str = "this kernel does not tell";
 
-/// Reason why a setting does not matter: the networks of a virtual lab are new.
+/// Reason why a network setting of this machine is good: the networks of a virtual lab do not
+/// inherit it.
 const OF_LAB: &str = "the lab's own networks have the kernel's defaults";
 
 /// Data about the examined machine.
@@ -184,13 +185,14 @@ impl MachineSnapshot<'_> {
         self.root.number(path)
     }
 
-    /// Returns a kernel setting such as `net.core.somaxconn`. It may consist of several numbers.
+    /// Returns a kernel setting such as `net.core.somaxconn`. A setting may consist of several
+    /// numbers.
     fn sysctl(&self, name: &str) -> Option<Vec<u64>> {
         let text = self.text(&sysctl_path(name))?;
         text.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
     }
 
-    /// Returns the change of a file to this value, or `None` if it has the value.
+    /// Returns the change of a file to this value. `None` if the file is missing or has the value.
     fn fix(&self, path: &str, to: &str) -> Option<Fix> {
         let from = chosen(&self.text(path)?);
         (from != to).then(|| Fix { path: path.to_owned(), from, to: to.to_owned() })
@@ -210,7 +212,7 @@ impl MachineSnapshot<'_> {
         self.asked.is_some_and(|asked| asked.is_virtual)
     }
 
-    /// Returns the number of agents of the given experiment.
+    /// Returns the number of connections that the agents of the given experiment open.
     fn agents(&self) -> Option<u64> {
         self.asked.map(|asked| asked.agents)
     }
@@ -293,7 +295,7 @@ fn sysctl_path(name: &str) -> String {
     format!("proc/sys/{}", name.replace('.', "/"))
 }
 
-/// Formats a count, such as `1 core` or `2 cores`.
+/// Formats a number with its noun, such as `1 core` or `2 cores`.
 fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,5 +1,5 @@
-//! Changes to the running kernel, and their undoing. Each change is recorded on disk before it is
-//! made, so that `--undo` finds it even after a crash.
+//! Makes changes to the running kernel, and undoes them. Each change is recorded on disk before it
+//! is made, so that `--undo` finds it even after a crash.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkups::Fix;
 
-/// Name of the record. It lies beside the entries of runs, but is not one.
+/// File name of the record. The file is in the folder of the run registry, but is not an entry of
+/// it.
 const RECORD: &str = "doctor.undo";
-/// Maximum length of a record: some thousand changes.
+/// Maximum length of a record, bytes: enough for some thousand changes.
 const RECORD_BYTES: u64 = 1 << 20;
 
 /// A machine whose settings are changed.
 #[derive(Debug, Clone)]
 pub struct FixSession {
     root: PathBuf,
-    /// Folders that may contain records. New records go to the first.
+    /// Folders that may contain records. New records go to the first folder.
     folders: Vec<PathBuf>,
 }
 
@@ -55,15 +56,15 @@ pub enum Undone {
     Done,
     /// The file already has the old value.
     Already,
-    /// Another program has set another value since. It stays. Contains the current value.
+    /// Another program has since set another value, which is kept. Contains the current value.
     ChangedSince(String),
     /// The undoing failed and can be tried again. Contains the reason.
     Failed(String),
 }
 
 impl FixSession {
-    /// Starts a session for the machine whose files are below `root`. The record lies beside the
-    /// registry of runs.
+    /// Starts a session for the machine whose files are below `root`. The record is in the folder
+    /// of the run registry.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf(), folders: registry::folders() }
@@ -77,7 +78,7 @@ impl FixSession {
     /// Makes a change if the value has not changed since it was examined.
     ///
     /// # Errors
-    /// The change cannot be recorded. Then it is not made.
+    /// If the change cannot be recorded. The change is then not made.
     pub fn apply(&self, fix: &Fix) -> Result<Applied, Error> {
         if !is_setting(&fix.path) {
             return Ok(Applied::Refused("it is no setting of the kernel".to_owned()));
@@ -97,15 +98,15 @@ impl FixSession {
     }
 
     /// Undoes the recorded changes, the last first, and removes them from the record. Calls `tell`
-    /// for each.
+    /// after each.
     ///
     /// # Errors
-    /// A record cannot be read or removed.
+    /// If a record cannot be read or removed.
     pub fn undo(&self, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
         let mut failed = None;
         for folder in &self.folders {
             // Only a record that belongs to root may direct what root writes. An invalid record
-            // does not prevent undoing the others.
+            // does not prevent undoing the changes of other records.
             let undone = match PrivateFolder::find(folder) {
                 Ok(Some(folder)) if folder.has(RECORD) => self.undo_in(&folder, tell),
                 Ok(_) => Ok(()),
@@ -146,7 +147,8 @@ impl FixSession {
         }
     }
 
-    /// Keeps the changes that could not be undone in the record, in their order.
+    /// Rewrites the record with only the changes in `kept`: those that could not be undone, and
+    /// those of other roots.
     fn keep(&self, folder: &PrivateFolder, kept: &[ChangeRecord]) -> Result<(), Error> {
         let record = folder.path(RECORD);
         if kept.is_empty() {
@@ -183,7 +185,7 @@ impl FixSession {
         procfs::text(&self.root.join(path)).map(|text| chosen(&text))
     }
 
-    /// Writes a value in one write, as the kernel requires. Makes no files.
+    /// Writes a value with one system call, as the kernel requires. Does not create a missing file.
     fn put(&self, path: &str, value: &str) -> io::Result<()> {
         let mut file = File::options().write(true).truncate(true).open(self.root.join(path))?;
         file.write_all(format!("{value}\n").as_bytes())

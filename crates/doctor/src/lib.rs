@@ -27,12 +27,12 @@ pub struct CheckOutcome {
 }
 
 /// Examines a machine whose files are below `root`, with its measurements and the requirements of
-/// an experiment. The worst results come first. Related ones are adjacent.
+/// an experiment. Sorts the results by state, worst first, then by subject.
 #[must_use]
 pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<CheckOutcome> {
     let root = RecordedRoot::at(root);
     let snapshot = MachineSnapshot { root: &root, measured, asked };
-    // Without an experiment, its requirements are not examined.
+    // Requirements can only be examined for an experiment.
     let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != CheckScope::Experiment);
     let mut examined: Vec<CheckOutcome> =
         kinds.map(|kind| CheckOutcome { kind, finding: (kind.look)(&snapshot) }).collect();
@@ -40,7 +40,7 @@ pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) ->
     examined
 }
 
-/// Returns the worst state.
+/// Returns the worst state of the results.
 #[must_use]
 pub fn worst(examined: &[CheckOutcome]) -> CheckState {
     examined.iter().map(|one| one.finding.state).max().unwrap_or(CheckState::Unknown)

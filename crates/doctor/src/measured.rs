@@ -18,16 +18,16 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::persistent_memory::PersistentMemory;
 
-/// Measured properties. `None` if a measurement was not made.
+/// Measured properties. A property is `None` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
     /// Whether this process is root.
     pub is_root: Option<bool>,
     /// Number of CPUs that this process may use.
     pub cpus: Option<u64>,
-    /// CPU use by other programs in one second.
+    /// CPU use by other programs and the hypervisor, measured for one second.
     pub noise: Option<CpuNoise>,
-    /// Smallest step of the monotonic clock's timers.
+    /// Resolution of the monotonic clock's timers.
     pub timer_resolution_ns: Option<u64>,
     /// Lateness of pauses of one millisecond.
     pub late_us: Option<MeasuredSpread>,
@@ -35,7 +35,7 @@ pub struct Measured {
     pub is_synchronised: Option<bool>,
     /// Program that synchronises the clock.
     pub time_keeper: Option<String>,
-    /// Folder for runs.
+    /// Folder in which runs are recorded.
     pub folder: String,
     /// Free space in the folder.
     pub free_bytes: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Measured {
     pub file_system: Option<String>,
     /// Duration of a write of 4 KiB in the folder, including its sync.
     pub sync_us: Option<MeasuredSpread>,
-    /// Link properties that can be set. `None` without root.
+    /// Link properties that can be set. `None` if this process is not root.
     pub links: Option<LinkSupport>,
     /// Erlang runtime, if it is installed.
     pub erlang: Option<Erlang>,
@@ -61,11 +61,11 @@ pub struct MeasuredSpread {
 const PAUSES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 const SYNCS: usize = 20;
-/// Time after which no further sync is measured.
+/// Time after which no further sync is started, because a slow disk would delay the report.
 const SYNCS_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Measured {
-    /// Measures this machine. `folder` is the folder for runs, and need not exist.
+    /// Measures this machine. `folder` is the folder in which runs are recorded; it need not exist.
     #[must_use]
     pub fn here(folder: &Path) -> Self {
         // The pauses run in the same second as the CPU measurement, because they use no CPU.
@@ -83,7 +83,8 @@ impl Measured {
         }
     }
 
-    /// Measures what takes no time and does not depend on recorded files.
+    /// Measures only this process's rights, the number of CPUs and the disk in `folder`, for use
+    /// with the recorded files of a machine.
     #[must_use]
     pub fn without_time(folder: &Path) -> Self {
         let disk = environment::disk_of(folder);
@@ -116,8 +117,8 @@ fn late_us() -> Option<MeasuredSpread> {
     MeasuredSpread::of(late.collect())
 }
 
-/// Measures the duration of writes of 4 KiB in this folder, including their syncs. Removes the
-/// file. Returns `None` if the folder is not writable.
+/// Measures the duration of writes of 4 KiB to a temporary file in this folder, including their
+/// syncs. Returns `None` if the folder is not writable.
 #[must_use]
 pub fn sync_us(folder: &Path, times: usize) -> Option<MeasuredSpread> {
     let folder = environment::existing(folder)?;
@@ -146,14 +147,14 @@ impl MeasuredSpread {
 
 // Properties of the installed Erlang.
 
-/// Properties that the runtime reports without flags.
+/// Properties of the Erlang runtime when it is started without flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Erlang {
     /// Release number, such as `25`.
     pub release: u32,
     /// Version, such as `25.2.3`.
     pub version: String,
-    /// Number of running scheduler threads.
+    /// Number of scheduler threads that are online.
     pub schedulers_online: u64,
     /// Maximum number of processes.
     pub processes: u64,
@@ -161,7 +162,7 @@ pub struct Erlang {
     pub ports: u64,
 }
 
-/// Time limit for the programs.
+/// Time limit for each program that is run.
 const WITHIN: Duration = Duration::from_secs(5);
 
 const QUESTION: &str = r#"
@@ -226,15 +227,15 @@ fn parse_erlang(line: &str) -> Option<Erlang> {
 // CPU use over one second.
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Maximum number of programs that are named.
+/// Maximum number of programs that a report names.
 const NAMED: usize = 3;
 
-/// CPU use by others, in percent of all processors.
+/// CPU use by other programs and by the hypervisor, in percent of all processors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuNoise {
-    /// Use by programs other than this one.
+    /// CPU use by programs other than this one.
     pub others_pct: f64,
-    /// Busiest of them by name. Programs with the same name are added up.
+    /// Busiest other programs, with name and CPU use. Programs with the same name are added up.
     pub busiest: Vec<(String, f64)>,
     /// Time taken by the hypervisor. `None` if the kernel does not report it.
     pub steal_pct: Option<f64>,
@@ -275,7 +276,7 @@ fn between(before: &DoctorMeasurement, after: &DoctorMeasurement, ours: u32) -> 
             *by_name.entry(name).or_default() += used;
         }
     }
-    // Programs that ended meanwhile are only part of the machine's time.
+    // Programs that ended in between are included only in the machine's total.
     let busy = after.machine.busy().saturating_sub(before.machine.busy()).saturating_sub(own);
     let mut busiest: Vec<(String, f64)> =
         by_name.into_iter().map(|(name, ticks)| (name.to_owned(), ticks as f64 / total * 100.0)).collect();

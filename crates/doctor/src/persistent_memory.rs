@@ -1,16 +1,16 @@
-//! Persistent memory as listed by `ndctl` and `ipmctl`, and the commands that make file systems on
-//! it. Pure: the caller runs the programs.
+//! Persistent memory as `ndctl` and `ipmctl` list it, and commands that make file systems on it.
+//! Pure: the caller runs the programs.
 
 use serde_json::{Deserializer, Value};
 
 /// Persistent memory of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PersistentMemory {
-    /// Regions. Interleaved modules form one region.
+    /// Regions of memory modules. Interleaved modules form one region.
     pub regions: Vec<NvdimmRegion>,
-    /// Namespaces, which are devices.
+    /// Namespaces; each is a device on a region.
     pub namespaces: Vec<NvdimmNamespace>,
-    /// Names of the modules.
+    /// Names of the memory modules.
     pub modules: Vec<String>,
     /// Whether `ipmctl` manages any modules.
     pub is_managed: bool,
@@ -21,7 +21,7 @@ pub struct NvdimmRegion {
     /// Name, such as `region0`.
     pub name: String,
     pub size_bytes: u64,
-    /// Bytes that belong to no namespace.
+    /// Number of bytes that belong to no namespace.
     pub available_bytes: u64,
 }
 
@@ -37,9 +37,9 @@ pub struct NvdimmNamespace {
 }
 
 impl PersistentMemory {
-    /// Parses the output of `ndctl list -RND` and `ipmctl show -dimm`. The form of the first
-    /// depends on the hardware: nothing, an object, a list, or several objects, with each level
-    /// inside or beside the one above.
+    /// Parses the output of `ndctl list -RND` and `ipmctl show -dimm`. The form of `ndctl`'s output
+    /// depends on the hardware: nothing, an object, a list, or several objects. A level may be
+    /// inside or beside the level above it.
     #[must_use]
     pub fn parse(ndctl: &str, ipmctl: &str) -> Self {
         let mut found = Self { is_managed: has_modules(ipmctl), ..Self::default() };
@@ -111,8 +111,8 @@ impl PersistentMemory {
         ]
     }
 
-    /// Whether a region has free space. On a region without labels the kernel makes a raw namespace
-    /// itself, which does not support direct access. Such a region counts as free.
+    /// Whether a region has free space. On a region without labels, the kernel itself makes a raw
+    /// namespace, which does not support direct access. Such a region counts as free.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let only_raw = !self.namespaces.is_empty() && self.namespaces.iter().all(|namespace| namespace.mode == "raw");
@@ -120,7 +120,8 @@ impl PersistentMemory {
     }
 }
 
-/// Returns the commands for a namespace over each whole region and a file system on each.
+/// Returns the commands that make a namespace over each whole region, and a file system on each
+/// namespace.
 fn file_systems<'a>(regions: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut commands: Vec<String> =
         regions.map(|region| format!("ndctl create-namespace --mode=fsdax --region={region}")).collect();
@@ -132,7 +133,7 @@ fn file_systems<'a>(regions: impl Iterator<Item = &'a str>) -> Vec<String> {
     commands
 }
 
-/// Returns the command for a namespace of half a region. Its size is a multiple of 16 MiB, as
+/// Returns the command for a namespace of half a region, rounded down to a multiple of 16 MiB, as
 /// namespaces require.
 fn half(region: &NvdimmRegion) -> String {
     const STEP: u64 = 16 << 20;
@@ -150,7 +151,8 @@ fn mounts(count: usize) -> Vec<String> {
     commands
 }
 
-/// Whether `ipmctl show -dimm` lists a module. A row of its table begins with a hexadecimal handle.
+/// Whether `ipmctl show -dimm` lists a module. The row of a module begins with a hexadecimal
+/// handle.
 fn has_modules(ipmctl: &str) -> bool {
     ipmctl.lines().any(|line| line.trim_start_matches([' ', '|']).starts_with("0x"))
 }

@@ -1,12 +1,12 @@
-//! Report of the doctor as text for a terminal of 100 columns: problems in full, good results in a
-//! line each, unknown results in a line per reason.
+//! Report of the doctor for a terminal of 100 columns: problems in full, one line for each good
+//! result, one line for each reason of unknown results.
 
 use std::fmt::Write as _;
 
 use crate::CheckOutcome;
 use crate::checkups::{CheckState, commands};
 
-/// Width in columns.
+/// Width of the report, columns.
 const WIDTH: usize = 100;
 /// Columns before a finding: two blanks, the name of the check-up, two blanks.
 const INDENT: usize = 27;
@@ -38,7 +38,7 @@ pub fn words(examined: &[CheckOutcome], with_article: bool) -> String {
     text
 }
 
-/// Returns the counts, such as `1 bad, 2 to notice, 30 good, 4 unknown`.
+/// Returns the number of results in each state, such as `1 bad, 2 to notice, 30 good, 4 unknown`.
 fn sum(examined: &[CheckOutcome]) -> String {
     let states = [
         (CheckState::Bad, "bad"),
@@ -58,7 +58,7 @@ fn sum(examined: &[CheckOutcome]) -> String {
     format!("{}{fixable}", parts.join(", "))
 }
 
-/// Formats the finding, its effect, the remedy, and the rules of the verdict that detect it.
+/// Formats a finding: its effect, its remedy, and the verdict rules that detect it.
 fn in_full(one: &CheckOutcome) -> String {
     let (kind, finding) = (one.kind, &one.finding);
     let mut text = row(kind.name, &finding.found);
@@ -67,7 +67,7 @@ fn in_full(one: &CheckOutcome) -> String {
         text.push_str(&row("", &format!("-> {remedy}")));
     }
     for command in commands(&finding.fixes) {
-        // In one line of any length, so that it can be copied.
+        // The command is not wrapped, so that it can be copied.
         let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
     }
     for command in &finding.commands {
@@ -80,15 +80,15 @@ fn in_full(one: &CheckOutcome) -> String {
     text
 }
 
-/// Formats a name beside a text of several lines. Lines after an arrow are indented by the arrow's
-/// width.
+/// Formats a name beside a text, wrapped. If the text starts with an arrow, further lines are
+/// indented by the arrow's width.
 fn row(name: &str, text: &str) -> String {
     let (arrow, text) = text.strip_prefix("-> ").map_or(("", text), |text| ("-> ", text));
     let first = format!("  {name:<width$}{arrow}", width = INDENT - 2);
     text::hanging(text, &first, &" ".repeat(INDENT + arrow.len()), WIDTH)
 }
 
-/// Formats one line per reason.
+/// Formats the unknown results: one line per reason, with the names of the check-ups.
 fn unknown<'a>(examined: impl Iterator<Item = &'a CheckOutcome>) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in examined {

@@ -8,18 +8,18 @@ use experiment::plan::{Failover, Plan, TargetKind, Trial};
 use experiment::socket_url;
 use lab::{UrlParts, hosts};
 
-/// Requirements of an experiment's trials. Each figure is from the trial that requires most.
+/// Requirements of an experiment's trials. Each number is from the trial that requires most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrialDemand {
-    /// Connections of the agents.
+    /// Number of connections that the agents open.
     pub agents: u64,
-    /// Addresses that they connect to.
+    /// Number of addresses that the agents connect to.
     pub services: u64,
-    /// Local addresses from which they connect. 1 if none are named.
+    /// Number of local addresses from which the agents connect. 1 if the experiment names none.
     pub sources: u64,
     /// Whether the services are on the loopback, which has many source addresses.
     pub is_on_loopback: bool,
-    /// Agents that connect in the same second.
+    /// Number of connections that agents open in the same second.
     pub at_once: u64,
     /// Description of the hosts.
     pub lab: String,
@@ -35,7 +35,7 @@ pub struct TrialDemand {
     pub is_virtual: bool,
     /// Whether hosts are reached over ssh.
     pub is_remote: bool,
-    /// Whether a target is the one of the article with the tunings.
+    /// Whether a target is the name service of the article with the tunings.
     pub is_articles: bool,
 }
 
@@ -81,8 +81,8 @@ fn connections(trial: &Trial) -> Option<u32> {
     Some(load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX)))
 }
 
-/// Returns the number of hosts or URLs to which clients connect. If hosts have roles, the number of
-/// serving hosts is unknown here, and the result is 1.
+/// Returns the number of hosts or URLs to which clients connect. If hosts have roles, it is unknown
+/// here how many of them serve clients, and the result is 1.
 fn services(trial: &Trial) -> u64 {
     let hosts = &trial.lab.hosts;
     let urls = trial.target.urls().len();
@@ -93,14 +93,14 @@ fn services(trial: &Trial) -> u64 {
 }
 
 /// Returns the number of addresses over which connections are certainly distributed. With failover,
-/// all may use one.
+/// all connections may use the same address.
 fn addresses(trial: &Trial) -> u64 {
     let failover = trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
     if failover == Failover::None { services(trial) } else { 1 }
 }
 
-/// Whether all services are on the loopback. Of names, only `localhost` is known to be there. A
-/// socket in the file system needs no ports.
+/// Whether all services are on the loopback. Of host names, only `localhost` is known to be on the
+/// loopback. A socket in the file system needs no ports.
 fn is_on_loopback(trial: &Trial) -> bool {
     match &trial.target.kind {
         TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),

@@ -11,7 +11,7 @@ pub struct AuthorityProblem {
 
 const FORM: &str = "write a URL such as http://localhost:8080/path";
 
-/// Checks `HOST` or `HOST:PORT`, without a user.
+/// Checks a `HOST` or `HOST:PORT` that has no user.
 pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     let problem = |what, remedy| Err(AuthorityProblem { what, remedy });
     // An IPv6 address contains colons, inside brackets.

@@ -13,17 +13,17 @@ pub const ANY_PERCENTILE: &str = "p*";
 /// Everything that an experiment file may refer to by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    /// Target folders found, by name.
+    /// Target folders that were found, by name.
     pub targets: BTreeMap<String, Manifest>,
     /// Target folders that may not be run, by name, each with the reason and a remedy.
     pub refused_targets: BTreeMap<String, (String, String)>,
-    /// Profiles found, by name.
+    /// Profiles that were found, by name.
     pub profiles: BTreeMap<String, Profile>,
-    /// Protocols the load engine speaks.
+    /// Protocols that the load engine supports.
     pub protocols: Vec<&'static Protocol>,
-    /// Faults the lab can inject.
+    /// Faults that the lab can inject.
     pub faults: Vec<&'static Fault>,
-    /// Every metric path of a trial in `analysis.json`, such as `latency_us.p99`. `*` is a free
+    /// Every metric path of a trial in `analysis.json`, such as `latency_us.p99`. `*` is a variable
     /// part of a path: `operations.*.latency_us.p99`. A path that may end in any percentile has
     /// [`ANY_PERCENTILE`].
     pub metrics: Vec<String>,
@@ -86,20 +86,20 @@ pub enum Effect {
 /// A fault as an experiment sees it.
 #[derive(Debug)]
 pub struct Fault {
-    /// Name in `kind =`.
+    /// Name of the fault in `kind =`.
     pub name: &'static str,
     /// Description, one line.
     pub help: &'static str,
     /// Arguments that `with` may give.
     pub takes: &'static [Field],
-    /// Label in charts.
+    /// Label of the fault in charts.
     pub label: &'static str,
-    /// Colour in charts, `#rrggbb`.
+    /// Colour of the fault in charts, `#rrggbb`.
     pub colour: &'static str,
     /// Event that ends the fault.
     pub heals: Heals,
-    /// Check of the values in `with`; `None` if all values are allowed. Unknown and missing names
-    /// are checked elsewhere.
+    /// Check of the values in `with`; `None` if all values are allowed. It does not check for
+    /// unknown and missing arguments.
     pub check: Option<ArgumentCheck>,
 }
 
@@ -111,7 +111,7 @@ pub type ArgumentCheck = fn(&BTreeMap<String, serde_json::Value>) -> Vec<Argumen
 pub struct ArgumentProblem {
     /// Name of the argument in `with`; `None` if the problem concerns all of them.
     pub argument: Option<&'static str>,
-    /// The problem: `rate = "fast"` is not a rate.
+    /// Description of the problem, such as `rate = "fast"` is not a rate.
     pub what: String,
     /// A suggestion for a correct value.
     pub hint: Option<String>,

@@ -1,9 +1,9 @@
 //! Durations: parser and formatter of numbers with units, such as "1.5s" or "1m30s".
 
-/// Units from the shortest to the longest, each with its seconds.
+/// Units from the shortest to the longest, each with its length in seconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Maximum duration: a year. Arithmetic on longer times would lose milliseconds.
+/// Maximum duration: a year, so that arithmetic in `f64` keeps milliseconds exact.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
 
 /// The reason why a text is not a duration.
@@ -32,7 +32,7 @@ pub fn parse_s(text: &str) -> Result<f64, DurationError> {
     let (mut seconds, mut last_unit_s) = (0.0, f64::INFINITY);
     loop {
         let (part, unit_s, behind) = first_part(rest)?;
-        // The longer unit comes first, and only the first part has a sign.
+        // Longer units must come first, and only the first part may have a sign.
         if unit_s >= last_unit_s || (last_unit_s.is_finite() && rest.starts_with(['-', '+'])) {
             return Err(DurationError::NotANumber);
         }
@@ -45,8 +45,8 @@ pub fn parse_s(text: &str) -> Result<f64, DurationError> {
     if seconds > SECONDS_MAX { Err(DurationError::TooLong) } else { Ok(seconds) }
 }
 
-/// Parses the first number with its unit. Returns its seconds, the unit's length, and the rest of
-/// the text.
+/// Parses the first number with its unit. Returns the value in seconds, the unit's length in
+/// seconds, and the rest of the text.
 fn first_part(text: &str) -> Result<(f64, f64, &str), DurationError> {
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
     let (number, rest) = text.split_at(unit_at);

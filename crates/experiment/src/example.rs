@@ -49,7 +49,7 @@ fn suffix(hint: &Option<String>) -> String {
     hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
-/// Generates the file.
+/// Generates the example experiment.
 ///
 /// # Errors
 /// The catalog has no such target, or no protocol for the URL.
@@ -124,7 +124,7 @@ fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     .concat())
 }
 
-/// Lists every parameter with its default, as comments.
+/// Lists every parameter with its default, as TOML comments.
 fn parameters(manifest: &Manifest) -> String {
     if manifest.parameters.is_empty() {
         return String::new();
@@ -182,7 +182,7 @@ fn answers(operation: &Operation, name: &str) -> bool {
     operation.answers.iter().any(|field| field.name == name)
 }
 
-/// Returns a `[[load.cycle]]` with a value for each required argument.
+/// Returns a `[[load.cycle]]` that calls `operation` with a value for each required argument.
 fn step(operation: &Operation, path: &str, rest: &str) -> String {
     let has_space = operation.takes.iter().any(|field| field.required && field.name == "space");
     let argument = |name: &str| match name {
@@ -201,7 +201,8 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
     format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
 }
 
-/// Returns a fault that kills a process and heals it, if the lab supports that.
+/// Returns a `[[fault]]` that kills a process and restarts it, or nothing if the catalog has no
+/// such fault.
 fn fault(catalog: &Catalog) -> String {
     let kill = catalog.faults.iter().find(|fault| fault.name == "kill" && fault.heals == Heals::AfterFor);
     let Some(kill) = kill else { return String::new() };

@@ -1,6 +1,6 @@
-//! Keys of a section, each declared in one place. From a line, `section!` makes the entry of the
-//! table that the checker, the JSON Schema and the reference use, and the field of the plan with
-//! its reader.
+//! Keys of a section, each declared in one place. From each declaration, `section!` makes an entry
+//! of the key table, which the checker, the JSON Schema and the reference use, and a field of the
+//! plan with its reader.
 
 use serde_json::{Value as Json, json};
 
@@ -10,7 +10,7 @@ use crate::tree::TomlTable;
 /// A key of a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
-    /// Name on the left of the `=`, or the section's name.
+    /// Name to the left of the `=`, or the section's name.
     pub name: &'static str,
     /// Type of the value.
     pub kind: KeyType,
@@ -27,7 +27,7 @@ pub(crate) struct Key {
 pub(crate) enum Need {
     /// The key is required.
     Required,
-    /// The key is required unless this other key is there.
+    /// The key is required unless this other key is present.
     RequiredUnless(&'static str),
     /// The key is optional and has no default.
     Optional,
@@ -68,20 +68,22 @@ pub(crate) enum KeyType {
     Any,
     /// A table with these keys.
     Table(&'static [Key]),
-    /// A list of tables, each with these keys; entered by `name`, `call`, `role` or index.
+    /// A list of tables, each with these keys; a path selects one by `name`, `call`, `role` or
+    /// index.
     Tables(&'static [Key]),
-    /// A list of overlays. Every key but `name` is a section, of which any part may be given.
+    /// A list of overlays. Every key but `name` is a section that may be incomplete.
     Overlays(&'static [Key]),
     /// A table with free keys.
     Map(&'static KeyType),
     /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` are
-    /// equal. If its values may be tables, a table with one of the values' keys is a value.
+    /// equal. If values may be tables, a table that has one of their keys is a value, not a part of
+    /// a path.
     Paths(&'static KeyType),
     /// A table with these keys, and with free keys as in [`KeyType::Paths`].
     PathsBeside(&'static [Key], &'static KeyType),
     /// A list.
     List(&'static KeyType),
-    /// Any of these types. The text is the hint for a value that has none of them.
+    /// Any of these types. The text is the hint for a value that has none of these types.
     Either(&'static [KeyType], &'static str),
 }
 
@@ -129,7 +131,7 @@ impl KeyType {
         }
     }
 
-    /// Returns the keys of the section, if the key is a section.
+    /// Returns the keys of the section, if this is the type of a section; otherwise none.
     pub fn keys(&self) -> &'static [Key] {
         match self {
             Self::Table(keys) | Self::Tables(keys) | Self::Overlays(keys) | Self::PathsBeside(keys, _) => keys,
@@ -143,8 +145,8 @@ impl KeyType {
         if let Self::Map(of) | Self::Paths(of) = self { of.keys() } else { &[] }
     }
 
-    /// Whether the table is a value of this type and not a part of a path. A value has at least one
-    /// of the type's keys, or another tool's name for one.
+    /// Whether the table is a value of this type, not a part of a path. A value has at least one of
+    /// the type's keys, or another tool's name for such a key.
     pub fn is_value(&self, table: &TomlTable) -> bool {
         self.keys().iter().any(|key| {
             table.entries.iter().any(|entry| key.name == entry.key || key.elsewhere.contains(&entry.key.as_str()))
@@ -215,11 +217,12 @@ pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 ///
 /// - `wait = "50ms"` has a default. `wait = required` is required. `wait = (unless tries)` is
 ///   required if `tries` is absent. `: PAUSE` is the [`KeyType`].
-/// - `=> wait_s: f64` is the field, in base units; without `wait_s:` the field has the key's name.
-///   `= |section| …` replaces the reader [`crate::section::Section::get`]. A key without `=>` is
-///   read by hand. A line that begins with `=>` is a field without a key. Without a reader, it is
-///   filled in later.
-/// - The help comes next. It is also the field's documentation. Names in other tools follow it.
+/// - `=> wait_s: f64` is the field, in base units; if `wait_s:` is absent, the field has the key's
+///   name. `= |section| …` replaces the reader [`crate::section::Section::get`]. A key without `=>`
+///   has no field; other code reads it. A line that begins with `=>` is a field without a key.
+///   Without a reader, the field is filled in later.
+/// - The help comes next. The help is also the field's documentation. After the help come the key's
+///   names in other tools.
 /// - `..OTHER: name, file = required;` adds these keys of another section.
 ///
 /// The struct's default is the result of reading an empty section.
@@ -316,7 +319,7 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// Returns the key of that name, in a constant.
+/// Returns the key of that name. If there is none, a constant that uses it does not compile.
 pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
     let mut index = 0;
     while !is_same(keys[index].name.as_bytes(), name.as_bytes()) {

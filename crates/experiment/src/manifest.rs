@@ -1,6 +1,6 @@
 //! `target.toml`: description, parameters, processes and hooks of a target. Reads the file, fills
-//! in every default and reports all problems at once. The lab finds the folder and checks that its
-//! files and programs exist.
+//! in every default and reports all problems at once. The lab finds the target's folder and checks
+//! that the files and programs exist.
 
 mod operations;
 mod private_folders;
@@ -53,7 +53,7 @@ section! {
     }
 }
 
-/// Number of members on which a condition must hold.
+/// Members on which a condition must hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldsOn {
@@ -93,7 +93,7 @@ section! {
 /// A target folder's `target.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Name of the folder.
+    /// Name of the target's folder.
     pub name: String,
     /// Description: `[about]`.
     pub about: About,
@@ -111,28 +111,28 @@ pub struct Manifest {
     pub metrics: Option<Metrics>,
     /// Texts in logs: `[log]`.
     pub log: LogTexts,
-    /// `private`: folders of the machine of which each virtual host has a separate copy.
+    /// `private`: folders of this machine that are separate on each virtual host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub private: Vec<String>,
-    /// Operations that are programs, in file order: `[[operation]]`.
+    /// Operations that run a program of the target, in file order: `[[operation]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<TargetOperation>,
     /// Requirements on the machine: `[needs]`.
     #[serde(default, skip_serializing_if = "Needs::is_empty")]
     pub needs: Needs,
-    /// Actions: `[actions]`, name to path inside the folder.
+    /// Actions: `[actions]`, action name to path inside the folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actions: BTreeMap<String, String>,
     /// Conditions, by name: `[conditions.NAME]`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, Condition>,
-    /// Audits: `[audits]`, name to path inside the folder.
+    /// Audits: `[audits]`, audit name to path inside the folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audits: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// Returns the trial's parameters that determine the installation.
+    /// Returns the parameters in `with` (those of a trial) that determine the installation.
     #[must_use]
     pub fn installed_with(&self, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut deciding = with.clone();
@@ -140,7 +140,7 @@ impl Manifest {
         deciding
     }
 
-    /// Whether one of the processes is Plimsoll itself, or receives its path.
+    /// Whether a process runs Plimsoll or receives the path of Plimsoll.
     #[must_use]
     pub fn runs_plimsoll(&self) -> bool {
         let mut texts = self.processes.iter().flat_map(|process| process.run.iter().chain(process.env.values()));
@@ -214,8 +214,7 @@ section! {
             "Format: Prometheus' text format, or one JSON document", ["format", "type", "data_format"];
         url = required: Text => String,
             "URL of each host: \"http://{host}:{port.NAME}/metrics\"", ["endpoint", "urls"];
-        /// Metrics by name. Each has the pointer into the JSON document, or an empty text for other
-        /// formats.
+        /// Pointers into the JSON document, by metric name. Empty texts for other formats.
         keep = required: Either(
             &[TEXTS, Map(&Text)],
             "a list of names; for JSON a table of names, each with its pointer: queue = \"/queue/length\""
@@ -229,8 +228,8 @@ section! {
 }
 
 impl Metrics {
-    /// Whether this metric is known to be a gauge, without a rate, before the target has answered.
-    /// JSON has no types, so there the name and `counters` decide.
+    /// Whether this metric is known to be a gauge, which has no rate, before the target has
+    /// answered. JSON has no metric types, so the name and `counters` decide.
     #[must_use]
     pub fn is_gauge(&self, name: &str) -> bool {
         let is_counter = name.ends_with("_total") || self.counters.iter().any(|counter| counter == name);
@@ -249,7 +248,7 @@ pub enum MetricsFormat {
     Json,
 }
 
-/// Maximum number of metrics that a target may keep.
+/// Maximum number of metrics that a target's `keep` may name. Each is recorded every second.
 const KEPT_MAX: usize = 200;
 
 fn kept(metrics: &Section<'_>) -> BTreeMap<String, String> {
@@ -291,7 +290,8 @@ section! {
 }
 
 impl About {
-    /// Returns the role that clients connect to. With a balancer, the members have another role.
+    /// Returns the role that clients connect to. If clients connect to a balancer, the members have
+    /// another role.
     #[must_use]
     pub fn service_role(&self) -> &str {
         self.service.split('.').next().unwrap_or_default()
@@ -304,11 +304,11 @@ pub struct Parameter {
     /// Type and allowed values.
     #[serde(flatten)]
     pub takes: Takes,
-    /// Value if the experiment gives none. Always a text; `takes` defines its format.
+    /// Value if the experiment sets none. Always a text; `takes` defines the format.
     pub default: String,
     /// Description, one line.
     pub help: String,
-    /// Whether the value is a time that the lab's speed stretches.
+    /// Whether the value is a time that a slowed lab lengthens.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lab_time: bool,
 }
@@ -317,23 +317,23 @@ pub struct Parameter {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Takes {
-    /// One of a list.
+    /// One of the listed values.
     Choice {
-        /// The list.
+        /// The allowed values.
         of: Vec<String>,
     },
     /// A whole number.
     Integer {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: Option<i64>,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: Option<i64>,
     },
     /// A number, with or without decimals.
     Number {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: Option<i64>,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: Option<i64>,
     },
     /// true or false.
@@ -436,7 +436,7 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         if manifest.about.members.is_empty() {
             manifest.about.members = manifest.processes.first().map(|first| first.role.clone()).unwrap_or_default();
         }
-        // Clients that run programs use the members' hosts, and no port.
+        // Clients that run programs connect to the members' hosts, but to no port.
         if !manifest.operations.is_empty() && manifest.about.service.is_empty() {
             manifest.about.service.clone_from(&manifest.about.members);
         }
@@ -548,7 +548,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             let what = format!("two processes are called `{}`", process.role);
             problems.push(Problem::new(section.place("role"), what).expected("the second"));
         }
-        // A process can only wait for a process above it: the file's order is the starting order.
+        // Processes start in file order, so `after` can only name an earlier process.
         if let Some(after) = section.text("after")
             && !processes.iter().any(|earlier| earlier.role == after)
         {
@@ -572,7 +572,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
     processes
 }
 
-/// Returns the problem of a `run` that does not begin with a program. Its arguments may be empty.
+/// Returns the problem of a `run` that does not begin with a program. Arguments may be empty texts.
 fn no_program(section: &Section<'_>) -> Option<Problem> {
     let run = section.node("run")?;
     let place = match run.list()? {
@@ -631,7 +631,7 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
     Ready { check, ..Ready::read(&section) }
 }
 
-/// Reads a section of names, each with the path of a program.
+/// Reads a section whose keys are names and whose values are paths of programs.
 fn paths(root: &Section<'_>, key: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
     let mut paths = BTreeMap::new();
     for entry in root.entries(key) {
@@ -661,7 +661,7 @@ fn conditions(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
     conditions
 }
 
-/// Returns the problem of a hook's path.
+/// Returns the problem of a hook's path that leads out of the folder.
 fn leads_out(node: &Node) -> Option<Problem> {
     let path = node.text()?;
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
@@ -688,7 +688,7 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
     Some(metrics)
 }
 
-/// Checks that `keep` has the right form for the metrics' format, valid names, and valid pointers.
+/// Checks the form of `keep`, which depends on the metrics' format, its names and its pointers.
 fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Problem>) {
     let Some(keep) = section.node("keep") else { return };
     let (list, table) = (keep.list(), keep.table());
@@ -732,7 +732,7 @@ fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Probl
     }
 }
 
-/// Returns the problem of a metric's name.
+/// Returns the problem of an invalid metric name.
 fn metric_name(name: &str, place: &TextSpan) -> Option<Problem> {
     let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()
@@ -781,7 +781,7 @@ fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     }
 }
 
-/// Checks that `[needs]` names possible kernel settings.
+/// Checks that the names in `[needs] sysctl` have the form of kernel settings.
 fn needs(root: &Section<'_>, problems: &mut Vec<Problem>) {
     let is_name =
         |name: &str| name.contains('.') && name.split('.').all(|part| !part.is_empty()) && !name.contains(['/', ' ']);
@@ -805,8 +805,8 @@ fn folders(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     }
 }
 
-/// Placeholders of every target, in addition to `{port.NAME}`, `{host.ROLE}`, `{hosts.ROLE}` and
-/// `{PARAMETER}`.
+/// Placeholders that every target has, in addition to `{port.NAME}`, `{host.ROLE}`, `{hosts.ROLE}`
+/// and `{PARAMETER}`.
 const PLACEHOLDERS: [&str; 12] =
     ["cores", "data", "first", "host", "hosts", "index", "memory_mb", "name", "names", "peers", "plimsoll", "target"];
 
@@ -876,7 +876,7 @@ fn check_text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the text if it is not a valid value, in quotes unless it is a number.
+/// Returns the text if `takes` does not allow it, in quotes unless it is a number.
 pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
     let fits = match takes {
         Takes::Choice { of } => of.iter().any(|choice| choice == text),

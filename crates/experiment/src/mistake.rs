@@ -1,5 +1,5 @@
-//! Mistakes that are found only when an experiment's load is compiled and its files are read, and
-//! their places in the text.
+//! Mistakes that are found only when an experiment's load is compiled and the load's files are
+//! read, and the places of the mistakes in the text.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Mistake {
 /// A part of a trial that can be refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialPart {
-    /// The address of the service.
+    /// The address of the target's service.
     Service,
     /// The certificates and names of TLS.
     Tls,
@@ -41,7 +41,7 @@ pub enum TrialPart {
     },
     /// The step with this name.
     Step(String),
-    /// Anything else about the load.
+    /// Any other part of the load.
     Load,
 }
 

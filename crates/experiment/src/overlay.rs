@@ -17,10 +17,10 @@ use crate::trial_setting::{Sweep, TrialSetting};
 /// Sections that make up a trial. Variants and sweeps may change only these.
 pub(crate) const TRIAL_SECTIONS: [&str; 8] = ["target", "lab", "prepare", "load", "fleet", "fault", "action", "step"];
 
-/// Maximum number of trials. A product of lists easily exceeds it.
+/// Maximum number of trials. A sweep over several lists easily exceeds it by mistake.
 pub(crate) const TRIALS_MAX: usize = 10_000;
 
-/// A file after `--set`, with its variants and sweeps.
+/// An experiment file after `--set`, with its variants and sweeps.
 pub(crate) struct Layers {
     /// The file after `--set`.
     pub base: TomlTable,
@@ -50,7 +50,7 @@ pub(crate) fn layers(mut base: TomlTable, sets: &[Arc<Source>], problems: &mut V
 fn variants(base: &TomlTable, problems: &mut Vec<Problem>) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
     for (_, table) in base.tables("variant") {
-        // Its absence is reported by the shape check.
+        // The shape check reports a missing name.
         let Some(name) = table.get("name") else { continue };
         let Some(text) = name.text() else { continue };
         if text.contains([',', '(', ')']) {
@@ -75,16 +75,18 @@ fn variants(base: &TomlTable, problems: &mut Vec<Problem>) -> Vec<Variant> {
 }
 
 impl Layers {
-    /// Returns the number of settings: points × variants.
+    /// Returns the number of trial settings: points × variants.
     pub fn count(&self) -> usize {
         let points = self.sweeps.iter().fold(1, |points: usize, sweep| points.saturating_mul(sweep.values.len()));
         points.saturating_mul(self.variants.len().max(1))
     }
 
-    /// Returns every variant at every point. Points are in the order of the file, the last list
-    /// fastest. At each point come all variants, so that compared trials run close together.
+    /// Returns every variant at every point. Points are in the order of the file; the last list
+    /// changes fastest. All variants of a point are adjacent, so that compared trials run close
+    /// together.
     pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<TrialSetting> {
-        // The variants themselves are left out: there may be many, and each tree is a copy.
+        // Leaves out sections such as the variants, because each tree is a copy and there may be
+        // many variants.
         let entries = self.base.entries.iter().filter(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()));
         let base = TomlTable { entries: entries.cloned().collect() };
         let mut trees = Vec::new();
@@ -206,7 +208,8 @@ fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<
             continue;
         };
         let place = TextSpan::new(source, rank, 0..path.trim_end().len());
-        // The same form as in a file, `lab.speed = 0.5`, which shape errors also use for settings.
+        // Skips blanks after the `=`, so that the value may also be written as in a file:
+        // `lab.speed = 0.5`.
         let blank = text.len() - text.trim_start().len();
         let value = source::parse_value(source, rank, path.len() + 1 + blank);
         match path::resolve(path.trim_end(), EXPERIMENT, base) {
@@ -223,8 +226,8 @@ fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<
     sets
 }
 
-/// Reports a `--set` that every variant overrides, because variants have priority. It would be
-/// silently ignored.
+/// Reports a `--set` that every variant overrides, because variants have priority. Otherwise the
+/// `--set` would be silently ignored.
 fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], problems: &mut Vec<Problem>) {
     for set in sets {
         let in_variants = variants.iter().map(|variant| {
@@ -258,7 +261,7 @@ fn steps_through(sweep: &Sweep, tree: &TomlTable, problems: &mut Vec<Problem>) -
     }
 }
 
-/// Reads `[sweep]`. A `--set` of a swept path reduces that sweep to its one value.
+/// Reads `[sweep]`. A `--set` of a swept path reduces that sweep to the value that it sets.
 fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
     let mut paths = base.table("sweep").cloned().unwrap_or_default();
     paths.entries.retain(|entry| keys::find(SWEEP, &entry.key).is_none());
@@ -272,7 +275,7 @@ fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> V
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
     sweeps.retain(|sweep| {
         check_values(sweep, problems);
-        // Without this path the trials can still be checked.
+        // The trials can still be checked without this sweep.
         !sweep.values.is_empty()
     });
     for sweep in &mut sweeps {
@@ -305,7 +308,7 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
                 .hint("without values there are no trials: list at least one, or remove the line"),
         );
     }
-    // Curves, and the names of points, need numbers.
+    // Charts over a swept rate, and names of points, need numbers.
     let is_rate = load_group::named(&sweep.path).is_some_and(|(_, key)| key == "rate");
     if let Some(value) = sweep.values.iter().find(|value| is_rate && value.number().is_none()) {
         let path = &sweep.path;

@@ -7,7 +7,7 @@ use crate::keys::{self, Key, KeyType};
 use crate::problem::{join_words, nearest_hint};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
-/// Keys that name a table in a list; the first present key counts.
+/// Keys that can name a table in a list. The first key that a table has gives the table's name.
 const NAMES: [&str; 3] = ["name", "call", "role"];
 
 /// One step of a path.
@@ -20,17 +20,17 @@ pub(crate) enum PathStep {
 /// The reason why a path does not exist.
 #[derive(Debug)]
 pub(crate) struct PathError {
-    /// The part of the path that does not exist.
+    /// Byte range of the part that does not exist, in the path.
     pub at: Range<usize>,
     pub what: String,
     pub hint: Option<String>,
 }
 
-/// A part of a path, and its bytes.
+/// A part of a path, and its byte range in the path.
 type PathPart = (String, Range<usize>);
 
-/// Finds the steps of `path` in `tree`. The last table may lack the key, if its section may have
-/// the key.
+/// Finds the steps of `path` in `tree`. The key at the path's end may be absent from `tree`, if the
+/// key table allows it there.
 pub(crate) fn resolve(path: &str, keys: &'static [Key], tree: &TomlTable) -> Result<Vec<PathStep>, PathError> {
     let parts = split(path)?;
     let mut steps = Vec::new();
@@ -135,7 +135,7 @@ fn enter_value(
             Ok(())
         }
         KeyType::Either(kinds, _) if !kind.keys().is_empty() => {
-            // Of the possible sections, prefers the kind that the file uses.
+            // If several kinds of section are possible, prefers the kind that the file uses.
             let is_list = node.and_then(Node::list).is_some();
             let mut sections = kinds.iter().filter(|kind| !kind.keys().is_empty());
             let as_it_is = sections.clone().find(|kind| matches!(kind, KeyType::Tables(_)) == is_list);
@@ -150,8 +150,8 @@ fn enter_value(
     }
 }
 
-/// Returns the index of the item with this name or index in a list of tables. `Err(true)` means
-/// that several items have the name.
+/// Returns the index of the item with this name or index in a list of tables. The error is `true`
+/// if several items have the name.
 fn find_item(list: &[Node], name: &str) -> Result<usize, bool> {
     let named: Vec<usize> = (0..list.len()).filter(|index| item_name(&list[*index]) == Some(name)).collect();
     match named.as_slice() {
@@ -185,7 +185,7 @@ fn missing_item(path: &str, list: &[Node], name: &str, at: &Range<usize>, severa
     PathError { at, what: format!("no `{path}` is called `{name}`"), hint: Some(hint) }
 }
 
-/// Returns the value at the end of resolved steps.
+/// Returns the value that resolved steps lead to.
 pub(crate) fn get<'a>(table: &'a TomlTable, steps: &[PathStep]) -> Option<&'a Node> {
     let (first, rest) = steps.split_first()?;
     let PathStep::Key(key) = first else { return None };
@@ -199,7 +199,7 @@ pub(crate) fn get<'a>(table: &'a TomlTable, steps: &[PathStep]) -> Option<&'a No
     Some(node)
 }
 
-/// Sets the value at the end of resolved steps, and makes missing tables on the way. `place` is the
+/// Sets the value that resolved steps lead to, and makes missing tables on the way. `place` is the
 /// place of the path in the text.
 pub(crate) fn set(table: &mut TomlTable, steps: &[PathStep], place: &TextSpan, value: Node) {
     let Some((PathStep::Key(key), rest)) = steps.split_first() else { return };

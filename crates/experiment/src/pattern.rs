@@ -1,5 +1,5 @@
-//! Check of regular expressions for `matches`. It parses them as the load engine does: over bytes,
-//! with ASCII classes such as `\d` and `\w`.
+//! Check of regular expressions for `matches`. Parses as the load engine does: over bytes, with
+//! ASCII classes such as `\d` and `\w`.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use regex_syntax::ast::Span;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PatternError {
-    /// The wrong bytes of the text.
+    /// Byte range of the mistake in the text.
     pub at: Range<usize>,
     /// Description of the problem.
     pub what: String,
@@ -19,7 +19,7 @@ pub struct PatternError {
 /// Returns the number of capturing groups in a regular expression.
 ///
 /// # Errors
-/// The problem and its place.
+/// The syntax error and its place.
 pub fn groups(text: &str) -> Result<usize, PatternError> {
     match ParserBuilder::new().unicode(false).utf8(false).build().parse(text) {
         Ok(tree) => Ok(tree.properties().explicit_captures_len()),

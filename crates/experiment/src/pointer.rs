@@ -1,12 +1,12 @@
-//! JSON Pointer (RFC 6901): paths into a JSON text, such as `/items/0/id`. They are parsed here and
-//! looked up by the load engine. This module reads no JSON.
+//! JSON Pointer (RFC 6901): paths into a JSON text, such as `/items/0/id`. This module only parses
+//! pointers; the load engine looks them up in JSON.
 
 use std::ops::Range;
 
 /// A parsed pointer with at least one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
-    /// Names of members or numbers of elements, with `~1` and `~0` decoded to `/` and `~`.
+    /// Names of members or indexes of elements, with `~1` and `~0` decoded to `/` and `~`.
     pub steps: Vec<String>,
 }
 
@@ -14,7 +14,7 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PointerError {
-    /// The wrong bytes of the text.
+    /// Byte range of the mistake in the text.
     pub at: Range<usize>,
     /// Description of the problem.
     pub what: String,
@@ -33,7 +33,7 @@ impl Pointer {
             let what = "in a JSON pointer `~` is written `~0`, and a `/` inside a name `~1`".to_owned();
             return Err(PointerError { at: at..at + 1, what });
         }
-        // In this order, or `~01` would become `/`.
+        // `~1` must be decoded first, because `~01` would otherwise become `/`.
         Ok(Self { steps: steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect() })
     }
 }
@@ -48,7 +48,8 @@ pub fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the index of an element, if a step is one: `0`, or digits that do not begin with 0.
+/// Returns the index of a list element, if the step has the form of one: `0`, or digits that do not
+/// begin with 0.
 #[must_use]
 pub fn index(step: &str) -> Option<usize> {
     let is_number = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));

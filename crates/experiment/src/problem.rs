@@ -1,5 +1,5 @@
-//! Problems of a text, each with its place and a suggestion ("did you mean"), and their layout for
-//! people.
+//! Problems of a text, each with its place and a suggestion ("did you mean"), and their formatting
+//! for a terminal.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,10 +21,10 @@ pub struct Problem {
     pub expected: String,
     /// Suggested fix, such as ``did you mean `agents`?``.
     pub hint: Option<String>,
-    /// Other places that are related to the problem, each with a few words.
+    /// Other places that are related to the problem, each with a short label.
     pub related: Vec<(TextSpan, String)>,
-    /// Whether the problem is a missing part or an unknown name. Such problems are not shown beside
-    /// syntax errors, which may be their cause.
+    /// Whether the problem is a missing part or an unknown name. Not shown if there are syntax
+    /// errors, which may be the cause.
     pub(crate) absence: bool,
 }
 
@@ -41,8 +41,7 @@ impl Problem {
         }
     }
 
-    /// Returns the problem that a part is missing at `place`, or that the name there does not
-    /// exist.
+    /// Returns a problem for a missing part at `place`, or for an unknown name there.
     pub(crate) fn absent(place: &TextSpan, what: impl Into<String>) -> Self {
         Self { absence: true, ..Self::new(place, what) }
     }
@@ -83,7 +82,7 @@ pub struct Problems(Vec<Problem>);
 
 impl Problems {
     /// Sorts the problems and removes duplicates, because a mistake in the file appears in each of
-    /// its trials. Beside syntax errors, missing parts and unknown names are removed too.
+    /// its trials. If there are syntax errors, also removes missing parts and unknown names.
     pub(crate) fn new(mut problems: Vec<Problem>, syntax_is_broken: bool) -> Self {
         if syntax_is_broken {
             problems.retain(|problem| !problem.absence);
@@ -104,7 +103,8 @@ impl Problems {
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let shown = &self.0[..self.0.len().min(SHOWN)];
-        // Shared by all problems, because the renderer scans a whole text to find its lines.
+        // All problems share these texts, because the renderer scans a whole text to find its
+        // lines.
         let mut texts = ariadne::sources(texts(shown));
         let mut text = String::new();
         for problem in shown {
@@ -168,8 +168,8 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     for (place, words) in &problem.related {
         labels.push((place, Label::new(spot(place)).with_message(text::plain(words)).with_color(Color::Cyan)));
     }
-    // Labels must be in the order of the text; otherwise they are drawn as labels of another text.
-    // The problem's own text comes first.
+    // The renderer needs labels sorted by text and position; it would draw others as a separate
+    // text. The text that contains the problem comes first.
     labels.sort_by_key(|(place, _)| (place.source.name != problem.place.source.name, place.span.start));
     report.add_labels(labels.into_iter().map(|(_, label)| label));
     if let Some(hint) = &problem.hint {
@@ -184,8 +184,8 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     }
 }
 
-/// Returns the text for display. An empty text needs a line to underline, and control characters
-/// are replaced.
+/// Returns the text for display. An empty text becomes an empty line, so that there is a line to
+/// underline. Control characters are replaced.
 fn visible(source: &Source) -> Cow<'_, str> {
     if source.text.is_empty() { "\n".into() } else { text::plain_in_place(&source.text) }
 }
@@ -225,7 +225,7 @@ pub(crate) fn nearest_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a
     }
 }
 
-/// Joins names: `a, b or c`. A long list is cut.
+/// Joins names: `a, b or c`. Only the first 16 names of a long list are given.
 pub(crate) fn join_words(names: &[String], conjunction: &str) -> String {
     const SHOWN: usize = 16;
     match names.get(..SHOWN) {

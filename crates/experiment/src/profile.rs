@@ -1,5 +1,5 @@
-//! Profiles: performance, power and cost of one kind of host. Reads `profiles/NAME.toml`. The lab
-//! checks whether a machine can emulate a profile.
+//! Profiles: performance, power and cost of one kind of host, read from `profiles/NAME.toml`. The
+//! lab checks whether a machine can emulate a profile.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,12 +48,12 @@ section! {
     }
 }
 
-/// A profile from `profiles/NAME.toml`, resolved. `None` means that a value is not limited or not
-/// known.
+/// A profile from `profiles/NAME.toml`, with defaults filled in. `None` means that a value is not
+/// limited or not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// Name of the file.
+    /// Name of the profile: the file's name without `.toml`.
     pub name: String,
     /// Description, one line.
     pub what: String,
@@ -63,14 +63,14 @@ pub struct Profile {
     pub cores: Option<u32>,
     /// Speed of each core, in cores of the emulating machine: 0.1 is a tenth of one of its cores.
     pub core_speed: Option<f64>,
-    /// Rounds/s that `profile measure` found for one core. Without `core_speed`, the lab compares
-    /// this with the machine's score.
+    /// Rounds/s that `profile measure` found for one core. If `core_speed` is absent, the lab
+    /// compares this score with the machine's.
     pub score: Option<f64>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
     /// The network link.
     pub link: Link,
-    /// The disk that data is on.
+    /// The disk that holds the data.
     pub disk: Disk,
     /// Power drawn when idle, watts.
     pub idle_watts: Option<f64>,
@@ -125,7 +125,7 @@ impl Link {
 }
 
 impl Link {
-    /// Returns the link in a lab of this speed. Its rate and its delay scale, its loss does not.
+    /// Returns the link in a lab with this `lab.speed`, which changes rate and delay but not loss.
     #[must_use]
     pub fn at_speed(&self, speed: f64) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Disk {
     }
 }
 
-/// Sections of values; each has a source.
+/// Sections that contain values and, in `source`, where the values come from.
 const SECTIONS: [&str; 6] = ["cpu", "memory", "link", "disk", "power", "price"];
 
 /// Reads the profile `name`.
@@ -231,7 +231,7 @@ fn check(root: &Section<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks that a loss is below 100 %.
+/// Checks that the link's loss is at least 0 and below 100 %.
 pub(crate) fn check_loss(link: &Section<'_>, problems: &mut Vec<Problem>) {
     if let Some(loss_pct) = link.number("loss_pct")
         && !(0.0..100.0).contains(&loss_pct)

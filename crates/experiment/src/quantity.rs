@@ -1,4 +1,4 @@
-//! Parser of sizes and rates with a unit, such as "1GiB", "100mbit" or "20MB/s", and of figures in
+//! Parser of sizes and rates with a unit, such as "1GiB", "100mbit" or "20MB/s", and of bounds in
 //! the unit of a metric.
 
 use text::numbers::FigureUnit;
@@ -10,13 +10,13 @@ use crate::duration;
 pub enum Quantity {
     /// Bytes.
     Size,
-    /// Bits/s of a network.
+    /// Network rate, bits/s.
     BitRate,
-    /// Bytes/s of a disk.
+    /// Disk rate, bytes/s.
     ByteRate,
 }
 
-/// Maximum value. A larger number of bytes does not fit into 64 bits.
+/// Maximum value, so that a number of bytes fits into 64 bits.
 const LARGEST: f64 = 1e18;
 
 /// Bytes of each unit.
@@ -32,7 +32,8 @@ const BYTES: [(&str, f64); 9] = [
     ("TiB", 1_099_511_627_776.0),
 ];
 
-/// Bits/s of each unit. `tc` accepts them in lower case, and thousandths of a bit make no sense.
+/// Bits/s of each unit, in lower case as in `tc`. Case is ignored, because `m` cannot mean
+/// thousandths of a bit.
 const BITS: [(&str, f64); 4] = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
 
 /// The reason why a text is not a quantity.
@@ -66,7 +67,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the units.
+    /// Returns the names of the units, for messages.
     #[must_use]
     pub fn units(self) -> &'static str {
         match self {
@@ -132,7 +133,7 @@ pub fn show_bytes_per_s(bytes_per_s: f64) -> String {
     format!("{}/s", show(bytes_per_s, &BYTES[..5]))
 }
 
-/// Formats a value in the largest unit that does not exceed it, with at most two decimals.
+/// Formats a value in the largest unit that does not exceed the value, with at most two decimals.
 fn show(value: f64, units: &[(&str, f64)]) -> String {
     let (unit, of) =
         units.iter().rev().find(|(_, of)| value >= *of).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
@@ -151,7 +152,7 @@ pub fn parse_figure(text: &str, unit: FigureUnit) -> Result<f64, &'static str> {
             (Quantity::ByteRate.parse(text).ok(), "a rate such as \"20MB/s\", or a number of bytes per second")
         }
         FigureUnit::Micros => {
-            // Rounded to whole nanoseconds, so that "0.3ms" is exactly 300.
+            // Rounds to whole nanoseconds, so that "0.3ms" is exactly 300.
             let us = duration::parse_s(text).ok().map(|seconds| (seconds * 1e9).round() / 1e3);
             (us, "a duration such as \"50ms\", or a number of microseconds")
         }

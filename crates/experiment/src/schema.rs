@@ -1,5 +1,5 @@
-//! JSON Schema and reference of an experiment file, made from the table of keys alone. With the
-//! schema an editor completes and checks the file.
+//! JSON Schema and reference of an experiment file, made from the key table alone. An editor can
+//! use the schema to complete and check the file.
 
 use std::fmt::Write as _;
 
@@ -109,7 +109,8 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
     }
 }
 
-/// Returns the schema of a variant: its required keys, and parts of sections.
+/// Returns the schema of a variant: the required keys of the variant itself, and sections that may
+/// be incomplete.
 fn overlay(keys: &'static [Key]) -> Value {
     let mut overlay = object(keys, false);
     let required: Vec<&str> = keys.iter().filter(|key| key.need == Need::Required).map(|key| key.name).collect();
@@ -145,7 +146,7 @@ pub fn profile_reference() -> String {
 fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
     table(text, heading, keys);
     for key in keys.iter().filter(|key| !key.kind.below().is_empty()) {
-        // A value that is a table has few keys, so its keys follow at once.
+        // The keys of a table with free keys follow directly, because its values have few keys.
         table(text, &format!("## A value of `{path}.{}`", key.name), key.kind.below());
     }
     for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, KeyType::Overlays(_))) {

@@ -1,8 +1,8 @@
-//! The search for the safe load. It derives the next trial and the current result from the finished
-//! trials alone. Pure, so that a run can continue after any interruption.
+//! The search for the safe load. Derives the next trial and the current result from the finished
+//! trials alone, so that a run can continue after any interruption.
 //!
 //! Method: doubling and halving find a bracket. Then the search bisects at the median of the
-//! [`posterior`], until the interval is narrow enough or another limit ends it.
+//! [`posterior`], until the 95 % interval is narrow enough or another limit ends the search.
 
 mod posterior;
 
@@ -18,25 +18,25 @@ use posterior::{Bracket, HIGH, LOW, Posterior, ProbeAnswer, SearchRange};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     pub variant: Option<String>,
-    /// Condition under which the trial was made.
+    /// Name of the condition (from `find.surviving`) under which the trial ran.
     pub surviving: Option<String>,
-    /// Value that was tried, in the file's terms.
+    /// Tried value of the raised setting, in the unit of the experiment file.
     pub value: f64,
     pub said: ProbeResult,
     /// Mean time from send to answer, microseconds.
     pub service_us: Option<f64>,
-    /// Whether only limits on latency broke, and the times from send to answer are within those
-    /// limits: operations were due long before they were sent.
+    /// Whether only limits on latency broke, although the times from send to answer are within
+    /// those limits: operations were due long before they were sent.
     pub waited: bool,
 }
 
-/// Verdict of a trial on the limits.
+/// Whether the search's limits held in a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbeResult {
-    /// All limits hold. The margin is that of the limit nearest to its bound, as the natural
-    /// logarithm of their ratio, if a ratio makes sense.
+    /// All limits hold. Contains the margin of the metric nearest to its bound: the natural
+    /// logarithm of their ratio, or `None` if a ratio makes no sense.
     Held(Option<f64>),
-    /// One or more limits broke. The margin is that of the limit farthest beyond its bound.
+    /// One or more limits broke. Contains the margin of the metric farthest beyond its bound.
     Broke(Option<f64>),
     /// No verdict.
     Nothing(Inconclusive),
@@ -49,15 +49,16 @@ pub enum Inconclusive {
     Generator(String),
     /// The trial is void for another reason.
     Void(String),
-    /// A limit's metric was not measured; another try would not change that.
+    /// A limit's metric was not measured, and a repeated trial would not measure it either.
     Unmeasured(String),
-    /// A limit's metric was not measured for lack of operations; a higher load would make more.
+    /// A limit's metric was not measured for lack of operations; a higher load would start more
+    /// operations.
     TooFew(String),
 }
 
 impl Plan {
     /// Returns the next trial of the search, if the plan has a search that is not over. Several
-    /// searches take turns, so that changes of the machine affect them equally.
+    /// searches take turns, so that changes of the machine affect all searches equally.
     #[must_use]
     pub fn next(&self, finished: &[Finished]) -> Option<Trial> {
         let find = self.find.as_ref()?;
@@ -77,11 +78,11 @@ pub fn line(find: &Find, template: &Trial, finished: &[Finished]) -> SearchSumma
     SearchState::of(find, template, &of(template, finished)).line()
 }
 
-/// Typical growth of a latency near its limit: 4 % for each percent of load.
+/// Typical growth of a latency near its limit, percent for each percent of load.
 const TYPICAL_SLOPE: f64 = 4.0;
 
-/// Returns the number of trials that a search of this template takes without disturbance: the
-/// median over edges below, near and above its first value.
+/// Returns the number of trials that a search of this template takes if nothing disturbs the
+/// trials: the median over assumed edges below, near and above the search's first value.
 #[must_use]
 pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
     let first = find.first(template);
@@ -112,8 +113,8 @@ fn of(template: &Trial, finished: &[Finished]) -> Vec<Finished> {
     own
 }
 
-/// Growth of the time from send to answer up to which the target is not the reason why operations
-/// waited.
+/// Ratio of the time from send to answer to that at the lowest accepted load. Up to this ratio, the
+/// target is not the reason why operations waited.
 const GROWN: f64 = 1.25;
 
 /// Marks trials in which the generator was the limit. If operations waited for a free agent while
@@ -137,7 +138,7 @@ fn told_apart(finished: &[Finished]) -> Vec<Finished> {
 const TOO_FEW_AGENTS: &str =
     "operations waited for a free agent while the target answered as fast as before; `load.agents` is too low";
 
-/// Returns a trial of this template with this value.
+/// Returns the trial of this template at `value`.
 fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Trial {
     let before = of(template, finished);
     #[expect(clippy::float_cmp, reason = "values are made here, and the same one is the same number")]
@@ -167,24 +168,25 @@ fn json(value: f64) -> Json {
     if value.fract() == 0.0 { Json::from(value as u64) } else { Json::from(value) }
 }
 
-/// Factor below the first value at which a search gives up.
+/// Ratio of a search's first value to the lowest value that it tries.
 const DEEPEST: f64 = 256.0;
 
-/// Factor to the next lower value after two trials broke and none held.
+/// Divisor for the next lower value, after the limits broke in two trials and held in none.
 const DIVE: f64 = 8.0;
 
-/// Factor around the tried values that the first answers cover. It leaves space for one wrong
-/// answer.
+/// Factor by which the posterior's range extends beyond the tried values. Leaves space for one
+/// wrong answer.
 const AROUND: f64 = 4.0;
 
-/// Trials of a value at which the generator was at its limit, before the value counts as the
-/// generator's limit. Twice is no accident.
+/// Number of trials at one value in which the generator was at its limit, before the value counts
+/// as the generator's limit. A single trial may be an accident.
 const GENERATOR_TRIES: usize = 2;
-/// Trials of a value that are void for other reasons, before the search gives up.
+/// Number of trials at one value that are void for other reasons, before the search gives up.
 const VOID_TRIES: usize = 3;
-/// Values with too few operations for a limit, before the search gives up.
+/// Number of trials without enough operations to measure a limit's metric, before the search gives
+/// up.
 const FEW_TRIES: usize = 8;
-/// Precision of the search for the generator's limit, as a ratio.
+/// Ratio of the generator's limit to the highest value that held, at which the search ends.
 const GENERATOR_RATIO: f64 = 1.25;
 
 /// Minimum number of answers that support each end of the interval.
@@ -194,7 +196,7 @@ const CONFIRMED: usize = 2;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSummary {
     /// The edge: the value at which the wanted share of trials holds, as the posterior median.
-    /// `None` if the limits hold at no value, or nothing is known.
+    /// `None` if the limits hold at no tried value, or no trial has a verdict.
     pub value: Option<f64>,
     /// 95 % interval; an end is `None` if the search found no value for it.
     pub ci95: [Option<f64>; 2],
@@ -209,11 +211,11 @@ pub enum End {
     Narrow,
     /// The limits do not hold at the lowest sensible value.
     Nowhere,
-    /// The limits hold at the highest value to try.
+    /// The limits hold at the highest allowed value.
     Bound,
-    /// The generator cannot produce a higher load, with the reason.
+    /// The generator cannot produce a higher load. Contains the reason.
     Generator(String),
-    /// Trials had no verdict, with the reason.
+    /// Trials had no verdict. Contains the reason.
     Silent(String),
     /// The maximum number of trials is reached.
     Trials,
@@ -249,7 +251,8 @@ impl<'a> SearchState<'a> {
             return SearchSummary { value: None, ci95: [None, None], end };
         }
         if self.highest(true).is_none() {
-            // No value has held yet, so any value below those that broke would be a guess.
+            // The limits have held at no value yet, so a value below those that broke would be a
+            // guess.
             return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
         let posterior = self.posterior().long_run(self.log_odds());
@@ -257,10 +260,10 @@ impl<'a> SearchState<'a> {
         let whole = self.whole();
         let known =
             |value: f64| (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) });
-        // The last cell has no middle: it is only known that the limits hold up to its lower end.
+        // The last cell is unbounded: it is only known that the limits hold up to its lower end.
         let inside = middle.low > 0.0 && middle.high.is_finite() && !whole;
         let value = if inside { rounded(self.find, (middle.low * middle.high).sqrt()) } else { middle.low };
-        // The limits may hold at no value. Then it is only known where they broke.
+        // The limits may hold at no value. Then the lowest sensible value is the upper end.
         let upper = if high.low > 0.0 { high.high } else { self.floor() };
         SearchSummary { value: known(value), ci95: [known(low.low), known(upper)], end }
     }
@@ -274,14 +277,15 @@ impl<'a> SearchState<'a> {
         if self.finished.len() >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(next) }
     }
 
-    /// Returns the value of the last trial, if it had no verdict and is to be repeated.
+    /// Returns the value for another try if the last trial had no verdict. After too few
+    /// operations, the value is higher than the last one.
     fn again(&self) -> Result<Option<f64>, End> {
         let Some(Finished { value, said: ProbeResult::Nothing(silence), .. }) = self.finished.last() else {
             return Ok(None);
         };
         let tries = self.silent_at(*value).count();
         match silence {
-            // The time is too short at the first value, but long enough at a higher one.
+            // A higher load starts more operations in the same time.
             Inconclusive::TooFew(_)
                 if self.answers.is_empty() && self.finished.len() < FEW_TRIES && *value < self.bound() =>
             {
@@ -363,15 +367,15 @@ impl<'a> SearchState<'a> {
         self.unconfirmed(&end, low, high).ok_or(end)
     }
 
-    /// Whether the trials of this search leave an interval this narrow. The drift of other searches
-    /// is not counted, because more trials would not reveal it.
+    /// Whether the interval from `low` to `high` is narrow enough. It does not include the error
+    /// that all trials of this search share, because more trials would not reduce it.
     fn is_narrow(&self, low: Bracket, high: Bracket, memory: f64) -> bool {
         let width = (high.high - low.low) * memory;
         width <= low.low * self.find.precision_pct / 100.0 || (self.whole() && width <= 1.0)
     }
 
-    /// Returns a value to try again if an end of the interval has too few answers. A single spoiled
-    /// trial must not decide.
+    /// Returns a value to try again if too few answers support an end of the interval, so that a
+    /// single spoiled trial does not decide.
     fn unconfirmed(&self, end: &End, low: Bracket, high: Bracket) -> Option<f64> {
         let room = 1.0 + 2.0 * self.find.precision_pct / 100.0;
         let one = f64::from(u8::from(self.whole()));
@@ -392,7 +396,7 @@ impl<'a> SearchState<'a> {
         let least = self.answers.iter().map(|answer| answer.value).fold(f64::INFINITY, f64::min);
         let most = self.answers.iter().map(|answer| answer.value).fold(0.0, f64::max);
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
-        // Without a broken limit, nothing is known beyond the tried values.
+        // If no limit broke, nothing is known beyond the tried values.
         let around = if self.lowest(false).is_some() { AROUND } else { 1.0 };
         let from = rounded(self.find, least / AROUND).max(self.floor());
         let to = rounded(self.find, most * around).min(bound).max(from);
@@ -402,7 +406,8 @@ impl<'a> SearchState<'a> {
         Posterior::of(range, &self.answers)
     }
 
-    /// Logarithm of the odds that a trial at the wanted value holds: 0 at the edge itself.
+    /// Returns the logarithm of the odds that the limits hold in a trial at the wanted value; 0 for
+    /// the edge.
     fn log_odds(&self) -> f64 {
         let hold = self.find.hold_pct / 100.0;
         (hold / (1.0 - hold)).ln()
@@ -425,8 +430,8 @@ impl<'a> SearchState<'a> {
         rounded(self.find, value / 2.0).max(self.floor())
     }
 
-    /// Returns the next lower value. After two values that broke it goes down faster, to find out
-    /// soon if the limits hold at no value.
+    /// Returns the next lower value. The step is larger after two trials that broke a limit, to
+    /// find out soon if the limits hold at no value.
     fn deeper(&self, broke: f64) -> f64 {
         let by = if self.count(|_, held| !held) < 2 { 2.0 } else { DIVE };
         rounded(self.find, broke / by).max(self.floor())
@@ -447,12 +452,13 @@ impl<'a> SearchState<'a> {
     }
 }
 
-/// Compares values with a tolerance: they may change by a bit when written to a file and read back.
+/// Compares values with a tolerance, because writing to a file and reading back may change the last
+/// bit.
 fn same(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs()
 }
 
-/// Rounds a value as it is tried: whole agents, rates of three digits.
+/// Rounds a value for a trial: to a whole number of agents, or to a rate of three digits.
 fn rounded(find: &Find, value: f64) -> f64 {
     if find.is_whole() { value.round().max(1.0) } else { digits(value, 3) }
 }

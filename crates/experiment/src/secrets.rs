@@ -21,7 +21,7 @@ const HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "s
 const HEADER_WORDS: [&str; 7] = ["api-key", "apikey", "credential", "passw", "secret", "session", "token"];
 /// Arguments whose values are credentials in every operation.
 const ARGUMENTS: [&str; 4] = ["passphrase", "passwd", "password", "secret"];
-/// Names in queries, forms and options of programs whose values are credentials. `_` also matches
+/// Names, in queries, forms and program options, of values that are credentials. `_` also matches
 /// `-`.
 const PAIRS: [&str; 27] = [
     "access_key",
@@ -52,15 +52,15 @@ const PAIRS: [&str; 27] = [
     "x_amz_security_token",
     "x_amz_signature",
 ];
-/// Length from which a value named `key` counts as a credential. Shorter values of that name are
-/// often keys of records.
+/// Minimum length, characters, of a value named `key` that counts as a credential. Shorter values
+/// of that name are often keys of records.
 const KEY: usize = 16;
 /// Tables with arguments of operations, targets and faults, or with expected answers.
 const TABLES: [&str; 2] = ["with", "expect"];
 /// Keys of a plan under which the whole value may be a secret, even if it is short.
 const WHOLE: [&str; 6] = ["with", "expect", "point", "command", "url", "urls"];
-/// Length from which a secret is hidden wherever it occurs. A shorter value, which may also be an
-/// ordinary word, is hidden only where it was given.
+/// Minimum length, characters, of a secret that is hidden wherever it occurs. A shorter value,
+/// which may also be an ordinary word, is hidden only where the file sets it.
 const DISTINCT: usize = 8;
 
 const MARK: &str = "[redacted ";
@@ -73,11 +73,11 @@ pub struct Secrets(Vec<Secret>);
 struct Secret {
     /// Replacement text: `[redacted header.authorization]`.
     mark: String,
-    /// Value in the file: a template.
+    /// The value as a template, as in the file.
     value: String,
     /// Forms in which the value may occur in a text, the longest first.
     forms: Vec<String>,
-    /// Place of the whole value in the file; `None` for a part of a value.
+    /// Place of the value in the file; `None` if the secret is only a part of a value.
     place: Option<TextSpan>,
 }
 
@@ -143,7 +143,7 @@ impl Secrets {
         self.hidden(&text).into_owned()
     }
 
-    /// Returns a `--set` with all secrets hidden. Numbers start at 0.
+    /// Returns a `--set` with all secrets hidden. `number` is the index of the `--set`, from 0.
     #[must_use]
     pub fn hidden_set(&self, number: usize, set: &str) -> String {
         let here = self.0.iter().find(|secret| secret.place.as_ref().is_some_and(|place| place.rank == number + 1));
@@ -201,7 +201,7 @@ impl Secrets {
     }
 }
 
-/// Returns the names of the hidden secrets in a value.
+/// Returns the names of the secrets that are still hidden in a value.
 #[must_use]
 pub fn missing(value: &Json) -> Vec<String> {
     let mut names = Vec::new();
@@ -223,8 +223,8 @@ fn each_text(value: &mut Json, visit: &mut impl FnMut(&mut String)) {
     }
 }
 
-/// Reports names in `secret` that match no value. A misspelt name would leave the value in the
-/// records.
+/// Reports names in `secret` that match no value. With a misspelt name, the secret value would
+/// remain in the records.
 pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
     let mut search = Search::of(base);
     search.look_at(base);
@@ -239,7 +239,7 @@ pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
 
 /// Search for secrets in a file.
 struct Search {
-    /// Names in the file, each with its place, and whether a value has that name.
+    /// Names in the file's list `secret`, each with its place, and whether a value has that name.
     names: Vec<(String, TextSpan, bool)>,
     secrets: Secrets,
 }
@@ -323,8 +323,8 @@ pub fn is_credential(argument: &str) -> bool {
     }
 }
 
-/// Whether the text contains the credential itself, and does not take it from the environment, an
-/// answer, a feed or a script.
+/// Whether the text contains the credential itself. A template may instead take it from the
+/// environment, an answer, a feed or a script.
 fn is_literal(text: &str) -> bool {
     let Ok(template) = Template::parse(text) else { return true };
     let parts = template.all_parts();
@@ -344,7 +344,8 @@ fn login(text: &str) -> Option<(&str, &str)> {
     (!password.is_empty() && !password.contains("{env:")).then_some((&authority[..=at], password))
 }
 
-/// Returns the credentials in queries, forms and options: name, the whole pair, and value.
+/// Returns the credentials in queries, forms and options, each as its name, the whole pair, and its
+/// value.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     let pieces = text.split(|character: char| character.is_whitespace() || "?&;#\"'".contains(character));
     pieces.filter_map(|pair| {
@@ -356,8 +357,8 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Returns the forms in which the value of a template may occur in a text: as written, as sent, or
-/// quoted, as in JSON and TOML.
+/// Returns the forms in which the value of a template may occur in a text: as in the file, as sent
+/// to the target, or escaped as in JSON and TOML.
 fn forms(value: &str) -> Vec<String> {
     let sent = Template::parse(value).ok().and_then(|template| template.constant());
     let mut forms: Vec<String> = [Some(value.to_owned()), sent].into_iter().flatten().collect();

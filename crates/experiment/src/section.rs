@@ -1,5 +1,5 @@
-//! A section of a file with its table of keys. Checks its shape (unknown and missing keys, wrong
-//! types, values outside their range), and returns its values, with the table's defaults.
+//! A section of a file with its table of keys. Checks the section's shape (unknown and missing
+//! keys, wrong types, values outside their range), and returns values, or the key table's defaults.
 
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ impl<'a> Section<'a> {
         self.node(key).is_some()
     }
 
-    /// Returns the result of `read` for an empty section.
+    /// Returns the result of `read` for an empty section, which has only defaults.
     pub fn nothing<T>(keys: &'static [Key], read: impl Fn(&Section<'_>) -> T) -> T {
         read(&Section { table: &TomlTable::default(), keys, place: &TextSpan::default() })
     }
 
-    /// Returns the text, or the default.
+    /// Returns the key's text, or its default.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.table.text(key).or_else(|| match keys::find(self.keys, key)?.need {
             Need::Default(default) if !self.has(key) => Some(default),
@@ -48,7 +48,8 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Returns the value, or the default: times in seconds, sizes and rates in their base units.
+    /// Returns the key's value, or its default: times in seconds, sizes and rates in their base
+    /// units.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let key = keys::find(self.keys, key)?;
         let json = match (self.node(key.name), key.need) {
@@ -67,7 +68,7 @@ impl<'a> Section<'a> {
         self.get(key).unwrap_or_default()
     }
 
-    /// Returns a section below this one.
+    /// Returns the subsection `key`.
     pub fn section(&self, key: &str) -> Option<Self> {
         let node = self.node(key)?;
         Some(Self { table: node.table()?, keys: keys::find(self.keys, key)?.kind.keys(), place: &node.place })
@@ -79,7 +80,8 @@ impl<'a> Section<'a> {
         self.table.tables(key).map(|(node, table)| Self { table, keys, place: &node.place }).collect()
     }
 
-    /// Returns the entries of a table with free keys. The parts of keys with dots are joined.
+    /// Returns the entries of a table with free keys. A key with dots is one entry, with the whole
+    /// key.
     pub fn entries(&self, key: &str) -> Vec<TableEntry> {
         let Some(table) = self.table.table(key) else { return Vec::new() };
         match keys::find(self.keys, key).map(|key| &key.kind) {
@@ -144,7 +146,7 @@ pub(crate) fn read_file<T>(
     if problems.is_empty() { Ok(read) } else { Err(Problems::new(problems, syntax_is_broken)) }
 }
 
-/// Check of a tree.
+/// A check of a file's tree against the key table.
 pub(crate) struct SectionWalk<'a> {
     /// All keys of the file, to name the right section of a misplaced key.
     pub root: &'static [Key],
@@ -168,7 +170,7 @@ impl SectionWalk<'_> {
             }
         }
         if self.mode == Mode::Whole {
-            // A misspelt key is not reported as missing as well.
+            // A key that is present but misspelt is not also reported as missing.
             let is_missing =
                 |key: &&Key| key.is_required_in(table) && table.get(key.name).is_none() && !meant.contains(&key.name);
             self.problems.extend(keys.iter().filter(is_missing).map(|key| missing(path, key, place)));
@@ -250,7 +252,7 @@ impl SectionWalk<'_> {
         }
         let outer = self.mode;
         self.mode = Mode::Part;
-        // Inside a variant, paths are those of the file.
+        // A variant's paths are written as in the file, without the variant.
         self.table("", keys, table, &item.place);
         self.mode = outer;
         for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
@@ -266,8 +268,8 @@ impl SectionWalk<'_> {
             if problems.is_empty() {
                 return;
             }
-            // Whether the value has that type, and whether a problem can then be described more
-            // exactly.
+            // Whether the value may be meant as this type, and whether this type's problem is more
+            // exact than "wrong type".
             let (same_type, is_exact) = match kind {
                 KeyType::Table(_) => (node.table().is_some(), true),
                 KeyType::Tables(_) => (node.list().is_some(), true),
@@ -295,7 +297,7 @@ fn nearest_key(keys: &'static [Key], name: &str) -> Option<&'static Key> {
         .or_else(|| nearest_name(name, keys.iter().map(|key| key.name)).and_then(|near| keys::find(keys, near)))
 }
 
-/// Checks a value that contains no others.
+/// Checks a value that contains no other values.
 fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
     match (kind, &node.value) {
         (KeyType::Any, _)
@@ -315,7 +317,7 @@ fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
             None
         }
         (KeyType::Number | KeyType::Figure, TomlValue::Whole(Some(_))) => None,
-        // The unit is checked where the metric is known.
+        // The unit is checked by code that knows the metric.
         (KeyType::Figure, TomlValue::Text(_)) => None,
         (KeyType::Name, TomlValue::Text(text)) => (!is_name(text))
             .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
@@ -395,7 +397,7 @@ fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
 
 fn wrong_type(path: &str, kind: &KeyType, node: &Node) -> Problem {
     let what = match (kind, &node.value) {
-        // If the type may be right, the value says more than its type.
+        // If the type may be right, names the value instead of its type.
         (KeyType::Either(..), TomlValue::Text(_)) | (_, TomlValue::Boolean(_)) => node.place.text(),
         _ => node.kind(),
     };

@@ -1,18 +1,18 @@
-//! URLs of services that listen on a Unix socket: `http+unix://%2Frun%2Fapp.sock/path`, the form
-//! that other clients use, too.
+//! URLs of services that listen on a Unix socket: `http+unix://%2Frun%2Fapp.sock/path`, a form that
+//! other clients use too.
 
 use std::fmt::Write as _;
 
 /// Scheme of the URLs.
 pub const SCHEME: &str = "http+unix";
 
-/// Longest path that fits into a socket address (unix(7), `sun_path`).
+/// Length of the longest path that fits into a socket address, bytes (unix(7), `sun_path`).
 const LONGEST: usize = 107;
 
 /// Returns the path of the socket in a URL; `None` if the URL has another scheme.
 ///
 /// # Errors
-/// The problem of the path.
+/// The reason why the path is invalid.
 pub fn socket_of(url: &str) -> Option<Result<String, &'static str>> {
     let rest = url.strip_prefix(SCHEME)?.strip_prefix("://")?;
     Some(path_of(rest.split(['/', '?', '#']).next().unwrap_or_default()))

@@ -1,5 +1,5 @@
-//! Parser of TOML texts. It returns a tree of values with their places, and reports all syntax
-//! errors at once, in words for the author of the file.
+//! Parser of TOML texts. Returns a tree of values with their places, and reports all syntax errors
+//! at once, in terms that the file's author understands.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub struct Source {
 /// Maximum number of syntax errors in one report.
 const ERRORS_MAX: usize = 50;
 
-/// Reads a text. Each statement that is not valid TOML is reported and left out; the rest is in the
-/// table.
+/// Reads a text. Each statement that is not valid TOML is reported and left out; the table has the
+/// rest.
 ///
 /// The parser's own recovery may lose the rest of a file after one mistake, or report a mistake
 /// again for every following line. So this function takes the first error, replaces its statement
@@ -53,7 +53,7 @@ pub(crate) fn parse(source: &Arc<Source>) -> (TomlTable, Vec<Problem>) {
 fn duplicates(source: &Arc<Source>, errors: &[Error]) -> Vec<Problem> {
     let twice: Vec<_> = errors.iter().filter(|error| is_duplicate(error)).collect();
     let (headings, keys): (Vec<_>, Vec<_>) = twice.into_iter().partition(|error| is_heading(source, error));
-    // Both are in the order of the text. Each section ends at the next heading.
+    // `headings` and `keys` are in the order of the text. Each section ends at the next heading.
     let sections: Vec<_> = headings.iter().map(|heading| section_of(source, heading)).collect();
     let inside = |error: &&Error| {
         let at = error.span().unwrap_or_default().start;
@@ -64,8 +64,8 @@ fn duplicates(source: &Arc<Source>, errors: &[Error]) -> Vec<Problem> {
     headings.iter().copied().chain(keys).map(|error| duplicate(source, error)).collect()
 }
 
-/// Reads the value of a `--set`, which begins at byte `at` of the source. If it is not TOML, it is
-/// a text.
+/// Reads the value of a `--set`, which begins at byte `at` of the source. A value that is not TOML
+/// is a text.
 pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node {
     let text = source.text.get(at..).unwrap_or_default();
     match DeValue::parse(text) {
@@ -76,7 +76,7 @@ pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node 
     }
 }
 
-/// Replaces everything but line breaks by blanks, byte for byte.
+/// Replaces every byte in `range` by a blank, except line breaks.
 fn blank(text: &str, range: Range<usize>) -> String {
     let kept = |byte: u8| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' };
     let middle: String = text[range.clone()].bytes().map(kept).collect();
@@ -130,18 +130,18 @@ fn duplicate(source: &Arc<Source>, error: &Error) -> Problem {
     }
 }
 
-/// Whether the duplicate is a section.
+/// Whether the duplicate is a section's heading.
 fn is_heading(source: &Source, error: &Error) -> bool {
     let line = line_around(&source.text, error.span().unwrap_or_default().start);
     source.text[line].trim_start().starts_with('[')
 }
 
-/// Returns the range of a duplicate section. Its keys may be duplicates too.
+/// Returns the byte range of a duplicate section. Keys in it may be duplicates too.
 fn section_of(source: &Source, error: &Error) -> Range<usize> {
     section(&source.text, error.span().unwrap_or_default().start)
 }
 
-/// Returns the problem, and the bytes to leave out.
+/// Returns the problem that a syntax error means, and the byte range to leave out.
 fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<usize>) {
     let span = error.span().unwrap_or_default();
     let at = span.start.min(text.len());
@@ -175,7 +175,7 @@ fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<u
     (as_told(source, message, span, &line), line)
 }
 
-/// Returns the problem in the parser's own words.
+/// Returns a problem with the parser's own message.
 fn as_told(source: &Arc<Source>, message: &str, span: Range<usize>, line: &Range<usize>) -> Problem {
     let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
     // An empty span is widened so that it is visible.
@@ -263,14 +263,16 @@ fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Pro
     Some(Problem::new(&place, what).expected(format!("write \"{bare}\"")))
 }
 
-/// Returns the range from a broken heading to the next section. Its keys belong to no section.
+/// Returns the byte range from a broken heading to the next section. Keys in it belong to no
+/// section.
 fn section(text: &str, start: usize) -> Range<usize> {
     let first = line_around(text, start);
     let next = text[first.end..].find("\n[").map_or(text.len(), |found| first.end + found + 1);
     start..next
 }
 
-/// Returns the line around `at`, without its line break. For a line break, the line that it ends.
+/// Returns the byte range of the line that contains `at`, without its line break. A line break
+/// belongs to the line that it ends.
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -279,7 +281,7 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
 }
 
 /// Returns, for each byte of `decoded` and for its end, the position in `raw`, which includes the
-/// quotes. Empty if the texts do not correspond.
+/// quotes. Empty if `raw` is not a quoted form of `decoded`.
 pub(crate) fn offsets(raw: &str, decoded: &str) -> Vec<usize> {
     let (quote, escapes) = opening(raw);
     let mut at = quote;
@@ -314,7 +316,7 @@ fn opening(raw: &str) -> (usize, bool) {
     (0, false)
 }
 
-/// Skips a backslash at the end of a line, the break, and the blanks that follow.
+/// Skips a backslash at the end of a line, the line break, and the blanks that follow.
 fn past_folded_lines(raw: &str, mut at: usize) -> usize {
     while let Some(rest) = raw[at..].strip_prefix('\\') {
         let blank = rest.len() - rest.trim_start().len();

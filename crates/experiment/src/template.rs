@@ -1,6 +1,5 @@
-//! Templates: texts with `{…}` placeholders, in arguments and expectations. They are parsed here;
-//! the load engine compiles them and fills them in. This module draws no random number and reads no
-//! environment.
+//! Templates: texts with `{…}` placeholders, in arguments and expectations. This module only parses
+//! them; the load engine compiles them and fills them in.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,13 +19,14 @@ pub struct Template {
 pub enum TemplatePart {
     /// Literal text.
     Text(String),
-    /// `{agent}`: the agent's number, from 1.
+    /// `{agent}`: id of the agent, from 1.
     Agent(Arithmetic),
-    /// `{seq}`: the agent's cycle, from 1; in `[[prepare]]` the repetition, from 1.
+    /// `{seq}`: index of the agent's current cycle, from 1. In `[[prepare]]`, index of the
+    /// repetition, from 1.
     Seq(Arithmetic),
-    /// `{copy}`: the number of the agent's copy of the load, from 1; see `load.copies`.
+    /// `{copy}`: id of the agent's copy of the load, from 1; see `load.copies`.
     Copy(Arithmetic),
-    /// `{bytes:100}`: this many printable bytes, different each time.
+    /// `{bytes:100}`: 100 printable bytes, different each time.
     Bytes(u32),
     /// `{uniform:1..1000}`: a whole number, each equally likely, both ends included.
     Uniform {
@@ -35,27 +35,28 @@ pub enum TemplatePart {
         /// Largest number.
         to: u64,
     },
-    /// `{zipf:1..1000:1.2}`: a whole number, the k-th smallest with a weight of 1 / k^exponent.
+    /// `{zipf:1..1000:1.2}`: a whole number. The weight of the k-th smallest is 1 / k^exponent.
     Zipf {
-        /// Smallest number, and the most frequent.
+        /// Smallest number, which is the most frequent.
         from: u64,
         /// Largest number.
         to: u64,
-        /// Above 0; the default is 1.
+        /// Exponent: above 0; the default is 1.
         exponent: f64,
     },
-    /// `{feed.NAME.COLUMN}`: from a CSV file.
+    /// `{feed.NAME.COLUMN}`: a value from a CSV file.
     Feed {
         /// Name of a `[[load.feed]]`.
         feed: String,
         /// Name of a column, from the file's header line.
         column: String,
     },
-    /// `{slot}`: the value that an earlier step's `keep` kept.
+    /// `{slot}`: the value that `keep` of an earlier step stored in the slot.
     Slot(String),
     /// `{lua.NAME}`: the result of a function in the load's script.
     Script(String),
-    /// `{env:NAME}`: from the environment when the run starts; redacted in every record.
+    /// `{env:NAME}`: value of an environment variable when the run starts; redacted in every
+    /// record.
     Env(String),
     /// `{base64:…}`: another template's value in base64 (RFC 4648, 4).
     Base64(Template),
@@ -68,7 +69,7 @@ pub enum TemplatePart {
     },
 }
 
-/// Arithmetic on a number before it is written.
+/// Arithmetic on a counter's value before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// No change.
@@ -98,29 +99,28 @@ impl Arithmetic {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct TemplateError {
-    /// The wrong bytes of the text.
+    /// Byte range of the mistake in the text.
     pub at: Range<usize>,
-    /// The problem.
+    /// Description of the problem.
     pub what: String,
-    /// A suggestion.
+    /// Suggested fix.
     pub hint: String,
 }
 
-/// Words that start a placeholder; no slot may have such a name.
+/// Words that start a placeholder. A slot may not have one of these names.
 pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "zipf"];
 
-/// Maximum N in `{bytes:N}`. A megabyte is already unusual, and a larger number is surely a
-/// mistake.
+/// Maximum N in `{bytes:N}`. Larger values are probably mistakes: even a megabyte is unusual.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
 
-/// Maximum N in `{pad:N:…}`: no number has more digits.
+/// Maximum N in `{pad:N:…}`. A counter's value has at most 20 digits.
 pub const PAD_MAX: u8 = 64;
 
-/// Maximum depth of placeholders inside each other.
+/// Maximum nesting depth of placeholders. The parser is recursive.
 const DEPTH_MAX: usize = 4;
 
-/// Fills in each `{env:NAME}` that `value` knows, for a process with another environment. A text
-/// that is not a template is unchanged.
+/// Replaces each `{env:NAME}` for which `value` returns a value, because the text goes to a process
+/// with another environment. Does not change a text that is not a template.
 #[must_use]
 pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     match Template::parse(text) {
@@ -133,12 +133,12 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// A single brace, or an unknown placeholder, with its place in `text`.
+    /// A single brace or an invalid placeholder, with its byte range in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = 0;
-        // A body may be long, and searching bytes is much faster than searching characters.
+        // Searches bytes, which is much faster than characters, because a body may be long.
         while let Some(found) = text.as_bytes()[rest..].iter().position(|byte| matches!(byte, b'{' | b'}')) {
             let at = rest + found;
             literal.push_str(&text[rest..at]);
@@ -161,7 +161,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Returns every part, including those inside `{base64:…}` and `{pad:…}`.
+    /// Returns every part, including the parts inside `{base64:…}` and `{pad:…}`.
     #[must_use]
     pub fn all_parts(&self) -> Vec<&TemplatePart> {
         let mut all: Vec<&TemplatePart> = self.parts.iter().collect();
@@ -228,7 +228,7 @@ pub fn base64_in_place(out: &mut Vec<u8>, start: usize) {
     let length = (end - start).div_ceil(3) * 4;
     out.resize(end + length, 0);
     let (value, encoded) = out.split_at_mut(end);
-    // The space is exactly as long as the encoded value.
+    // Cannot fail: `encoded` has exactly the length of the encoded value.
     let _ = BASE64.encode_slice(&value[start..], encoded);
     out.drain(start..end);
 }
@@ -238,7 +238,7 @@ pub fn pad_in_place(out: &mut Vec<u8>, start: usize, width: u8) {
     out.splice(start..start, zeros(out.len() - start, width).bytes());
 }
 
-/// Returns the zeros that a value of this length needs.
+/// Returns the zeros that pad a value of `length` bytes to `width` bytes.
 fn zeros(length: usize, width: u8) -> &'static str {
     const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
     &ZEROS[..usize::from(width.min(PAD_MAX)).saturating_sub(length)]
@@ -431,7 +431,7 @@ const JSON: &str = r#"braces that are meant as braces are written twice, and tex
 
 const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a slot that an earlier step keeps";
 
-/// A part of the template and its start.
+/// A piece of the template's text, and its byte offset.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
@@ -498,13 +498,13 @@ fn script(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     Err(word.wrong("which function of the script?", "write {lua.NAME}: letters, digits and `_`"))
 }
 
-/// Whether a function of a script may have this name.
+/// Whether this is a valid name for a function of the load's script.
 pub(crate) fn is_function_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Reads `agent`, `seq` or `copy`, with optional arithmetic, or else a slot.
+/// Reads the counter `agent`, `seq` or `copy` with optional arithmetic. Any other name is a slot.
 fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let name_length = word.text.find(['+', '-', '%']).unwrap_or(word.text.len());
     let (name, operation) = word.text.split_at(name_length);
@@ -547,7 +547,7 @@ fn slot(word: Word<'_>, operation: &str) -> Result<TemplatePart, TemplateError> 
     Err(word.wrong("not a placeholder", if is_wordy { NUMBERS } else { BRACES }))
 }
 
-/// Whether a slot may have this name.
+/// Whether the text has the form of a slot's name.
 pub(crate) fn is_slot_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')

@@ -1,6 +1,5 @@
-//! Tiers of storage, on which the folders of a target's processes are. Defines the built-in tiers,
-//! reads `[lab.tier.NAME]`, which changes a tier or adds one, and assigns a trial's folders to
-//! tiers.
+//! Storage tiers that hold the folders of a target's processes. Defines the built-in tiers, reads
+//! `[lab.tier.NAME]`, which changes or adds a tier, and assigns a trial's folders to tiers.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +26,7 @@ section! {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TierMedium {
-    /// The place where the host keeps its data anyway.
+    /// The host's normal data folder.
     #[default]
     Disk,
     /// A separate file system on a loop device, with limits.
@@ -38,15 +37,15 @@ pub enum TierMedium {
     Pmem,
 }
 
-/// A tier that holds folders of a trial's target. It is the same on every host.
+/// A tier that holds folders of a trial's target. Its settings are the same on every host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
     pub name: String,
     pub medium: TierMedium,
-    /// Size and limits, not yet slowed by `lab.speed`.
+    /// Size, and limits at full speed: `lab.speed` is not applied yet.
     #[serde(default, skip_serializing_if = "is_unlimited")]
     pub limits: Disk,
-    /// Source of the limits.
+    /// Reference for the limits, such as a data sheet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Mount point on this machine, for persistent memory.
@@ -55,10 +54,10 @@ pub struct Tier {
     /// Whether the file system must bypass the page cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dax: bool,
-    /// Parameters of the target that select the folders on this tier and have no other use.
+    /// Target parameters whose only use is to place folders on this tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<String>,
-    /// Folders on the tier, each as `role.folder`.
+    /// Folders that the tier holds, each as `role.folder`.
     pub folders: Vec<String>,
 }
 
@@ -71,7 +70,7 @@ pub const DISK_TIER: &str = "disk";
 const MEMORY: &str = "memory";
 const PMEM: &str = "pmem";
 
-/// A device with the limits in its data sheet.
+/// A device and its limits, as in its data sheet.
 struct CitedDevice {
     name: &'static str,
     read_iops: f64,
@@ -125,8 +124,8 @@ impl Tier {
         Self { name: name.to_owned(), medium, limits, source, dax, ..Self::default() }
     }
 
-    /// Applies `[lab.tier.NAME]`. A single given limit replaces all cited limits, because the cited
-    /// limits belong to one device.
+    /// Applies `[lab.tier.NAME]`. A single limit there replaces all cited limits, because the cited
+    /// limits describe one device.
     fn with(self, section: &Section<'_>) -> Self {
         let given = Disk::read(section);
         let size_bytes = given.size_bytes.or(self.limits.size_bytes);
@@ -138,7 +137,7 @@ impl Tier {
         Self { limits: Disk { size_bytes, ..limits }, source, path, dax, ..self }
     }
 
-    /// Returns the limits in a lab of this speed.
+    /// Returns the limits in a lab with this `lab.speed`.
     #[must_use]
     pub fn limits_at(&self, speed: f64) -> Disk {
         self.limits.times(speed)
@@ -170,7 +169,8 @@ pub(crate) fn folders_of(manifest: &Manifest, with: &BTreeMap<String, String>) -
     placed
 }
 
-/// Whether a parameter is also used in the settings of a process or in `protocol`.
+/// Whether a parameter is also used outside `folders`: in other settings of a process or in
+/// `protocol`.
 fn is_told(manifest: &Manifest, parameter: &str) -> bool {
     let placeholder = format!("{{{parameter}}}");
     let settings = manifest.processes.iter().map(|process| Process { folders: BTreeMap::new(), ..process.clone() });
@@ -178,7 +178,7 @@ fn is_told(manifest: &Manifest, parameter: &str) -> bool {
     texts.chain([manifest.about.protocol.clone()]).any(|text| text.contains(&placeholder))
 }
 
-/// Returns the parameter's name in a text such as `{data_tier}`.
+/// Returns `data_tier` of a text such as `{data_tier}`.
 fn parameter(tier: &str) -> Option<&str> {
     tier.strip_prefix('{')?.strip_suffix('}')
 }
@@ -246,11 +246,11 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
     (!moved.is_empty()).then(|| join_words(&moved, "and"))
 }
 
-/// Returns the trial without tiers, without these parameters of its target, and without what
-/// distinguishes it from other trials of its experiment.
+/// Returns the trial without tiers, without these target parameters, and without the fields that
+/// differ in each trial, such as id and seed.
 fn without_tiers(trial: &Trial, parameters: &[&String]) -> Trial {
     let mut bare = Trial { id: String::new(), variant: None, place: 0, repeat: 0, seed: 0, ..trial.clone() };
-    // Each occurrence of a fault has a seed from its trial.
+    // A fault's seed is derived from its trial's seed.
     bare.faults.iter_mut().for_each(|fault| fault.seed = 0);
     bare.lab.tiers = Vec::new();
     if let Some(load) = &mut bare.load {
@@ -265,7 +265,7 @@ fn without_tiers(trial: &Trial, parameters: &[&String]) -> Trial {
     bare
 }
 
-/// Returns the tier that a folder of the trial is on.
+/// Returns the tier that holds a folder of the trial.
 fn tier_of<'a>(trial: &'a Trial, folder: &String) -> Option<&'a Tier> {
     trial.lab.tiers.iter().find(|tier| tier.folders.contains(folder))
 }
@@ -281,8 +281,8 @@ pub(crate) enum TierHosts {
     Remote,
 }
 
-/// Returns the tiers of these folders, by name, with the settings in `[lab]`. `lab` is that
-/// section, if there is one. `target` is the section with the parameters.
+/// Returns the tiers of these folders, by name, with the settings in `[lab]`. `lab` is `None` if
+/// the file has no `[lab]`. `target` is the section with the parameters.
 pub(crate) fn of_trial(
     folders: Vec<PlacedFolder>,
     lab: Option<&Section<'_>>,
@@ -311,8 +311,8 @@ pub(crate) fn of_trial(
     tiers
 }
 
-/// Returns the tier whose limits apply to reading a feed. `tier` is the place of its name in the
-/// file.
+/// Returns the tier whose limits apply to reading a feed. `tier` is the place of the tier's name in
+/// the file.
 pub(crate) fn of_feed(
     name: &str,
     lab: Option<&Section<'_>>,
@@ -374,7 +374,7 @@ fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem>
     Some(Problem::new(place, what).expected(expected).hint(hint))
 }
 
-/// Checks that `[lab.tier.NAME]` has only keys that such a tier can have.
+/// Checks that `[lab.tier.NAME]` has only keys that apply to the tier's medium.
 pub(crate) fn check(lab: &Section<'_>, problems: &mut Vec<Problem>) {
     for entry in lab.entries("tier") {
         let Some(table) = entry.node.table() else { continue };

@@ -1,4 +1,4 @@
-//! Text of `plimsoll check`: the trials of a plan in their order, the events of each trial with
+//! Output of `plimsoll check`: the trials of a plan in running order, the events of each trial with
 //! their times, and the total duration.
 
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ mod usual;
 
 pub use usual::UsualTimes;
 
-/// Returns notes on faults that cannot be measured fully and on literal file names. No note is
-/// repeated.
+/// Returns notes on faults that cannot be measured fully and on literal file names. Each note
+/// appears once.
 #[must_use]
 pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -52,7 +52,7 @@ pub fn print(plan: &Plan) -> String {
     print_with(plan, &UsualTimes::default())
 }
 
-/// Formats the plan as [`print()`] does, with the known durations of its trials.
+/// Formats the plan as [`print()`] does. Uses known durations of the plan's trials.
 #[must_use]
 pub fn print_with(plan: &Plan, usual: &UsualTimes) -> String {
     let mut text = String::new();
@@ -167,7 +167,7 @@ fn bar(trial: &Trial) -> String {
     cells.into_iter().collect()
 }
 
-/// Returns the cell of the bar for a share of the time.
+/// Returns the column of the bar for a share of the load's time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to BAR")]
 fn cell(share: f64) -> usize {
     (share.clamp(0.0, 1.0) * BAR as f64).round() as usize
@@ -198,7 +198,7 @@ fn fault_line(fault: &Fault) -> String {
     format!("{}: {}{} on {} {}", fault.name, fault.kind, arguments(fault), fault.on, fault_time(fault))
 }
 
-/// Planned time and duration of a fault: `at 15s, for 5s`.
+/// Describes the planned time and duration of a fault: `at 15s, for 5s`.
 #[must_use]
 pub fn fault_time(fault: &Fault) -> String {
     let when = match &fault.when {
@@ -237,11 +237,11 @@ fn arguments(fault: &Fault) -> String {
     if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) }
 }
 
-/// Seconds at full speed for starting a small target, waiting until it is ready, and stopping it.
-/// Large targets take longer.
+/// Seconds for starting a small target, waiting until it is ready, and stopping it, if `lab.speed`
+/// is 1.
 const AROUND_S: f64 = 3.0;
-/// Seconds between two trials on one start: the hook `reset`, and waiting until the target is
-/// ready.
+/// Seconds between two trials that share one start of the target: the hook `reset`, and waiting
+/// until the target is ready.
 const RESET_S: f64 = 1.5;
 
 /// Returns the maximum duration of all trials in seconds, if targets become ready quickly. For a
@@ -277,7 +277,7 @@ fn total_time(plan: &Plan, usual: &UsualTimes) -> String {
 /// Ratio of the longest to the usual duration above which both are printed.
 const MUCH: f64 = 1.25;
 
-/// Describes the usual and the maximum duration of searches. They depend on the results.
+/// Describes the usual and the maximum duration of searches. The durations depend on the results.
 fn of_searches(plan: &Plan, find: &Find, usual: &UsualTimes) -> String {
     let trials: u32 = find.templates.iter().map(|template| search::typical_trials(find, template)).sum();
     let most: u32 = find.templates.iter().map(|_| find.trials_max).sum();
@@ -294,23 +294,23 @@ fn rounded(total_s: f64) -> String {
     if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) }
 }
 
-/// Longest duration of a trial with all its steps, seconds.
+/// Returns the longest duration of a trial with all its steps, seconds.
 fn trial_s(trial: &Trial) -> f64 {
     AROUND_S / trial.lab.speed + load_s(trial).max(steps_s(trial))
 }
 
-/// Seconds until the last step ends, if each step takes all its time.
+/// Returns the seconds until the last step ends, if each step takes its whole time limit.
 fn steps_s(trial: &Trial) -> f64 {
     trial.steps.iter().fold(0.0, |ends_s, step| paused_s(ends_s, step, step.within_s))
 }
 
-/// Seconds until a step ends that takes `takes_s` each time and follows a step that ends at
-/// `ends_s`.
+/// Returns the time at which `step` ends, seconds, if each repetition takes `takes_s` and the
+/// previous step ends at `ends_s`.
 fn paused_s(ends_s: f64, step: &Exercise, takes_s: f64) -> f64 {
     ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * (step.pause_s.unwrap_or(0.0) + takes_s)
 }
 
-/// Returns the load's time. Without a load, the time until the last fault is healed.
+/// Returns the duration of the load, or without a load, the time until the last fault is healed.
 fn load_s(trial: &Trial) -> f64 {
     if let Some(load) = &trial.load {
         return load.time_s;

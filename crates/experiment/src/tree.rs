@@ -1,4 +1,4 @@
-//! Values with their places in the text: the parsed file before its keys are checked.
+//! Tree of values with their places in the text: a parsed file whose keys are not checked yet.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::source::Source;
 
-/// A part of a text.
+/// A range of a source text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextSpan {
     /// The text.
@@ -46,7 +46,7 @@ impl TextSpan {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// Key by which problems are sorted and compared.
+    /// Returns the key by which problems are sorted and compared.
     pub(crate) fn order(&self) -> (usize, usize, usize) {
         (self.rank, self.span.start, self.span.end)
     }
@@ -63,7 +63,7 @@ pub(crate) struct Node {
 #[derive(Debug, Clone)]
 pub(crate) enum TomlValue {
     Text(String),
-    /// `None`: too large for 64 bits.
+    /// A whole number; `None` if it does not fit into 64 bits.
     Whole(Option<i64>),
     Decimal(f64),
     Boolean(bool),
@@ -112,7 +112,8 @@ impl TomlTable {
         self.flattened_until(&|_| false)
     }
 
-    /// Returns every value with its dotted path. `is_value` selects the tables that are values too.
+    /// Returns every value with its dotted path. `is_value` selects the tables that count as
+    /// values.
     pub fn flattened_until(&self, is_value: &dyn Fn(&Self) -> bool) -> Vec<TableEntry> {
         let mut flat = Vec::new();
         self.flatten("", is_value, &mut flat);
@@ -125,8 +126,8 @@ impl TomlTable {
             match entry.node.table().filter(|table| !is_value(table)) {
                 Some(table) => table.flatten(&key, is_value, flat),
                 None => {
-                    // The value was given again in another form, such as by `--set`. The later one
-                    // counts.
+                    // The same path may occur again in another form, such as from `--set`. The
+                    // later value counts.
                     flat.retain(|known| known.key != key);
                     flat.push(TableEntry { key, ..entry.clone() });
                 }
@@ -204,7 +205,8 @@ impl Node {
         }
     }
 
-    /// Returns the place of the bytes `inside` of a text value. It allows for quotes and escapes.
+    /// Returns the place of the bytes `inside` of a text value. Takes quotes and escapes in the
+    /// source into account.
     pub fn inside(&self, inside: Range<usize>) -> TextSpan {
         let Some(text) = self.text() else { return self.place.clone() };
         let raw = self.place.text();

@@ -1,4 +1,4 @@
-//! Sweeps, and the settings that they and the variants make.
+//! Sweeps, and the trial settings that result from sweeps and variants.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::tree::{Node, TextSpan, TomlTable};
 pub(crate) struct Sweep {
     pub path: String,
     pub path_place: TextSpan,
-    /// Values in this run; a single value if `--set` gave it.
+    /// Values in this run; a single value if a `--set` sets the path.
     pub values: Vec<Node>,
     /// Values in the file's list.
     pub listed: Vec<Node>,

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::private::{self, NewFile};
 
-/// Writes a private file as a whole: to a new file beside it, synced to disk, then renamed to
-/// `path`.
+/// Writes a private file as a whole: writes a new file in the same folder, syncs it to disk, and
+/// renames it to `path`.
 ///
 /// # Errors
 /// If a step fails. `path` then keeps its old content.
@@ -53,8 +53,8 @@ pub fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
     Ok(bytes_of(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Fields that are read before the rest, because a later version's file may not parse with today's
-/// types.
+/// Fields that are read before the rest of a file, because a later version's file may not parse
+/// with this version's types.
 #[derive(Debug, Deserialize)]
 struct FormatHead {
     #[serde(default)]
@@ -64,10 +64,10 @@ struct FormatHead {
 }
 
 /// Refuses a JSON file of a later format than `known`. Accepts a file that is missing, broken or
-/// without a format; its reader decides on it.
+/// without a format; the function that reads it decides.
 ///
 /// # Errors
-/// [`ReadError::Later`], a format that is not a number, or a file that cannot be read.
+/// [`ReadError::Later`]; another error if the format is not a number or the file cannot be read.
 pub fn refuse_later(path: &Path, known: u32) -> Result<(), ReadError> {
     let Some(bytes) = bytes_of(path)? else { return Ok(()) };
     refuse_later_head(path, &bytes, known)
@@ -90,8 +90,8 @@ pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<
     }
 }
 
-/// Returns the version of Plimsoll that wrote the run folder that contains the file, if it is
-/// recorded.
+/// Returns the version of Plimsoll that wrote the file's run folder. `None` if the version is not
+/// recorded, or is this one.
 fn writer(path: &Path) -> Option<String> {
     // The file is in the run folder itself or in `trials/001`.
     let said = path.ancestors().skip(1).take(3).find_map(|folder| {
@@ -103,7 +103,7 @@ fn writer(path: &Path) -> Option<String> {
     is_plain.then(|| version.to_owned())
 }
 
-/// Size at which buffered bytes are written without a flush.
+/// Size of buffered lines, bytes, from which they are written without a flush.
 const BUFFER: usize = 64 * 1024;
 
 /// Error from reading a record.
@@ -112,15 +112,15 @@ pub enum ReadError {
     /// The file exists and cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         source: io::Error,
     },
-    /// A line other than the last one is broken. A crash cannot be the cause, because it breaks
-    /// only the last line.
+    /// A line other than the last one is broken. A crash cannot be the cause, because a crash
+    /// breaks only the last line.
     #[error("{}:{line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
@@ -130,7 +130,7 @@ pub enum ReadError {
     /// A file that is written as a whole has unexpected content.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason why the content is wrong.
         reason: String,
@@ -151,7 +151,7 @@ pub enum ReadError {
         env!("CARGO_PKG_VERSION")
     )]
     Later {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Format of the file.
         format: u64,
@@ -177,8 +177,8 @@ impl<T> Default for Records<T> {
     }
 }
 
-/// Appends whole lines to a file. If the disk is full, it removes the part of a line that was
-/// written, so that the file stays readable if space becomes available later.
+/// Appends whole lines to a file. After a failed write, such as on a full disk, it truncates the
+/// file to the lines that were written before, so that the file stays readable.
 #[derive(Debug)]
 pub(crate) struct LineFile {
     file: File,
@@ -217,7 +217,7 @@ impl LineFile {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         if let Err(error) = self.file.write_all(&pending) {
-            // If this fails too, readers still drop the incomplete last line.
+            // If truncating fails too, readers still drop the incomplete last line.
             let _ = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
             return Err(error);
         }
@@ -235,14 +235,14 @@ impl Drop for LineFile {
     }
 }
 
-/// Flags for opening files that may not be regular: without them, opening a FIFO waits for its
-/// writer, and a terminal becomes this process's terminal.
+/// Flags for opening files that may not be regular. Otherwise, opening a FIFO waits for its writer,
+/// and an opened terminal becomes this process's terminal.
 pub(crate) const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Opens a file for reading; `None` if it does not exist.
 ///
-/// Every file of a run folder is opened here. A run folder from another user may contain a FIFO, a
-/// socket or a device in place of a record.
+/// Every file of a run folder is opened for reading here. A run folder from another user may
+/// contain a FIFO, a socket or a device in place of a record.
 pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_path_buf(), source };
     let refused = |what| ReadError::NotRegular { path: path.to_path_buf(), what };
@@ -290,7 +290,7 @@ pub(crate) struct WholeLines {
     pub reader: BufReader<io::Take<File>>,
     /// Length of the complete lines, bytes.
     pub length: u64,
-    /// Whether a part of a line follows the complete lines.
+    /// Whether an incomplete line follows the complete lines.
     pub torn: bool,
 }
 
@@ -305,7 +305,8 @@ pub(crate) fn open_lines(path: &Path) -> Result<Option<WholeLines>, ReadError> {
     Ok(Some(WholeLines { reader, length, torn: length < all }))
 }
 
-/// Returns the length up to the last newline of a file of length `all`, searching from its end.
+/// Returns the length of the file up to and including its last newline. Searches backwards from
+/// `all`, the file's length.
 fn whole_length(file: &mut File, all: u64) -> io::Result<u64> {
     let mut end = all;
     let mut part = Vec::new();

@@ -1,10 +1,10 @@
-//! A trial's clock: one monotonic zero, load start, tied to the calendar once. All recorded times
-//! come from this clock. It never reads the calendar again for a time, so that setting the wall
-//! clock cannot distort a record.
+//! A trial's clock: monotonic, with its zero at load start. All recorded times come from this
+//! clock. The Unix time of zero is read from the calendar once, so that setting the wall clock
+//! later cannot distort a record.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Number of readings of both clocks; the best one counts.
+/// Number of times that both clocks are read; the best reading counts.
 const TRIES: usize = 3;
 
 /// A trial's clock. Zero is load start and may be in the future: times before zero are negative.
@@ -43,8 +43,8 @@ impl Clock {
         }
     }
 
-    /// Returns the lead of the calendar over the time it would show if it had not been set since
-    /// the start of this clock, seconds. Slewing moves both clocks alike, so it does not show.
+    /// Returns how far the calendar is ahead of this clock, seconds; about 0 if the calendar was
+    /// not set since the start of this clock. Slewing moves both clocks alike, so it has no effect.
     #[must_use]
     pub fn calendar_ahead_s(&self) -> f64 {
         // The two clocks cannot be read at the same moment. Of a few tries, the one with the

@@ -23,7 +23,7 @@ pub struct Environment {
     pub kernel_command_line: Option<String>,
     pub cpu: Cpu,
     pub memory_bytes: Option<u64>,
-    /// Million transfers per second of the memory modules. Readable by root only.
+    /// Speed of the memory modules, million transfers per second. Only root can read it.
     pub memory_speed_mt_per_s: Option<u64>,
     /// Number of NUMA nodes.
     pub memory_nodes: Option<u32>,
@@ -32,7 +32,7 @@ pub struct Environment {
     pub virtualisation: Option<String>,
     /// Version of cgroups: 1 or 2. A machine with both counts as 1.
     pub cgroup_version: Option<u32>,
-    /// CPUs that the quota of Plimsoll's own control group allows. Null without a quota.
+    /// Number of CPUs that the quota of Plimsoll's own control group allows. Null without a quota.
     pub quota_cores: Option<f64>,
     /// Memory that the limit of Plimsoll's own control group allows. Null without a limit.
     pub memory_limit_bytes: Option<u64>,
@@ -48,11 +48,11 @@ pub struct Environment {
     /// Whether Plimsoll ran as root.
     pub root: Option<bool>,
     pub time_zone: Option<String>,
-    /// Loopback interface and the interfaces that are devices.
+    /// Network interfaces: the loopback and those that are devices.
     pub interfaces: Vec<Interface>,
     /// Other kernel settings that influence measurements, by name: `net.core.rmem_max`.
     pub sysctls: BTreeMap<String, String>,
-    /// Other useful values, by name.
+    /// Other values of the machine, by name.
     pub more: BTreeMap<String, String>,
 }
 
@@ -64,7 +64,7 @@ pub struct Build {
     pub profile: Option<String>,
     /// Version of the compiler.
     pub rustc: Option<String>,
-    /// Commit of the sources, with or without local changes. Null if the sources were not a git
+    /// Commit of the sources. Local changes are not recorded. Null if the sources were not a git
     /// clone.
     pub revision: Option<String>,
 }
@@ -75,7 +75,7 @@ pub struct Build {
 pub struct Interface {
     /// Name, such as `lo` or `eth0`.
     pub name: String,
-    /// Largest packet.
+    /// Size of the largest packet that the interface can send.
     pub mtu_bytes: Option<u32>,
     pub driver: Option<String>,
     /// Speed, as the interface reports it.
@@ -103,10 +103,10 @@ pub struct Cpu {
     pub stepping: Option<String>,
     /// Version of the microcode. A hypervisor may invent it.
     pub microcode: Option<String>,
-    /// Number of packages.
+    /// Number of processor packages.
     pub sockets: Option<u32>,
     pub caches: Vec<Cache>,
-    /// Whether several threads of one core are in use as logical processors.
+    /// Whether several threads of one core are used as logical processors.
     pub smt: Option<bool>,
     /// Architecture: `x86_64`, `aarch64`, …
     pub architecture: Option<String>,
@@ -117,7 +117,7 @@ pub struct Cpu {
     pub governor: Option<String>,
     /// Driver that sets the frequency.
     pub frequency_driver: Option<String>,
-    /// Logical processors that the scheduler leaves free: `2-3`.
+    /// Logical processors that are isolated from the scheduler: `2-3`.
     pub isolated: Option<String>,
     /// Whether the frequency may rise above its nominal value.
     pub turbo: Option<bool>,
@@ -138,9 +138,9 @@ pub struct Limits {
     pub ephemeral_ports: Option<[u32; 2]>,
     /// Longest queue of connections that wait to be accepted: `somaxconn`.
     pub accept_queue: Option<u64>,
-    /// Early reuse of the ports of closed connections: `tcp_tw_reuse`.
+    /// Whether ports of closed connections are reused early: `tcp_tw_reuse`.
     pub reuses_ports: Option<u32>,
-    /// Limit of processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Names and paths of the files in a run folder. No other file of the code contains these names.
+//! Names and paths of the files in a run folder. No other source file contains these names.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use crate::events::RunEnding;
 use crate::private;
 use crate::results::{self, Results};
 
-/// Longest part of a title in a folder's name, characters.
+/// Maximum length of the title's part in a run folder's name, characters.
 const SLUG: usize = 60;
 
 /// Format version of a run folder.
@@ -39,11 +39,11 @@ names!(RunFolder {
     experiment = "experiment.toml",
     /// The plan of the run.
     plan = "plan.json",
-    /// Machine, kernel and versions.
+    /// Machine, kernel and versions of the run.
     environment = "environment.json",
     /// Ending of the run. Missing while the run goes on, or if it was killed.
     ending = "ending.json",
-    /// The results.
+    /// The results of the analysis.
     analysis = "analysis.json",
     /// The report page.
     report = "report.html",
@@ -54,35 +54,36 @@ names!(RunFolder {
 names!(TrialFolder {
     /// Latencies, as an HdrHistogram V2 interval log.
     load_hlog = "load.hlog",
-    /// One row per host or process, and second.
+    /// Resource samples: one row per second for each host and each process.
     samples = "samples.csv",
-    /// One row per metric of the target, and second. Missing if the target has no metrics.
+    /// One row per second for each metric of the target. Missing if the target has no metrics.
     metrics = "metrics.csv",
-    /// One row per program that the target's manifest names in a process tree, and second. Missing
-    /// if it names none.
+    /// One row per second for each program that the target's manifest names, in a role's process
+    /// tree. Missing if the manifest names no programs.
     programs = "programs.csv",
-    /// One row per generator thread, and second.
+    /// One row per second for each generator thread.
     generator = "generator.csv",
-    /// One row per generator of a fleet, and second: clock differences. Missing if this process
-    /// made the load.
+    /// Clock differences: one row per second for each generator of a fleet. Missing if there is no
+    /// fleet.
     fleet = "fleet.csv",
     /// One row per agent, written at the end of the load. Missing if an older version wrote the
     /// folder.
     agents = "agents.csv",
-    /// One row per operation, result and second: number of attempts.
+    /// Numbers of attempts: one row per second for each operation and result.
     attempts = "attempts.csv",
-    /// One row per operation, and second in which it did units of work. Missing if no operation
-    /// counts units.
+    /// One row per operation for each second in which the operation did units of work. Missing if
+    /// no operation counts units.
     units = "units.csv",
     /// One row per slot of a few milliseconds in which an operation ended.
     outcomes = "outcomes.csv",
-    /// Narrower slots around faults and other events of a long load. Missing if the load is short.
+    /// Rows as in `outcomes.csv`, but in narrower slots, around faults and other events of a long
+    /// load. Missing if the load is short.
     fine_outcomes = "outcomes-fine.csv",
     /// Events, on the trial's clock.
     events = "events.jsonl",
     /// Operations on audited keys.
     history = "history.jsonl",
-    /// Data of every member after the load. Missing if the target has no hook `audit`.
+    /// Data that each member holds after the load. Missing if the target has no hook `audit`.
     replicas = "replicas.jsonl",
     /// Standard output and error of every process.
     logs = "logs",
@@ -97,9 +98,9 @@ impl RunFolder {
         Self(path.to_path_buf())
     }
 
-    /// Creates a private run folder in `parent`, which is created if missing. Its name consists of
-    /// the local time `now` and the experiment's title. Two runs that start in the same second get
-    /// different names.
+    /// Creates a private run folder in `parent`, and `parent` if it is missing. The folder's name
+    /// consists of the local time `now` and the experiment's title. Two runs that start in the same
+    /// second get different names.
     pub fn create(parent: &Path, title: &str, now: SystemTime) -> io::Result<Self> {
         let now = Zoned::try_from(now).map_err(io::Error::other)?;
         let name = format!("{}-{}", now.strftime("%Y-%m-%dT%H-%M-%S"), slug(title));
@@ -119,7 +120,7 @@ impl RunFolder {
     }
 
     /// Returns the run folders at `path`, sorted by name: `path` itself if it is a run folder,
-    /// otherwise the run folders in it. Empty if there are none.
+    /// otherwise the run folders directly in `path`.
     pub fn found_at(path: &Path) -> io::Result<Vec<Self>> {
         let itself = Self::at(path);
         if itself.plan().is_file() {
@@ -136,7 +137,7 @@ impl RunFolder {
         Ok(found)
     }
 
-    /// Whether the folder's name matches a run with this title. Other titles can match too.
+    /// Whether the folder's name fits a run with this title. It may fit runs with other titles too.
     #[must_use]
     pub fn is_named(&self, title: &str) -> bool {
         self.0.file_name().is_some_and(|name| name.to_string_lossy().contains(&slug(title)))
@@ -183,7 +184,8 @@ impl RunFolder {
         }
     }
 
-    /// Returns the ids of the trials that have a folder, sorted. A missing folder has no trials.
+    /// Returns the ids of the trials that have a folder, sorted. Empty if the folder `trials` is
+    /// missing.
     pub fn trial_ids(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(self.trials()) {
             Ok(entries) => entries,
@@ -231,7 +233,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`ReadError::Later`]. Missing or broken results are not an error, because they can be
-    /// written again.
+    /// computed again.
     pub fn refuse_later_results(&self) -> Result<(), ReadError> {
         refuse_later(&self.analysis(), results::FORMAT)
     }
@@ -249,7 +251,7 @@ pub fn is_trial_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '_'))
 }
 
-/// Whether the text names an entry of a folder, and nothing outside it.
+/// Whether the text names an entry of a folder, and nothing outside that folder.
 #[must_use]
 pub fn is_folder_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '\0'])

@@ -4,8 +4,8 @@
 //! The format is that of `HistogramLogWriter` in the Java HdrHistogram: header comments, then a
 //! line `Tag=…,start,length,max,payload` per interval. The payload is a compressed V2 histogram in
 //! base64. The maximum is for people only and, as in Java, in milliseconds. If there is a
-//! `StartTime` and no `BaseTime`, readers take starts that are much smaller than `StartTime` as
-//! seconds after it.
+//! `StartTime` and no `BaseTime`, readers treat starts that are much smaller than `StartTime` as
+//! seconds since `StartTime`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -31,8 +31,8 @@ pub enum Time {
     Latency,
     /// Time from the send to the answer.
     Service,
-    /// Latency without the generator's own delay in starting the operation. Only if a timer starts
-    /// operations.
+    /// Latency minus the generator's own delay in starting the operation. Recorded only if a timer
+    /// starts operations.
     Punctual,
 }
 
@@ -41,7 +41,7 @@ pub enum Time {
 pub struct Tag {
     /// Name of the operation: `[a-z0-9_-]+`.
     pub operation: String,
-    /// Outcome of these operations.
+    /// Outcome of the operations.
     pub outcome: Outcome,
     /// Kind of time.
     pub time: Time,
@@ -88,7 +88,7 @@ pub struct HlogWriter {
 }
 
 impl HlogWriter {
-    /// Creates a log whose intervals count from the Unix time `unix_start_s`.
+    /// Creates a log whose times count from the Unix time `unix_start_s`.
     pub fn create(path: &Path, unix_start_s: f64) -> io::Result<Self> {
         let mut file = LineFile::create(path)?;
         file.write(header(unix_start_s).as_bytes())?;
@@ -141,11 +141,11 @@ fn header(unix_start_s: f64) -> String {
 /// An interval log, up to a last line that was cut off.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IntervalLog {
-    /// The intervals, in file order. Empty after [`visit`], which passes them to its caller one by
-    /// one.
+    /// The intervals, in file order. Empty after [`visit`], which passes intervals to its caller
+    /// one by one.
     pub intervals: Vec<Interval>,
-    /// Unix time from which the intervals count, seconds. `None` if the file is missing or was cut
-    /// off before it.
+    /// Unix time from which the intervals' starts count, seconds. `None` if the file is missing or
+    /// was cut off before the line with this time.
     pub start_unix_s: Option<f64>,
     /// Whether the last line was cut off and dropped.
     pub torn: bool,
@@ -164,7 +164,7 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// One line of an interval log, with the counts of its histogram instead of the histogram.
+/// One line of an interval log, with a histogram's counts instead of the histogram itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counted {
     /// The tag as written, or empty without a tag; see [`Tag::parse`].
@@ -173,7 +173,7 @@ pub struct Counted {
     pub start_s: f64,
     /// Length, seconds.
     pub length_s: f64,
-    /// The values, nanoseconds.
+    /// Counts of the values, which are nanoseconds.
     pub counts: HistogramCounts,
 }
 
@@ -191,8 +191,8 @@ impl From<&Interval> for Counted {
 /// Reads an interval log and passes its intervals to `take` one by one, in file order.
 ///
 /// Only one interval is in memory at a time, as counts: a histogram takes about 200 KB, and the log
-/// of one night has a hundred thousand. A missing file has no intervals. A last line that was cut
-/// off is dropped, and `torn` is set.
+/// of one night has a hundred thousand histograms. A missing file has no intervals. A last line
+/// that was cut off is dropped, and `torn` is set.
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
@@ -269,25 +269,26 @@ fn visit_lines(
 
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 const PLAIN_COOKIE: u32 = 0x1c84_9313;
-/// Length of the cookie and the length field before the deflated stream.
+/// Length of the cookie and the length field before the deflated stream, bytes.
 const AROUND: usize = 8;
-/// Length of the fields before the counts.
+/// Length of the fields before the counts in the inflated stream, bytes.
 const HEAD: usize = 40;
-/// Longest inflated histogram that is accepted. A histogram of an hour in nanoseconds with three
-/// digits takes less than a hundredth of that.
+/// Maximum length of an inflated histogram, bytes. A histogram of an hour in nanoseconds with three
+/// digits takes less than a hundredth of this.
 const LONGEST: usize = 32 * 1024 * 1024;
-/// Size by which the output buffer grows.
+/// Size by which the buffer for inflated bytes grows.
 const STEP: usize = 64 * 1024;
-/// Limit of the highest value that a histogram can declare. Plimsoll writes histograms of an hour;
-/// a sum with later values can grow beyond that.
+/// Maximum of the highest value that a histogram may declare, nanoseconds: 2.4 hours. Plimsoll's
+/// histograms reach an hour; a sum with longer times can exceed that.
 const HIGHEST: u64 = 1 << 43;
-/// Most significant digits of a histogram that are accepted. Plimsoll writes three; each further
-/// digit takes ten times the memory.
+/// Maximum number of significant digits of a histogram. Plimsoll writes three; each further digit
+/// takes ten times the memory.
 const MOST_DIGITS: u8 = 3;
-/// Memory limit for one histogram of each tag in a log, bytes. A line of a hundred bytes can
-/// require a quarter of a megabyte.
+/// Maximum memory, bytes, for the histograms of a log's tags, one for each tag. A line of only a
+/// hundred bytes can require a quarter of a megabyte.
 const MOST_OF_ALL_TAGS: u64 = 512 << 20;
-/// The count −2^63 as zigzag LEB128. No encoder writes it, and the decoder cannot negate it.
+/// The count −2^63 as zigzag LEB128. No encoder writes it, and hdrhistogram's decoder cannot negate
+/// it.
 const IMPOSSIBLE: [u8; 9] = [0xff; 9];
 
 /// A range of values and the number of values in it.
@@ -301,14 +302,14 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// The counts of a histogram without its empty buckets. A second of a load fills some hundreds of
+/// The counts of a histogram without its empty buckets. One second of load fills a few hundred of
 /// tens of thousands of buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistogramCounts {
     /// Buckets that are not empty, lowest first.
     pub buckets: Vec<Bucket>,
-    /// Lowest value that differs from zero, highest value, and significant digits of the original
-    /// histogram.
+    /// Bounds of the original histogram: lowest value that differs from zero, highest value, and
+    /// number of significant digits.
     bounds: (u64, u64, u8),
 }
 
@@ -335,7 +336,7 @@ impl HistogramCounts {
         self.buckets.is_empty()
     }
 
-    /// Adds the counts to a sum. Creates the sum with the same bounds if there is none. The sum
+    /// Adds the counts to a sum. Creates the sum with the same bounds if it is `None`. The sum
     /// grows as needed, so that no count is lost.
     pub fn add_to(&self, sum: &mut Option<Histogram<u64>>) {
         let (low, high, digits) = self.bounds;
@@ -351,11 +352,11 @@ impl HistogramCounts {
     }
 }
 
-/// Returns a histogram in the form of the log, compressed and in base64, for sending it before it
-/// is written.
+/// Returns a histogram encoded as in the log (compressed, in base64), for sending to another
+/// process.
 ///
 /// # Errors
-/// If the histogram does not fit into that form.
+/// If the histogram cannot be serialized.
 pub fn payload(histogram: &Histogram<u64>) -> Result<String, String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
@@ -371,7 +372,7 @@ pub fn histogram_of(payload: &str) -> Result<Histogram<u64>, String> {
     PayloadDecoder::new().histogram(&bytes, &mut Deserializer::new())
 }
 
-/// Decodes payloads one after the other and reuses its memory.
+/// Decoder of payloads that reuses its buffers.
 #[derive(Debug)]
 struct PayloadDecoder {
     inflate: Decompress,
@@ -389,7 +390,7 @@ impl PayloadDecoder {
         deserializer.deserialize(&mut self.plain.as_slice()).map_err(|error| error.to_string())
     }
 
-    /// Reads the histogram into `counts`. Returns the number of buckets in its layout.
+    /// Decodes a payload into `counts`. Returns the number of buckets in the histogram's layout.
     fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<u64, String> {
         let length = self.inflate_checked(payload)?;
         let digits = self.word(12).and_then(|digits| u8::try_from(digits).ok());
@@ -425,8 +426,8 @@ impl PayloadDecoder {
         Ok(layout.length)
     }
 
-    /// Inflates the payload into `plain` and checks values that the decoder does not check. Returns
-    /// the length of the counts in bytes.
+    /// Inflates the payload into `plain` and checks fields that hdrhistogram's decoder does not
+    /// check. Returns the length of the counts in bytes.
     fn inflate_checked(&mut self, payload: &[u8]) -> Result<usize, String> {
         self.inflate(payload)?;
         let head = (self.word(0), self.word(4), self.word(12), self.long(24));
@@ -443,12 +444,12 @@ impl PayloadDecoder {
         Ok(length as usize)
     }
 
-    /// Returns the number of 4 bytes at this place of the inflated payload.
+    /// Returns the 4-byte number at offset `at` of the inflated payload.
     fn word(&self, at: usize) -> Option<u32> {
         self.plain.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// Returns the number of 8 bytes at this place of the inflated payload.
+    /// Returns the 8-byte number at offset `at` of the inflated payload.
     fn long(&self, at: usize) -> Option<u64> {
         self.plain.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }
@@ -479,20 +480,20 @@ impl PayloadDecoder {
     }
 }
 
-/// Values of each index of the counts, as in HdrHistogram: each bucket is twice as wide as the one
-/// before and has equal sub-buckets.
+/// Mapping from an index of the counts to values, as in HdrHistogram: each bucket is twice as wide
+/// as the previous bucket and has equal sub-buckets.
 struct BucketLayout {
     unit_magnitude: u32,
-    /// A bucket has 2 × 2^`half_magnitude` sub-buckets.
+    /// Logarithm to base 2 of half the number of sub-buckets in a bucket.
     half_magnitude: u32,
-    /// Number of indexes.
+    /// Number of counts in the layout.
     length: u64,
 }
 
 impl BucketLayout {
     fn of(low: u64, high: u64, digits: u8) -> Option<Self> {
         let unit_magnitude = low.ilog2();
-        // The sub-buckets of a unit must distinguish values to this number of digits.
+        // The sub-buckets must distinguish values to this number of significant digits.
         let sub_buckets = (2 * 10_u64.pow(u32::from(digits))).next_power_of_two();
         let half_magnitude = sub_buckets.ilog2() - 1;
         if unit_magnitude + half_magnitude + 1 > 62 {
@@ -507,7 +508,7 @@ impl BucketLayout {
         Some(Self { unit_magnitude, half_magnitude, length: (buckets + 1) << half_magnitude })
     }
 
-    /// Returns the lowest and the highest value of an index.
+    /// Returns the lowest and the highest value that the count at `index` covers.
     fn values(&self, index: u64) -> (u64, u64) {
         let half = 1 << self.half_magnitude;
         let (bucket, sub) = match index >> self.half_magnitude {
@@ -520,8 +521,8 @@ impl BucketLayout {
     }
 }
 
-/// Decodes a zigzag LEB128 number, whose ninth byte has eight bits. Returns the number and its
-/// length in bytes.
+/// Decodes a zigzag LEB128 number, whose ninth byte has eight bits of data. Returns the number and
+/// its length in bytes.
 fn varint(bytes: &[u8]) -> Option<(i64, usize)> {
     let mut number: u64 = 0;
     for (place, byte) in bytes.iter().take(9).enumerate() {

@@ -13,7 +13,7 @@ use crate::folder::FORMAT;
 
 pub use crate::checked_file::{ReadError, Records};
 
-/// Length up to which the first line is searched for a format. The first event is short.
+/// Maximum length of a first line in which `format` is looked for, bytes. The first event is short.
 const FIRST_LINE: u64 = 64 << 10;
 
 /// Writes items as lines. Lines go to the kernel on [`JsonLinesWriter::flush`], or when the buffer
@@ -66,7 +66,8 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
 /// Reads `events.jsonl` as [`read`] does, without events of kinds that this version does not know.
 ///
 /// # Errors
-/// As [`read`]; [`ReadError::Later`] if the first line has a `format` later than this version's.
+/// The errors of [`read`]; [`ReadError::Later`] if the first line has a `format` later than this
+/// version's.
 pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
     let mut beginning = Vec::new();
     if let Some(file) = open(path)? {

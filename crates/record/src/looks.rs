@@ -1,6 +1,5 @@
 //! `looks.json`, beside the runs of `compare --play --until-decided`: the interim looks at these
-//! runs. The file keeps the error probability that earlier looks have spent, so that it is not
-//! spent twice.
+//! runs. The file records the error probability that each look spent, so that none is spent twice.
 
 use std::io;
 use std::path::Path;
@@ -31,9 +30,9 @@ pub struct LooksTaken {
 pub struct LookTaken {
     /// Number of turns played before the look.
     pub turns: u32,
-    /// Paths of the compared figures. Empty for the usual figures.
+    /// Paths of the compared metrics. Empty for the default metrics.
     pub metrics: Vec<String>,
-    /// Whether void trials were used like others.
+    /// Whether void trials were used like other trials.
     pub accepts_void: bool,
     /// Probability of a false alarm in this look.
     pub level: f64,
@@ -53,8 +52,8 @@ impl LooksTaken {
         write_json(&folder.join(LOOKS), self)
     }
 
-    /// Adds a look and returns its number, from 1, and its probability of a false alarm. `level`
-    /// computes that probability from the sum that the other looks have spent. A look that was
+    /// Adds a look. Returns its index, from 1, and its probability of a false alarm. `level`
+    /// computes that probability from the sum of the other looks' probabilities. A look that was
     /// already taken at the same runs keeps at least its earlier probability.
     pub fn add(&mut self, look: LookTaken, level: impl Fn(f64) -> f64) -> (usize, f64) {
         let is_same = |one: &LookTaken| LookTaken { level: look.level, ..one.clone() } == look;

@@ -27,7 +27,7 @@ const OTHERS_WRITE: u32 = 0o022;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The open folder of a path, and the file name in it.
+/// The open parent folder of a path, and the path's last component.
 struct FolderEntry<'a> {
     folder: OwnedFd,
     name: &'a OsStr,
@@ -54,7 +54,7 @@ impl<'a> FolderEntry<'a> {
 /// Creates a private file. Empties an existing file and makes it private.
 ///
 /// # Errors
-/// If the file cannot be created, or another user may have made the existing one.
+/// If the file cannot be created, or another user may have made the existing file.
 pub fn create(path: &Path) -> io::Result<File> {
     let entry = FolderEntry::of(path)?;
     let file = match openat(&entry.folder, entry.name, NEW, Mode::from_raw_mode(FILE)) {
@@ -67,11 +67,11 @@ pub fn create(path: &Path) -> io::Result<File> {
     close_to_others(file.into())
 }
 
-/// Opens a private file for reading and appending. Creates a missing file and makes an existing one
-/// private.
+/// Opens a private file for reading and appending. Creates a missing file and makes an existing
+/// file private.
 ///
 /// # Errors
-/// If the file cannot be opened, is a link, or is not the caller's alone.
+/// If the file cannot be opened, is a link, has other hard links, or belongs to another user.
 pub fn append(path: &Path) -> io::Result<File> {
     let entry = FolderEntry::of(path)?;
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | WITHOUT_WAITING;
@@ -83,8 +83,8 @@ pub fn append(path: &Path) -> io::Result<File> {
     close_to_others(file)
 }
 
-/// Sets the permissions, because the umask may have removed some and an older file may have too
-/// many. A device such as /dev/full stays as it is.
+/// Sets the permissions of a file, because the umask may have removed some and an older file may
+/// have too many. Does not change a device such as /dev/full.
 fn close_to_others(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(FILE))?;
@@ -104,13 +104,13 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// A file that is written under a random name beside its destination and renamed to it when
-/// complete. A link at the destination is replaced, not followed. A drop before that removes the
-/// file.
+/// complete. A link at the destination is replaced, not followed. Dropping it before that removes
+/// the new file.
 #[derive(Debug)]
 pub struct NewFile {
     folder: OwnedFd,
     name: OsString,
-    /// Temporary name, until the file is complete.
+    /// Temporary name of the file, until it is complete.
     beside: OsString,
     file: File,
     is_whole: bool,

@@ -1,8 +1,7 @@
 //! `replicas.jsonl`: the data of every member after the load, read from each member separately.
 //!
-//! A member's first line gives the number of its records, which follow, one per line. A file that
-//! was cut off is thus distinguishable from a member that holds less: it has fewer lines than the
-//! first line says.
+//! A member's first line gives the number of the member's records, which follow, one per line. If a
+//! member has fewer lines than that, the file was cut off.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,8 +17,8 @@ use crate::lines::{self, JsonLinesWriter};
 pub struct ReplicaValue {
     /// The value, as clients write it.
     pub value: String,
-    /// Version by which the target itself counts changes, if it reports one. Replicas must agree on
-    /// it too.
+    /// Version that the target itself gives to the value, if it reports one. Replicas must agree on
+    /// versions too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -27,12 +26,12 @@ pub struct ReplicaValue {
 /// All data of a member, by key (`SPACE/KEY` if the protocol has spaces).
 pub type ReplicaContents = BTreeMap<String, ReplicaValue>;
 
-/// A member that was asked.
+/// A member and the data that was read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replica {
-    /// Name of its host.
+    /// Name of the member's host.
     pub member: String,
-    /// The member's data, or the reason why it is unknown.
+    /// The member's data, or the reason why the data is unknown.
     pub holds: Result<ReplicaContents, String>,
 }
 
@@ -74,14 +73,14 @@ pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
     writer.flush()
 }
 
-/// Reads the file. A missing file has no members. A member with missing lines counts as failed,
-/// because the missing data may be in those lines.
+/// Reads the file. Without a file, there are no members. A member with missing lines counts as
+/// failed, because the lines may contain data that a check would report as lost.
 ///
 /// # Errors
 /// If the file cannot be read, or is broken elsewhere than at its end.
 pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
     let lines = lines::read::<ReplicaLine>(path)?;
-    // Each replica with the number of records from its first line.
+    // Replicas, each with the number of records that its first line gives.
     let mut found: Vec<(Replica, u64)> = Vec::new();
     for line in lines.items {
         match line {

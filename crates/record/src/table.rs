@@ -57,8 +57,8 @@ impl<T: Serialize + Default> CsvWriter<T> {
     }
 }
 
-/// Writes each row as soon as it arrives. The first row creates the file; without rows there is no
-/// file.
+/// Writes each row as soon as `rows` returns it. The first row creates the file, so there is no
+/// file if there are no rows.
 pub fn write_all<T: Serialize + Default>(path: &Path, rows: impl IntoIterator<Item = T>) -> io::Result<()> {
     let mut writer: Option<CsvWriter<T>> = None;
     for row in rows {
@@ -90,13 +90,13 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
 }
 
 /// Reads a file of rows as [`read`] does and passes them to `take` one by one, in file order, so
-/// that a long file need not fit into memory. Returns whether a last row was cut off and dropped.
+/// that a long file need not fit into memory. Returns whether the last row was cut off and dropped.
 ///
 /// # Errors
-/// As [`read`]. `take` has then received the earlier rows.
+/// The errors of [`read`]. `take` has already received the rows before the error.
 pub fn visit<T: DeserializeOwned>(path: &Path, mut take: impl FnMut(T)) -> Result<bool, ReadError> {
     let Some(lines) = open_lines(path)? else { return Ok(false) };
-    // Without even a header, the file was cut off when it was created.
+    // A file without even a header was cut off when it was created.
     let mut torn = lines.torn || lines.length == 0;
     let mut reader = csv::ReaderBuilder::new().from_reader(lines.reader);
     let mut rows = reader.deserialize();

@@ -1,5 +1,5 @@
-//! Text formatting in pure functions: numbers with units, lists in a sentence, lines and columns of
-//! a terminal, and values in JSON, TOML and OpenMetrics.
+//! Text formatting in pure functions: numbers with units, lists in a sentence, lines and columns
+//! for a terminal, and values in JSON, TOML and OpenMetrics.
 
 pub mod numbers;
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The judgement that a text expresses. Colour only repeats the judgement; the text says it too.
+/// The judgement that a text expresses. It selects the text's colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
@@ -73,20 +73,20 @@ pub fn of_json(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Replaces the characters that names of metrics and labels may not have in OpenMetrics.
+/// Replaces characters that OpenMetrics does not allow in names of metrics and labels.
 #[must_use]
 pub fn metric_name(name: &str) -> String {
     name.chars().map(|one| if one.is_ascii_alphanumeric() || one == '_' { one } else { '_' }).collect()
 }
 
-/// Writes a label of OpenMetrics with a comma after it.
+/// Writes an OpenMetrics label, followed by a comma.
 #[must_use]
 pub fn metric_label(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("{}=\"{value}\",", metric_name(name))
 }
 
-/// Writes a basic string of TOML, in one line.
+/// Writes a TOML basic string on one line.
 #[must_use]
 pub fn toml_string(text: &str) -> String {
     let mut quoted = String::from("\"");
@@ -108,14 +108,14 @@ pub fn toml_string(text: &str) -> String {
     quoted
 }
 
-/// Replaces control characters by blanks, so that a target cannot control the terminal.
+/// Replaces control characters by blanks, so that a target's output cannot control the terminal.
 #[must_use]
 pub fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Replaces characters that change the text's direction by their code points, so that the letters
-/// appear in the order in which they were written.
+/// Replaces characters that change the text's direction by texts such as `[U+202E]`, so that the
+/// letters appear in the order in which they were written.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_bidi) {
@@ -164,8 +164,8 @@ pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Wraps a text into lines of at most `most` characters, between words if possible. A longer word
-/// is cut.
+/// Wraps a text into lines of at most `most` characters, between words if possible. A word longer
+/// than `most` is cut.
 #[must_use]
 pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     let most = most.max(1);
@@ -208,8 +208,8 @@ pub fn hanging(text: &str, first: &str, rest: &str, most: usize) -> String {
     lines.collect()
 }
 
-/// Aligns the columns of some rows, two spaces apart. Leaves out a column that is empty in all
-/// rows.
+/// Formats rows as lines with aligned columns, two spaces apart. Leaves out a column that is empty
+/// in all rows.
 #[must_use]
 pub fn aligned<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
     let mut widths: Vec<usize> = Vec::new();

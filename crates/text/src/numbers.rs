@@ -1,10 +1,10 @@
-//! Numbers for readers: three significant digits, grouped thousands, always with a unit. An absent
-//! number is [`NONE`], never 0.
+//! Formatting of numbers: three significant digits, grouped thousands, with a unit. A missing
+//! number is written as [`NONE`], never as 0.
 
 /// Placeholder for a missing value.
 pub const NONE: &str = "–";
 
-/// Significant digits of a measurement.
+/// Number of significant digits with which a measurement is written.
 const SIGNIFICANT: i32 = 3;
 
 /// Groups digits by three: `13,000`.
@@ -52,7 +52,7 @@ pub fn count_in_words(value: u64) -> String {
     }
 }
 
-/// Writes a count that may be a median, so that a small value may be a fraction: `0.5`, `24,675`.
+/// Writes a count that may be a median. A small median may be a fraction: `0.5`, `24,675`.
 #[must_use]
 pub fn median_count(value: f64) -> String {
     if value < 100.0 && value.fract() != 0.0 { number(value) } else { count(value.round().max(0.0) as u64) }
@@ -155,7 +155,7 @@ pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
 }
 
-/// Writes a change in percent, with its sign: `+1.2 %`, `−17.8 %`. A change of less than 0.01 % is
+/// Writes a change, in percent, with a sign: `+1.2 %`, `−17.8 %`. A change of less than 0.01 % is
 /// written as `0 %`.
 #[must_use]
 pub fn change(pct: f64) -> String {
@@ -166,7 +166,7 @@ pub fn change(pct: f64) -> String {
     }
 }
 
-/// Writes a share in percent. A part that is less than the whole never reads as 100 %.
+/// Writes a share in percent. If `part` is less than `all`, the text is never `100 %`.
 #[must_use]
 pub fn share(part: u64, all: u64) -> String {
     let pct = 100.0 * part as f64 / all.max(1) as f64;
@@ -186,7 +186,7 @@ pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), write)
 }
 
-/// Writes a range of two written values. A common unit is written only once.
+/// Writes a range between two formatted values. A unit that both have is written only once.
 #[must_use]
 pub fn from_to(from: &str, to: &str) -> String {
     let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
@@ -197,8 +197,8 @@ pub fn from_to(from: &str, to: &str) -> String {
     format!("{}{between}{to}", if same { &from[..of_from] } else { from })
 }
 
-/// Writes an interval: `80–200 ms`. Each end is written by `write`. Returns `None` without an
-/// interval, or if both ends read the same.
+/// Writes an interval: `80–200 ms`. Formats each end with `write`. Returns `None` if there is no
+/// interval, or if both ends have the same text.
 #[must_use]
 pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option<String> {
     let [low, high] = ends?.map(write);
@@ -219,14 +219,14 @@ pub enum FigureUnit {
     /// An amount per second.
     PerSecond,
     Percent,
-    /// Result of a function of other metrics.
+    /// No unit: result of a function of metrics.
     Ratio,
     Seconds,
     Watts,
 }
 
 impl FigureUnit {
-    /// Returns the unit of a metric: a path, or a function of metrics.
+    /// Returns the unit of a metric, given as a path or as a function of metrics.
     #[must_use]
     pub fn of(metric: &str) -> Self {
         let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();

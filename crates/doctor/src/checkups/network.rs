@@ -19,7 +19,7 @@ fn look_at_tracked(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let [Some(most), Some(now)] = entries.map(|name| snapshot.sysctl(name)?.first().copied()) else {
         return CheckResult::good("not loaded");
     };
-    // Nothing is counted if no rule uses connection tracking. The module alone has no cost.
+    // The count is 0 if no rule uses connection tracking. Loading the module alone has no cost.
     if now == 0 {
         return CheckResult::good("loaded, and not on the path: it tracks nothing");
     }
@@ -60,9 +60,9 @@ pub static REUSE: CheckKind = CheckKind {
     look: look_at_reuse,
 };
 
-/// Number of ports in a new network: 32768 to 60999.
+/// Number of local ports in a new network namespace: 32768 to 60999.
 const DEFAULT: u64 = 28_232;
-/// Number of ports below which reconnecting agents soon run out.
+/// Number of local ports below which reconnecting agents soon run out of ports.
 const FEW: u64 = 16_000;
 
 fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
@@ -139,7 +139,8 @@ pub static HALF_OPEN: CheckKind = CheckKind {
     look: |snapshot| look_at_queue(snapshot, "net.ipv4.tcp_max_syn_backlog", 4096),
 };
 
-/// Queue length that always suffices. A ramp spreads the agents' connection attempts.
+/// Queue length that suffices for any number of agents, because a ramp spreads their connection
+/// attempts.
 const ENOUGH: u64 = 1024;
 
 fn look_at_queue(snapshot: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckResult {
@@ -157,7 +158,7 @@ fn look_at_queue(snapshot: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckRe
             "lengthen it, or give the load a ramp",
         )
         .fixed_by(snapshot.fix_sysctl(name, &to)),
-        // Without a known number of agents, the low default of a small machine suffices.
+        // If the number of agents is unknown, the low default of a small machine suffices.
         None if length < 128 || (length < ENOUGH && name.ends_with("somaxconn")) => {
             CheckResult::notice(format!("{length}"), "lengthen it").fixed_by(snapshot.fix_sysctl(name, &to))
         }
@@ -192,9 +193,10 @@ pub static TCP: CheckKind = CheckKind {
     look: look_at_tcp,
 };
 
-/// Default of the kernel. A lower value was set by an administrator.
+/// Kernel's default of the maximum socket buffer, bytes. A lower value was set by an administrator.
 const MAXIMUM: u64 = 212_992;
-/// Buffer limit of a connection that the kernel tunes. Suffices for 1 Gbit/s over 8 ms.
+/// Minimum upper limit, bytes, for buffers that the kernel sizes itself. Suffices for 1 Gbit/s at 8
+/// ms round trip.
 const TUNED: u64 = 1 << 20;
 
 fn look_at_any(snapshot: &MachineSnapshot<'_>) -> CheckResult {

@@ -40,7 +40,7 @@ pub static TIMERS: CheckKind = CheckKind {
 fn look_at_source(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
     const FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
-    // Sources that programs can read only through the kernel.
+    // Clock sources that programs can read only with a system call.
     const SLOW: [&str; 6] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies", "xen"];
     let current = format!("{FOLDER}/current_clocksource");
     let Some(source) = snapshot.text(&current) else { return CheckResult::unknown(NOT_TOLD) };
@@ -330,11 +330,11 @@ pub static STRANGERS: CheckKind = CheckKind {
     look: look_at_strangers,
 };
 
-/// Thresholds of the verdict for a suspect trial.
+/// CPU use, percent, from which a trial's verdict is `suspect`.
 const STEAL_PCT: f64 = 2.0;
 const STRANGERS_PCT: f64 = 10.0;
 
-/// Reason if no second could be sampled.
+/// Reason for an unknown state: CPU use could not be sampled.
 const NOT_SAMPLED: &str = "/proc/stat did not move";
 
 fn look_at_steal(snapshot: &MachineSnapshot<'_>) -> CheckResult {

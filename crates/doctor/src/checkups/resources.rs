@@ -65,7 +65,7 @@ fn look_at_free(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-/// Formats with one decimal, so that a disk's free space is short.
+/// Formats a disk's free space in GiB with one decimal, or in MiB below 1 GiB.
 fn show_gib(bytes: u64) -> String {
     if bytes < GIB { show_bytes(bytes >> 20 << 20) } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) }
 }
@@ -134,7 +134,7 @@ pub static OPEN_FILES: CheckKind = CheckKind {
     look: look_at_open_files,
 };
 
-/// Open files for threads, streams, records and probes, as in the load engine.
+/// Number of open files for threads, streams, records and probes, as in the load engine.
 const OTHERS: u64 = 192;
 
 fn look_at_open_files(snapshot: &MachineSnapshot<'_>) -> CheckResult {
@@ -145,7 +145,7 @@ fn look_at_open_files(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let needed = agents.unwrap_or(4_000).saturating_add(OTHERS);
     let remedy =
         format!("ulimit -n {0}, and `* hard nofile {0}` in /etc/security/limits.conf", (needed * 2).max(65_536));
-    // setrlimit(2): root may exceed the hard limit, up to this value.
+    // Root may raise its limit beyond the hard limit, up to this value (setrlimit(2)).
     let ceiling = snapshot.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
     let may_raise = snapshot.measured.is_root == Some(true) && needed <= ceiling;
     match agents {
@@ -205,7 +205,7 @@ pub static SWAP: CheckKind = CheckKind {
 
 const MIB: u64 = 1 << 20;
 
-/// Formats whole MiB, or GiB if that is exact enough.
+/// Formats in whole MiB, or from 10 GiB in whole GiB.
 fn show(bytes: u64) -> String {
     match bytes {
         small if small < 10 * 1024 * MIB => show_bytes(small / MIB * MIB),

@@ -11,7 +11,7 @@ use crate::section::Section;
 use crate::template::is_slot_name;
 use crate::tree::Node;
 
-/// The protocol that runs programs, and the name of its only operation.
+/// Name of the protocol that runs programs. [`OWN`] is the name of its only operation.
 const PROTOCOL: &str = "command";
 const OWN: &str = "run";
 

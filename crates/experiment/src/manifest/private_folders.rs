@@ -1,4 +1,4 @@
-//! `private`: folders of the machine of which each virtual host has a separate copy.
+//! `private`: folders of this machine that are separate on each virtual host.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Node;
 
-/// Trees that a host needs unchanged, or that are private anyway.
+/// Folder trees that a virtual host needs unchanged, or that are separate on each host anyway.
 const TREES: [&str; 13] =
     ["/bin", "/boot", "/dev", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr"];
-/// Folders that many programs share.
+/// Folders that many programs share, so that a separate copy would affect more than the target.
 const SHARED: [&str; 9] = [
     "/etc/alternatives",
     "/etc/ssl",
@@ -38,7 +38,7 @@ pub fn refused_private(path: &str) -> Option<&'static str> {
     (is_top || SHARED.contains(&path)).then_some("many programs have something in there")
 }
 
-/// Reads the list and reports its problems.
+/// Reads the list `private` and reports its problems.
 pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
     const HINT: &str = "name the folders of the target alone, such as \"/etc/corosync\" or \"/var/lib/pacemaker\"";
     let mut seen: BTreeSet<&str> = BTreeSet::new();

@@ -1,40 +1,40 @@
-//! The posterior of a search: a probability for each place of the edge and for each spread of
-//! trials at one value.
+//! The posterior of a search: a probability for each position of the edge and each spread. The edge
+//! is the load at which the limits hold as often as they break. The spread is how much trials at
+//! one value differ.
 //!
 //! Answers are sometimes wrong, so this is probabilistic bisection (M. Horstein, "Sequential
 //! transmission using noiseless feedback", IEEE Transactions on Information Theory 9, 1963; R.
 //! Waeber, P. I. Frazier, S. G. Henderson, "Bisection search with noisy responses", SIAM Journal on
 //! Control and Optimization 51, 2013). The cells of a grid start with equal probability per
-//! logarithm of the value. Each answer multiplies them by its likelihood. Near the tried value the
-//! likelihood is a logistic curve instead of a step (A. B. Watson, D. G. Pelli, "QUEST: a Bayesian
-//! adaptive psychometric method", Perception & Psychophysics 33, 1983), because a load just above
-//! the edge holds as often as it breaks. The width of that curve is the spread of trials at one
-//! value. It is learnt together with the edge (L. L. Kontsevich, C. W. Tyler, "Bayesian adaptive
-//! estimation of psychometric slope and threshold", Vision Research 39, 1999). Both give the value
-//! at which any other share of trials holds (A. B. Watson, "QUEST+: a general multidimensional
-//! Bayesian adaptive psychometric method", Journal of Vision 17, 2017).
+//! logarithm of the value. Each answer multiplies the probabilities by its likelihood. Near the
+//! tried value the likelihood is a logistic curve instead of a step (A. B. Watson, D. G. Pelli,
+//! "QUEST: a Bayesian adaptive psychometric method", Perception & Psychophysics 33, 1983), because
+//! a load just above the edge holds as often as it breaks. The width of that curve is the spread,
+//! which is estimated together with the edge (L. L. Kontsevich, C. W. Tyler, "Bayesian adaptive
+//! estimation of psychometric slope and threshold", Vision Research 39, 1999). Edge and spread
+//! together give the value at which any other share of trials holds (A. B. Watson, "QUEST+: a
+//! general multidimensional Bayesian adaptive psychometric method", Journal of Vision 17, 2017).
 //!
-//! **Margins**: A trial near the edge gives more than its side. The ratio of its metric to the
-//! bound and the slope of the metric over the load give the edge of that trial. Trials with a large
-//! margin count by their side only, because the slope is valid only near the edge: a regression
-//! that is censored on both sides (J. Tobin, "Estimation of relationships for limited dependent
-//! variables", Econometrica 26, 1958). The slope is the median of the slopes between two trials,
-//! weighted by their distance (L. A. Jaeckel, "Estimating regression coefficients by minimizing the
-//! dispersion of the residuals", Annals of Mathematical Statistics 43, 1972), so that a spoiled
-//! trial does not determine it. Any trial may be spoiled; then its margin has no meaning.
+//! **Margins**: A trial near the edge tells more than its side (held or broke). The ratio of its
+//! metric to the bound and the slope of the metric over the load give the edge of that trial. Of
+//! trials with a large margin only the side is used, because the slope is valid only near the edge:
+//! a regression that is censored on both sides (J. Tobin, "Estimation of relationships for limited
+//! dependent variables", Econometrica 26, 1958). The slope is the median of the slopes between two
+//! trials, weighted by their distance (L. A. Jaeckel, "Estimating regression coefficients by
+//! minimizing the dispersion of the residuals", Annals of Mathematical Statistics 43, 1972), so
+//! that a spoiled trial does not determine it. The margin of a spoiled trial has no meaning.
 //!
 //! **Long run**: Consecutive trials may share an error, so the interval of the edge in the long run
 //! is wider.
 
-/// Ends of the interval.
+/// Quantiles at the ends of the 95 % interval.
 pub(super) const LOW: f64 = 0.025;
 pub(super) const HIGH: f64 = 0.975;
 
-/// Cells per width that the search must reach.
+/// Number of cells in an interval as narrow as the search must reach.
 const CELLS: f64 = 10.0;
 
-/// Prior probability of an edge below the lowest cell or above the highest, in octaves: about that
-/// of the neighbouring cells.
+/// Prior probability of an edge below the lowest value, and of one above the highest, in octaves.
 const BEYOND: f64 = 0.5;
 
 /// Probability that an answer with a large margin is wrong, because a disturbance spoiled the
@@ -43,23 +43,22 @@ const WRONG_FAR: f64 = 0.03;
 /// Additional probability of a wrong answer at the bound itself. [`SPREADS`] already covers how
 /// trials differ near the bound.
 const WRONG_NEAR: f64 = 0.02;
-/// Margin, as the logarithm of a ratio, over which that addition decays.
+/// Margin, as the logarithm of a ratio, over which [`WRONG_NEAR`] decays by a factor of e.
 const FADES: f64 = 0.2;
 /// Probability that an answer without a margin is wrong.
 const WRONG: f64 = 0.1;
 /// Possible standard deviations of the edges of single trials, as the logarithm of a ratio.
 pub(super) const SPREADS: [f64; 6] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16];
-/// Prior probability of each spread, as a share of that of the next smaller spread.
+/// Ratio of each spread's prior probability to that of the next smaller spread.
 const RARER: f64 = 0.75;
 /// Scale of a logistic curve with standard deviation 1.
 const LOGISTIC: f64 = 0.551_328_9;
-/// Common error of all trials of a search, as a share of the spread of single trials.
+/// Error that all trials of a search share, as a share of the spread.
 const DRIFT: f64 = 0.6;
-/// Common error of all trials of a search, as a share of the load per trial of the search.
-/// docs/find.md shows how often simulated intervals contain the truth with this and [`DRIFT`].
+/// Additional shared error, as a share of the load, for each trial of the search. docs/find.md
+/// shows how often simulated intervals contain the truth with this value and [`DRIFT`].
 const TREND: f64 = 0.0007;
-/// Relative error of the spread itself. It matters more the more rarely a trial at the wanted value
-/// breaks.
+/// Relative error of the spread itself. Its effect grows with the share of trials that must hold.
 const SPREAD_ERROR: f64 = 0.4;
 /// Upper limit of [`memory`].
 const MOST_ALIKE: f64 = 4.0;
@@ -67,18 +66,19 @@ const MOST_ALIKE: f64 = 4.0;
 /// Distance from the edge, as the logarithm of a ratio, within which answers are used for the
 /// slope.
 const NEAR: f64 = 0.3;
-/// Minimum number of such answers.
+/// Minimum number of answers within [`NEAR`] of the edge for a slope.
 const LEAST_NEAR: usize = 12;
-/// The slope counts only if its quantile at this share of the weight is positive.
+/// Quantile of the weighted slopes that must be positive. Otherwise no slope is used.
 const FALLING: f64 = 0.2;
-/// Largest margin that is used as a distance, a factor of 1.6; beyond it only the side counts.
+/// Largest margin that is used as a distance: a ratio of 1.6. Of a larger margin, only the side is
+/// used.
 const READ: f64 = 0.5;
 /// Probability density of the margin of a spoiled trial: uniform within a factor of 150 of the
 /// bound.
 const SPOILED: f64 = 0.1;
 
-/// Margins are ignored if the sides of the answers make their edges improbable: with a mean
-/// likelihood below this share of the maximum.
+/// Margins are ignored if the edges that they give contradict the sides of the answers: if the mean
+/// likelihood of the sides is below this share of the maximum.
 const DISAGREES: f64 = 0.05;
 
 /// Factor by which cells are wider beyond a distance of [`NEAR`] from the values at which answers
@@ -92,7 +92,7 @@ pub(super) struct ProbeAnswer {
     pub value: f64,
     /// Whether the limits held.
     pub held: bool,
-    /// Distance of the metric from its bound, as the absolute logarithm of their ratio.
+    /// Margin: the absolute logarithm of the ratio of the metric and its bound.
     pub margin: Option<f64>,
 }
 
@@ -111,20 +111,20 @@ pub(super) fn wrong(margin: Option<f64>) -> f64 {
 /// Range of values that the search considers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchRange {
-    /// Lowest value; an edge below it is one cell.
+    /// Lowest value. All edges below it share one cell.
     pub from: f64,
-    /// Highest value; an edge at or above it is one cell.
+    /// Highest value. All edges at or above it share one cell.
     pub to: f64,
     /// Whether only whole values count.
     pub whole: bool,
-    /// Width to reach, as a share of the value.
+    /// Width of the interval to reach, as a share of the value.
     pub precision: f64,
-    /// Values between which answers change.
+    /// Highest value that held and lowest value that broke, in ascending order.
     pub edge: [f64; 2],
 }
 
 impl SearchRange {
-    /// Returns the lowest value of the cell after the one from this value.
+    /// Returns the lower end of the cell that follows the cell starting at `low`.
     fn cell_after(&self, low: f64) -> f64 {
         let is_near = (self.edge[0] * (-NEAR).exp()..self.edge[1] * NEAR.exp()).contains(&low);
         let next = low * (1.0 + self.precision / CELLS * if is_near { 1.0 } else { COARSE });
@@ -139,17 +139,17 @@ pub(super) struct Bracket {
     pub low: f64,
     /// Upper end; infinite in the last cell.
     pub high: f64,
-    /// Logarithm of the edge's place in the cell.
+    /// Logarithm of the edge, if it is in this cell.
     edge_ln: f64,
     /// Prior probability, not normalised: the width of the cell in octaves.
     octaves: f64,
-    /// Probability for each spread.
+    /// Probability that the edge is in this cell, for each spread.
     likely: [f64; SPREADS.len()],
 }
 
 impl Bracket {
-    /// Returns a cell with this probability. For whole numbers, the edge is between the last value
-    /// that holds and the first that breaks.
+    /// Returns a cell with the prior probability `likely`. For whole numbers, the edge is between
+    /// the last value that holds and the first that breaks.
     fn new(low: f64, high: f64, whole: bool, likely: f64) -> Self {
         let edge = if whole { f64::midpoint(low, high) + 0.5 } else { (low * high).sqrt() };
         let edge_ln = if low <= 0.0 { f64::NEG_INFINITY } else { edge.ln() };
@@ -166,9 +166,9 @@ impl Bracket {
 /// Evidence of an answer about each cell and spread.
 #[derive(Debug, Clone, Copy)]
 enum EdgeEvidence {
-    /// The edge of the trial was above this value, or below.
+    /// The trial's edge was above `edge_ln` if `above` is set, and below it otherwise.
     Side { edge_ln: f64, above: bool },
-    /// The edge of the trial was at this value. The slope is that of margins over the load.
+    /// The trial's edge was at `edge_ln`. `slope` is the slope of margins over the load.
     Edge { edge_ln: f64, slope: f64 },
 }
 
@@ -205,9 +205,9 @@ impl EdgeEvidence {
     }
 }
 
-/// Returns the slope of the metric's logarithm over the load's logarithm, or `None` if too few
-/// answers near this value show that it rises. The slope is the median of the slopes between a
-/// trial that held and a trial that broke, weighted by their distance.
+/// Returns the slope of the metric's logarithm over the load's logarithm, or `None` if the answers
+/// near this value are too few or do not show a rise. The slope is the median of the slopes between
+/// a trial that held and a trial that broke, weighted by their distance.
 fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     let close = answers.iter().filter(|answer| (answer.value / near).ln().abs() <= NEAR);
     let points: Vec<(f64, f64)> = close.filter_map(|answer| Some((answer.value.ln(), answer.signed()?))).collect();
@@ -220,8 +220,8 @@ fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     weighted_quantile(&slopes, 0.5).filter(|_| rises)
 }
 
-/// Returns the value at this share of the weight. `weighted` has ascending values with their
-/// weights.
+/// Returns the lowest value up to which the weights add up to this share. `weighted` has pairs of
+/// value and weight, sorted by value.
 fn weighted_quantile(weighted: &[(f64, f64)], share: f64) -> Option<f64> {
     let all: f64 = weighted.iter().map(|(_, weight)| weight).sum();
     let mut sum = 0.0;
@@ -233,9 +233,9 @@ fn weighted_quantile(weighted: &[(f64, f64)], share: f64) -> Option<f64> {
 }
 
 /// Returns the factor by which consecutive trials are more alike than other trials; 1 if they are
-/// not. It uses J. von Neumann's ratio ("Distribution of the ratio of the mean square successive
-/// difference to the variance", Annals of Mathematical Statistics 12, 1941), which is 2 for
-/// independent trials.
+/// not more alike. It uses J. von Neumann's ratio ("Distribution of the ratio of the mean square
+/// successive difference to the variance", Annals of Mathematical Statistics 12, 1941), which is 2
+/// for independent trials.
 fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
     let read = answers.iter().filter_map(|answer| match EdgeEvidence::of(answer, Some(slope)) {
         EdgeEvidence::Edge { edge_ln, .. } => Some(edge_ln),
@@ -252,7 +252,7 @@ fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
 #[derive(Debug, Clone)]
 pub(super) struct Posterior {
     pub cells: Vec<Bracket>,
-    /// Number of answers learnt.
+    /// Number of answers that the distribution includes.
     answers: u32,
     /// Factor by which consecutive trials are more alike than others.
     pub memory: f64,
@@ -279,7 +279,7 @@ impl Posterior {
     pub fn of(span: SearchRange, answers: &[ProbeAnswer]) -> Self {
         let by_side = Self::learnt(span, answers, None);
         let near = by_side.median();
-        // With a cell of one agent, the margin would be read more finely than the edge can be.
+        // A cell of one agent is too coarse for the edges that margins give.
         let is_coarse = span.whole && near * span.precision < CELLS;
         let Some(slope) = slope(answers, near).filter(|_| !is_coarse) else { return by_side };
         let by_margin = Self { memory: memory(answers, slope), ..Self::learnt(span, answers, Some(slope)) };
@@ -292,8 +292,9 @@ impl Posterior {
         posterior
     }
 
-    /// Whether the sides of the answers are also likely at these edges. If a metric jumps at the
-    /// edge instead of rising, the margins suggest a larger spread than the sides do.
+    /// Whether the sides of the answers are likely under this posterior, which uses margins. If a
+    /// metric jumps at the edge instead of rising, the margins suggest a larger spread than the
+    /// sides do.
     fn agrees_with(&self, by_side: &Self) -> bool {
         let mut most: f64 = 0.0;
         let mut mean = 0.0;
@@ -307,7 +308,7 @@ impl Posterior {
         mean >= DISAGREES * most
     }
 
-    /// Learns an answer, with its margin if the slope is known.
+    /// Updates the distribution with an answer. Uses the answer's margin if the slope is known.
     pub fn learn(&mut self, answer: &ProbeAnswer, slope: Option<f64>) {
         let (evidence, wrong) = (EdgeEvidence::of(answer, slope), wrong(answer.margin));
         for cell in &mut self.cells {
@@ -319,8 +320,8 @@ impl Posterior {
         self.balance();
     }
 
-    /// Returns the distribution of the value at which trials of this search hold with these odds,
-    /// given as a logarithm.
+    /// Returns the distribution of the value at which trials of this search hold with these odds.
+    /// `log_odds` is the logarithm of the odds.
     pub fn these_trials(&self, log_odds: f64) -> Self {
         if log_odds == 0.0 { self.clone() } else { self.moved(log_odds, |_| 0.0) }
     }
@@ -332,8 +333,8 @@ impl Posterior {
         self.moved(log_odds, |spread| (together * spread).hypot(TREND * f64::from(self.answers)))
     }
 
-    /// Moves the cells, for each spread, down to the value at which a trial holds with these odds,
-    /// and widens them by this standard deviation.
+    /// Moves each cell's probability, for each spread, to the value at which a trial holds with
+    /// these odds, and spreads it with the standard deviation that `smear` returns.
     fn moved(&self, log_odds: f64, smear: impl Fn(f64) -> f64) -> Self {
         let mut moved = self.clone();
         moved.cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
@@ -346,7 +347,7 @@ impl Posterior {
                 }
                 let wanted_ln = cell.edge_ln - log_odds * LOGISTIC * spread;
                 let smear = smear(spread);
-                // Cells are in order.
+                // Cells are sorted by edge, so a binary search finds them.
                 let below = |reach: f64| inner.partition_point(|to| to.edge_ln < wanted_ln + reach) + 1;
                 let nearest = self.nearest(wanted_ln);
                 let reached = below(-3.0 * smear).min(nearest)..below(3.0 * smear).max(nearest + 1);
@@ -364,7 +365,8 @@ impl Posterior {
         moved
     }
 
-    /// Returns the index of the cell with the nearest edge; the first cell if all edges are above.
+    /// Returns the index of the cell with the nearest edge; the first cell if all edges are above
+    /// `edge_ln`.
     fn nearest(&self, edge_ln: f64) -> usize {
         let next = self.cells.partition_point(|cell| cell.edge_ln < edge_ln).min(self.cells.len() - 1);
         let off = |index: usize| (self.cells[index].edge_ln - edge_ln).abs();

@@ -1,5 +1,5 @@
-//! List of trials: number, order and differences. Values that several trials share are listed once;
-//! values that differ are listed together.
+//! List of a plan's trials: their number, order and differences. A value that several trials share
+//! is listed once; differing values of a setting are listed side by side.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::tier::{Tier, only_storage};
 const LISTED: usize = 12;
 /// Width of a line, in characters.
 const WIDTH: usize = 110;
-/// Width of a line's head, in characters.
+/// Width of the label that precedes a line, in characters.
 const INDENT: usize = 11;
 
 pub(super) fn trials(plan: &Plan) -> String {
@@ -56,7 +56,8 @@ pub(super) fn trials(plan: &Plan) -> String {
     text
 }
 
-/// Describes a search: the raised path, its range, its limits and its conditions.
+/// Describes a search: the path of the raised setting, and the search's range, limits and
+/// conditions.
 fn searched(find: &Find) -> String {
     let limits: Vec<String> = find.limits.iter().map(limit).collect();
     let mut text = wrapped("find", &format!("highest {} while {}", find.highest, limits.join(", ")));
@@ -83,8 +84,8 @@ fn searched(find: &Find) -> String {
     text
 }
 
-/// Returns the quantiles for which trials at the first rate are too short. The number of operations
-/// of a closed loop is not known beforehand.
+/// Returns the quantiles for which trials at the first rate are too short. Empty for a closed loop,
+/// whose number of operations is not known beforehand.
 fn too_short(find: &Find) -> Vec<String> {
     let Some((template, load)) = find.templates.first().and_then(|first| Some((first, first.load.as_ref()?))) else {
         return Vec::new();
@@ -137,7 +138,7 @@ fn count(plan: &Plan) -> String {
     if factors.is_empty() { what } else { format!("{what}: {}", factors.join(" × ")) }
 }
 
-/// Number of repeats of each variant at each point.
+/// Returns the number of repeats of each variant at each point.
 fn repeats(plan: &Plan) -> Vec<u32> {
     let mut found: BTreeMap<(&Option<String>, Vec<String>), u32> = BTreeMap::new();
     for trial in plan.possible() {
@@ -148,7 +149,7 @@ fn repeats(plan: &Plan) -> Vec<u32> {
     found.into_values().collect()
 }
 
-/// Values of a swept path, in the order of the file.
+/// Returns the values of a swept path, in the order of the file.
 fn values(plan: &Plan, path: &str) -> Vec<String> {
     let mut trials: Vec<&Trial> = plan.possible().iter().collect();
     trials.sort_by_key(|trial| trial.place);
@@ -198,8 +199,8 @@ fn common(mut lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     common
 }
 
-/// Returns the facts that a variant's trials share, without those that all trials share: target,
-/// parameters, lab, clients.
+/// Returns the facts (target, parameters, lab, clients) that a variant's trials share, without the
+/// facts that all trials share.
 fn own(plan: &Plan, variant: &str) -> String {
     let everywhere = common(plan.possible().iter().map(facts));
     let of_it = plan.possible().iter().filter(|trial| trial.variant.as_deref() == Some(variant));
@@ -241,7 +242,7 @@ fn bounds(metric: &str, range: &MetricRange) -> String {
     bounds.collect::<Vec<_>>().join(" and ")
 }
 
-/// Lists the order in which trials run: all of a few, the beginning of many.
+/// Lists the trials in running order; only the first ones if there are more than [`LISTED`].
 fn order(plan: &Plan) -> String {
     let mut text = String::new();
     let shown = if plan.trials.len() > LISTED { LISTED - 3 } else { plan.trials.len() };
@@ -265,7 +266,7 @@ fn row(plan: &Plan, trial: &Trial, repeats: bool) -> Vec<String> {
     row
 }
 
-/// Formats a line with a head, broken at commas if it is too long.
+/// Formats a line after the label `head`, broken at commas if it is too long.
 fn wrapped(head: &str, words: &str) -> String {
     let mut lines = vec![format!("  {head:<8} ")];
     for (index, word) in words.split(", ").enumerate() {
@@ -301,10 +302,10 @@ pub(super) fn runs(ids: &[&str]) -> String {
     join_words(&runs, "and")
 }
 
-/// A line: its head, and parts that may differ between trials.
+/// A line: its label, and parts that may differ between trials.
 type ListingLine = (&'static str, Vec<String>);
 
-/// Returns the traits of several trials, merged.
+/// Returns the lines that describe several trials, with differing parts merged.
 pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
     let all: Vec<Vec<ListingLine>> = trials.iter().map(|trial| traits_of(trial)).collect();
     let Some(first) = all.first() else { return Vec::new() };
@@ -321,7 +322,7 @@ pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
     lines
 }
 
-/// Joins distinct values: all of a few, else the first and the last.
+/// Joins distinct values; only the first and the last if there are more than three.
 fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
     let mut distinct = distinct(values);
     // Only some of the trials have a value here.
@@ -359,7 +360,7 @@ fn traits_of(trial: &Trial) -> Vec<ListingLine> {
     traits
 }
 
-/// Describes the generators and their place.
+/// Describes a fleet's generators and where they run.
 fn generators(fleet: &Fleet) -> String {
     let count = format!("by {}", plural(fleet.generators as usize, "generator"));
     let profile = fleet.profile.as_ref().map_or_else(String::new, |profile| format!(" ({profile})"));
@@ -396,7 +397,7 @@ fn lab(lab: &Lab) -> String {
     }
 }
 
-/// Describes the tiers of storage of the target's folders.
+/// Describes the storage tiers of the target's folders.
 fn trial_tiers(trial: &Trial) -> Vec<String> {
     vec![trial.lab.tiers.iter().map(tier).collect::<Vec<_>>().join(", ")]
 }
@@ -435,7 +436,7 @@ fn roles(lab: &Lab) -> String {
     format!(": {}", counted.collect::<Vec<_>>().join(", "))
 }
 
-/// Describes how `lab.speed` changes the times below.
+/// Describes how `lab.speed` changes the listed times and rates.
 fn dilation(lab: &Lab) -> String {
     if lab.hosts.is_empty() || (lab.speed - 1.0).abs() < f64::EPSILON {
         return String::new();
@@ -471,7 +472,7 @@ fn spread(pct: f64) -> String {
     if pct > 0.0 { format!(" ± {pct} %") } else { String::new() }
 }
 
-/// Describes the agents, and when their operations start.
+/// Describes the agents: number, pace, limits, timeout and retries.
 fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
         Some(rate) => open_loop(rate),

@@ -1,5 +1,5 @@
-//! Notes on faults whose effect on clients cannot be measured: the time before is too short for a
-//! baseline, or the time after too short for recovery.
+//! Notes on faults whose effect on clients cannot be measured: the time before a fault is too short
+//! for a baseline, or the time after it for recovery.
 
 use crate::duration::show;
 use crate::plan::{Trial, Warmup};
@@ -9,7 +9,7 @@ use super::moments;
 /// Shortest baseline, as in the analysis (`analysis::stats::outage`).
 const SHORTEST_BASELINE_S: f64 = 0.5;
 
-/// Time for which service must hold to count as recovered, as in the analysis.
+/// Time for which service must work to count as recovered, as in the analysis.
 const HOLD_S: f64 = 1.0;
 
 /// Returns notes on the faults of a trial that cannot be measured.

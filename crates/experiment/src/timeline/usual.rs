@@ -1,5 +1,5 @@
 //! Usual durations of trials: measured in an earlier run of the same experiment, or else estimated
-//! from `around` of the target and `usual` of the steps.
+//! from the target's `around` and the steps' `usual`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::search;
 pub struct UsualTimes {
     /// Trials of an earlier run, each with the seconds from its start to the start of the next one.
     pub played: Vec<(Trial, f64)>,
-    /// Seconds for starting and stopping each target, at full speed.
+    /// Seconds for starting and stopping each target, by name, if `lab.speed` is 1.
     pub around_s: BTreeMap<String, f64>,
 }
 
@@ -49,8 +49,8 @@ impl UsualTimes {
         })
     }
 
-    /// Seconds that starting and stopping usually take. A slowed lab starts and stops more slowly,
-    /// too, unless it has `quick_start`.
+    /// Returns the seconds that starting and stopping the target usually take. A slowed lab starts
+    /// and stops more slowly, too, unless it has `quick_start`.
     fn around_s(&self, trial: &Trial, is_shared: bool) -> f64 {
         let around_s = match &trial.target.kind {
             _ if is_shared => RESET_S,
@@ -60,8 +60,8 @@ impl UsualTimes {
         if trial.lab.quick_start { around_s } else { around_s / trial.lab.speed }
     }
 
-    /// Mean time that trials of the earlier run took beyond their load, in seconds. Counts trials
-    /// of the same variant at the same point, whatever their load.
+    /// Returns the mean time that trials of the earlier run took beyond their load, in seconds.
+    /// Counts trials of the same variant at the same point, whatever their load.
     fn measured_beyond_load_s(&self, trial: &Trial) -> Option<f64> {
         let outer = |trial: &Trial| {
             let point = trial.point.iter().filter(|(path, _)| !path.starts_with("load."));
@@ -80,7 +80,7 @@ impl UsualTimes {
     }
 }
 
-/// Usual seconds of the load, or of the steps if they take longer.
+/// Returns the usual seconds of the load, or of the steps if the steps take longer.
 fn played_s(trial: &Trial) -> f64 {
     let after =
         |ends_s: f64, step: &crate::plan::Exercise| paused_s(ends_s, step, step.usual_s.unwrap_or(step.within_s));
