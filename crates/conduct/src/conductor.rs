@@ -1,5 +1,5 @@
-//! Core of the conductor: takes inputs (events) and returns actions. Pure, so that an interruption
-//! at every moment can be tested without a process.
+//! Core of the conductor: takes inputs (events) and returns actions. Pure, so that tests need no
+//! process to interrupt it after any action.
 
 use experiment::catalog::Heals;
 use experiment::plan;
@@ -10,7 +10,7 @@ use crate::read_back::ReadBack;
 use crate::schedule::{FaultSchedule, Occurrence};
 use crate::step_sequence::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 
-/// An event.
+/// An event that the conductor reacts to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// The target runs and is ready.
@@ -19,27 +19,26 @@ pub enum Input {
     TargetStands,
     /// Every `[[prepare]]` is done.
     Prepared,
-    /// Time has passed.
+    /// The time of [`Conductor::next_s`] has come.
     Tick,
-    /// The target's hook `leader` has answered, for a fault.
+    /// The target's hook `leader` has answered the question for this fault.
     LeaderNamed(Occurrence, Result<String, String>),
-    /// A fault has begun to act. Its input comes when it has been injected, with the time at which
-    /// it began.
+    /// A fault has been injected. The input's time is that at which the fault began to act.
     FaultBegun {
         /// The fault.
         occurrence: Occurrence,
-        /// The members it hit.
+        /// Members that the fault hit, separated by commas.
         on: String,
-        /// Time at which it was injected, seconds since load start.
+        /// Time at which the injection was complete, seconds since load start.
         done_s: f64,
     },
-    /// A fault could not be injected.
+    /// A fault could not be injected, with the reason.
     FaultRefused(Occurrence, String),
-    /// A fault has ended. The flag says whether there was anything to undo.
+    /// A fault was healed. The flag says whether there was anything to undo.
     FaultHealed(Occurrence, bool),
-    /// The programs of a step have ended, with the reason of a failure.
+    /// The programs of a step's action have ended, with the reason if one failed.
     StepRan(Occurrence, Option<String>),
-    /// The members were asked for a step's condition.
+    /// The condition of the current step was checked on the members.
     ConditionAsked(ConditionAnswer),
     /// The members were audited after a step.
     StepAudited(Vec<AuditAnswer>),
@@ -49,7 +48,7 @@ pub enum Input {
     LoadEnded,
     /// Audited keys were read back, with the result.
     ReadBack(ReadBack),
-    /// The target is down and nothing of it is left.
+    /// The target was stopped, or left to the next trial.
     TargetStopped,
     /// The user wants the trial to end.
     Interrupted,
@@ -57,11 +56,12 @@ pub enum Input {
     Ending(String),
     /// The user wants the trial to end at once.
     Aborted,
-    /// An error occurred without which the trial cannot continue.
+    /// An error occurred after which the trial cannot continue.
     Broke(String),
 }
 
-/// An action to perform. The shell performs actions in order, and reports each with an [`Input`].
+/// An action for the shell to perform. The shell performs actions in order, and reports most of
+/// their results with an [`Input`].
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are a few at a time, and each is gone at once")]
 pub enum Action {
@@ -73,13 +73,14 @@ pub enum Action {
     Prepare,
     /// Start the clock, the probes and the load.
     BeginLoad,
-    /// Ask the target for its leader, for a fault that will begin.
+    /// Ask the target for its leader, because this fault will hit the leader.
     AskLeader(Occurrence),
     /// Inject a fault.
     BeginFault(Occurrence),
     /// Heal a fault.
     HealFault(Occurrence),
-    /// Heal the faults of the current step. The conductor turns it into [`Action::HealFault`].
+    /// Heal the faults of the current step. The conductor replaces this action by an
+    /// [`Action::HealFault`] for each.
     HealStep,
     /// Check the condition of the current step on the members.
     AskCondition,
@@ -95,7 +96,7 @@ pub enum Action {
     DropLoad,
     /// Ask the members for their contents, and read the audited keys back.
     ReadBack,
-    /// Take the target down; at once if true.
+    /// Stop the target; kill it at once if true.
     StopTarget(bool),
     /// The trial is over.
     Finish(Ending, Option<String>),
@@ -108,7 +109,7 @@ pub struct Conductor {
     schedule: FaultSchedule,
     steps: StepSequence,
     leaders: LeaderQuestions,
-    /// Whether the lab has a host with the name `leader`.
+    /// Whether the lab has a host named `leader`, which a fault on `leader` then means.
     has_namesake: bool,
     end_s: f64,
     /// Whether the load has ended and the trial waits only for steps.
@@ -121,8 +122,8 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// Returns the conductor of a new trial with these steps. `heals` gives the healing of each
-    /// fault kind, `has_replicas` whether the members can list their contents.
+    /// Returns the conductor of a new trial with these steps. `heals` returns the way in which a
+    /// fault kind heals. `has_replicas` says whether the members can list their contents.
     #[must_use]
     pub fn new(
         trial: &plan::Trial,
@@ -155,13 +156,13 @@ impl Conductor {
         }
     }
 
-    /// Returns the first actions.
+    /// Returns the first actions of the trial.
     #[must_use]
     pub fn begin(&self) -> Vec<Action> {
         vec![note_phase(Phase::Starting), Action::StartTarget]
     }
 
-    /// Returns the planned fault.
+    /// Returns the planned fault of an occurrence.
     #[must_use]
     pub fn fault(&self, occurrence: Occurrence) -> &plan::Fault {
         self.schedule.plan(occurrence)
@@ -184,7 +185,7 @@ impl Conductor {
         self.phase == Phase::Load || (self.phase == Phase::Draining && !self.steps.is_over())
     }
 
-    /// Whether the clock ends the load, or the trial if there is no load.
+    /// Whether the trial waits for `end_s`, at which the load ends.
     fn waits_for_end(&self) -> bool {
         self.phase == Phase::Load && !self.load_ended && (self.loads || self.steps.is_over())
     }
@@ -205,7 +206,7 @@ impl Conductor {
     pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Action> {
         let effects = self.react(now_s, input);
         let mut effects = self.worked_out(effects, now_s);
-        // The trial may have waited for this last step.
+        // After the load, the trial may have waited only for its last step.
         if self.load_ended && self.steps.is_over() && self.is_in_load() {
             self.load_ended = false;
             effects.extend(self.after_load());
@@ -234,8 +235,8 @@ impl Conductor {
         self.leaders.answer(occurrence)
     }
 
-    /// Expands the healing of a step into single faults, and delays faults of the leader until it
-    /// is known.
+    /// Replaces the healing of a step by the healing of each fault. Delays faults of the leader
+    /// until the leader is known.
     fn worked_out(&mut self, effects: Vec<Action>, now_s: f64) -> Vec<Action> {
         let mut all = Vec::new();
         for effect in effects {
@@ -262,7 +263,7 @@ impl Conductor {
     }
 
     fn react(&mut self, now_s: f64, input: Input) -> Vec<Action> {
-        // While the trial is being stopped, answers to earlier actions no longer change that.
+        // Once the target is being stopped, results of earlier actions no longer change the phase.
         let late = self.phase == Phase::Stopping;
         match input {
             Input::TargetUp | Input::TargetStands | Input::Prepared | Input::LoadEnded | Input::ReadBack(..)
@@ -330,7 +331,7 @@ impl Conductor {
         }
     }
 
-    /// Begins the next fault that acts from before the load, or else the load.
+    /// Begins the next fault that must act before the load, or the load if no such fault is left.
     fn break_or_load(&mut self) -> Vec<Action> {
         match self.schedule.next_standing() {
             Some(occurrence) => vec![Action::BeginFault(occurrence)],
@@ -350,8 +351,7 @@ impl Conductor {
         Action::Note(What::FaultHealed { fault: self.fault(occurrence).name.clone(), number: occurrence.number })
     }
 
-    /// Records faults that still wait for the leader's name at the end of the load: they did not
-    /// happen.
+    /// Returns failure events for faults that still wait for the leader's name when the load ends.
     fn unanswered(&mut self) -> Vec<Action> {
         let steps = &self.steps;
         let waiting = self.leaders.forget(|occurrence| !steps.owns(occurrence));
@@ -372,7 +372,7 @@ impl Conductor {
         let standing = fault.standing;
         let told = format!("the condition \"{}\" could not be made: {reason}", fault.name);
         let mut effects = vec![Action::Note(failed(fault, occurrence.number, reason))];
-        // Without the condition, it would not be the planned trial.
+        // A trial without its standing fault is not the planned trial.
         if standing && self.phase != Phase::Stopping {
             effects.extend(self.give_up(Ending::Failed, told));
         }
@@ -388,7 +388,7 @@ impl Conductor {
         effects.extend(self.leaders.ask(now_s, self.coming_for_leader()));
         effects.extend(self.steps.tick(now_s));
         if self.waits_for_end() && now_s >= self.end_s {
-            // The faults of a step are healed by the step.
+            // A step heals its own faults.
             let steps = &self.steps;
             let healed = self.schedule.heal_those(|occurrence| !steps.owns(occurrence));
             effects.extend(healed.into_iter().map(Action::HealFault));
@@ -476,7 +476,7 @@ fn begun(fault: &plan::Fault, number: u32, on: String) -> What {
     }
 }
 
-/// Returns the event that a fault could not be injected, or an action not be taken.
+/// Returns the event that a fault could not be injected, or that an action could not be taken.
 fn failed(fault: &plan::Fault, number: u32, reason: String) -> What {
     let name = fault.name.clone();
     match fault.repairs {

@@ -1,4 +1,4 @@
-//! Examples of failures for the records: one of each kind, without values from the environment.
+//! Examples of failures for the records: one of each kind, without environment values.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use record::events::FailureExample;
 
 /// Maximum number of examples that a trial records.
 const MOST: usize = 32;
-/// Length in bytes from which a value from the environment is hidden wherever it occurs. A shorter
-/// value may also be an ordinary word.
+/// Length in bytes from which an environment value is hidden wherever it occurs. A shorter value
+/// may also be an ordinary word.
 const DISTINCT: usize = 8;
 
 /// The examples of a trial.

@@ -1,5 +1,5 @@
-//! Placement of a fleet's generators, and their end: processes beside the clients, hosts of the
-//! lab, machines behind ssh, and places of a platform.
+//! Placement of a fleet's generators, and their end. Generators run as processes on this machine,
+//! on hosts of the lab, on machines reached over ssh, or in places of a platform.
 
 use std::io::BufReader;
 use std::net::Shutdown;
@@ -19,11 +19,11 @@ use lab::registry::Registry;
 
 use crate::Error;
 
-/// Placed generators. Dropping this ends them.
+/// Placed generators. Dropping the value ends them.
 pub enum PlacedFleet {
     /// Processes that this process started.
     Processes(PlacedGenerators),
-    /// Processes on hosts of the lab. They end with the lab or with their streams.
+    /// Processes on hosts of the lab. They end when the lab or their streams end.
     OnHosts(Vec<HostedGenerator>),
     /// Processes on other machines.
     OverSsh(RemoteGenerators),
@@ -34,14 +34,14 @@ pub enum PlacedFleet {
 /// A generator on a host of the lab.
 pub struct HostedGenerator {
     name: String,
-    /// A second handle of the stream, to close it.
+    /// A second handle of the generator's stream, to close the stream.
     stream: UnixStream,
-    /// File with its standard error output.
+    /// File with the generator's standard error output.
     log: PathBuf,
 }
 
 impl PlacedFleet {
-    /// Starts processes in the same place as the calling thread.
+    /// Starts generators as processes on the CPUs and in the network of the calling thread.
     pub fn processes(fleet: &Fleet, plimsoll: &Path) -> Result<(Self, Vec<GeneratorStream>), Error> {
         let (placed, streams) = PlacedGenerators::raise(fleet, plimsoll)?;
         Ok((Self::Processes(placed), streams))
@@ -66,7 +66,7 @@ impl PlacedFleet {
         Ok((Self::OnHosts(held), streams))
     }
 
-    /// Sends this program to other machines, and starts it there.
+    /// Sends this program to the fleet's machines, and starts a generator on each.
     pub fn over_ssh(
         fleet: &Fleet,
         plimsoll: &Path,
@@ -80,8 +80,8 @@ impl PlacedFleet {
         Ok((Self::OverSsh(placed), streams.into_iter().map(spoken_to).collect()))
     }
 
-    /// Lets a platform place the generators, and sends this program there. `load` is the duration
-    /// of the load.
+    /// Lets a platform place the generators, and sends this program to them. `load` is the longest
+    /// time for which they are needed.
     pub fn on_platform(
         fleet: &Fleet,
         load: Duration,
@@ -93,19 +93,19 @@ impl PlacedFleet {
         Ok((Self::OnPlatform(placed), streams.into_iter().map(spoken_to).collect()))
     }
 
-    /// Waits for the generators that were told to end, and ends the others.
+    /// Waits for generators that were asked to end, and kills the others.
     pub fn end(self) {
         match self {
             Self::Processes(placed) => placed.end(),
-            // The lab waits for them when it is taken down.
+            // The lab waits for its generators when it is taken down.
             Self::OnHosts(_) => {}
             Self::OverSsh(placed) => placed.end(),
             Self::OnPlatform(placed) => placed.end(),
         }
     }
 
-    /// Ends all generators at once. Returns the place of the lost generator and its last standard
-    /// error output, as far as they are known.
+    /// Ends all generators at once. Returns the lost generator's place and last standard error
+    /// output, as far as they are known.
     #[must_use]
     pub fn end_at_once(self, lost: &str) -> Option<String> {
         let wrote = |said: String| format!("it wrote last: \"{said}\"");
@@ -134,7 +134,7 @@ fn spoken_to(stream: RemoteGeneratorStream) -> GeneratorStream {
     GeneratorStream { name: stream.name, orders, messages }
 }
 
-/// Returns the last line of a file that is not blank.
+/// Returns the last non-blank line of a file.
 fn last_line(path: &Path) -> Option<String> {
     let text = std::fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);

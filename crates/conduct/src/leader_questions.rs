@@ -1,13 +1,13 @@
-//! Questions for the leader: the target is asked before a fault of the leader is due, so that a
-//! slow hook does not delay the fault. Pure; the caller supplies the time.
+//! Questions for the leader: the target's hook `leader` runs before a fault of the leader is due,
+//! so that a slow hook does not delay the fault. Pure; the caller supplies the time.
 
 use crate::conductor::Action;
 use crate::schedule::Occurrence;
 
-/// Seconds between the first question and its fault. The hook's duration is not known yet.
+/// Seconds between the first question and its fault, while the hook's duration is not known.
 const FIRST_LEAD_S: f64 = 5.0;
 
-/// Margin added to the hook's duration, seconds.
+/// Seconds added to 1.5 times the hook's duration, so that the answer comes before the fault.
 const MARGIN_S: f64 = 0.1;
 
 /// The questions of a trial, and the answers to them.
@@ -31,13 +31,13 @@ struct Question {
 }
 
 impl LeaderQuestions {
-    /// Returns the time of the question for a fault that is due at `due_s`; `None` if it has been
-    /// asked or runs.
+    /// Returns the time at which to ask for a fault that is due at `due_s`. `None` if the hook
+    /// runs, or was started late enough.
     fn ask_s(&self, occurrence: Occurrence, due_s: f64) -> Option<f64> {
         let ask_s = due_s - self.took_s.map_or(FIRST_LEAD_S, |took_s| 1.5 * took_s + MARGIN_S);
         match self.of(occurrence) {
-            // Once the hook's duration is known, the target is asked again as late as possible: the
-            // leader may change.
+            // Once the hook's duration is known, the target is asked again as late as possible,
+            // because the leader may change.
             Some(question) if question.is_open || question.asked_s >= ask_s => None,
             _ => Some(ask_s),
         }
@@ -53,7 +53,7 @@ impl LeaderQuestions {
         faults.into_iter().filter_map(|(occurrence, due_s)| self.ask_s(occurrence, due_s)).min_by(f64::total_cmp)
     }
 
-    /// Returns the questions that are due.
+    /// Returns the questions that are due at `now_s`, for faults that are due at these times.
     pub fn ask(&mut self, now_s: f64, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Vec<Action> {
         let mut actions = Vec::new();
         for (occurrence, due_s) in faults {
@@ -72,7 +72,8 @@ impl LeaderQuestions {
         Action::AskLeader(occurrence)
     }
 
-    /// Handles a fault of the leader that is due: it begins, or waits for the answer.
+    /// Handles a fault of the leader that is due. If the leader is known, returns the action that
+    /// begins the fault. Otherwise the fault waits for the answer.
     pub fn begin(&mut self, occurrence: Occurrence, now_s: f64) -> Option<Action> {
         let asked = self.of(occurrence).is_none().then(|| self.open(occurrence, now_s));
         let question = self.questions.iter_mut().find(|question| question.occurrence == occurrence)?;
@@ -95,7 +96,8 @@ impl LeaderQuestions {
         self.of(occurrence)?.answer.as_ref()
     }
 
-    /// Drops the questions for these faults. Returns those that waited for an answer.
+    /// Drops the questions for faults that `is_meant` selects. Returns the faults that waited for
+    /// an answer.
     pub fn forget(&mut self, is_meant: impl Fn(Occurrence) -> bool) -> Vec<Occurrence> {
         let (meant, others) =
             std::mem::take(&mut self.questions).into_iter().partition(|question| is_meant(question.occurrence));

@@ -1,5 +1,6 @@
 //! The conductor: plays a plan, trial by trial. It can be interrupted at any time. A pure core
-//! decides, and a thin shell acts. This crate does not measure, judge or print.
+//! decides which actions follow, and a thin shell performs them. This crate does not measure, judge
+//! or print.
 
 pub mod conductor;
 mod examples;
@@ -34,7 +35,7 @@ pub enum Error {
     /// The load could not be started, or `[[prepare]]` failed.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The generators could not make the load together.
+    /// A fleet of generators failed, or a generator was lost.
     #[error(transparent)]
     Fleet(#[from] fleet::session::SessionError),
     /// A generator could not be started.

@@ -1,5 +1,5 @@
-//! Makers of a trial's load: the engine's threads in this process, or a fleet of generators. For
-//! the conductor they differ only if a generator is lost.
+//! Makers of a trial's load: the engine's threads in this process, or a fleet of generators. The
+//! conductor sees a difference only if a generator is lost.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::Error;
 use crate::fleet_placement::PlacedFleet;
 use crate::preparation::{self, Preparation};
 
-/// Time between the setup of a fleet and its start, in which the recording also starts.
+/// Minimum time between the setup of a fleet and the load's start. The recording starts meanwhile.
 const LEAD: Duration = Duration::from_secs(1);
 
 /// A running load. Dropping it ends it.
@@ -32,11 +32,10 @@ pub enum PlayedLoad {
 
 /// The reason why a load ended early.
 pub enum BadEnd {
-    /// A generator was lost. This is no error of Plimsoll, but the trial did not have the planned
-    /// load.
+    /// A generator was lost. Plimsoll made no error, but the trial did not have the planned load.
     Lost {
         generator: String,
-        /// Time of its last message, seconds since load start.
+        /// Time of the generator's last message, seconds since load start.
         heard_s: f64,
         reason: String,
     },
@@ -70,7 +69,8 @@ impl PlayedLoad {
         }
     }
 
-    /// Waits for the end. Returns generators that another trial can use, and ends the others.
+    /// Waits for the load to end. Returns the fleet if another trial can use it; otherwise ends the
+    /// fleet.
     ///
     /// # Errors
     /// The reason why the load ended early.
@@ -85,10 +85,11 @@ impl PlayedLoad {
     }
 }
 
+/// A fleet's plan and its placed generators.
 pub struct FleetPlaces {
     of: Fleet,
     placed: PlacedFleet,
-    /// Files that the generators have, by name, with size and time of the last change.
+    /// Files that were sent to the generators, by name: size and time of the last change.
     handed_over: BTreeMap<String, (u64, SystemTime)>,
 }
 
@@ -107,7 +108,7 @@ impl RaisedFleet {
         })
     }
 
-    /// Returns a caller that reaches the target through the first generator, as long as that runs.
+    /// Returns a caller that reaches the target through the first generator while it runs.
     #[must_use]
     pub fn caller(&self) -> Option<GeneratorCaller> {
         self.session.caller()
@@ -124,11 +125,11 @@ impl RaisedFleet {
         self.session.compare_all_clocks(given_up).is_ok()
     }
 
-    /// Sends the files that a trial names, by the names used there. Files that have not changed
-    /// since they were last sent are skipped.
+    /// Sends the files that a trial names, under the names used in the trial. Skips files that have
+    /// not changed since they were last sent.
     ///
     /// # Errors
-    /// A file cannot be read, or a generator does not accept it. The generators are ended then.
+    /// A file cannot be read, or a generator does not accept it. The generators are then ended.
     pub fn with_files(mut self, names: &[&str], folder: &Path, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
         match self.hand_over(names, folder, given_up) {
             Ok(()) => Ok(self),
@@ -152,7 +153,7 @@ impl RaisedFleet {
     /// Checks that the first generator can connect to a service.
     ///
     /// # Errors
-    /// The reason why it cannot. The generators are ended then.
+    /// The reason why it cannot connect. The generators are then ended.
     pub fn reaching(
         mut self,
         service: (&str, &str),
@@ -165,10 +166,11 @@ impl RaisedFleet {
         }
     }
 
-    /// Plays a preparation on the first generator, because this process may not reach the target.
+    /// Plays a preparation on the first generator, because this process may be unable to reach the
+    /// target.
     ///
     /// # Errors
-    /// An operation fails for good, or a generator is lost. The generators are ended then.
+    /// An operation fails after all retries, or a generator is lost. The generators are then ended.
     pub fn prepare(mut self, orders: &LoadOrder, given_up: &dyn Fn() -> bool) -> Result<(Self, Preparation), Error> {
         if let Err(error) = self.session.set_up_first(&setup_of(orders, &self.places.of), given_up) {
             return Err(explained(error, self.places.placed).into());
@@ -186,7 +188,8 @@ impl RaisedFleet {
         }
     }
 
-    /// Returns the generators if they can outlast a trial. Otherwise ends them.
+    /// Returns the generators if they are outside this machine, so that another trial can use them.
+    /// Otherwise ends them.
     fn kept(self) -> Option<Self> {
         if self.places.of.by.is_elsewhere() {
             return Some(self);
@@ -201,7 +204,7 @@ impl RaisedFleet {
     }
 }
 
-/// Converts a fleet's error, and ends its processes.
+/// Converts a fleet's error into the load's, and ends the fleet's processes.
 fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     match error {
         SessionError::Lost { name, at_s, reason } => {
@@ -212,7 +215,7 @@ fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     }
 }
 
-/// Adds the generator's last standard error output to the error, and ends the fleet.
+/// Adds the failed generator's last standard error output to the error. Ends the fleet.
 fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     match error {
         SessionError::Generator { name, reason } => {
@@ -245,7 +248,7 @@ pub struct ReadyFleet {
 }
 
 impl ReadyFleet {
-    /// Checks the parts of the load as far as possible without the generators.
+    /// Checks each generator's part of the load, as far as this process can.
     pub fn check(fleet: &Fleet, orders: &LoadOrder) -> Result<(), Error> {
         for slice in LoadSlice::deal(fleet.generators, fleet.threads) {
             load::check(&LoadOrder { slice: Some(slice), ..orders.clone() })?;
@@ -253,7 +256,7 @@ impl ReadyFleet {
         Ok(())
     }
 
-    /// Lets the generators set up their parts of the load.
+    /// Sends each generator its part of the load, and waits until all are set up.
     pub fn set_up(mut raised: RaisedFleet, orders: LoadOrder, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
         let setup = setup_of(&orders, &raised.places.of);
         let threads = raised.places.of.threads;
@@ -263,7 +266,7 @@ impl ReadyFleet {
         }
     }
 
-    /// Returns the minimum time until the load can start.
+    /// Returns the time from now to the earliest start of the load.
     #[must_use]
     pub fn lead(&self) -> Duration {
         self.raised.session.lead().max(LEAD)

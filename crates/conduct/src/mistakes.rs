@@ -9,10 +9,11 @@ use load::{InputFiles, LoadOrder, LoadPurpose};
 
 use crate::preparation;
 
-/// Address in the checked loads, because the target has no address yet.
+/// Placeholder address for the checked loads, because the target has no address yet.
 const NOBODY: &str = "127.0.0.1:1";
 
-/// Compiles the loads and preparations of the plan, whose files are below `files`.
+/// Compiles the loads and preparations of the plan, and returns their mistakes. The plan's files
+/// are relative to `files`.
 #[must_use]
 pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
     let mut refused = Vec::new();
@@ -30,8 +31,8 @@ pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
     refused
 }
 
-/// Returns the load without the numbers that differ between the trials of a sweep. Its requests and
-/// files remain.
+/// Returns the load without the numbers that differ between the trials of a sweep, but with its
+/// requests and files.
 fn what_is_compiled(load: Load) -> Load {
     let groups = load.groups.into_iter().map(what_is_compiled).collect();
     let rate = load.rate.filter(|rate| matches!(rate, Rate::Replay { .. }));

@@ -1,4 +1,4 @@
-//! Playing of a run: its inputs, its trials in order, and its ending.
+//! Playing of a run: the run's inputs, its trials in order, and its ending.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -23,17 +23,17 @@ pub struct Run<'a> {
     /// The run's folder, which already contains `experiment.toml`, `plan.json` and
     /// `environment.json`.
     pub folder: &'a RunFolder,
-    /// The target's manifest and folder, by name.
+    /// Returns a target's manifest and folder, by the target's name.
     pub targets: &'a dyn Fn(&str) -> Option<(Manifest, PathBuf)>,
     /// The folder that feed files are relative to.
     pub files: PathBuf,
     /// Secrets that no record may contain.
     pub secrets: &'a Secrets,
-    /// This program, for targets that are built in.
+    /// Path of this program, which is started as built-in target, generator and runner.
     pub plimsoll: PathBuf,
 }
 
-/// Plays every trial that is not yet done, and writes `ending.json`.
+/// Plays every trial that has no complete records yet, and writes `ending.json`.
 ///
 /// # Errors
 /// The reason why the run could not continue. The records up to that point are kept.
@@ -90,8 +90,8 @@ fn play_trials(
         }
         observer.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
         let run_now = Run { plan: &queue.plan, ..run.clone() };
-        // If the first start fails, a wrong file is more likely than bad luck. A failed trial would
-        // give a search no answer.
+        // If the run's first start fails, a wrong file is more likely than bad luck, so it is not
+        // repeated. A search repeats it anyway, because a failed trial gives no answer.
         let starts = if number > 1 || queue.plan.find.is_some() { STARTS } else { 1 };
         let (how, reason) = started(&run_now, registry, &trial, kept, observer, interrupts, starts)?;
         observer.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
@@ -106,10 +106,11 @@ fn play_trials(
     Ok((Ending::Done, None))
 }
 
-/// Number of starts of a target before its trial is given up.
+/// Number of times that a target is started before its trial is given up.
 const STARTS: u32 = 3;
 
-/// Plays a trial, and repeats it with a notice if its target does not start.
+/// Plays a trial. If its target does not start, repeats the trial with a notice, up to `starts`
+/// starts in all.
 fn started(
     run: &Run<'_>,
     registry: &lab::registry::Registry,
@@ -140,17 +141,17 @@ fn did_not_start(folder: &RunFolder, id: &str, error: &Error) -> bool {
     matches!(error, Error::Lab(error) if error.is_targets()) && !has_started
 }
 
-/// Trials that are still to be played: of a list those that are not done and not beyond their
-/// sweep's stop, of a search those that follow from the finished trials. All of it comes from the
-/// run folder, so that a run can be resumed.
+/// Trials that are still to be played: the plan's trials without complete records, and for a search
+/// the trials that follow from the finished ones. The state is read from the run folder, so that a
+/// run can be resumed.
 struct TrialQueue {
     plan: Plan,
-    /// Trials of the plan that are not done.
+    /// Trials of the plan without complete records.
     open: VecDeque<Trial>,
     /// Number of trials to play; `None` if it depends on their results.
     count: Option<usize>,
     finished: Vec<Finished>,
-    /// Trials that met the condition of the stop rule, each with an explanation.
+    /// Trials that met the condition of the sweep's stop rule, each with an explanation.
     met: Vec<(Trial, String)>,
 }
 
@@ -171,7 +172,8 @@ impl TrialQueue {
         Ok(queue)
     }
 
-    /// Returns the stop that excludes a trial, if there is one, and lists the trial there.
+    /// Returns the stop that excludes a trial, if there is one. Adds the trial to the stop's list
+    /// of trials that were not played.
     fn left_out<'s>(&self, trial: &Trial, stops: &'s mut Vec<SweepStop>) -> Option<&'s SweepStop> {
         let rule = self.plan.stop.as_ref()?;
         let met = self.met.iter().filter(|(met, _)| rule.leaves_out(trial, met));
@@ -192,8 +194,7 @@ impl TrialQueue {
         stops.get(index)
     }
 
-    /// Returns the next trial. A trial made by a search is added to `plan.json` before it is
-    /// played.
+    /// Returns the next trial. Adds a trial made by a search to `plan.json` before it is played.
     fn next(&mut self, run: &Run<'_>) -> Result<Option<Trial>, Error> {
         if let Some(open) = self.open.pop_front() {
             return Ok(Some(open));
@@ -206,8 +207,7 @@ impl TrialQueue {
         Ok(Some(next))
     }
 
-    /// Adds the result of a finished trial to its search, and checks the condition that stops its
-    /// sweep.
+    /// Adds the result of a finished trial to the search, and checks the stop rule of the sweep.
     fn learn(&mut self, run: &Run<'_>, trial: &Trial) -> Result<Option<SearchStep>, Error> {
         let folder = run.folder.trial(&trial.id);
         let because = analysis::stops_sweep(&self.plan, trial, &folder)?;

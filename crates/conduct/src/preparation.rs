@@ -1,5 +1,5 @@
-//! `[[prepare]]`: operations that prepare the target before the load, played as a load of few
-//! agents that is not measured.
+//! `[[prepare]]`: operations that prepare the target before the load. They are played as an
+//! unmeasured load of few agents.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::Error;
 
 /// Interval at which interruptions are checked.
 const GLANCE: Duration = Duration::from_millis(10);
-/// Number of intervals that may wait for the reader.
+/// Number of thread intervals that may wait for the collector of the history.
 pub const PENDING: usize = 16;
 
-/// Operations of a `[[prepare]]` on audited keys, on a clock that starts with it.
+/// Operations of a `[[prepare]]` on audited keys, with times since its start.
 pub struct Preparation {
     /// Clock whose zero is the start of the preparation.
     pub clock: Clock,
@@ -27,7 +27,7 @@ pub struct Preparation {
 /// Plays one `[[prepare]]`.
 ///
 /// # Errors
-/// An operation fails for good, or the engine cannot be started.
+/// An operation fails after all retries, or the engine cannot be started.
 pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
     let clock = Clock::starting_in(Duration::ZERO);
     let (sink, intervals) = sync_channel(PENDING);
@@ -38,7 +38,7 @@ pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Prep
 }
 
 /// Collects the operations on audited keys until all senders have ended. Once `interrupted` returns
-/// true, it calls `abort`.
+/// true, calls `abort`.
 pub fn recorded(
     intervals: &Receiver<ThreadInterval>,
     interrupted: &dyn Fn() -> bool,
@@ -58,7 +58,7 @@ pub fn recorded(
     }
 }
 
-/// Returns the history of all preparations on the trial's clock, at times before zero.
+/// Returns the history of all preparations. Times are negative: they count from load start.
 pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     let shifted = done.into_iter().flat_map(|preparation| {
         let shift_s = clock.at_s_of(preparation.clock.origin());
@@ -67,8 +67,8 @@ pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     shifted.collect()
 }
 
-/// Returns a `[[prepare]]` as a load: a few agents, the load's feeds and script, and retries for a
-/// target that has just started.
+/// Returns a `[[prepare]]` as a load of a few agents, with the feeds and script of `load`. It
+/// retries operations, because the target has just started.
 pub fn load_of(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
     const AGENTS: u64 = 16;
     plan::Load {

@@ -14,19 +14,19 @@ pub enum ProgressEvent<'a> {
     /// A trial begins.
     TrialBegins {
         trial: &'a plan::Trial,
-        /// Number of the trial among those to be played, from 1.
+        /// Position of the trial among those to be played, from 1.
         number: usize,
         /// Number of trials to be played; `None` in a search, which cannot know it.
         of: Option<usize>,
     },
-    /// A trial is skipped because its sweep was stopped.
+    /// A trial is skipped because a stop rule excludes it from its sweep.
     NotPlayed {
         trial: &'a plan::Trial,
-        /// Number of the trial among those to be played, from 1.
+        /// Position of the trial among those to be played, from 1.
         number: usize,
-        /// Number of trials to be played, as above.
+        /// Number of trials to be played; `None` in a search.
         of: Option<usize>,
-        /// Place and reason of the stop.
+        /// The stop: the trial that caused it, and the reason.
         stop: &'a SweepStop,
     },
     /// An event of a trial.
@@ -42,21 +42,21 @@ pub enum ProgressEvent<'a> {
     TrialEnds {
         /// Outcome of the trial.
         how: Ending,
-        /// Reason, if the trial is not done.
+        /// Reason for the outcome, if the trial was not completed.
         reason: Option<&'a str>,
     },
     /// A trial of a search has been analysed.
     Answered {
         trial: &'a plan::Trial,
-        /// Verdict of the trial on the limits.
+        /// Verdict on whether the trial kept the limits.
         step: &'a SearchStep,
-        /// The limits.
+        /// The limits of the search.
         limits: &'a [plan::Requirement],
     },
 }
 
-/// Operations that ended in a second of load, as counted by one generator thread. The threads
-/// report the same second one after the other.
+/// Operations that ended in a second of load, as counted by one generator thread. Each thread
+/// reports the second separately.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SecondTotals {
     /// End of the second, since load start.
@@ -71,7 +71,8 @@ pub struct SecondTotals {
     pub timeout: u64,
     /// Operations that ended `wrong`.
     pub wrong: u64,
-    /// Latency of the `ok` operations, nanoseconds, to two digits; `None` if there were none.
+    /// Latencies of the `ok` operations, nanoseconds, to two digits; `None` if there were no such
+    /// operations.
     pub latency_ns: Option<Box<Histogram<u64>>>,
 }
 
@@ -89,7 +90,7 @@ pub trait Observer {
     fn tell(&mut self, event: &ProgressEvent<'_>);
 }
 
-/// Interruptions by the user. A signal's thread sets them, and all threads read them.
+/// Interruptions by the user. The signal thread sets them, and all threads read them.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     asked: AtomicU8,
@@ -104,7 +105,7 @@ impl Interrupts {
         Self::default()
     }
 
-    /// Records an interruption by the user. Returns their number so far.
+    /// Records an interruption by the user. Returns the number of interruptions so far.
     pub fn ask(&self) -> u8 {
         self.any.store(true, Ordering::SeqCst);
         let asked = self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1);
@@ -112,7 +113,7 @@ impl Interrupts {
         asked
     }
 
-    /// Requests an orderly end, unless one was requested before. It is used if the output has gone,
+    /// Requests an orderly end, unless an end was requested before. Used if the output is closed,
     /// or if a defect makes the run unreliable. Repeated requests do not make the end more urgent.
     pub fn ask_once(&self) {
         self.any.store(true, Ordering::SeqCst);
@@ -125,8 +126,7 @@ impl Interrupts {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Returns a flag that is set by the second interruption. Then even an orderly end is cut
-    /// short.
+    /// Returns a flag that is set by the second interruption, which cuts the orderly end short.
     #[must_use]
     pub fn at_once(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.at_once)

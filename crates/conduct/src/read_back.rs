@@ -21,20 +21,21 @@ use record::replicas::{self, Replica, ReplicaContents};
 use crate::Error;
 use crate::target_calls::{ServiceConnection, TargetCalls};
 
-/// Time limit for an answer, and for a target that is down.
+/// Time limit for an answer. A batch or a service that gives no answer for this time is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections to each service.
+/// Maximum number of connections to each service.
 const CONNECTIONS: usize = 4;
-/// Keys that are requested on a connection before the first answer.
+/// Number of keys that are requested on a connection before their first answer is read.
 const IN_FLIGHT: usize = 64;
 
 /// Result of a read-back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadBack {
+    /// Number of keys that were read back.
     pub keys: u64,
-    /// Keys that could not be read.
+    /// Number of keys that no service could read.
     pub unread: u64,
-    /// Keys that there was no time for.
+    /// Number of keys that were not read before the time limit.
     pub skipped: u64,
 }
 
@@ -42,30 +43,30 @@ pub struct ReadBackSetting<'a> {
     pub calls: &'a TargetCalls,
     /// The services, in the order in which agents were assigned to them.
     pub services: &'a [String],
-    /// Setting that decides whether agents may have used another service.
+    /// Failover of the load: whether agents may have moved to another service.
     pub failover: Failover,
     /// Whether any member listed all its contents.
     pub members_told: bool,
     pub clock: Clock,
-    /// Time limit. Keys are read in random order, so that the keys read are a sample.
+    /// Time limit of the read-back. Keys are read in random order, so that those read in time are a
+    /// sample.
     pub within: Duration,
     pub seed: u64,
-    /// Returns whether the user asked to stop.
+    /// Returns whether the user asked to end the trial.
     pub give_up: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Reads back every key that an audited write or removal in the history names, and appends the
-/// results. Each key is read from the service that its last writer used, because only there is a
-/// missing key an error. If that service does not answer, or with failover, any other service may
-/// have the key. If the protocol has no operation that reads a key, the members' own lists are the
-/// read-back.
+/// results. Each key is first read from the service that its last writer used. The other services
+/// are asked only if that service is unknown, as after a failover, or does not answer. If the
+/// protocol has no operation that reads a key, the contents that members list are the read-back.
 pub fn read_back(folder: &TrialFolder, setting: &ReadBackSetting<'_>) -> Result<ReadBack, Error> {
     let mut keys = audited_keys(folder)?;
     if setting.failover != Failover::None {
         keys.values_mut().for_each(|writer| writer.agent = None);
     }
     let Some(operation) = read_operation(&setting.calls.protocol) else {
-        // Without lists from members no key was read, but none failed either.
+        // If no member listed its contents, no key was read, but no read failed either.
         let keys = if setting.members_told { keys.len() as u64 } else { 0 };
         return Ok(ReadBack { keys, ..ReadBack::default() });
     };
@@ -79,14 +80,15 @@ type Keys = BTreeMap<(String, String), LastWriter>;
 /// The last writer of a key.
 #[derive(Debug, Clone, Copy)]
 struct LastWriter {
-    /// Whether the operation may have changed the key. A definite refusal did not.
+    /// Whether the operation may have changed the key. Operations that were surely refused did not.
     had_effect: bool,
     at_s: f64,
-    /// `None` if the service is not known: in a preparation, or with failover.
+    /// Id of the writing agent, which gives the service. `None` if the service is not known: in a
+    /// preparation, or with failover.
     agent: Option<u32>,
 }
 
-/// Returns the space and key of all changed data, with the last writer.
+/// Returns the space and key of each audited write or removal, with the key's last writer.
 fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     let history = lines::read::<HistoryEntry>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
     let changed = history
@@ -125,7 +127,7 @@ struct KeyReader<'a> {
 /// A service that keys are read from.
 struct ReadService {
     address: String,
-    /// Time of the last answer.
+    /// Time of the service's last answer.
     answered: Mutex<Instant>,
     is_given_up: AtomicBool,
 }
@@ -136,26 +138,26 @@ struct PendingKey {
     key: String,
     /// Index of the service that the key was written to, if it is known.
     home: Option<usize>,
-    /// Number of services that were asked for the key without a result.
+    /// Number of services that were asked for the key so far, without a value.
     asked: usize,
-    /// Whether all of them answered.
+    /// Whether all services asked so far answered.
     all_answered: bool,
 }
 
 /// Result of reading a key from a service.
 #[derive(Debug, Clone, PartialEq)]
 enum Reading {
-    /// The key's value, or `None` if it has none, and the time of the reading.
+    /// The key's value (`None` if the service has no such key), and the time of the answer.
     Value(Option<String>, f64),
-    /// The service gave no answer with a result.
+    /// The service gave no usable answer.
     Silent,
     /// The time limit passed before the service answered.
     Skipped,
 }
 
 impl PendingKey {
-    /// Returns the service to ask next: the key's own first, then the others. `None` after the
-    /// last.
+    /// Returns the index of the service to ask next: the service that the key was written to, then
+    /// the others. `None` after the last.
     fn next_of(&self, services: usize) -> Option<usize> {
         let others = (0..services).filter(|index| Some(*index) != self.home);
         self.home.into_iter().chain(others).nth(self.asked)
@@ -174,7 +176,7 @@ impl ReadService {
 }
 
 impl KeyReader<'_> {
-    /// Reads keys until all are read or the time is over, and appends their values to the history.
+    /// Reads keys until all are read or the time limit passes. Appends their values to the history.
     fn read_all(&self, folder: &TrialFolder, keys: Keys) -> Result<ReadBack, Error> {
         let count = self.services.len();
         let mut open = Vec::new();
@@ -221,7 +223,7 @@ impl KeyReader<'_> {
         Ok(done)
     }
 
-    /// Asks each service for its keys, on several connections at once.
+    /// Asks each service for the keys assigned to it, on several connections at once.
     fn ask(&self, of_services: Vec<Vec<PendingKey>>) -> Vec<(PendingKey, Reading)> {
         let queues: Vec<_> = of_services.into_iter().map(|keys| Mutex::new(keys.into_iter())).collect();
         let results = &Mutex::new(Vec::new());
@@ -230,7 +232,7 @@ impl KeyReader<'_> {
                 let keys = queue.lock().unwrap_or_else(PoisonError::into_inner).len();
                 for _ in 1..CONNECTIONS.min(keys.div_ceil(IN_FLIGHT)) {
                     let thread = thread::Builder::new().name("read-back".to_owned());
-                    // Without another thread it only takes longer.
+                    // If the thread cannot be started, reading only takes longer.
                     let _ = thread.spawn_scoped(scope, move || self.read_queue(service, queue, results));
                 }
             }
@@ -262,8 +264,8 @@ impl KeyReader<'_> {
         }
     }
 
-    /// Reads keys over one connection, which is remade when it breaks, until the time limit or
-    /// `PATIENCE` is over.
+    /// Reads keys over one connection, which is reopened when it breaks. Stops at the time limit,
+    /// or after `PATIENCE` without an answer.
     fn read(&self, service: &ReadService, connection: &mut ServiceConnection, keys: &[PendingKey]) -> Vec<Reading> {
         let mut readings = vec![Reading::Silent; keys.len()];
         let mut open: Vec<usize> = (0..keys.len()).collect();
@@ -271,7 +273,7 @@ impl KeyReader<'_> {
         let (operation, give_up) = (self.operation, self.setting.give_up);
         while !open.is_empty() && !service.is_given_up.load(Ordering::SeqCst) && !give_up() {
             let is_late = Instant::now() >= self.until;
-            // Keys of a service that is down are not counted as skipped for lack of time.
+            // Keys of a service that is down count as unread, not as skipped.
             if is_late && service.answered().elapsed() < PATIENCE {
                 open.iter().for_each(|index| readings[*index] = Reading::Skipped);
                 break;
@@ -328,8 +330,8 @@ impl PendingKey {
     }
 }
 
-/// Returns the key's value in an answer. `Some(None)` means that the target has no such key, and
-/// `None` that the answer is neither.
+/// Returns the key's value in an answer. `Some(None)` means that the target has no such key.
+/// `None` means that the answer has another status, such as an error.
 fn value(answer: &ClientAnswer) -> Option<Option<String>> {
     match answer.status.as_str() {
         "ok" => Some(answer.field("value").map(|value| String::from_utf8_lossy(value).into_owned())),
@@ -338,25 +340,25 @@ fn value(answer: &ClientAnswer) -> Option<Option<String>> {
     }
 }
 
-/// Pause between two attempts to reach a target that is down. It is short, so that an interruption
-/// is noticed soon.
+/// Pauses between two attempts to reach a target that is down. The pause is short, so that an
+/// interruption is noticed soon.
 #[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
 fn pause() {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// Seconds between two rounds, at the machine's full speed.
+/// Seconds between two rounds of asking the members. A lab with time dilation waits longer.
 const PAUSE_S: f64 = 1.0;
-/// Seconds after which there is no third round. The second round always takes place, because
-/// settled contents need two equal rounds.
+/// Seconds of asking after which no further round begins, except the second. The second is always
+/// allowed, because contents usually settle only by two equal rounds.
 const PATIENCE_S: f64 = 10.0;
 /// Interval at which interruptions are checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Result of asking the members.
+/// Result of asking the members for their contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadBackResult {
-    /// Number of rounds.
+    /// Number of times that all members were asked.
     pub rounds: u32,
     /// Whether the last two rounds were equal, or the members agreed.
     pub settled: bool,
@@ -364,9 +366,9 @@ pub struct ReadBackResult {
     pub answered: usize,
 }
 
-/// Asks the members for their contents and writes the answers of the last round. Returns `None` if
-/// the target has no audit. Without audited keys only differences between members matter, so
-/// members that agree are not asked again.
+/// Asks the members for their contents, and writes the answers of the last round. Returns `None` if
+/// the target has no hook `audit`. In a trial without audited keys, only differences between
+/// members matter, so members that agree are not asked again.
 pub fn read_replicas(
     deployment: &mut Deployment,
     folder: &TrialFolder,
@@ -389,15 +391,15 @@ pub fn read_replicas(
     Ok(Some(ReadBackResult { rounds, settled, answered }))
 }
 
-/// Whether another round follows. `took_s` is the duration of the rounds so far.
+/// Whether another round may follow. `took_s` is the time since the first round began.
 fn asks_again(rounds: u32, took_s: f64) -> bool {
     rounds < 2 || took_s < PATIENCE_S
 }
 
-/// Asks until the contents have settled and each member's answer is final, or until `goes_on`
+/// Asks all members until their contents have settled and each answer is final, or until `goes_on`
 /// returns false. Contents have settled if two rounds in a row are equal or, with `ends_alike`, if
-/// all members agree. Returns the last round, the number of rounds, and whether the contents had
-/// settled. A member that fails is asked again, because it may be about to serve again.
+/// all members agree. Returns the answers of the last round, the number of rounds, and whether the
+/// contents had settled. A member that is up but fails is asked again, because it may soon serve.
 fn settled(
     ends_alike: bool,
     ask: &mut dyn FnMut() -> Vec<MemberAnswer>,
@@ -408,7 +410,7 @@ fn settled(
     let mut same = is_enough(&last);
     while !(same && last.iter().all(is_final)) && goes_on(rounds) {
         let next = ask();
-        // The message of a failing member may differ each time.
+        // Only contents are compared: the message of a failing member may differ each time.
         same = holdings(&next).eq(holdings(&last)) || is_enough(&next);
         last = next;
         rounds += 1;
@@ -422,17 +424,17 @@ fn agree(told: &[MemberAnswer]) -> bool {
     first.is_some() && holdings(told).all(|holds| holds == first)
 }
 
-/// Returns the contents of each member that listed them.
+/// Returns the contents of each member; `None` for a member that did not list them.
 fn holdings(told: &[MemberAnswer]) -> impl Iterator<Item = Option<&ReplicaContents>> {
     told.iter().map(|told| told.replica.holds.as_ref().ok())
 }
 
-/// Whether another question to the member would give nothing new.
+/// Whether the member need not be asked again: it listed its contents, or is down.
 fn is_final(told: &MemberAnswer) -> bool {
     told.replica.holds.is_ok() || !told.is_up
 }
 
-/// Waits. Returns false if the user interrupts.
+/// Waits for this time. Returns false if the user interrupts.
 #[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
 fn rest(time: Duration, give_up: &dyn Fn() -> bool) -> bool {
     let until = Instant::now() + time;

@@ -1,5 +1,5 @@
-//! Recording of a running trial: threads that write the measurements, so that neither the load nor
-//! the probes wait for the disk, and the event log.
+//! Recording of a running trial: the event log, and threads that write the measurements, so that
+//! neither the load nor the probes wait for the disk.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -20,13 +20,14 @@ use record::{lines, rows};
 use crate::Error;
 use crate::progress::SecondTotals;
 
-/// Seconds of records that may wait for a slow disk before the sender must wait.
+/// Capacity of each channel to a recording thread. If the disk is slow, so many records wait before
+/// the sender must wait.
 const PENDING: usize = 64;
 
 /// The recording threads of a trial.
 pub struct Recording {
     load: JoinHandle<Result<(), Error>>,
-    /// Times around which outcomes are written in detail.
+    /// Sender of the times around which outcomes are written in detail.
     closely: Sender<f64>,
     probes: JoinHandle<Result<(), Error>>,
     /// May end early: not every target publishes metrics.
@@ -37,13 +38,13 @@ pub struct Recording {
     fleet: JoinHandle<Result<(), Error>>,
 }
 
-/// A record that is also of interest outside the recording.
+/// A record that the recording also passes to the trial.
 pub enum RecordingEvent {
-    /// Totals of a thread's second.
+    /// Totals of a generator thread in a second.
     Second(SecondTotals),
     /// A note for readers of the records.
     Notice(String),
-    /// A failure of a kind that a thread has not met before.
+    /// The first failure of its kind in a thread.
     Example(FailureExample),
 }
 
@@ -51,11 +52,11 @@ pub enum RecordingEvent {
 pub struct RecordedLoad<'a> {
     /// Members that clients connect to, in the order of the services.
     pub members: &'a [String],
-    /// Audited keys that are recorded.
+    /// The audited keys whose operations are recorded.
     pub keys: SampledKeys,
     /// Length of the load, seconds.
     pub load_s: f64,
-    /// Whether a final second without data from all threads is left out.
+    /// Whether to leave out final seconds for which data from some threads is missing.
     pub whole_seconds_only: bool,
 }
 
@@ -65,7 +66,7 @@ pub struct RecordSenders {
     pub intervals: SyncSender<ThreadInterval>,
     /// Sender for the probes.
     pub samples: SampleSenders,
-    /// Sender for the target's own metrics.
+    /// Sender for the metrics that the target publishes.
     pub metrics: SyncSender<Metric>,
     /// Sender for comparisons of a fleet's clocks.
     pub clocks: SyncSender<FleetSecond>,
@@ -109,10 +110,10 @@ impl Recording {
         Ok((recording, RecordSenders { intervals, samples, metrics, clocks }))
     }
 
-    /// Records outcomes in detail around this time, because a fault begins or ends. Seconds since
-    /// load start.
+    /// Records outcomes in detail around `at_s`, seconds since load start, because a fault begins
+    /// or ends.
     pub fn look_closely(&self, at_s: f64) {
-        // After the recording has ended, there is nothing to write.
+        // If the recording has ended, there is nothing to write.
         let _ = self.closely.send(at_s);
     }
 
@@ -124,7 +125,7 @@ impl Recording {
     }
 
     /// Whether the recording of the probes has ended although the probes still run. The thread for
-    /// metrics is not checked: few targets have any, so it may end at the start.
+    /// metrics is not checked: most targets publish none, so it may end at the start.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.probes.is_finished()
@@ -182,10 +183,10 @@ fn totals(interval: &ThreadInterval) -> SecondTotals {
     second
 }
 
-/// Digits of a latency for observers; the records have more.
+/// Significant digits of a latency for observers. The records have more.
 const DIGITS: u8 = 2;
 
-/// Returns the latency of all `ok` operations together.
+/// Returns one histogram with the latencies of all `ok` operations.
 fn latency(sheet: &HistogramSet) -> Option<Box<Histogram<u64>>> {
     // The histogram grows as needed, so no value is out of range.
     let mut all = Histogram::new(DIGITS).ok()?;
@@ -220,8 +221,8 @@ impl EventLog {
         Ok(Self { writer, clock: None, before: Vec::new(), secrets: secrets.clone() })
     }
 
-    /// Starts the clock, whose zero is load start. Records its calendar time, and the events before
-    /// it.
+    /// Starts the clock, whose zero is load start. Records the calendar time of its zero, and the
+    /// events noted so far.
     pub fn start_clock(&mut self, clock: Clock) -> std::io::Result<()> {
         self.clock = Some(clock);
         let first = Event { at_s: 0.0, what: What::Clock { unix_s: clock.unix_s() } };
@@ -253,7 +254,7 @@ impl EventLog {
         Ok(serde_json::from_value(value)?)
     }
 
-    /// Ends the file. If the load never started, the clock starts here, so that no event is lost.
+    /// Ends the file. If the load never started, starts the clock now, so that no event is lost.
     pub fn end(mut self) -> std::io::Result<()> {
         if self.clock.is_none() {
             self.start_clock(Clock::starting_in(std::time::Duration::ZERO))?;

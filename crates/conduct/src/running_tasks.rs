@@ -18,13 +18,13 @@ const KILLED_WITHIN: Duration = Duration::from_secs(2);
 /// Purpose of the programs.
 #[derive(Debug, Clone)]
 pub enum TaskPurpose {
-    /// An action.
+    /// An action of a step.
     Do(Occurrence),
-    /// A check of a condition.
+    /// A check of a condition, and the members on which it must hold.
     Ask(HoldsOn),
-    /// Audits, with the audit's name for each program.
+    /// Audits of a step: the name of the audit that each program belongs to.
     Audit(Vec<String>),
-    /// The question for the leader, for a fault.
+    /// The hook that names the leader, for this fault.
     AskLeader(Occurrence),
 }
 
@@ -35,7 +35,7 @@ pub struct RunningTasks {
     ends: Vec<Option<TaskEnd>>,
     ended: Receiver<(usize, TaskEnd)>,
     must_stop: Arc<AtomicBool>,
-    /// Whether some are child processes on this machine, which must be ended here.
+    /// Whether some programs are child processes on this machine, which must be waited for.
     any_here: bool,
 }
 
@@ -58,7 +58,7 @@ impl RunningTasks {
         Ok(running)
     }
 
-    /// Returns the result of the programs when all have ended.
+    /// Returns the combined result of the programs once all have ended.
     pub fn poll(&mut self) -> Option<Input> {
         for (index, end) in self.ended.try_iter() {
             self.ends[index] = Some(end);
@@ -88,8 +88,8 @@ impl RunningTasks {
 impl Drop for RunningTasks {
     fn drop(&mut self) {
         self.must_stop.store(true, Ordering::SeqCst);
-        // A program inside a host ends with the host. For a local program the drop waits, so that
-        // nothing remains.
+        // A program inside a host ends with the host. The drop waits for local programs, so that
+        // none of them outlives the trial.
         let until = Instant::now() + KILLED_WITHIN;
         while self.any_here && self.ends.iter().any(Option::is_none) {
             match self.ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -106,8 +106,8 @@ fn failed(ends: &[(&str, &TaskEnd)]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// Combines the members' answers about a condition. A lost or late answer does not count as
-/// holding.
+/// Combines the members' answers about a condition. On a member whose answer is lost or late, the
+/// condition does not hold.
 fn answer(on: HoldsOn, ends: &[(&str, &TaskEnd)]) -> ConditionAnswer {
     let broken: Vec<(&str, &TaskEnd)> =
         ends.iter().filter(|(_, end)| matches!(end, TaskEnd::Exit(code, _) if *code != 1)).copied().collect();

@@ -7,7 +7,7 @@ use experiment::plan::{Fault, When};
 /// One occurrence of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Index into the plan's faults.
+    /// Index into the trial's faults, which the actions of its steps follow.
     pub fault: usize,
     /// Number of the occurrence, from 1.
     pub number: u32,
@@ -36,8 +36,8 @@ pub struct FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// Returns a schedule of faults with their way of healing. No fault begins at or after `end_s`,
-    /// the end of the load.
+    /// Returns a schedule of these faults, each with its way of healing. No fault begins at or
+    /// after `end_s`, the end of the load.
     #[must_use]
     pub fn new(faults: impl IntoIterator<Item = (Fault, Heals)>, end_s: f64) -> Self {
         let entries = faults
@@ -55,7 +55,7 @@ impl FaultSchedule {
         Self { entries, active: Vec::new(), end_s }
     }
 
-    /// Adds faults that begin when a step of an exercise begins them.
+    /// Adds faults that have no time of their own: a step of an exercise begins them.
     #[must_use]
     pub fn with_steps(mut self, faults: impl IntoIterator<Item = (Fault, Heals)>) -> Self {
         let faults = faults.into_iter();
@@ -63,7 +63,7 @@ impl FaultSchedule {
         self
     }
 
-    /// Returns the planned fault.
+    /// Returns the planned fault of an occurrence.
     #[must_use]
     pub fn plan(&self, occurrence: Occurrence) -> &Fault {
         &self.entries[occurrence.fault].plan
@@ -78,14 +78,14 @@ impl FaultSchedule {
         begins.chain(heals).min_by(f64::total_cmp)
     }
 
-    /// Removes and returns a fault that acts from before the load.
+    /// Removes and returns the next fault that must act before the load.
     pub fn next_standing(&mut self) -> Option<Occurrence> {
         let fault = self.entries.iter().position(|entry| entry.plan.standing && entry.occurred == 0)?;
         self.entries[fault].occurred = 1;
         Some(Occurrence { fault, number: 1 })
     }
 
-    /// Returns the next occurrence of each planned fault, with its time.
+    /// Returns the next occurrence of each fault whose time is known, with that time.
     pub fn coming(&self) -> impl Iterator<Item = (Occurrence, f64)> + '_ {
         self.entries.iter().enumerate().filter_map(|(fault, entry)| {
             let due_s = entry.due_s.filter(|at_s| *at_s < self.end_s)?;
@@ -93,7 +93,8 @@ impl FaultSchedule {
         })
     }
 
-    /// Removes and returns the occurrences that begin by now, earliest first.
+    /// Removes and returns the occurrences that are due to begin at or before `now_s`, earliest
+    /// first.
     pub fn due(&mut self, now_s: f64) -> Vec<Occurrence> {
         let mut due: Vec<(f64, Occurrence)> = Vec::new();
         for (fault, entry) in self.entries.iter_mut().enumerate() {
@@ -109,7 +110,7 @@ impl FaultSchedule {
         due.into_iter().map(|(_, occurrence)| occurrence).collect()
     }
 
-    /// Removes and returns the occurrences that are to be healed by now.
+    /// Removes and returns the occurrences that are due to be healed at or before `now_s`.
     pub fn heal_due(&mut self, now_s: f64) -> Vec<Occurrence> {
         let (due, active) = std::mem::take(&mut self.active)
             .into_iter()
@@ -123,9 +124,9 @@ impl FaultSchedule {
         self.heal_those(|_| true)
     }
 
-    /// Handles an occurrence that began to act at `at_s` and was injected by `done_s`. Faults that
-    /// wait for it are now due. It is healed `for` after it began. If a program injects the fault,
-    /// it is healed `for` after the program has ended, since the fault may not act before.
+    /// Handles an occurrence that began to act at `at_s`, and whose injection was complete at
+    /// `done_s`. Gives faults that follow it their time. The occurrence is healed `for` after
+    /// `at_s`, or after `done_s` if a program injects it: it may act only once the program ends.
     pub fn begun(&mut self, occurrence: Occurrence, at_s: f64, done_s: f64) {
         let entry = &self.entries[occurrence.fault];
         let name = entry.plan.name.clone();
@@ -143,15 +144,15 @@ impl FaultSchedule {
         }
     }
 
-    /// Handles the start of a program that injects a fault. The fault's duration counts from the
-    /// program's end.
+    /// Handles the start of a program that injects a step's fault. The fault's duration counts from
+    /// the program's end.
     pub fn program_begun(&mut self, occurrence: Occurrence) {
         if self.entries[occurrence.fault].heals == Heals::AfterFor {
             self.active.push(Active { occurrence, heal_s: None });
         }
     }
 
-    /// Handles the end of that program.
+    /// Handles the end of a program that injects a step's fault.
     pub fn program_ended(&mut self, occurrence: Occurrence, at_s: f64) {
         let heal_s = self.entries[occurrence.fault].plan.for_s.map(|for_s| at_s + for_s);
         for active in self.active.iter_mut().filter(|active| active.occurrence == occurrence) {
@@ -167,7 +168,7 @@ impl FaultSchedule {
         meant.into_iter().rev().map(|active: Active| active.occurrence).collect()
     }
 
-    /// Handles an occurrence that was healed. Faults that wait for it are now due.
+    /// Handles an occurrence that was healed. Gives faults that follow its healing their time.
     pub fn healed(&mut self, occurrence: Occurrence, at_s: f64) {
         let name = self.entries[occurrence.fault].plan.name.clone();
         self.wake(&name, true, at_s);

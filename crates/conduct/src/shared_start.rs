@@ -15,9 +15,9 @@ pub struct StandingTarget {
     pub deployment: Deployment,
     /// Generator that calls the target in place of this process, if there is one.
     pub elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
-    /// Id of the trial for which it was started.
+    /// Id of the trial for which the target was started.
     pub of: String,
-    /// The last trial that used it.
+    /// The last trial that used the target.
     pub last: Trial,
 }
 

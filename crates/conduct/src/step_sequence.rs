@@ -1,5 +1,5 @@
-//! Steps of an exercise, played in order: their actions, their condition, their audits, and the new
-//! start of the target after a failed step. Pure; the caller supplies the time.
+//! Steps of an exercise, played in order: their actions, their conditions, their audits, and the
+//! rebuild of the target after a failed step. Pure; the caller supplies the time.
 
 use experiment::catalog::Heals;
 use experiment::plan::{Exercise, Fault};
@@ -13,15 +13,15 @@ use crate::schedule::Occurrence;
 pub struct PlannedStep {
     /// The step in the plan.
     pub plan: Exercise,
-    /// Way in which each of its actions heals.
+    /// Way in which each action of the step heals.
     pub heals: Vec<Heals>,
-    /// Seconds between two checks of its condition.
+    /// Seconds between two checks of the step's condition.
     pub every_s: f64,
-    /// Audits that follow the step.
+    /// Names of the audits that follow the step.
     pub audits: Vec<String>,
 }
 
-/// Answer of the members about a condition.
+/// Result of checking a condition on the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionAnswer {
     /// The condition holds.
@@ -48,7 +48,7 @@ pub struct AuditAnswer {
 enum StepState {
     /// The step has not begun.
     Waiting,
-    /// The action with this index is being done.
+    /// The step's action with this index is being done.
     Doing(usize),
     /// The fault of the action with this index acts until it is healed.
     Holding(usize),
@@ -66,13 +66,13 @@ enum StepState {
 #[derive(Debug)]
 pub struct StepSequence {
     steps: Vec<PlannedStep>,
-    /// Index of the first action of the steps in the trial's schedule of faults.
+    /// Index that the steps' first action has in the trial's fault schedule.
     first_fault: usize,
     current: usize,
-    /// Number of times that the current step has been started, from 1.
+    /// Repetition of the current step, from 1.
     number: u32,
     state: StepState,
-    /// Time at which everything before the current step was complete.
+    /// Time at which the previous step was complete, with its audits and rebuild.
     free_s: f64,
     begun_s: f64,
     done_s: Option<f64>,
@@ -99,7 +99,8 @@ impl StepSequence {
         }
     }
 
-    /// Returns the actions of the steps and how they heal, in the order of the schedule.
+    /// Returns the actions of all steps, each with its way of healing, in the order of the fault
+    /// schedule.
     pub fn faults(&self) -> impl Iterator<Item = (Fault, Heals)> + '_ {
         self.steps.iter().flat_map(|step| step.plan.does.iter().cloned().zip(step.heals.iter().copied()))
     }
@@ -115,7 +116,7 @@ impl StepSequence {
         self.current = self.steps.len();
     }
 
-    /// Whether the current step is the last.
+    /// Whether the current step is the last repetition of the last step.
     fn is_last(&self) -> bool {
         self.current + 1 == self.steps.len() && self.step().is_some_and(|step| self.number >= step.plan.times)
     }
@@ -132,7 +133,7 @@ impl StepSequence {
         self.steps.get(self.current)
     }
 
-    /// Returns the earliest time for the current step.
+    /// Returns the earliest time at which the current step may begin.
     fn due_s(&self) -> f64 {
         self.step().map_or(0.0, |step| {
             let after_pause_s = step.plan.pause_s.map_or(0.0, |pause_s| self.free_s + pause_s);
@@ -140,7 +141,7 @@ impl StepSequence {
         })
     }
 
-    /// Returns the seconds until the time limit of the current step.
+    /// Returns the seconds left until the time limit of the current step.
     #[must_use]
     pub fn left_s(&self, now_s: f64) -> f64 {
         self.step().map_or(0.0, |step| self.begun_s + step.plan.within_s - now_s).max(0.0)
@@ -184,7 +185,7 @@ impl StepSequence {
         effects
     }
 
-    /// Does the action with this index, or checks the condition after the last one.
+    /// Does the action with this index. After the last action, checks the condition.
     fn do_next(&mut self, index: usize, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         if index < step.plan.does.len() {
@@ -205,7 +206,8 @@ impl StepSequence {
         Occurrence { fault: self.first_fault + before + index, number: self.number }
     }
 
-    /// Returns the index of an occurrence in the step, if that action is being done or acts now.
+    /// Returns the index that an occurrence has among the step's actions, if that action is being
+    /// done or its fault acts.
     fn index_of(&self, occurrence: Occurrence) -> Option<usize> {
         match self.state {
             StepState::Doing(index) | StepState::Holding(index) if self.occurrence(index) == occurrence => Some(index),
@@ -213,8 +215,8 @@ impl StepSequence {
         }
     }
 
-    /// Handles the beginning of an action. A program continues to run, and a fault with a time acts
-    /// until it is healed.
+    /// Handles the start of an action. The next action waits for the end of a program, or for the
+    /// healing of a fault with a duration.
     pub fn begun(&mut self, occurrence: Occurrence, now_s: f64) -> Vec<Action> {
         let (Some(index), Some(step)) = (self.index_of(occurrence), self.step()) else { return Vec::new() };
         let fault = &step.plan.does[index];
@@ -228,7 +230,7 @@ impl StepSequence {
         self.do_next(index + 1, now_s)
     }
 
-    /// Handles the end of the action's program. `failed` is the reason for a failure.
+    /// Handles the end of an action's programs. `failed` is the reason if a program failed.
     pub fn ran(&mut self, occurrence: Occurrence, failed: Option<String>, now_s: f64) -> Vec<Action> {
         let (Some(index), Some(step)) = (self.index_of(occurrence), self.step()) else { return Vec::new() };
         let fault = &step.plan.does[index];
@@ -262,7 +264,7 @@ impl StepSequence {
         }
     }
 
-    /// Handles the members' answer about the condition.
+    /// Handles the result of checking the condition.
     pub fn asked(&mut self, answer: ConditionAnswer, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Asking) else { return Vec::new() };
         let every_s = step.every_s;
@@ -304,8 +306,8 @@ impl StepSequence {
         effects
     }
 
-    /// Handles the results of the audits. The next step then begins, after a new start if the
-    /// target failed.
+    /// Handles the results of the audits. If the step or an audit failed, the target is rebuilt
+    /// before the next step.
     pub fn audited(&mut self, answers: &[AuditAnswer], now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Auditing) else { return Vec::new() };
         let (name, is_last) = (&step.plan.name, self.is_last());
@@ -323,7 +325,7 @@ impl StepSequence {
         effects
     }
 
-    /// Handles the new start of the target.
+    /// Handles the end of a rebuild of the target.
     pub fn rebuilt(&mut self, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Rebuilding) else { return Vec::new() };
         let note = Action::Note(What::TargetRebuilt { after: step.plan.name.clone() });

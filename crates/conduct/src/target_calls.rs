@@ -1,6 +1,6 @@
-//! Single operations of the target's protocol: readiness checks, the fault `call`, and reading
-//! back. This process performs them, or the first generator if generators run on other machines,
-//! because this machine may not reach the target.
+//! Single operations of the target's protocol: for readiness checks, the fault `call`, and the
+//! read-back. This process performs them, or the first generator if generators run on other
+//! machines, because this machine may be unable to reach the target.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use lab::Caller;
 use load::TlsTrust;
 use load::client::{CallError, Client, ClientAnswer};
 
-/// Time limit for a connection and for an answer.
+/// Time limit for connecting and for an answer. A lab with time dilation has longer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Way to call the target.
@@ -21,7 +21,7 @@ pub struct TargetCalls {
     pub protocol: String,
     /// Certificates to trust, if the protocol uses TLS.
     pub trust: TlsTrust,
-    /// The generator that calls the target, once it is known.
+    /// The generator that calls the target in place of this process, if there is one.
     pub elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
 }
 
@@ -34,7 +34,8 @@ impl TargetCalls {
     }
 }
 
-/// A connection to a service. It is opened by the first operation, and reopened after it broke.
+/// A connection to a service. The first operation opens it, and the next one after a failure
+/// reopens it.
 pub struct ServiceConnection {
     calls: TargetCalls,
     service: String,
@@ -83,7 +84,7 @@ impl ServiceConnection {
 pub struct ProtocolCaller {
     /// Way to call the target.
     pub calls: TargetCalls,
-    /// Time dilation of the lab: on slow hosts an answer takes longer.
+    /// Speed of the lab's hosts as a share of full speed. Time limits are divided by it.
     pub speed: f64,
 }
 

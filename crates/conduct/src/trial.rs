@@ -39,10 +39,10 @@ use target::TrialTarget;
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Plays one trial into its folder, after removing the files of an earlier attempt. `earlier` is a
-/// note on that attempt for readers of the records.
+/// notice about that attempt, for the trial's records.
 ///
 /// # Errors
-/// The reason why the trial could not be played. Everything that it started is down again.
+/// The reason why the trial could not be played. Everything that the trial started is down again.
 pub fn play(
     run: &Run<'_>,
     registry: &Registry,
@@ -74,7 +74,7 @@ pub fn play(
     ended
 }
 
-/// The user's interruptions, of which the conductor knows some.
+/// The user's interruptions, and how many of them the conductor knows.
 struct PendingInterrupts<'a> {
     all: &'a Interrupts,
     /// Number of interruptions that the conductor knows.
@@ -128,7 +128,7 @@ struct TrialShell<'a> {
     target: TrialTarget<'a>,
     load: LoadPhase<'a>,
     steps: StepRunner,
-    /// Check for free space on the disk; the trial ends when there is too little.
+    /// Check for free disk space. The trial ends when there is too little.
     disk: DiskWatch,
     is_ending: bool,
 }
@@ -140,7 +140,7 @@ impl TrialShell<'_> {
         let has_replicas = manifest.as_ref().is_some_and(|manifest| manifest.hooks.contains_key("audit"));
         let trial = self.context.trial;
         let mut conductor = Conductor::new(trial, planned_steps(trial, manifest.as_ref()), heals, has_replicas);
-        // Actions, each with the time of the event that caused it.
+        // The queue has actions, each with the time of the event that caused the action.
         let begun = Instant::now();
         let mut queue: VecDeque<_> = conductor.begin().into_iter().map(|action| (begun, action)).collect();
         loop {
@@ -160,12 +160,13 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Performs an action, whose cause happened at `since`. Returns its result with the time.
+    /// Performs an action whose cause happened at `since`. Returns the action's result and the time
+    /// of the result.
     fn perform(&mut self, conductor: &Conductor, since: Instant, action: Action) -> Option<(Instant, Input)> {
         let (target, records) = (&mut self.target, &mut self.records);
         let result = match action {
             Action::Note(what) => {
-                // The effect of a fault may appear before its injection is complete.
+                // A fault may act before its injection is complete, so its start is recorded.
                 let is_begin = matches!(what, What::FaultBegun { .. } | What::ActionTaken { .. });
                 records.note(if is_begin { since } else { Instant::now() }, what);
                 return None;
@@ -211,7 +212,7 @@ impl TrialShell<'_> {
         (!self.context.interrupts.is_pending()).then_some(input)
     }
 
-    /// Keeps the error, and returns it as the reason for the trial's end.
+    /// Keeps the error for the exit code, and returns it as the reason for the trial's end.
     fn broke(&mut self, error: Error) -> Input {
         let reason = error.to_string();
         self.records.keep_error(error);
@@ -239,7 +240,8 @@ impl TrialShell<'_> {
                 return self.recording_broke();
             }
             // The load's records also end with the load, perhaps shortly before its end is noticed.
-            // In the other case the load cannot deliver its records, and ends with an error.
+            // If the recording failed instead, the load cannot deliver its records, and ends with
+            // an error.
             if self.load.is_running() && self.records.has_load_stopped() {
                 return self.end_load();
             }
@@ -254,7 +256,7 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Injects a fault. Also returns the time at which it began to act.
+    /// Injects a fault. Returns the time at which the fault began to act, and the result.
     fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> (Instant, Input) {
         match self.inject(conductor, occurrence) {
             Ok((at, on)) => {
@@ -265,8 +267,8 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Injects a fault, or starts its programs. Returns the time at which it began to act, and the
-    /// members it hit.
+    /// Injects a fault, or starts the programs of a step's action. Returns the time at which the
+    /// fault began to act, and the members that it hit.
     fn inject(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Result<(Instant, Vec<String>), String> {
         let fault = conductor.fault(occurrence);
         let deployment = self.target.deployment.as_mut().ok_or("there is no target")?;
@@ -320,23 +322,23 @@ impl TrialShell<'_> {
             }
             Err(BadEnd::Error(error)) => self.records_broke(Some(error)),
         };
-        // A hook of the target may take a long time, so the reason for the end is recorded first.
+        // The hook `inspect` may take a long time, so the reason for the end is recorded first.
         self.target.inspect("after_load", &mut self.records);
         input
     }
 
     fn recording_broke(&mut self) -> Input {
-        // The recording's threads end only after all their senders have ended.
+        // The recording's threads end only after the load has dropped its senders.
         self.load.abort();
         let engine = match self.load.join() {
             Some(Err(BadEnd::Error(error))) => Some(error),
-            // The recording ended the trial.
+            // The engine has no error, so the recording's error is the reason.
             Some(Ok(()) | Err(BadEnd::Lost { .. })) | None => None,
         };
         self.records_broke(engine)
     }
 
-    /// Ends the recording as well, and returns the cause of the trial's end.
+    /// Ends the recording. Returns its error or the engine's as the reason for the trial's end.
     fn records_broke(&mut self, engine: Option<Error>) -> Input {
         let recording = self.close_records().err();
         self.broke(cause(engine, recording))
@@ -352,8 +354,8 @@ impl TrialShell<'_> {
         self.close_records()?;
         let TrialContext { trial, interrupts, .. } = self.context;
         let give_up = || interrupts.is_pending();
-        // The members come first, in their present state: a read through the service may repair
-        // them.
+        // The members are asked before the services: a read through a service may repair a member's
+        // contents.
         let asked = match &mut self.target.deployment {
             Some(deployment) => read_replicas(deployment, &self.records.folder, trial.has_audited_keys(), &give_up)?,
             None => None,
@@ -402,7 +404,7 @@ fn heals(kind: &str) -> Heals {
     lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals)
 }
 
-/// Returns the steps, with the settings from the target and the lab.
+/// Returns the trial's steps, with settings from the target's manifest and the lab's speed.
 fn planned_steps(trial: &plan::Trial, manifest: Option<&Manifest>) -> Vec<PlannedStep> {
     let mut planned = Vec::new();
     for step in &trial.steps {
@@ -419,9 +421,9 @@ fn planned_steps(trial: &plan::Trial, manifest: Option<&Manifest>) -> Vec<Planne
     planned
 }
 
-/// Returns the cause of a trial whose engine or recording ended early. If the engine only found its
-/// recorder gone, the recording's error is the cause. Any other error of the engine is the cause,
-/// in whatever order the two ended.
+/// Returns the error that ended a trial whose engine or recording ended early. If the engine's
+/// error is only that its recorder is gone, the recording's error is returned. Otherwise the
+/// engine's error is, whichever of the two ended first.
 fn cause(engine: Option<Error>, recording: Option<Error>) -> Error {
     match (engine, recording) {
         (Some(error), None) => error,

@@ -1,4 +1,4 @@
-//! Size of a run's records: estimated from the plan before the run, and the check for free disk
+//! Size of a run's records: an estimate from the plan before the run, and a check for free disk
 //! space during the run.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use experiment::plan::{Load, Plan, Trial, UnitAmount};
 
 /// Bytes of a row of `outcomes.csv`.
 const OUTCOME: f64 = 24.0;
-/// Bytes of a row of `samples.csv`, for a host or its processes.
+/// Bytes of a row of `samples.csv`, which is about a host or a process.
 const SAMPLE: f64 = 130.0;
 /// Bytes of a row of `generator.csv`.
 const GENERATOR: f64 = 110.0;
@@ -16,21 +16,21 @@ const GENERATOR: f64 = 110.0;
 const ATTEMPT: f64 = 20.0;
 /// Bytes of a line of `history.jsonl`.
 const AUDITED: f64 = 250.0;
-/// Bytes of a line of `load.hlog`: minimum, growth per operation in its second, and maximum.
+/// Bytes of a line of `load.hlog`: minimum, growth per operation in the line's second, and maximum.
 const LOG: (f64, f64, f64) = (150.0, 3.0, 2_400.0);
-/// Assumed operations/s per agent in an audited closed loop. Its real rate is not known, so this is
-/// a high value.
+/// Assumed operations/s per agent in an audited closed loop, whose rate is not known in advance.
+/// The value is high, so that records are not underestimated.
 const PER_AGENT: f64 = 200.0;
 /// Rows per host in `samples.csv`: one for the host and one for a process.
 const ROWS: f64 = 2.0;
 
-/// Maximum number of audited operations that a trial records, approximately. The limit exists
-/// because they are checked in memory.
+/// Approximate maximum number of audited operations that a trial records. It exists because the
+/// analysis checks all of them in memory.
 const MOST_AUDITED: f64 = 500_000.0;
 
-/// Size from which the user gets a note about the run folder.
+/// Estimated size from which the user gets a note about the run folder.
 const HEAVY_BYTES: f64 = 1e9;
-/// Share of the free space from which the user gets the note.
+/// Share of the free disk space from which the user gets a note about the run folder.
 const HEAVY_SHARE: f64 = 0.1;
 
 /// Returns the approximate size in bytes of this plan's run folder: the records of all trials.
@@ -47,7 +47,7 @@ fn of_trial(trial: &Trial) -> f64 {
     let per_s = rates.sum::<Option<f64>>();
     let (least, each, most) = LOG;
     let line = per_s.map_or(most, |per_s| (least + each * per_s / operations).min(most));
-    // Latency and service time.
+    // Each second, the log has two lines per kind of operation: latency and service time.
     let log = 2.0 * operations * line;
     // The machine and the generator have separate rows.
     let samples = SAMPLE * ROWS * (trial.lab.hosts.len() as f64 + 1.0);
@@ -57,13 +57,13 @@ fn of_trial(trial: &Trial) -> f64 {
     each_second * length_s + outcomes + AUDITED * audited(load).min(MOST_AUDITED)
 }
 
-/// Returns N if one of N audited keys is recorded.
+/// Returns N such that one of N audited keys is recorded.
 pub(crate) fn audits_one_in(load: &Load) -> u64 {
     (audited(load) / MOST_AUDITED).ceil().max(1.0) as u64
 }
 
-/// Returns the rows of `outcomes.csv` in a calm load: one file for all members, and one for each if
-/// there are several. Faults and failures add rows.
+/// Returns the number of rows in all files of outcomes, for a load without faults and failures,
+/// which add rows. There is a file for all members and, if there are several, a file for each.
 fn outcome_rows(load: &Load, per_s: Option<f64>, members: usize) -> f64 {
     let [_, wide_us] = load::recorder::widths_us(load.time_s);
     let slots_per_s = 1e6 / wide_us as f64;
@@ -83,8 +83,8 @@ fn audited_of(load: &Load) -> f64 {
     let (mut all, mut audited) = (0.0, 0.0);
     for step in &load.steps {
         let share = f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
-        // A request with many keys has a line for each. Their number is known only if `units` is a
-        // number.
+        // A request with many keys has a line for each key. The number of keys is known only if
+        // `units` is a number.
         let lines = match (&step.audit_as, &step.units) {
             (Some(audit), Some(UnitAmount::Fixed(units))) if audit.keys.is_some() => *units as f64,
             _ => 1.0,
@@ -122,7 +122,8 @@ struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Returns the space at a folder, which need not exist yet; `None` if it is not known.
+    /// Returns the space on a folder's file system; `None` if it cannot be read. The folder need
+    /// not exist yet.
     fn of(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
         let found = folder.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
@@ -134,10 +135,10 @@ impl DiskSpace {
 
 /// Interval between two checks of the disk.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Size below which no space is kept free on a file system.
+/// Size of a file system below which no space is kept free on it.
 const SMALLEST_BYTES: u64 = 16 << 20;
-/// Space that is kept for the last records and the report: this much, or a share of the file system
-/// if that is less.
+/// Space that is kept free for the last records and the report: the smaller of these bytes and one
+/// `KEPT_SHARE`th of the file system.
 const KEPT_BYTES: u64 = 64 << 20;
 const KEPT_SHARE: u64 = 8;
 
@@ -151,8 +152,8 @@ impl DiskWatch {
         Self { looked: None }
     }
 
-    /// Returns the reason to end the trial, if there is too little space. Checks at most once a
-    /// second.
+    /// Returns the reason to end the trial if there is too little space. Checks at most once per
+    /// [`GLANCE`].
     pub fn runs_out(&mut self, folder: &Path) -> Option<String> {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now - looked < GLANCE) {

@@ -16,17 +16,18 @@ use crate::packed;
 pub struct FoundTarget {
     /// Content of `target.toml`.
     pub manifest: Manifest,
-    /// Path of the folder. A packed target is at this path only after it is written out.
+    /// Path of the target's folder. The folder of a packed target exists only after it is written
+    /// out.
     pub path: PathBuf,
     /// Whether the target is built into the program and must be written out before use.
     is_packed: bool,
 }
 
-/// Targets that were found, and the catalog.
+/// Targets that were found, and the catalog of names.
 pub struct TargetCatalog {
     /// Targets, sorted by name.
     pub targets: Vec<FoundTarget>,
-    /// Targets that must not be run, by name.
+    /// Targets that must not be run because their files are not trusted, by name.
     refused: BTreeMap<String, UntrustedTarget>,
     /// Names that an experiment may use.
     pub catalog: Catalog,
@@ -69,7 +70,7 @@ fn untrusted(name: &str, why: UntrustedTarget) -> Failure {
     Failure::Bad { what: format!("the target `{name}` is not run: {}", why.why), remedy: why.remedy }
 }
 
-/// Reads every profile, by name.
+/// Reads all profiles, also those next to the experiment file. Returns them by name.
 ///
 /// # Errors
 ///
@@ -92,7 +93,7 @@ fn target(name: &str, path: PathBuf, text: String, is_packed: bool) -> Result<Fo
     Ok(FoundTarget { manifest, path, is_packed })
 }
 
-/// Finds targets and profiles, also next to this experiment file, and reads every table.
+/// Finds targets and profiles, also those next to the experiment file, and returns the catalog.
 ///
 /// # Errors
 ///
@@ -103,7 +104,8 @@ pub fn known(experiment: Option<&Path>) -> Result<TargetCatalog, Failure> {
     for folder in found.targets {
         targets.push(target(&folder.name, folder.path, folder.source, false)?);
     }
-    // A target in a folder takes precedence over a packed target, even if it must not be run.
+    // A target in a folder takes precedence over a packed target of the same name, even if the
+    // former must not be run.
     for packed in packed::targets() {
         let is_found = targets.iter().any(|target| target.manifest.name == packed.name);
         if !is_found && !found.refused.contains_key(packed.name) {

@@ -660,7 +660,7 @@ pub struct Hit {
     pub accept: bool,
 }
 
-/// Parses a number, or a number of thousands or millions: `10k`, `1.5M`.
+/// Parses a number that may have the suffix `k` (thousands) or `M` (millions): `10k`, `1.5M`.
 fn in_thousands(text: &str) -> Result<f64, String> {
     let (number, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
         (Some(number), _) => (number, 1e3),
@@ -670,7 +670,7 @@ fn in_thousands(text: &str) -> Result<f64, String> {
     number.parse().map(|number: f64| number * factor).map_err(|_| "not a number, such as 500 or 10k".to_owned())
 }
 
-/// Parses a whole number of at least 1, with the same suffixes.
+/// Parses a whole number of at least 1, which may have the suffix `k` or `M`.
 fn count(text: &str) -> Result<u64, String> {
     let number = in_thousands(text)?;
     let is_count = number >= 1.0 && number.fract() == 0.0 && number <= 1e15;

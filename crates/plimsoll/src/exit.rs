@@ -26,18 +26,18 @@ pub enum Exit {
 /// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Problems of the experiment file, each underlined.
+    /// Problems of the experiment file, each with the underlined line, or of options.
     #[error("{0}")]
     Problems(String),
-    /// Another bad argument or file of the user.
+    /// Another invalid argument or file of the user, and how to correct it.
     #[error("{what}\n  {remedy}")]
     Bad { what: String, remedy: String },
     /// The target did not answer a single request.
     #[error("{what}\n  {remedy}")]
     Unanswered {
-        /// Target, and why it did not answer.
+        /// Name of the target, and the reason why it did not answer.
         what: String,
-        /// Suggestion what to check.
+        /// Suggestion of what to check.
         remedy: String,
     },
     /// A run could not be played to its end.
@@ -49,7 +49,7 @@ pub enum Failure {
     /// The records cannot be analysed.
     #[error("{0}")]
     Analysis(#[from] analysis::Error),
-    /// The page could not be made.
+    /// The report could not be made.
     #[error("{0}")]
     Report(#[from] report::Error),
     /// The built-in echo target failed.
@@ -62,13 +62,14 @@ pub enum Failure {
         what: String,
         error: std::io::Error,
     },
-    /// A bug: this must not happen.
+    /// A bug in Plimsoll.
     #[error("{0}")]
     Ours(String),
 }
 
 impl Failure {
-    /// Returns the conversion of the error of an action, such as "cannot write FILE".
+    /// Returns a function that turns an I/O error into a failure. `what` describes the failed
+    /// action, such as "cannot write FILE".
     pub fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         |error| Self::File { what, error }
@@ -116,7 +117,7 @@ fn conduct_code(error: &conduct::Error) -> u8 {
     match error {
         conduct::Error::Lab(error) => lab_code(error),
         conduct::Error::Load(error) => load_code(error),
-        // A generator refuses because of the load or of its machine.
+        // A generator refuses only loads that it or its machine cannot play.
         conduct::Error::Placement(fleet::engines::PlacementError::Start { .. })
         | conduct::Error::Fleet(fleet::session::SessionError::Generator { .. }) => 2,
         conduct::Error::Fleet(fleet::session::SessionError::Unreached { .. }) => 4,
@@ -135,7 +136,7 @@ fn load_code(error: &load::Error) -> u8 {
         | E::Replay { .. }
         | E::Setting(_) => 2,
         E::Files { .. } | E::Transport(T::Ports { .. } | T::From { .. }) => 3,
-        // A target that cannot be brought into its first state has not started.
+        // A target that cannot be prepared counts as not started.
         E::Prepare { .. } => 4,
         E::Disk { .. } | E::Transport(T::System { .. }) | E::RecorderGone | E::Panicked => 1,
     }
@@ -152,8 +153,8 @@ fn lab_code(error: &lab::Error) -> u8 {
 /// Whether a thread has panicked.
 static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Does the program's work. A panic in any thread is printed, ends the run in good order and makes
-/// the exit code 1.
+/// Does the program's work, and returns its exit code. If any thread panics, prints the panic, ends
+/// the run in good order and returns exit code 1.
 pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         HAS_PANICKED.store(true, Ordering::SeqCst);
@@ -175,7 +176,7 @@ fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
     )
 }
 
-/// Prints the failure, if any, and returns the exit code.
+/// Prints a command's failure, if any, and returns the exit code.
 pub fn code(done: Result<Exit, Failure>) -> ExitCode {
     match done {
         Ok(Exit::Well) => ExitCode::SUCCESS,

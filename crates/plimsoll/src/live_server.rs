@@ -1,6 +1,6 @@
 //! The live server of a run: `run --watch` shows the report in a browser while the run goes on,
-//! `run --serve-metrics` answers Prometheus. Both share one small server. Neither a reader nor a
-//! scrape delays the load, and the end of the run waits at most half a second for readers.
+//! `run --serve-metrics` answers Prometheus. Both share one server. Neither a reader nor a scrape
+//! delays the load, and the end of the run waits at most half a second for readers.
 
 mod http_server;
 mod run_so_far;
@@ -28,35 +28,36 @@ use run_so_far::RunSoFar;
 
 pub use http_server::MetricsText;
 
-/// Least time between two updates. Each thread of the engine reports every second by itself.
+/// Minimum time between two updates of the page. It bundles the reports of the generator threads,
+/// each of which reports every second.
 const UPDATE: Duration = Duration::from_millis(250);
-/// Least pause between two drawings of the charts.
+/// Minimum pause after drawing the charts.
 const DRAWING: Duration = Duration::from_secs(2);
-/// Least pause after a drawing, as a multiple of the CPU time that it took: drawing takes at most
-/// 1 % of a core.
+/// Minimum pause after drawing the charts, as a multiple of the CPU time that it took. So drawing
+/// takes at most 1 % of a core.
 const CPU_SHARE: u32 = 100;
-/// Largest size in bytes of a trial's records for charts to be drawn from them. Reading more would
-/// take memory and disk from the target.
+/// Maximum size in bytes of a trial's records from which charts are drawn. Reading more would take
+/// memory and disk bandwidth from the target.
 const RECORDS: u64 = 64 << 20;
 /// Priority of the thread that draws: the lowest, so that all other work runs first.
 const NICE: i32 = 19;
 
-/// Endpoints that `run` was asked to serve.
+/// Endpoints that the options of `run` ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveOptions {
-    /// Port of the page (0: any free port); `None` without a page.
+    /// Port of the page (0: any free port); `None` if no page is served.
     pub watch: Option<u16>,
-    /// Address of `/metrics`; `None` without metrics.
+    /// Address of `/metrics`; `None` if no metrics are served.
     pub metrics: Option<SocketAddr>,
 }
 
-/// The live server. Dropping it ends the server and the thread that draws.
+/// The live server. Dropping it ends the server, and lets the drawing thread end.
 pub struct LiveServer {
     server: HttpServer,
     page: Option<Arc<SharedPage>>,
 }
 
-/// State of the run, shared with the thread that draws it.
+/// State of the run, shared with the thread that draws the page.
 struct SharedPage {
     state: Mutex<RunState>,
     ended: Condvar,
@@ -75,8 +76,8 @@ impl SharedPage {
 }
 
 impl LiveServer {
-    /// Starts the server, and prints the URL of the page. The plan must be without secrets. Returns
-    /// `None` if neither endpoint was asked for.
+    /// Starts the server, and prints the URL of the page. The plan must contain no secrets. Returns
+    /// `None` if neither endpoint is wanted.
     ///
     /// # Errors
     /// If the plan has an error, the server cannot listen at an address, or a thread cannot be
@@ -122,7 +123,7 @@ impl LiveServer {
         }
     }
 
-    /// Sends the report of the ended run to the readers that follow the page.
+    /// Sends the report of the finished run to the readers that follow the page.
     pub fn end(&self, folder: &RunFolder) {
         if self.page.is_none() || self.server.publisher().followers() == 0 {
             return;
@@ -201,7 +202,7 @@ struct Artist {
 
 impl Artist {
     fn work(mut self) {
-        // If this fails, the thread draws at the usual priority.
+        // If the priority cannot be set, the thread draws at the usual priority.
         let _ = rustix::process::setpriority_process(None, NICE);
         let mut drawn = 0;
         while self.wait() {
@@ -235,8 +236,8 @@ impl Artist {
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
-    /// Returns the parts of the page that need no records. A part whose template fails is left out,
-    /// and the page keeps its last state.
+    /// Returns the parts of the page that need no records. If a part's template fails, the part is
+    /// left out, and the page keeps the part's last state.
     fn words(&self, run: &RunSoFar) -> Vec<(&'static str, String)> {
         let judged: Vec<Trial> = self.ended.iter().chain(&self.playing).cloned().collect();
         let parts = [
@@ -248,9 +249,10 @@ impl Artist {
         parts.into_iter().filter_map(|(name, part)| Some((name, part.ok()?))).collect()
     }
 
-    /// Returns the charts and tables of the current trial, and the sweep charts when another trial
-    /// has ended. If records cannot be read now, for example because a trial starts anew, the page
-    /// keeps their last state. Reads at most one ended trial per call.
+    /// Returns the charts and tables of the current trial, and the sweep charts if another trial
+    /// has ended. If records cannot be read now, for example because a trial starts anew, their
+    /// charts are left out, and the page keeps the last ones. Reads at most one ended trial per
+    /// call.
     fn charts(&mut self, run: &RunSoFar, folder: &RunFolder) -> Vec<(&'static str, String)> {
         let mut parts = Vec::new();
         let missing = run.ended().find(|trial| self.ended.iter().all(|known| known.id != trial.id));
@@ -284,7 +286,7 @@ fn so_far(
     Some((trial, report::read_series(folder, &latency).ok()?))
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time that the calling thread has used.
 fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Statistics of a load so far, for the live views. They come from the seconds that the generator
-//! threads report, not from the records.
+//! Statistics of a load so far, for the live views, from the seconds that the generator threads
+//! report. The records are not read.
 
 use conduct::SecondTotals;
 use hdrhistogram::Histogram;
@@ -7,8 +7,8 @@ use text::numbers;
 
 /// Significant digits of latencies.
 pub const DIGITS: u8 = 2;
-/// Samples that must be expected beyond a quantile for it to be shown. With this many, at least one
-/// sample lies above the quantile with 95 % confidence (Wilks 1941).
+/// Number of samples that must be expected beyond a quantile for the quantile to be shown. If three
+/// are expected, at least one lies above the true quantile with 95 % confidence (Wilks 1941).
 const BEYOND: f64 = 3.0;
 
 /// Statistics of a load so far.
@@ -28,16 +28,16 @@ pub struct LoadSoFar {
     pub timeout: u64,
     /// Operations that ended `wrong`.
     pub wrong: u64,
-    /// Start of the current second, and its `ok` operations so far. Threads report the same second
-    /// one after the other.
+    /// Start of the current second, which each thread reports separately.
     since_s: f64,
+    /// Number of `ok` operations in the current second so far.
     ok_in_second: u64,
-    /// Latency of all `ok` operations, nanoseconds.
+    /// Latencies of all `ok` operations, nanoseconds.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
-/// A report belongs to another second if it ends later than the one before by more than this.
-/// Threads end their last second at different moments.
+/// Seconds by which a thread's report must end later than the previous report to belong to another
+/// second. Threads report the same second at slightly different times.
 const ANOTHER_S: f64 = 0.5;
 
 impl LoadSoFar {
@@ -46,12 +46,12 @@ impl LoadSoFar {
         Self { count, ..Self::default() }
     }
 
-    /// Whether a thread reports another second than the threads before it.
+    /// Whether this report belongs to a later second than the reports before.
     pub fn is_another(&self, second: &SecondTotals) -> bool {
         second.at_s > self.at_s + ANOTHER_S
     }
 
-    /// Adds a thread's second.
+    /// Adds the totals of a thread in a second.
     pub fn add(&mut self, second: &SecondTotals) {
         if self.is_another(second) {
             (self.since_s, self.ok_in_second) = (self.at_s, 0);

@@ -1,5 +1,5 @@
 //! The `plimsoll` program: parses the command line, runs a command and returns an exit code. This
-//! is the only crate that prints, in `output`.
+//! is the only crate that prints. It prints in the module `output`.
 
 mod catalog;
 mod cli;

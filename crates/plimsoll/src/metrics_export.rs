@@ -1,7 +1,7 @@
 //! Live figures of a run for monitoring systems. `run --serve-metrics 127.0.0.1:9464` makes the
 //! live server answer `GET /metrics` in Prometheus' text format, and `run --otlp
-//! http://127.0.0.1:4318` exports to an OpenTelemetry collector. Both have the figures that the
-//! live view gets each second.
+//! http://127.0.0.1:4318` exports to an OpenTelemetry collector. Both export the figures of the
+//! live view, which change each second.
 
 mod otlp;
 
@@ -41,40 +41,41 @@ const BOUNDS_NS: [u64; 17] = [
     10_000_000_000,
 ];
 
-/// Outcomes of operations that ended, in the order of the figures.
+/// Outcomes of operations, in the order of `LiveFigures::outcomes`.
 const OUTCOMES: [&str; 4] = ["ok", "failed", "timeout", "wrong"];
 
 /// Figures of the current trial so far.
 #[derive(Debug, Clone, Default)]
 pub struct LiveFigures {
-    /// Number that grows with every change.
+    /// Number that grows with every change of the figures.
     version: u64,
-    /// Labels that identify the trial: title, number, values of the sweep, …
+    /// Labels that identify the trial: the run's title, the trial's number, values of the sweep, …
     attributes: Vec<(String, String)>,
     /// Start of the trial, Unix time in seconds.
     began_unix_s: f64,
-    /// Seconds since load start.
+    /// End of the last second that the figures count, seconds since load start.
     at_s: f64,
-    /// Operations by outcome, in the order of `OUTCOMES`.
+    /// Number of operations by outcome, in the order of `OUTCOMES`.
     outcomes: [u64; 4],
-    /// Latencies of `ok` operations, by bucket. The last bucket has no bound.
+    /// Number of `ok` operations by latency bucket. The last bucket has no bound.
     buckets: [u64; BOUNDS_NS.len() + 1],
     latency_sum_s: f64,
     /// Faults by name; true while the fault is active.
     faults: BTreeMap<String, bool>,
 }
 
-/// Keeps the figures for scrapes and exports, and passes events on to the observer behind it.
+/// Observer that updates the figures for scrapes and exports, and passes each event to the observer
+/// `behind`.
 struct LiveFiguresObserver {
     behind: Box<dyn Observer>,
     title: String,
     figures: Arc<Mutex<LiveFigures>>,
-    /// Exports a last time when dropped.
+    /// The exporter to a collector. It exports a last time when dropped.
     _exporter: Option<otlp::Exporter>,
 }
 
-/// Returns an observer that keeps the figures of a run with this title, and exports them to the
-/// collector at this URL, if any.
+/// Returns an observer that updates the figures of a run with this title. Exports them to the
+/// collector at the URL `collector`, if it is given.
 ///
 /// # Errors
 ///
@@ -90,7 +91,7 @@ pub fn kept(
     Ok(Box::new(LiveFiguresObserver { behind, title: title.to_owned(), figures, _exporter: exporter }))
 }
 
-/// Locks the figures. They are complete even if a thread panicked while it wrote them.
+/// Locks the figures, also if another thread panicked while it held the lock.
 fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
     figures.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -147,13 +148,13 @@ impl LiveFigures {
         self.buckets.iter_mut().zip(counted(latency_ns)).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Returns a function that gives the text for a scrape. The function builds the text once after
-    /// each change.
+    /// Returns a function that returns the text for a scrape. It rebuilds the text only if the
+    /// figures have changed.
     pub fn scraped(figures: &Arc<Mutex<Self>>) -> MetricsText {
         let (figures, mut built) = (Arc::clone(figures), (u64::MAX, Arc::from([])));
         Box::new(move || {
             if built.0 != locked(&figures).version {
-                // The text is built without the lock that the run's observer needs.
+                // The text is built without holding the lock, which the run's observer needs.
                 let now = locked(&figures).clone();
                 built = (now.version, now.text().into_bytes().into());
             }
@@ -202,7 +203,7 @@ impl LiveFigures {
     }
 }
 
-/// Counts the latencies in each bucket.
+/// Returns the number of latencies in each bucket.
 fn counted(latency_ns: &Histogram<u64>) -> [u64; BOUNDS_NS.len() + 1] {
     let mut counts = [0; BOUNDS_NS.len() + 1];
     for value in latency_ns.iter_recorded() {

@@ -1,5 +1,5 @@
-//! Result files and folders whose paths the caller names. Another user cannot redirect them:
-//! another user's link is replaced and not followed. A folder to which others can write is refused,
+//! Result files and folders whose paths the caller names. Another user cannot redirect them: a link
+//! that another user made is replaced, not followed. A folder to which others can write is refused,
 //! unless it is sticky, as /tmp is.
 
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use record::private::NewFile;
 
 use crate::exit::Failure;
 
-/// A file that is being written. A regular file appears when it is complete.
+/// A file that is being written. A regular file appears at its path only when it is complete.
 #[derive(Debug)]
 pub enum NamedFile {
-    /// New file, which replaces an existing entry of this name.
+    /// New regular file, which replaces an existing entry of its name.
     Whole(NewFile),
     /// Existing device, pipe or socket: `/dev/stdout`, `>(less)`.
     Stream(File),
@@ -38,7 +38,7 @@ impl NamedFile {
         created.map_err(|error| cannot_write(path, error))
     }
 
-    /// Puts a regular file in its place. `path` is only for the error message.
+    /// Moves a regular file to its path. `path` is only for the error message.
     pub fn finish(self, path: &Path) -> Result<(), Failure> {
         match self {
             Self::Whole(file) => file.finish().map_err(|error| cannot_write(path, error)),
@@ -85,8 +85,8 @@ pub fn make_folder(path: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// If root is the caller and the folder is not trusted. Any other user writes into it only data
-/// that the owner of the folder can see.
+/// If root is the caller and the folder is not trusted. Other callers are not checked: they write
+/// only data that the folder's owner can see.
 pub fn refuse_for_root(path: &Path) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() || !path.exists() {
         return Ok(());
@@ -107,12 +107,12 @@ fn refused(path: &Path, error: lab::Error) -> Failure {
     }
 }
 
-/// Whether only root and the caller can have made the entry of this name.
+/// Whether only root and the caller can have made the entry at this path.
 fn is_followed(path: &Path) -> bool {
     trusted::folder(folder_of(path)).is_ok()
 }
 
-/// Returns the path to write to. The caller's own links are followed.
+/// Returns the path to write to. Follows links that the caller made.
 fn destination(path: &Path) -> Result<PathBuf, Failure> {
     let checked =
         |path: &Path| trusted::shared_folder(folder_of(path)).map_err(|error| refused(folder_of(path), error));

@@ -14,18 +14,17 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Escape sequences of Plimsoll's own colours.
+/// Escape sequences of the colours that Plimsoll prints.
 const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// Whether an output is lost.
+/// Whether standard output or standard error is lost.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// Run that ends when its output is lost.
+/// Run that is asked to end when an output is lost.
 static RUN: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
 /// Secrets that are never printed.
 static SECRETS: Mutex<Option<Secrets>> = Mutex::new(None);
 
-/// Prints a text on standard output. Control characters in it are replaced, except Plimsoll's own
-/// colours.
+/// Prints a text on standard output. Replaces control characters, except Plimsoll's own colours.
 pub fn text(text: &str) -> Result<(), Failure> {
     data(&without_commands(text))
 }
@@ -42,8 +41,8 @@ fn without_commands(text: &str) -> String {
     shown + &text::plain(rest)
 }
 
-/// Prints a text on standard output for other programs, unchanged except for secrets. A reader that
-/// stops early (`plimsoll show DIR | head`) is no error.
+/// Prints a text for other programs on standard output, unchanged except for secrets. It is no
+/// error if the reader stops early (`plimsoll show DIR | head`).
 pub fn data(text: &str) -> Result<(), Failure> {
     let text = without_secrets(text);
     let mut stdout = io::stdout().lock();
@@ -61,7 +60,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     data(&(json + "\n"))
 }
 
-/// Prints a line on standard error. Control characters in it are replaced.
+/// Prints a line on standard error. Replaces control characters.
 pub fn say(line: &str) {
     say_text(&format!("{}\n", text::plain(line)));
 }
@@ -70,7 +69,7 @@ pub fn say(line: &str) {
 pub fn say_text(text: &str) {
     // One write, so that other threads cannot print in between.
     match io::stderr().lock().write_all(without_secrets(text).as_bytes()) {
-        // A terminal that is full for a moment is not lost.
+        // A terminal whose buffer is full is not lost.
         Err(error) if error.kind() != ErrorKind::WouldBlock => lose(),
         _ => {}
     }
@@ -90,8 +89,8 @@ pub fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Makes the run end when its output is lost: a closed terminal, a full disk, a reader that has
-/// ended. Prints notice the loss; between two prints, a thread waits for it.
+/// Makes the run end when its output is lost, because of a closed terminal, a full disk, or a
+/// reader that has ended. A failed print or, between two prints, a thread detects the loss.
 pub fn ends(run: &Arc<Interrupts>) -> io::Result<()> {
     *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(run));
     if IS_LOST.load(Ordering::SeqCst) {
@@ -112,11 +111,10 @@ fn lose() {
     end_run();
 }
 
-/// Waits until the reader of standard output or standard error is gone. Files have no reader to
-/// lose.
+/// Waits until the reader of standard output or standard error is gone. For files it does not wait.
 fn await_loss() {
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    // No event is requested, because a loss is always reported.
+    // No event is requested, because poll always reports a lost reader.
     let mut ends = [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&stderr, PollFlags::empty())];
     loop {
         match poll(&mut ends, None) {

@@ -1,7 +1,7 @@
 //! Targets and experiments that are built into the program, and the folder into which they are
 //! written before use.
 //!
-//! Programs of targets must be files to be executed. All files are written at once into a folder
+//! Targets' programs can be executed only as files. All files are written together into a folder
 //! that only root and the caller can write to, as is required of a target's folder. The folder's
 //! name depends on the content, so that a file is never replaced during a run.
 
@@ -27,13 +27,14 @@ struct PackedFile {
 
 include!(concat!(env!("OUT_DIR"), "/packed.rs"));
 
-/// Environment variable that names another folder to write into.
+/// Environment variable that names the folder for the packed files, in place of the defaults.
 const VARIABLE: &str = "PLIMSOLL_DATA";
-/// Folder of root. The unprivileged users of virtual hosts read it, too.
+/// Folder for the packed files if root runs the program. The unprivileged users of virtual hosts
+/// read it, too.
 const OF_ROOT: &str = "/var/lib/plimsoll";
-/// Name of the folder in a user's data folder.
+/// Name of the folder for the packed files in a user's data folder.
 const OF_USER: &str = "plimsoll";
-/// Name of the folder among files of the session, or temporary files.
+/// Name of the folder for the packed files in the session's or the temporary folder.
 const PRIVATE: &str = "plimsoll-data";
 
 const EXPERIMENTS: &str = "experiments";
@@ -49,7 +50,7 @@ pub struct PackedExperiment {
 
 pub struct PackedTarget {
     pub name: &'static str,
-    /// Path of the folder after it is [written out](write_out).
+    /// Path that the target's folder has once it is [written out](write_out).
     pub path: PathBuf,
     /// Text of the `target.toml`.
     pub manifest: String,
@@ -79,9 +80,9 @@ fn text(file: &PackedFile) -> String {
     String::from_utf8_lossy(file.content).into_owned()
 }
 
-/// Returns the path of an experiment file. A name alone, such as `01-first-run`, is a packed
-/// experiment. A name with `.toml`, or in the folder `experiments`, is a file if it exists, and
-/// otherwise the packed experiment, written out.
+/// Returns the path of an experiment file. A bare name, such as `01-first-run`, means the packed
+/// experiment. A name with `.toml` or in the folder `experiments` means the file if it exists, and
+/// otherwise the packed experiment. Writes a packed experiment out.
 ///
 /// # Errors
 ///
@@ -110,8 +111,8 @@ pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Home {
     path: PathBuf,
-    /// Whether others can create entries in the parent folder, so that this folder must belong to
-    /// the caller alone.
+    /// Whether other users can create entries in the parent folder, so that the folder `path` must
+    /// belong to the caller alone.
     is_private: bool,
 }
 
@@ -129,8 +130,9 @@ fn home() -> Option<Home> {
     home_of_user(data, session, &env::temp_dir())
 }
 
-/// Returns an unprivileged user's folder. It is in the data folder; if that cannot be written, as
-/// in a container without a home, it is among the files of the session or the temporary files.
+/// Returns an unprivileged user's folder for the packed files. It is in the user's data folder. If
+/// that cannot be written, as in a container without a home, it is in the session's folder or the
+/// temporary folder.
 fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Path) -> Option<Home> {
     let data = data.map(|data| Home { path: data.join(OF_USER), is_private: false });
     let session = session.filter(|folder| folder.is_dir()).map(|folder| folder.join(PRIVATE));
@@ -139,7 +141,7 @@ fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Pat
     data.into_iter().chain(private).find(|home| can_be_written(&home.path))
 }
 
-/// Whether the packed files are in this folder, or could be written there.
+/// Whether the packed files are in the folder `home`, or the caller could write them there.
 fn can_be_written(home: &Path) -> bool {
     let there = home.ancestors().find(|folder| folder.exists());
     let writes = Access::WRITE_OK | Access::EXEC_OK;
@@ -147,7 +149,7 @@ fn can_be_written(home: &Path) -> bool {
         || there.is_some_and(|folder| folder.is_dir() && rustix::fs::access(folder, writes).is_ok())
 }
 
-/// Writes all packed files unless they exist, and returns their folder.
+/// Writes all packed files unless they exist, and returns the folder that contains them.
 ///
 /// # Errors
 ///
@@ -173,11 +175,11 @@ fn write_into(home: &Home) -> Result<PathBuf, Failure> {
     } else {
         make_folder(home).map_err(failed)?;
     }
-    // Others could have replaced the content of a folder to which they can write.
+    // Other users could have replaced the content of a folder to which they can write.
     let home = lab::trusted::folder(home)?;
     let place = home.join(MARK);
     if !place.exists() {
-        // A rename makes the folder complete or absent, even if another process does the same.
+        // A rename makes the folder appear complete, even if another process writes it, too.
         let scratch = home.join(format!(".{MARK}.{}", std::process::id()));
         let written = write_files(&scratch).and_then(|()| fs::rename(&scratch, &place));
         if let Err(error) = written {

@@ -1,4 +1,5 @@
-//! Description of the hosts of a plan, for every lab: what each host gets of this machine.
+//! Description of the hosts in each lab of a plan: the CPUs, memory and other resources of this
+//! machine that each host gets.
 
 use experiment::duration;
 use experiment::plan::{Host, Lab, Plan, Trial};
@@ -6,7 +7,8 @@ use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
 use lab::placement::{Placement, place, room};
 use runner::Envelope;
 
-/// Returns a line for each host of each lab, or why the hosts cannot be made. Empty without hosts.
+/// Returns lines for the hosts of each lab, with the reason if the hosts cannot be made. Returns an
+/// empty text if there are no hosts.
 pub fn words(plan: &Plan) -> String {
     let mut groups: Vec<(&Lab, Vec<&Trial>)> = Vec::new();
     for trial in plan.possible().iter().filter(|trial| !trial.lab.hosts.is_empty()) {
@@ -30,7 +32,7 @@ fn heading(plan: &Plan, trials: &[&Trial]) -> String {
     }
 }
 
-/// Names a trial by its id, or by its condition if a search has not made trials yet.
+/// Names a trial by its id, or by the search's condition if the search has not made trials yet.
 fn named(trial: &Trial) -> String {
     match &trial.surviving {
         Some(condition) if trial.id.is_empty() => format!("the search with \"{condition}\""),
@@ -38,13 +40,13 @@ fn named(trial: &Trial) -> String {
     }
 }
 
-/// Counts the trials of these variants.
+/// Returns the number of trials of these variants.
 fn of_variants(plan: &Plan, variants: &[&str]) -> usize {
     plan.possible().iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
 }
 
 fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
-    // The hosts are the same in all of these trials, but the faults may differ.
+    // All these trials have the same hosts, but their faults may differ.
     let refused = lab::hosts::can_make(trials.iter().copied()).err().map(|refused| {
         let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
         let is_machines = matches!(refused, lab::Error::DoesNotFit { .. } | lab::Error::Needs { .. });
@@ -76,7 +78,7 @@ fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
     groups.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Returns the host's name, roles, profile and resources.
+/// Returns the columns for a host: name, roles, profile and resources.
 fn row(lab: &Lab, host: &Host, envelope: &Envelope) -> [String; 4] {
     let gets = match &host.ssh {
         Some(address) => format!("at {address}, as it is"),

@@ -14,13 +14,13 @@ use text::numbers;
 use crate::load_so_far::LoadSoFar;
 use crate::output;
 
-/// Returns the observer for this stderr.
+/// Returns the observer that suits standard error.
 #[must_use]
 pub fn observer(plain: bool) -> Box<dyn Observer> {
     if plain || !output::is_watched() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
-/// Prints a line for each event, and every few seconds a line for the load.
+/// Observer that prints a line for each event, and every few seconds a line about the load.
 #[derive(Default)]
 struct Plain {
     told_s: f64,
@@ -55,7 +55,8 @@ impl Observer for Plain {
     }
 }
 
-/// Prints the same lines above a line that is updated each second.
+/// Observer that prints the same lines as [`Plain`] for events, above a line about the load that is
+/// updated each second.
 struct Live {
     bar: ProgressBar,
     teller: ProgressPrinter,
@@ -97,7 +98,7 @@ impl Drop for Live {
     }
 }
 
-/// Totals since the last line.
+/// Totals of operations since the last line about the load.
 #[derive(Default)]
 struct ProgressTotals {
     ok: u64,
@@ -135,30 +136,31 @@ fn whole(number: f64) -> u64 {
     }
 }
 
-/// Turns events into lines.
+/// Converter of events into lines.
 #[derive(Default)]
 struct ProgressPrinter {
     /// Number of hosts of the trial's lab.
     of_hosts: usize,
-    /// Number of these hosts that are up.
+    /// Number of the lab's hosts that are up.
     up: usize,
-    /// Host and text of log lines that were quoted already, because a member in trouble repeats
-    /// them.
+    /// Host and text of log lines that were quoted already, because a member in trouble repeats the
+    /// same lines.
     quoted: BTreeSet<(String, String)>,
-    /// Actions of the target that are running. Records list them as faults, but an action is not
-    /// healed when it ends.
+    /// Names of the target's actions that are running. Events report actions like faults, but the
+    /// end of an action is not a healing.
     actions: BTreeSet<String>,
-    /// Whether the load is running or draining, and not the start or end of the trial. Then a fault
-    /// changes the hosts.
+    /// Whether the load is running or draining. Only then is a change of a host due to a fault, not
+    /// to the start or end of the trial.
     is_loading: bool,
     /// Whether the trial belongs to a search, which judges only the time after the warm-up.
     is_searched: bool,
     /// Statistics of the trial so far.
     so_far: LoadSoFar,
-    /// When the first trial of this start began, number of trials done since, and number of trials
-    /// left, if known.
+    /// Time at which the first trial began that this process played.
     begun: Option<Instant>,
+    /// Number of trials that this process has completed.
     done: usize,
+    /// Number of trials left, if known.
     left: Option<usize>,
 }
 
@@ -207,7 +209,7 @@ impl ProgressPrinter {
         }
     }
 
-    /// Returns a trial's result, with an estimate of the time for the remaining trials.
+    /// Returns a line with a trial's result and an estimate of the time for the remaining trials.
     fn finished(&self) -> Option<String> {
         let [_, per_s] = self.so_far.rates();
         if self.so_far.ok + self.so_far.not_ok() == 0 {
@@ -226,8 +228,8 @@ impl ProgressPrinter {
         Some(format!("            {} ok{not_ok}   {}{whole}{left}", numbers::rate(per_s), self.so_far.quantiles()))
     }
 
-    /// Describes changes of hosts: first that all hosts of a lab are up, later each host alone,
-    /// until the hosts are removed.
+    /// Describes a change of hosts: at the trial's start that all hosts of the lab are up, and
+    /// later each host that goes down in the load or comes up again.
     fn host(&mut self, what: &What) -> Option<String> {
         match what {
             What::HostUp { host, .. } if self.of_hosts > 0 => {
@@ -239,7 +241,7 @@ impl ProgressPrinter {
                     Ordering::Greater => Some(format!("host {host} is up again")),
                 }
             }
-            // A notice reports a host that went down by itself.
+            // If a host went down unexpectedly, a notice reports it.
             What::HostDown { host, expected: true } if self.is_loading => Some(format!("host {host} is down")),
             What::Phase { phase } => {
                 self.is_loading = matches!(phase, Phase::Load | Phase::Draining);
@@ -266,7 +268,7 @@ impl ProgressPrinter {
         }
     }
 
-    /// Quotes a log line that the target calls alarming, the first time it appears.
+    /// Quotes a log line that the target marks as alarming, when it first appears.
     fn said(&mut self, what: &What) -> Option<String> {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };
         self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} said: {}", line.trim()))

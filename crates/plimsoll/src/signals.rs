@@ -1,6 +1,6 @@
 //! Signals that end a run: Ctrl-C, SIGTERM and a lost terminal become requests to end. The first
-//! request ends the run in good order, the second at once. The process exits from here only if it
-//! does not react.
+//! request ends the run in good order, the second at once. The signal thread exits the process
+//! after the fourth request.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -16,10 +16,10 @@ use signal_hook::iterator::Signals;
 use crate::exit::Failure;
 use crate::output;
 
-/// Requests after which the process exits without cleaning up. The next start cleans up.
+/// Number of requests after which the process exits without cleaning up. The next start cleans up.
 const PATIENCE: u8 = 4;
 
-/// Returns the user's requests to end from now on: signals, and closed outputs.
+/// Starts to collect the user's requests to end: signals and closed outputs.
 pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
     let interrupts = Arc::new(Interrupts::new());
     listen(Arc::clone(&interrupts))
@@ -28,7 +28,7 @@ pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
     Ok(interrupts)
 }
 
-/// Passes signals that ask for an end on to the program that works for a command.
+/// Forwarder of signals that ask for an end, to the program that a command runs.
 #[derive(Debug, Default)]
 pub struct PassedOn {
     worker: Mutex<Option<OwnedFd>>,
@@ -38,7 +38,7 @@ pub struct PassedOn {
 const CANNOT_LISTEN: &str = "cannot listen for signals";
 
 impl PassedOn {
-    /// Starts to listen.
+    /// Starts to listen for signals.
     pub fn begin() -> Result<Arc<Self>, Failure> {
         let passed_on = Arc::new(Self::default());
         let mut signals = Signals::new(caught()).map_err(Failure::file(CANNOT_LISTEN))?;
@@ -55,9 +55,9 @@ impl PassedOn {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Runs a program to its end; returns `None` if a signal asked for an end before the program
-    /// began. The program has its own process group, so that a terminal does not signal it as well,
-    /// and it ends with this process.
+    /// Runs a program to its end. Returns `None` if a signal asked for an end before the program
+    /// began. The program ends with this process. It has a separate process group, so that a
+    /// terminal does not signal it as well.
     pub fn run(&self, command: &mut Command) -> std::io::Result<Option<ExitStatus>> {
         linux::ends_with_us(command.process_group(0));
         let mut worker = {
@@ -87,28 +87,27 @@ impl PassedOn {
     }
 }
 
-/// Makes a write fail that would grow a file past the limit of `ulimit -f`, instead of ending this
-/// process. The signal is caught and not ignored, because started programs would inherit that it is
-/// ignored.
+/// Makes a write that exceeds the limit of `ulimit -f` fail, instead of ending this process. The
+/// signal is caught, not ignored, because started programs would inherit that it is ignored.
 pub fn report_full_files() {
-    // This fails only for forbidden signals.
+    // The registration fails only for signals that must not be caught.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Signals that ask for an end.
+/// Returns the signals that ask for an end.
 fn caught() -> impl Iterator<Item = i32> {
     // A process started by `nohup` outlives its terminal.
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     [SIGINT, SIGTERM].into_iter().chain(hangup)
 }
 
-/// Listens from now on, on a separate thread.
+/// Starts a thread that listens for signals.
 fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new(caught())?;
     let listener = std::thread::Builder::new().name("signals".to_owned());
     let listening = listener.spawn(move || {
         for signal in &mut signals {
-            // A closing terminal may send the signal more than once, and does not ask to abort.
+            // A closing terminal may send SIGHUP more than once, which is no request to abort.
             if signal == SIGHUP {
                 interrupts.ask_once();
                 continue;
@@ -131,7 +130,7 @@ fn is_ignored(signal: i32) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Exits at once. The registry lists what is left behind, and the next start removes it.
+/// Exits at once. The registry lists the leftovers, and the next start removes them.
 #[expect(clippy::disallowed_methods, reason = "the user has asked four times")]
 fn leave() {
     std::process::exit(130);

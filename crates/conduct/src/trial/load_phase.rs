@@ -18,12 +18,12 @@ use crate::preparation::{self, Preparation};
 use crate::recording::RecordedLoad;
 use crate::weight::audits_one_in;
 
-/// Time between the decision to start the load and its first operation, for threads and files to
-/// get ready.
+/// Time between the decision to start the load and its first operation. Meanwhile threads start and
+/// record files are created.
 const LEAD: Duration = Duration::from_millis(50);
 
-/// Length of a slot in which ended operations are counted. The recorder decides how many slots are
-/// written.
+/// Length of a slot in which the engine counts ended operations, seconds. The recorder merges slots
+/// where detail is not needed.
 const SLOT_S: f64 = 0.001;
 
 /// The load of a trial.
@@ -31,11 +31,11 @@ pub struct LoadPhase<'a> {
     context: &'a TrialContext<'a>,
     /// Generators that outlast a trial, while no load uses them.
     kept: &'a mut Option<RaisedFleet>,
-    /// Operations of `[[prepare]]` on audited keys.
+    /// Operations of each `[[prepare]]` on audited keys.
     prepared: Vec<Preparation>,
     running: Option<PlayedLoad>,
-    /// Kept open in a trial without load, because its recorder would take a closed channel for a
-    /// failure.
+    /// The recorder's channel in a trial without load. It stays open, because the recorder would
+    /// take a closed channel for the end of the load.
     no_load: Option<SyncSender<ThreadInterval>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> LoadPhase<'a> {
         target.inspect("before_load", records);
         let load = self.context.trial.load.as_ref();
         let fleet = self.raise_fleet(target, records)?;
-        // Compiled before the clock is set, because long requests take a while.
+        // The load is compiled before the clock is set, because long requests take a while.
         let here = match load {
             Some(load) if fleet.is_none() => {
                 let orders = self.order(target, load.clone(), LoadPurpose::Measure);
@@ -106,7 +106,7 @@ impl<'a> LoadPhase<'a> {
         Ok(())
     }
 
-    /// Starts the generators, if the load is not made by this process.
+    /// Starts the generators and sets up their load. Returns `None` if this process makes the load.
     fn raise_fleet(
         &mut self,
         target: &mut TrialTarget<'_>,
@@ -131,16 +131,16 @@ impl<'a> LoadPhase<'a> {
         ReadyFleet::set_up(RaisedFleet::begin(fleet, placed)?, orders, &given_up).map(Some)
     }
 
-    /// Returns generators that outlast trials: those of the trial before, or new ones. All of them
-    /// answer, and the first reaches a target that already runs.
+    /// Returns generators that outlast trials: those of the previous trial, or new ones. All of
+    /// them answer. If the target already runs, the first new generator can connect to it.
     fn raise_elsewhere(&mut self, target: &TrialTarget<'_>, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
         let given_up = || self.context.interrupts.is_pending();
         let tls = &self.context.trial.target.tls;
         let files: Vec<&str> =
             self.context.trial.load.iter().flat_map(|load| load.files()).chain(tls.files()).collect();
         let kept = self.kept.take().and_then(|mut kept| {
-            // If a generator was lost between two trials, no trial is to blame: all are started
-            // anew.
+            // If a generator was lost between two trials, no trial fails: all generators are
+            // started anew.
             if kept.suits(fleet) && kept.answers(&given_up) {
                 return Some(kept);
             }
@@ -182,7 +182,7 @@ impl<'a> LoadPhase<'a> {
         Some(load.join().map(|kept| *self.kept = kept))
     }
 
-    /// Closes the load's channel to its recorder in a trial without load.
+    /// Closes the recorder's channel in a trial without load.
     pub fn close(&mut self) {
         self.no_load = None;
     }
@@ -209,7 +209,7 @@ impl<'a> LoadPhase<'a> {
     }
 }
 
-/// Places new generators outside this machine and starts them.
+/// Starts new generators over ssh or on a platform.
 fn new_fleet(context: &TrialContext<'_>, fleet: &plan::Fleet, files: &[&str]) -> Result<RaisedFleet, Error> {
     let TrialContext { run, registry, interrupts, .. } = context;
     let given_up = || interrupts.is_pending();

@@ -19,12 +19,12 @@ use crate::playing::Run;
 use crate::progress::{Observer, ProgressEvent};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 
-/// The records of a trial.
+/// The records of a running trial.
 pub struct TrialRecords<'a> {
     /// Folder of the trial.
     pub folder: TrialFolder,
     event_log: EventLog,
-    /// Failures, of which one per kind is recorded.
+    /// Examples of failures: one of each kind is recorded.
     examples: ExampleBook,
     observer: &'a mut dyn Observer,
     clock: Option<Clock>,
@@ -32,7 +32,7 @@ pub struct TrialRecords<'a> {
     probes: Option<Probes>,
     heard_in: Sender<RecordingEvent>,
     heard: Receiver<RecordingEvent>,
-    /// The first error, kept whole for the exit code.
+    /// The trial's first error, which decides the exit code.
     error: Option<Error>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> TrialRecords<'a> {
         })
     }
 
-    /// Returns the trial's clock, once the load has one.
+    /// Returns the trial's clock; `None` before the load.
     pub fn clock(&self) -> Option<Clock> {
         self.clock
     }
@@ -68,7 +68,7 @@ impl<'a> TrialRecords<'a> {
         self.at_s(Instant::now())
     }
 
-    /// Returns a time in seconds since load start; before the clock starts, any value before it.
+    /// Returns a time as seconds since load start; -1 before the clock starts.
     pub fn at_s(&self, at: Instant) -> f64 {
         self.clock.map_or(-1.0, |clock| clock.at_s_of(at))
     }
@@ -130,7 +130,7 @@ impl<'a> TrialRecords<'a> {
         self.recording.as_ref().is_some_and(Recording::has_load_stopped)
     }
 
-    /// Waits for an event of the recording, and passes it on.
+    /// Waits for an event of the recording, and passes it to the observer or the event log.
     pub fn wait(&mut self, at_most: Duration) {
         if let Ok(heard) = self.heard.recv_timeout(at_most) {
             self.pass_on(heard);
@@ -162,7 +162,7 @@ impl<'a> TrialRecords<'a> {
         ended
     }
 
-    /// Keeps the error if it is the trial's first.
+    /// Keeps the error if it is the trial's first error.
     pub fn keep_error(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }

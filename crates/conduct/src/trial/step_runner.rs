@@ -13,7 +13,7 @@ use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
 use crate::step_sequence::StepSequence;
 
-/// Additional time for a program beyond that of its step, so that the step times out first.
+/// Time by which a program's limit exceeds that of its step, so that the step times out first.
 const BEYOND_STEP: Duration = Duration::from_millis(500);
 
 /// The running programs.
@@ -26,7 +26,7 @@ pub struct StepRunner {
 }
 
 impl StepRunner {
-    /// Returns the first result of programs that have ended.
+    /// Returns the result of a step's programs or of a hook, if they have ended.
     pub fn poll(&mut self) -> Option<Input> {
         if let Some(input) = self.tasks.as_mut().and_then(RunningTasks::poll) {
             self.tasks = None;
@@ -38,19 +38,19 @@ impl StepRunner {
         Some(input)
     }
 
-    /// Stops the programs of the current step.
+    /// Stops the programs of the current step, but not the hooks.
     pub fn cancel(&mut self) {
         self.tasks = None;
     }
 
-    /// Stops all programs.
+    /// Stops all programs and hooks.
     pub fn stop(&mut self) {
         self.tasks = None;
         self.questions.clear();
     }
 
-    /// Starts the hook that names the leader. Its answer is a later input. Returns an input at once
-    /// if the hook cannot run.
+    /// Starts the hook that names the leader. [`StepRunner::poll`] returns its answer. Returns an
+    /// input at once if the hook cannot run.
     pub fn ask_leader(&mut self, deployment: Option<&Deployment>, occurrence: Occurrence) -> Option<Input> {
         match question(deployment, occurrence) {
             Ok(question) => {
@@ -79,7 +79,8 @@ impl StepRunner {
         Ok(on)
     }
 
-    /// Starts the checks of the current step's condition, which must hold on these members.
+    /// Starts the checks of the current step's condition. `on` says whether it must hold on one
+    /// member or on all.
     pub fn ask_condition(
         &mut self,
         deployment: Option<&Deployment>,

@@ -1,5 +1,5 @@
-//! Target of a trial: started for it or taken over from an earlier trial, and stopped or left to
-//! the next.
+//! Target of a trial: started for the trial or taken over from an earlier one, and stopped or left
+//! to the next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,11 +29,12 @@ pub struct TrialTarget<'a> {
     standing: &'a mut Option<StandingTarget>,
     /// The running target.
     pub deployment: Option<Deployment>,
-    /// Id of the trial for which it was started.
+    /// Id of the trial for which the target was started.
     started_for: String,
     /// Generator that calls the target in place of this process, once the generators run.
+    /// `None` otherwise.
     elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
-    /// Hosts that are down from before the load to its end.
+    /// Hosts that standing faults keep down from before the load to its end.
     pub down: Vec<String>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> TrialTarget<'a> {
         }
     }
 
-    /// Starts the target, unless this trial can run on the start of an earlier one.
+    /// Starts the target, unless this trial can take over the target of an earlier trial.
     pub fn start(&mut self, records: &mut TrialRecords<'_>) -> Result<Input, Error> {
         self.note_versions(records);
         if let Some(input) = self.take_over(records)? {
@@ -79,8 +80,8 @@ impl<'a> TrialTarget<'a> {
         }
     }
 
-    /// Takes over the target of an earlier trial if this trial can run on the same start, and stops
-    /// that target if not. Returns `None` if the target has to be started.
+    /// Takes over the target of an earlier trial if the plan lets both share a start. Stops that
+    /// target otherwise. Returns `None` if a target has to be started.
     fn take_over(&mut self, records: &mut TrialRecords<'_>) -> Result<Option<Input>, Error> {
         let Some(mut standing) = self.standing.take() else { return Ok(None) };
         if !self.context.run.plan.shares_start(self.context.trial, &standing.last) {
@@ -116,7 +117,8 @@ impl<'a> TrialTarget<'a> {
         Ok(built?)
     }
 
-    /// Stops the target, or leaves it to the next trial if it `may_stand`.
+    /// Stops the target, or leaves it to the next trial if `may_stand` is set, the plan lets trials
+    /// share a start, and all of the target runs. `at_once` kills it.
     pub fn stop(&mut self, records: &mut TrialRecords<'_>, (may_stand, at_once): (bool, bool)) {
         let Some(mut deployment) = self.deployment.take() else { return };
         let trial = self.context.trial;
@@ -149,21 +151,21 @@ impl<'a> TrialTarget<'a> {
         records.note_all(self.deployment.as_mut().map(Deployment::poll).unwrap_or_default());
     }
 
-    /// Records what the target says of itself.
+    /// Runs the target's hook `inspect`, and records its output.
     pub fn inspect(&self, when: &str, records: &mut TrialRecords<'_>) {
         if let Some(says) = self.deployment.as_ref().and_then(Deployment::inspect) {
             records.note_now(What::Inspected { when: when.to_owned(), says });
         }
     }
 
-    /// Records the versions of all software in the trial, as far as it is on this machine.
+    /// Records the versions of the trial's software that is on this machine.
     fn note_versions(&self, records: &mut TrialRecords<'_>) {
         let folder = self.context.target_folder().map(|(_, folder)| folder);
         let (plimsoll, name) = (&self.context.run.plimsoll, self.context.target_name());
         records.note_now(What::Versions { is: fingerprints(plimsoll, name, folder.as_deref()) });
     }
 
-    /// Does work in the place of the clients.
+    /// Does work on the CPUs and in the network of the clients.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
         match &self.deployment {
             Some(deployment) => deployment.client_placement().inside(work)?,
@@ -190,7 +192,7 @@ impl<'a> TrialTarget<'a> {
         }
     }
 
-    /// Returns the services for clients, without the members that are down from before the load.
+    /// Returns the services for clients, without those of members that are down for the whole load.
     pub fn services(&self) -> Vec<String> {
         self.deployment.as_ref().map(|deployment| deployment.services_but(&self.down)).unwrap_or_default()
     }
@@ -204,7 +206,7 @@ impl<'a> TrialTarget<'a> {
         self.deployment.as_ref().map(Deployment::watched).unwrap_or_default()
     }
 
-    /// Returns the hosts on which the programs of each service run.
+    /// Returns the host on which the load's programs run, for each service.
     pub fn program_hosts(&self) -> Vec<ProgramHost> {
         let Some(deployment) = &self.deployment else { return Vec::new() };
         deployment.programs_but(&self.down).into_iter().map(program_host).collect()
@@ -239,8 +241,8 @@ impl ProgramRunner for OnMember {
     }
 }
 
-/// Returns the storage figures of the trial's hosts. They are measured once for each lab of the
-/// run. Later trials, including those of a resumed run, read them from the records.
+/// Returns the source of the storage figures of the trial's hosts. They are measured once for each
+/// set of hosts in a run. Later trials, also of a resumed run, read them from the records.
 pub fn storage_figures(run: &Run<'_>, trial: &plan::Trial) -> StorageFigures {
     if !trial.lab.measure_storage {
         return StorageFigures::NotAsked;
@@ -252,7 +254,8 @@ pub fn storage_figures(run: &Run<'_>, trial: &plan::Trial) -> StorageFigures {
     known.map_or(StorageFigures::Measured, StorageFigures::Known)
 }
 
-/// Returns the figures of each host when it first came up in the trial; `None` if no host came up.
+/// Returns the figures that each host had when it first came up in the trial; `None` if no host
+/// came up.
 fn hosts_up(folder: &TrialFolder) -> Option<BTreeMap<String, HostFigures>> {
     let events = record::lines::read_events(&folder.events()).ok()?;
     let mut hosts = BTreeMap::new();

@@ -18,7 +18,7 @@ use crate::cli::{self, SchemaOf};
 use crate::exit::{Exit, Failure};
 use crate::{output, packed, placement_text};
 
-/// Checks a file and prints what `run` would do.
+/// Checks an experiment file, and prints what `run` would do with it.
 pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     let file = packed::experiment(&arguments.file)?;
     let known = catalog::known(Some(&file))?;
@@ -48,8 +48,8 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Returns the durations that the targets declare, and the durations of the trials in the last
-/// complete run of this title.
+/// Returns the usual durations of trials: those that the targets' manifests declare, and those in
+/// the last complete run of this title.
 fn usual_times(plan: &Plan, known: &TargetCatalog) -> UsualTimes {
     let targets = known.targets.iter();
     let around = targets.filter_map(|found| Some((found.manifest.name.clone(), found.manifest.about.around_s?)));
@@ -58,8 +58,8 @@ fn usual_times(plan: &Plan, known: &TargetCatalog) -> UsualTimes {
     UsualTimes { around_s: around.collect(), played: named.find_map(|run| played(plan, run)).unwrap_or_default() }
 }
 
-/// Returns the trials of a run, each with the seconds from its beginning to that of the next one.
-/// Returns `None` if the run is not a complete one of this title.
+/// Returns the trials of a run, each with the seconds from its start to the next trial's start.
+/// Returns `None` if the run is incomplete or has another title.
 fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
     run.read_ending().ok()?.filter(|ending| ending.how == Ending::Done)?;
     let before: Plan = record::checked_file::read_json_up_to(&run.plan(), FORMAT).ok()??;
@@ -73,8 +73,8 @@ fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
     Some(timed.map(|((trial, begun_s, ended_s), next_s)| (trial, next_s.unwrap_or(ended_s) - begun_s)).collect())
 }
 
-/// Returns the trial with the Unix times of its beginning and its end, or `None` if it was not
-/// played to the end.
+/// Returns the trial with the Unix times of its start and end, or `None` if it was not played to
+/// the end.
 fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
     let events = record::lines::read_events(&run.trial(&trial.id).events()).ok()?.items;
     let unix_s = start_unix_s(&events)?;
@@ -83,16 +83,16 @@ fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
     Some((trial, unix_s + begun_s, unix_s + ended.at_s))
 }
 
-/// Text of a mistake about an environment variable, which may be set where the experiment runs but
-/// not where it is checked.
+/// Start of a mistake's text about a missing environment variable. The variable may be set where
+/// the experiment runs, but not where it is checked.
 const UNSET: &str = "the environment has no `";
 
-/// Whether the mistake is a missing file that the installation of a target makes.
+/// Whether the reason of a mistake is a missing file that a target's installation will make.
 pub fn is_built_later(reason: &str) -> bool {
     reason.contains("/_build/") && reason.contains("No such file or directory")
 }
 
-/// Refuses a plan with these mistakes, except those whose reason `is_no_matter` accepts.
+/// Refuses a plan with these mistakes. Ignores mistakes whose reason `is_no_matter` accepts.
 pub fn refuse(
     source: &Source,
     sets: &[String],
@@ -116,7 +116,7 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
     Ok(Source { name: file.display().to_string(), text })
 }
 
-/// Turns a source into a plan, or returns all of its problems.
+/// Turns an experiment's source into a plan, or returns all problems of the source.
 pub fn plan(source: &Source, sets: &[String], known: &TargetCatalog) -> Result<Plan, Failure> {
     let plan = experiment::read(source, sets, &known.catalog)
         .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))?;
@@ -156,7 +156,7 @@ pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Prints a schema.
+/// Prints the requested JSON Schema.
 pub fn schema(arguments: &cli::Schema) -> Result<Exit, Failure> {
     let schema = match arguments.of {
         SchemaOf::Experiment => experiment::schema::schema(),

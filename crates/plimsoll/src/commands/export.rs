@@ -106,7 +106,7 @@ impl ExportDestination {
         }
     }
 
-    /// Writes bytes that are not text. They must go to a file.
+    /// Writes bytes that are not text, which must go to a file.
     fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Output => Err(Failure::Ours("Parquet on standard output".to_owned())),

@@ -1,5 +1,5 @@
-//! Commands on run folders: `plimsoll analyze` makes `analysis.json` and `report.html` from the
-//! records alone, `show` and `open` show existing results, and `compare`, `history` and `contents`
+//! Commands on run folders. `plimsoll analyze` makes `analysis.json` and `report.html` from the
+//! records alone. `show` and `open` show existing results. `compare`, `history` and `contents`
 //! combine several runs.
 
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::named_files::{self, write};
 use crate::{cli, output};
 
-/// Rebuilds `analysis.json` and `report.html`, and prints the summary.
+/// Rebuilds a run's `analysis.json` and `report.html`, and prints the results.
 pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     named_files::refuse_for_root(&arguments.folder)?;
     let folder = RunFolder::at(&arguments.folder);
@@ -29,7 +29,7 @@ pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Analyses the records, and writes `analysis.json` and `report.html`.
+/// Analyses a run's records, and writes its `analysis.json` and `report.html`.
 pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
     let run = analysis::analyze_to_draw(folder)?;
     let plan = read_plan(folder)?;
@@ -40,7 +40,7 @@ pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
     Ok(run)
 }
 
-/// Prints the results on stdout: as JSON, or as a summary with the path of the report.
+/// Prints a run's results on standard output: as JSON, or as a summary with the report's path.
 pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Failure> {
     if json {
         output::json(results)
@@ -51,7 +51,7 @@ pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Resul
     }
 }
 
-/// Writes the requested JUnit and Markdown files.
+/// Writes a run's JUnit and Markdown files, if they are requested.
 pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::WrittenSummaries) -> Result<(), Failure> {
     if written.junit.is_none() && written.markdown.is_none() {
         return Ok(());
@@ -72,7 +72,7 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
             error => no_run(folder, &error.to_string()),
         })?
         .ok_or_else(|| no_run(folder, "it has no plan.json"))?;
-    // Folders with these names are made and removed.
+    // Other commands make and remove folders with these names, so they must be safe.
     let hosts = plan.trials.iter().flat_map(|trial| &trial.lab.hosts);
     let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
     let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
@@ -90,12 +90,12 @@ fn no_run(folder: &RunFolder, why: &str) -> Failure {
     }
 }
 
-/// Prints a run's summary.
+/// Prints a run's existing results.
 pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
     let results = match folder.read_results() {
         Ok(Some(results)) => results,
-        // This version may misread records of a later version.
+        // This version of Plimsoll may misread the records of a later version.
         Err(error @ ReadError::Later { .. }) => return Err(Failure::Analysis(error.into())),
         missing => {
             let why = missing.err().map_or_else(|| "it has no analysis.json".to_owned(), |error| error.to_string());
@@ -110,7 +110,7 @@ pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Programs that open a page, in the order in which they are tried.
+/// Programs that open a page in a browser, in the order in which they are tried.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
 
 /// Opens a run's report in a browser.
@@ -163,7 +163,7 @@ pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     Ok(outcome(&compared, arguments))
 }
 
-/// Returns the exit for the first of the codes 6, 5 and 7 that applies.
+/// Returns the exit of a comparison: the first of the exit codes 6, 5 and 7 that applies, or 0.
 fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
     if compared.is_void() && !arguments.accept {
         Exit::Void
@@ -176,7 +176,7 @@ fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
     }
 }
 
-/// Whether there is a gate that is inconclusive or has no comparison to judge.
+/// Whether a gate is inconclusive, or is given but has no comparison to judge.
 pub fn is_inconclusive(compared: &Compared) -> bool {
     compared.gated(Gated::CannotTell).next().is_some() || compared.gate_pct.is_some() && compared.comparisons.is_empty()
 }
@@ -193,7 +193,7 @@ fn percent(text: &str) -> Result<f64, Failure> {
     }
 }
 
-/// Prints the history of each figure.
+/// Prints the history of each metric over the runs.
 pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
     let course = analysis::history(&folders, &arguments.metrics, arguments.accept)?;
@@ -205,19 +205,19 @@ pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Default file name of the page.
+/// Default file name of the page of contents.
 const PAGE: &str = "contents.html";
 
-/// A run for the page of contents.
+/// A run that the page of contents lists.
 struct RunListing {
-    /// Path of the run folder, without links and `..`.
+    /// Absolute path of the run folder, with links and `..` resolved.
     path: PathBuf,
     results: Results,
-    /// First chart of the report, as markup; empty if the report has none.
+    /// First chart of the report, as markup; empty if the report has no chart.
     chart: String,
 }
 
-/// Writes the page and prints its path.
+/// Writes the page of contents, and prints its path.
 pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     let found = all(&arguments.folders)?;
     let parents: Vec<&Path> = found.iter().filter_map(|found| found.path.parent()).collect();
@@ -233,7 +233,8 @@ pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Reads all runs in the given order, without duplicates, or returns all problems.
+/// Reads all runs in these folders, in the given order and without duplicates, or returns all
+/// problems.
 fn all(folders: &[PathBuf]) -> Result<Vec<RunListing>, Failure> {
     let mut found: Vec<RunListing> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
@@ -283,7 +284,7 @@ fn listed<'a>(found: &'a RunListing, from: &Path) -> ListedRun<'a> {
     }
 }
 
-/// Returns the folder of a page, without links and `..`.
+/// Returns the absolute path of a page's folder, with links and `..` resolved.
 fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.canonicalize().map_err(|error| Failure::Bad {
@@ -292,15 +293,16 @@ fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns the deepest folder that contains or equals each of these. The paths are absolute, so
-/// that they share at least the root.
+/// Returns the deepest folder that contains or equals each of these folders. The paths are
+/// absolute, so they share at least the root.
 fn common(folders: &[&Path]) -> PathBuf {
     let mut above = folders.first().copied().unwrap_or(Path::new("/")).ancestors();
     let common = above.find(|above| folders.iter().all(|other| other.starts_with(above)));
     common.unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// Returns the relative path from a folder to a file, with `/`. Both paths are absolute.
+/// Returns the relative path from a folder to a file, with `/` as separator. Both paths are
+/// absolute.
 fn way(from: &Path, to: &Path) -> String {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| "..".to_owned());

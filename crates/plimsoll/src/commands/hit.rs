@@ -1,6 +1,5 @@
-//! `plimsoll hit`: a load on a URL in one line. Its options become an experiment, which is played
-//! in the same way as the file of `plimsoll run`. It suggests next steps as options to add to the
-//! same line.
+//! `plimsoll hit`: a load on a URL in one command line. The options become an experiment, which is
+//! played like the file of `plimsoll run`. The output suggests options to add as next steps.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +28,7 @@ mod terminal_view;
 
 pub use elsewhere::said as said_of_options;
 
-/// File name for problems of the experiment.
+/// File name that is shown with problems of the experiment.
 const SOURCE: &str = "plimsoll hit --print";
 
 /// Plays the load and prints the results.
@@ -61,13 +60,14 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let begun = PreparedRun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
     begun.can_be_played(&known, false)?;
     let interrupts = signals::interrupts()?;
-    // Declared before the folder, so that a private folder is removed only after its last use.
+    // The home is declared before the folder, so that it is dropped, and a private folder removed,
+    // only after the last use.
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
     let observer = terminal_view::observer(words.plain, &what(&asked), asked.count);
     let (ending, analyzed) = begun.play(&folder, &known, observer, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
-        // The user may share the page, but the folder is private.
+        // A copy is written, because the user may share the page but the folder is private.
         let written = std::fs::read(folder.report()).map_err(|error| named_files::cannot_write(page, error))?;
         named_files::write(page, &written)?;
     }
@@ -106,7 +106,7 @@ fn what(asked: &HitOptions) -> String {
     format!("{agents} on {method} {url}{rate}{connections}, {until}")
 }
 
-/// Prints the results, and the paths of pages.
+/// Prints the results, the next steps and the paths of the pages.
 fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRun) -> Result<(), Failure> {
     let results = &analyzed.results;
     if words.json {
@@ -131,11 +131,11 @@ fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRu
 
 /// Suggested rate, as a share of the throughput that the closed loop reached.
 const ROOM: f64 = 0.8;
-/// Width of an option in the list of next steps, columns.
+/// Width of the column of options in the list of next steps.
 const OPTION: usize = 20;
 
-/// Returns the suggested next steps: a heading and a line for each option. Empty without
-/// suggestions.
+/// Returns the suggested next steps: a heading and a line for each option. Returns an empty text if
+/// there are no suggestions.
 #[must_use]
 fn next_steps(results: &Results, words: &cli::Hit) -> String {
     let Some(trial) = results.trials.first() else { return String::new() };
@@ -160,8 +160,8 @@ fn about_secrets(secrets: &Secrets) -> Option<String> {
     ))
 }
 
-/// Beginnings of attempts' results, as `attempts.csv` names them, with the option that may avoid
-/// the result and the reason.
+/// Prefixes of attempts' results as in `attempts.csv`, each with the option that may avoid the
+/// result, and the option's effect.
 const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: bad certificate", "--cacert ca.pem", "trusts the CAs in this file; -k disables the check"),
     ("tls: refused by the target: certificate", CERT.0, CERT.1),
@@ -174,7 +174,7 @@ const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
 const CERT: (&str, &str) = ("--cert client.pem", "if the server wants a certificate of the client");
-/// Results of attempts without TLS at a server that expects TLS.
+/// Results of attempts that do not use TLS, at a server that expects TLS.
 const AS_BY_TLS: [&str; 4] = ["connection reset", "connection closed", "bad answer", "status 400"];
 
 fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
@@ -215,7 +215,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
     steps
 }
 
-/// Words for experiment files, with the words for options that replace them.
+/// Keys of experiment files, each with the option that replaces it in messages.
 const IN_OPTIONS: [(&str, &str); 13] = [
     ("`load.agents`", "`--agents`"),
     ("`load.rate`", "`--rate`"),
@@ -232,11 +232,12 @@ const IN_OPTIONS: [(&str, &str); 13] = [
     ("Go on with `plimsoll run --resume`", "Run again without interrupting"),
 ];
 
-/// Replaces keys of experiment files by options in the remedies: a user of `hit` has no file.
+/// Replaces keys of experiment files by options in the remedies, because a user of `hit` has no
+/// experiment file.
 #[must_use]
 fn in_options(results: &Results, words: &cli::Hit) -> Results {
     let mut results = results.clone();
-    // If the number of requests ends the load, more time changes nothing.
+    // If a number of requests ends the load, a longer `--time` changes nothing.
     let is_counted = words.requests.is_some() && words.rate.is_none();
     for remedy in &mut results.verdict.remedies {
         *remedy = words_in_options(remedy);
@@ -247,7 +248,7 @@ fn in_options(results: &Results, words: &cli::Hit) -> Results {
     results
 }
 
-/// Replaces keys of experiment files by options in a failure.
+/// Replaces keys of experiment files by options in a failure's message.
 #[must_use]
 fn failure_in_options(failure: Failure) -> Failure {
     match failure {
@@ -271,7 +272,7 @@ fn two_digits(rate: f64) -> String {
     if rounded >= 1.0 { format!("{}", rounded.round()) } else { numbers::number(rounded) }
 }
 
-/// Folder for run folders.
+/// Folder that contains the run folder.
 struct RunHome {
     path: PathBuf,
     /// Removes the private folder when dropped. After a kill, the next start removes it.
@@ -279,7 +280,7 @@ struct RunHome {
 }
 
 impl RunHome {
-    /// Returns the requested folder, or makes a private one.
+    /// Returns the folder that the user requested, or makes a private folder.
     fn of(asked: Option<&Path>) -> Result<Self, Failure> {
         if let Some(asked) = asked {
             return Ok(Self { path: asked.to_path_buf(), _private: None });

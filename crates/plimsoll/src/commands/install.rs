@@ -1,5 +1,5 @@
 //! Installation of the software that targets and virtual hosts need, for `plimsoll install` and
-//! `plimsoll run --install`. All packages are named before they are installed.
+//! `plimsoll run --install`. All packages are printed before they are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,12 @@ use crate::output;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Installation {
     pub target: String,
-    /// Values by parameter, without the parameters that the target's hooks for installing do not
-    /// get.
+    /// Values of the parameters that the target's hooks for installing get, by name.
     pub with: BTreeMap<String, String>,
 }
 
 impl Installation {
-    /// Returns the installation for a target with all its parameters.
+    /// Returns the installation of a target. `with` has all parameters of the target.
     fn of(known: &TargetCatalog, target: &str, with: &BTreeMap<String, String>) -> Self {
         let with = known.target(target).map(|target| target.manifest.installed_with(with)).unwrap_or_default();
         Self { target: target.to_owned(), with }
@@ -39,7 +38,7 @@ impl Installation {
         Ok(lab::targets::packages(&target.path, &target.manifest, &self.with)?)
     }
 
-    /// Does the steps other than installing packages.
+    /// Does the steps of the installation that follow the installation of packages.
     fn apply(&self, known: &TargetCatalog) -> Result<(), Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| {
@@ -47,7 +46,7 @@ impl Installation {
         })?)
     }
 
-    /// Returns the installed version of each part on this machine.
+    /// Returns the version of each part of the target that is installed on this machine.
     pub fn versions(&self, known: &TargetCatalog) -> BTreeMap<String, String> {
         known
             .trusted_target(&self.target)
@@ -55,8 +54,8 @@ impl Installation {
             .unwrap_or_default()
     }
 
-    /// Returns the command for this installation, with the parameters that differ from their
-    /// defaults.
+    /// Returns the `plimsoll install` command for this installation, with the parameters that
+    /// differ from their defaults.
     fn command(&self, known: &TargetCatalog) -> String {
         let defaults = known.target(&self.target).map(|target| &target.manifest.parameters);
         let given = self.with.iter().filter(|(name, value)| {
@@ -68,8 +67,8 @@ impl Installation {
     }
 }
 
-/// Returns each target that a trial of the plan starts on this machine, once for each set of
-/// parameters that decide what must be installed. Real hosts are checked on the hosts.
+/// Returns the installations that the plan's trials need on this machine, without duplicates. Real
+/// hosts are checked on the hosts themselves.
 pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
     let all: BTreeSet<Installation> = here
@@ -81,8 +80,7 @@ pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     all.into_iter().collect()
 }
 
-/// Installs, or only lists, what a target with these parameters needs, what virtual hosts need, or
-/// both.
+/// Installs, or only lists, the software that a target, virtual hosts or both need.
 pub fn run(arguments: &cli::Install) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref();
@@ -110,7 +108,7 @@ fn asked(known: &TargetCatalog, name: &str, given: &[String]) -> Result<Installa
     Ok(Installation::of(known, name, &with))
 }
 
-/// Installs everything that trials of the plan need on this machine: hosts and targets.
+/// Installs all software that the plan's virtual hosts and targets need on this machine.
 pub fn for_plan(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     install(known, &installations(known, plan), lab::hosts::lacking(plan.possible())?)
 }
@@ -159,8 +157,8 @@ pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the needs of the plan's targets on this machine, by target. Machines that are reached
-/// over ssh are used as they are.
+/// Returns the needs of the plan's targets on this machine, by target. Real hosts are used as they
+/// are.
 pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| !host.is_real()));
     here.filter_map(|trial| match &trial.target.kind {
@@ -171,7 +169,7 @@ pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
     .collect()
 }
 
-/// Returns a line for each item that is missing on this machine, without duplicates.
+/// Returns a line for each item of the installations that is missing here, without duplicates.
 pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String>, Failure> {
     let mut missing: Vec<String> = Vec::new();
     for one in all {
@@ -182,7 +180,7 @@ pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String
 }
 
 /// Returns the installed versions that the plan's targets use on this machine, by target and part.
-/// If a version depends on parameters, it is followed by their values.
+/// A version that depends on parameters is followed by the parameters' values.
 pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
     let told: Vec<(Installation, BTreeMap<String, String>)> =
         installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
@@ -202,8 +200,8 @@ pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap
     all
 }
 
-/// Returns the parameters in which an installation differs from another one of its target: ` (home
-/// = /opt/7)`.
+/// Returns the parameters in which an installation differs from others of its target, such as
+/// ` (home = /opt/7)`.
 fn apart<'a>(one: &Installation, others: impl Iterator<Item = &'a Installation>) -> String {
     let others: Vec<&Installation> = others.collect();
     let with = one.with.iter();

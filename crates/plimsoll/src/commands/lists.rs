@@ -1,5 +1,5 @@
-//! `plimsoll targets | experiments | profiles | faults | protocols`: lists of the available
-//! entries.
+//! `plimsoll targets | experiments | profiles | faults | protocols`: list the available names, or
+//! describe one of them.
 
 use experiment::catalog::{Effect, Fault, Field, Heals, Protocol};
 use experiment::duration;

@@ -1,6 +1,6 @@
-//! Commands about the machine: `plimsoll doctor` reports what would distort a measurement, and
-//! makes or undoes changes; `clean` removes leftovers of interrupted runs; `profile measure` makes
-//! a profile of a real machine.
+//! Commands about the machine. `plimsoll doctor` reports settings and load that would distort a
+//! measurement, and makes or undoes changes. `clean` removes leftovers of interrupted runs.
+//! `profile measure` makes a profile of a real machine.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ struct Report<'a> {
     changes: &'a [AppliedChange],
 }
 
-/// A change and its result.
+/// A change that `doctor` made, and its result.
 #[derive(Serialize)]
 struct AppliedChange {
     #[serde(flatten)]
@@ -30,7 +30,7 @@ struct AppliedChange {
     came: String,
 }
 
-/// Examines this machine, and changes or restores it if asked to.
+/// Examines this machine, and makes or undoes changes if the options request it.
 pub fn doctor(arguments: &cli::Doctor) -> Result<Exit, Failure> {
     let remedies = FixSession::at(&arguments.root);
     if arguments.undo {
@@ -54,7 +54,7 @@ pub fn doctor(arguments: &cli::Doctor) -> Result<Exit, Failure> {
     Ok(if spoilt { Exit::Violated } else { Exit::Well })
 }
 
-/// Measures this machine. For a recorded machine, only its files are known.
+/// Measures this machine. If `--root` names the files of another machine, only its files are read.
 fn measured(arguments: &cli::Doctor) -> Measured {
     if arguments.root == Path::new("/") {
         output::say("watching for a second what else runs here, and how timers and the disk do");
@@ -71,7 +71,7 @@ fn asked(file: &Path, sets: &[String]) -> Result<TrialDemand, Failure> {
     Ok(TrialDemand::of(&plan, missing, install::needs(&known, &plan)))
 }
 
-/// Shows each change and, as root, makes it.
+/// Prints each change that would help. If root is the caller, makes the changes.
 fn fix(
     remedies: &FixSession,
     examined: &[CheckOutcome],
@@ -128,7 +128,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
             output::text(&format!("/{}: {} -> {}: {came}\n", fix.path, fix.from, fix.to))?;
         }
     }
-    // The change is still on record, so that a user with more rights can try again.
+    // Changes that could not be undone stay recorded, so that root can try again.
     if failed {
         return Err(Failure::Bad {
             what: "not all of it could be put back".to_owned(),
@@ -138,7 +138,8 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Cleans up, and prints what was removed and what was left, with the reasons.
+/// Removes leftovers of interrupted runs. Prints the removed ones, and those that remain with the
+/// reasons.
 pub fn clean() -> Result<Exit, Failure> {
     let mut cleaned = lab::clean();
     for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
@@ -157,7 +158,7 @@ pub fn clean() -> Result<Exit, Failure> {
     last.map_or(Ok(Exit::Well), |last| Err(last.into()))
 }
 
-/// Measures this machine, or one that is reached over ssh.
+/// Measures this machine or a machine reached over ssh, and prints its profile.
 pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     let cli::ProfileCommand::Measure { host } = &arguments.command;
     let text = match host {
@@ -178,8 +179,8 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Calls `ask` with the address in `ssh://user@address`, to measure that machine. The address may
-/// contain a port.
+/// Calls `ask` with the part of the URL after `ssh://`, such as `user@host:22`, to measure that
+/// machine.
 fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Result<String, Failure> {
     match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
         Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),

@@ -1,5 +1,5 @@
-//! Commands about the program itself: the echo target, a host's runner and a generator, which the
-//! lab starts and the help hides; completion scripts; and the manual page.
+//! Commands about the program itself: the echo target, a host's runner and a generator, which other
+//! processes of Plimsoll start; completion scripts; and the manual page.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -15,8 +15,8 @@ use crate::cli::{self, Cli, EchoProtocol};
 use crate::exit::{Exit, Failure};
 use crate::{named_files, output};
 
-/// Serves until a signal stops it. Then prints a line of JSON for each period in which it answered
-/// with errors or not at all, to compare with the measurements of its clients.
+/// Serves as the echo target until a signal stops it. Then prints a line of JSON for each period in
+/// which it answered with errors or not at all, for comparison with its clients' measurements.
 pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     let protocol = match arguments.protocol {
         EchoProtocol::Http => echo::ServedProtocol::Http,
@@ -54,13 +54,13 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Serves as a host's runner until its input ends. Failures go as messages to the process that
-/// started it.
+/// Serves as a host's runner until its input ends. Sends failures as messages to the process that
+/// started the runner.
 pub fn runner(arguments: &cli::Runner) -> ExitCode {
     ExitCode::from(runner::serve_standard_streams(arguments.inside))
 }
 
-/// Plays a part of a load until its input ends.
+/// Serves as a generator, which plays its part of a load, until its input ends.
 pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
     let served = match &arguments.socket {
         Some(socket) => UnixStream::connect(socket)
@@ -75,7 +75,7 @@ pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
     })
 }
 
-/// Prints the completion script.
+/// Prints the completion script for a shell.
 pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "plimsoll", &mut script);
@@ -83,7 +83,7 @@ pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Prints the manual page, or writes a page for each command.
+/// Prints the manual page, or writes a page for each command into a folder.
 pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
     if let Some(folder) = &arguments.out {
         named_files::make_folder(folder)?;

@@ -1,5 +1,5 @@
-//! `plimsoll run`: from an experiment file to a report. Only this file defines the order of a run's
-//! steps.
+//! `plimsoll run`: from an experiment file to a report. Only this module defines the order of a
+//! run's steps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     channel.iter().for_each(|channel| channel.follow(&folder));
     let (ending, run) = begun.play_on(&folder, &known, observer, &interrupts)?;
     channel.iter().for_each(|channel| channel.end(&folder));
-    // After a failure, the trials that were already measured are printed, too.
+    // After a failure, the results are printed if at least one trial is complete.
     let is_empty = run.results.trials.iter().all(|trial| trial.ended != Some(Ending::Done));
     let ending = match ending {
         Err(failure) if is_empty => return Err(failure),
@@ -56,8 +56,8 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     done(outcome(ending?, &run.results, arguments.accept), printed)
 }
 
-/// Removes leftovers of interrupted runs, and prints them. A leftover that cannot be removed is
-/// printed, too, but does not stop the run.
+/// Removes leftovers of interrupted runs, and prints their names. Also prints leftovers that cannot
+/// be removed, which do not stop the run.
 pub fn clean_up() {
     let cleaned = lab::clean();
     for removed in &cleaned.removed {
@@ -74,7 +74,7 @@ pub fn clean_up() {
     }
 }
 
-/// Returns the exit for the first of the codes 130, 6 and 5 that applies.
+/// Returns the exit of a run: the first of the exit codes 130, 6 and 5 that applies, or 0.
 pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Exit {
     if ending == Ending::Interrupted {
         Exit::Interrupted
@@ -87,27 +87,28 @@ pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Exit {
     }
 }
 
-/// Returns a run's outcome after its results were printed. A failure to print does not matter after
-/// an interruption, which may have closed the terminal.
+/// Returns a run's outcome, or the failure to print its results. After an interruption that failure
+/// is ignored, because the terminal may be closed.
 pub fn done(outcome: Exit, printed: Result<(), Failure>) -> Result<Exit, Failure> {
     if outcome == Exit::Interrupted { Ok(outcome) } else { printed.map(|()| outcome) }
 }
 
-/// A run that is ready to be played, but perhaps without a folder yet.
+/// A run that is ready to be played. It may have no folder yet.
 pub struct PreparedRun {
     plan: Plan,
     files: PathBuf,
-    /// Text of the experiment for the records, without secrets.
+    /// Text of `experiment.toml` for the records, without secrets.
     text: String,
     secrets: Secrets,
     folder: Option<RunFolder>,
-    /// Source of the plan and its `--set` options, for errors that underline a mistake.
+    /// Source of the plan and the `--set` options, for errors that underline a mistake. `None` if
+    /// the plan does not come from a file of the user.
     written: Option<(Source, Vec<String>)>,
 }
 
 impl PreparedRun {
-    /// Returns a run of this plan. `text` is the experiment without the secrets, and `files` is the
-    /// folder with its feeds.
+    /// Returns a run of this plan. `text` is the experiment file's text without secrets. `files` is
+    /// the folder that the experiment's feeds are relative to.
     pub fn of(plan: Plan, text: String, secrets: Secrets, files: PathBuf) -> Self {
         Self { plan, files, text, secrets, folder: None, written: None }
     }
@@ -116,14 +117,14 @@ impl PreparedRun {
         &self.plan
     }
 
-    /// Returns the plan as it is recorded, without secrets.
+    /// Returns the plan without secrets, as it is recorded.
     fn plan_without_secrets(&self) -> Result<Plan, Failure> {
         let recorded = conduct::recorded(&self.plan, &self.secrets).and_then(|plan| Ok(serde_json::from_value(plan)?));
         recorded.map_err(|error| Failure::Ours(format!("plan.json: {error}")))
     }
 
-    /// Checks that this machine can play the run, and that all software is installed. The check
-    /// comes before the folder is made, so that no empty folder is left.
+    /// Checks that this machine can play the run, and that all software is installed. Installs it
+    /// first if `install` is set. No run folder exists yet, so a failed check leaves none.
     pub fn can_be_played(&self, known: &TargetCatalog, install: bool) -> Result<(), Failure> {
         for name in target_names(self.plan.possible()) {
             known.trusted_target(name)?;
@@ -134,13 +135,13 @@ impl PreparedRun {
         lab::hosts::can_make(self.plan.possible())?;
         install::ensure(known, &self.plan)?;
         if let Some((source, sets)) = &self.written {
-            // Now files that an installation makes must exist as well.
+            // After the installation, also the files that it makes must exist.
             experiments::refuse(source, sets, conduct::mistakes(&self.plan, &self.files), |_| false)?;
         }
         install::settings(known, &self.plan)
     }
 
-    /// Returns the run's folder. A new folder gets all records that are known before the first
+    /// Returns the run's folder. A new folder gets the records that are known before the first
     /// trial.
     pub fn open(&self, out: &Path, known: &TargetCatalog) -> Result<RunFolder, Failure> {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
@@ -176,7 +177,8 @@ impl PreparedRun {
         Ok((ending?, analyzed))
     }
 
-    /// Plays the run, and after a failure also returns the results from before it.
+    /// Plays the run and analyses it. Returns how the run ended or its failure, with the results so
+    /// far.
     fn play_on(
         &self,
         folder: &RunFolder,
@@ -195,7 +197,7 @@ impl PreparedRun {
         };
         let played = conduct::play(&run, observer.as_mut(), interrupts);
         drop(observer);
-        // Even after a failure the measured results are reported, and say how far they go.
+        // Even after a failure, the trials that were measured are analysed and reported.
         match (played, folders::rebuild(folder)) {
             (played, Ok(analyzed)) => Ok((played.map_err(Failure::from), analyzed)),
             (Err(failure), Err(_)) => Err(failure.into()),
@@ -218,7 +220,7 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     if let Some(stop) = &mut plan.stop {
         stop.accepts_void = arguments.accept;
     }
-    // An absolute path lets a resumed run find the files next to the experiment.
+    // The path is absolute, so that a resumed run finds the files next to the experiment file.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
     experiments::refuse(&source, &arguments.sets, conduct::mistakes(&plan, &files), experiments::is_built_later)?;
@@ -227,22 +229,22 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     Ok((PreparedRun { written, ..PreparedRun::of(plan, text, secrets, files) }, known))
 }
 
-/// Beginning of the first line of a run's `experiment.toml`, which names the original file.
+/// Prefix of the first line of a run's `experiment.toml`, which names the original file.
 const FROM: &str = "# from ";
 
-/// Beginning of the lines below, one for each overridden value.
+/// Prefix of the next lines of a run's `experiment.toml`, one for each overridden value.
 const SET: &str = "# played with --set ";
 
-/// Returns the experiment as it was played: the overridden values and the file, without secrets.
+/// Returns the text of a run's `experiment.toml`: the original file's path, the overridden values
+/// and the file's text, without secrets.
 fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -> String {
     let notes: String =
         sets.iter().enumerate().map(|(number, set)| format!("{SET}{}\n", secrets.hidden_set(number, set))).collect();
     format!("{FROM}{}\n{notes}{}", file.display(), secrets.hidden_file(source))
 }
 
-/// Prepares to resume a run. A folder that another user can have written is refused: its plan can
-/// start programs, as an experiment file can, and the records of trials that are played again are
-/// removed.
+/// Prepares to resume a run. Refuses a folder that another user can have written, because its plan
+/// can start programs, and because the records of unfinished trials are removed.
 fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     let folder = RunFolder::at(path);
     if path.exists() {
@@ -259,7 +261,8 @@ fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     Ok((PreparedRun { folder: Some(folder), ..begun }, known))
 }
 
-/// Restores the secrets of a recorded plan from the original file, which alone has them.
+/// Restores the secrets of a recorded plan from the original experiment file, the only place that
+/// has them.
 fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> Result<(Plan, Secrets), Failure> {
     let mut plan = serde_json::to_value(&recorded).map_err(wrong_plan)?;
     if secrets::missing(&plan).is_empty() {
@@ -292,10 +295,11 @@ fn wrong_plan(error: serde_json::Error) -> Failure {
     Failure::Ours(format!("plan.json: {error}"))
 }
 
-/// Number of synced writes that test the disk: enough for a median, and soon done on a slow disk.
+/// Number of synced writes that test the disk. It is enough for a median, and small because each
+/// write is slow on a slow disk.
 const SYNCS: usize = 9;
 
-/// Describes the machine and the software of the run.
+/// Describes the machine and the software of the run, for `environment.json`.
 fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
     let mut environment = runner::environment::read(folder);
     environment.build = Build {
@@ -309,7 +313,7 @@ fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment
     environment
 }
 
-/// Returns the version of every target that the plan uses.
+/// Returns the version that the manifest of each target in the plan names, by target.
 fn versions(plan: &Plan, known: &TargetCatalog) -> BTreeMap<String, String> {
     let targets = target_names(plan.possible()).into_iter().filter_map(|name| Some((name, known.target(name)?)));
     targets.map(|(name, target)| (name.to_owned(), target.manifest.about.version.clone())).collect()

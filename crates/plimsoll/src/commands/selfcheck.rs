@@ -1,6 +1,6 @@
-//! `plimsoll selfcheck`: compares measurements on this machine with known truths. Its experiments
-//! are played as `plimsoll run` plays them, and their results are read from the same files. There
-//! is no other way of measuring here.
+//! `plimsoll selfcheck`: compares measurements on this machine with known truths. The self-check
+//! measures only as `plimsoll run` does: it plays experiments, and reads the results from the run
+//! folders.
 
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
@@ -28,14 +28,14 @@ mod statistics;
 
 /// Number of times that each part is played in the long form.
 const ROUNDS: u32 = 10;
-/// Names of the files beside the runs.
+/// Names of the result files in the folder that holds the runs.
 const PAGE: &str = "selfcheck.html";
 const RESULTS: &str = "selfcheck.json";
 const STATISTICS: &str = "statistics.json";
-/// Factor of the numbers of simulated runs in the long form.
+/// Factor by which the long form multiplies the number of simulated runs.
 const STATISTICS_ROUNDS: u32 = 5;
 
-/// Plays every part, and prints the result.
+/// Plays the requested parts, or simulates runs for `--statistics`, and prints the result.
 pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
     arguments.refuse_others()?;
     if arguments.statistics {
@@ -142,7 +142,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl cli::Selfcheck {
-    /// Refuses parts of the statistics without `--statistics`, and other parts with it.
+    /// Refuses parts of the statistics if `--statistics` is not given, and other parts if it is.
     fn refuse_others(&self) -> Result<(), Failure> {
         let mut parts = self.parts.iter();
         match parts.find(|part| statistics::names().any(|name| name == *part) != self.statistics) {
@@ -163,7 +163,7 @@ impl cli::Selfcheck {
     }
 }
 
-/// Writes the page and its data, and prints the result.
+/// Writes the self-check's page and its data, and prints the result.
 fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> {
     let page = arguments.out.join(PAGE);
     record::checked_file::write_whole(&page, report::selfcheck::page(checked)?.as_bytes())
@@ -180,7 +180,7 @@ fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> 
     output::text(&format!("{text}\n{}\n", page.display()))
 }
 
-/// Runs of the self-check so far, with the means to play more.
+/// State of a self-check: the runs so far, and the inputs for playing more.
 struct Checking<'a> {
     arguments: &'a cli::Selfcheck,
     known: &'a TargetCatalog,
@@ -211,7 +211,7 @@ impl Checking<'_> {
         self.played.iter().map(|(_, results)| results).collect()
     }
 
-    /// Describes the machine as the first run recorded it: `2 × AMD EPYC, Linux 6.18`.
+    /// Describes the machine from the records of the first run: `2 × AMD EPYC, Linux 6.18`.
     fn machine(&self) -> String {
         let environment = self.played.first().and_then(|(folder, _)| folder.read_environment().ok().flatten());
         let Environment { cpu, kernel, .. } = environment.unwrap_or_default();

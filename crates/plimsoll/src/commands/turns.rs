@@ -1,5 +1,5 @@
 //! `plimsoll compare --play`: plays two experiments in turn, so that a drift of the machine cancels
-//! out of their difference. With `--until-decided` it plays on while the gate is inconclusive.
+//! out of their difference. `--until-decided` plays more turns while the gate is inconclusive.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,16 +15,16 @@ use crate::exit::Failure;
 use crate::signals::PassedOn;
 use crate::{cli, output};
 
-/// Names of the two sides, for their folders and in the table.
+/// Names of the two sides. Their folders and the comparison's columns have these names.
 const SIDES: [&str; 2] = ["base", "candidate"];
 
-/// Exit code of an interrupted run.
+/// Exit code of an interrupted `plimsoll run`.
 const INTERRUPTED: i32 = 130;
 
-/// Folder next to the sides' folders, for void runs that were played again.
+/// Name of the folder for void runs that were played again. It is next to the sides' folders.
 const VOID: &str = "void";
 
-/// Maximum number of runs of a side in a turn. The last of them is kept even if it is void.
+/// Maximum number of runs of a side in a turn. The last run counts even if it is void.
 const VOID_TRIES: u32 = 3;
 
 /// The two experiments and the folders of their runs.
@@ -69,7 +69,7 @@ pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Opt
     let looks = looks(arguments.turns, arguments.at_most);
     let mut played = turns.turns_played()?;
     if played == 0 && arguments.out.is_dir() {
-        // Looks at runs that are gone do not count for new runs.
+        // The runs of earlier looks were deleted, so those looks do not count for new runs.
         turns.forget_looks()?;
     }
     for (number, upto) in looks.iter().enumerate() {
@@ -109,14 +109,15 @@ fn files(arguments: &cli::Compare) -> Result<[&Path; 2], Failure> {
     Ok([base, candidate])
 }
 
-/// Returns the numbers of turns after which the gate is checked: each time twice as many, and at
-/// the end.
+/// Returns the numbers of turns after which the gate is checked. They double from `first`, and end
+/// with `at_most`.
 fn looks(first: u32, at_most: u32) -> Vec<u32> {
     let doubled = std::iter::successors(Some(first), |turns| turns.checked_mul(2));
     doubled.take_while(|turns| *turns < at_most).chain([at_most]).collect()
 }
 
-/// Whether more turns could change the gate's result. One figure that fails decides.
+/// Whether the gate is undecided, so that more turns could decide it. One figure that fails decides
+/// the gate.
 fn is_open(compared: &Compared) -> bool {
     compared.gated(Gated::Fails).next().is_none() && is_inconclusive(compared)
 }
@@ -134,10 +135,11 @@ fn said(compared: &Compared, played: u32, next: u32) -> String {
 }
 
 impl PlayedInTurn<'_> {
-    /// Plays these turns out of `of`. Returns whether no turn was interrupted.
+    /// Plays these turns. `of` is the maximum number of turns, which is printed. Returns false if a
+    /// turn was interrupted.
     fn play(&self, turns: std::ops::Range<u32>, of: u32) -> Result<bool, Failure> {
         for turn in turns {
-            // A B B A: a steady change cancels out of the pairs, too.
+            // In the order A B B A, a steady drift cancels out, too.
             let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
             for side in order {
                 output::say(&format!("turn {} of {of}: {}", turn + 1, SIDES[side]));
@@ -149,8 +151,8 @@ impl PlayedInTurn<'_> {
         Ok(true)
     }
 
-    /// Plays one side of a turn, and again while the run is void. A void run is moved aside before.
-    /// Returns whether no run was interrupted.
+    /// Plays one side of a turn, up to [`VOID_TRIES`] times while the run is void. Moves a void run
+    /// aside before the next try. Returns false if a run was interrupted.
     fn play_side(&self, side: usize) -> Result<bool, Failure> {
         for again in 2..=VOID_TRIES {
             match self.played(self.files[side], &self.folders[side])? {
@@ -167,7 +169,7 @@ impl PlayedInTurn<'_> {
         Ok(self.played(self.files[side], &self.folders[side])? != Played::Interrupted)
     }
 
-    /// Moves the latest run of a side to the void runs.
+    /// Moves the latest run of a side to the folder of void runs, and returns its new path.
     fn move_aside(&self, side: usize) -> Result<PathBuf, Failure> {
         let Some(run) = self.runs(side)?.pop() else { return Ok(self.void.clone()) };
         let name = run.path().file_name().unwrap_or_default().to_string_lossy();
@@ -198,8 +200,8 @@ impl PlayedInTurn<'_> {
         LooksTaken::default().write(out).map_err(Failure::file(format!("cannot write to {}", out.display())))
     }
 
-    /// Takes a look after this many turns, and records it next to the runs before any result is
-    /// seen.
+    /// Takes a look after `played` turns. Records the look next to the runs, before the comparison
+    /// shows any result.
     fn look(&self, played: u32, options: &CompareOptions) -> Result<InterimLook, Failure> {
         let out = &self.arguments.out;
         let mut taken = LooksTaken::read(out).map_err(analysis::Error::from)?;
@@ -218,8 +220,8 @@ impl PlayedInTurn<'_> {
         Ok(analysis::compare(&self.folders.each_ref().map(PathBuf::as_path), options)?)
     }
 
-    /// Plays a file with this program as a separate process, so that all runs begin alike. A void
-    /// run or a violated requirement is left to the comparison.
+    /// Plays an experiment file in a separate process of this program, so that all runs begin
+    /// alike. A violated requirement is no failure here: the comparison judges the runs.
     fn played(&self, file: &Path, out: &Path) -> Result<Played, Failure> {
         let program = std::env::current_exe().map_err(Failure::file("cannot start `plimsoll run`"))?;
         let mut run = Command::new(program);

@@ -1,9 +1,9 @@
 //! The HTTP server of a run: one thread with a poll loop, for `/metrics` and for pages that
 //! follow a run.
 //!
-//! Its rules are those that let Pacemaker 1.1.9 grow to 16 nodes. An update is built once for all
-//! readers. If nothing changed, nothing is sent. Each reader has a bounded queue. A reader that
-//! falls behind is disconnected with a notice and starts again from the newest state.
+//! The server follows the rules that let Pacemaker 1.1.9 scale to 16 nodes. An update is built once
+//! for all readers. If nothing changed, nothing is sent. Each reader has a bounded queue. A reader
+//! that falls behind is disconnected with a notice and starts again from the newest state.
 
 mod connection;
 mod update;
@@ -23,31 +23,31 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use connection::{Asked, Connection};
 use update::{GZIP_HEAD, Update, event};
 
-/// Maximum number of connections at a time, over both addresses.
+/// Maximum number of simultaneous connections at both addresses together.
 const READERS: usize = 256;
 /// Maximum number of connections accepted between two polls.
 const ACCEPTED: usize = 64;
-/// Pause in accepting after an error such as a lack of file descriptors.
+/// Pause in accepting connections after an error such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Longest time that the end of a run spends on readers.
+/// Maximum time for which the end of a run waits for readers.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Pause without any progress after which the end of a run stops waiting for readers.
+/// Time without progress of any reader after which the end of a run stops waiting for readers.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// Returns the time limit for a whole request, and for each pause in taking an answer. It grows
-/// with the hosts of a lab, because updates do.
+/// Returns the time limit for receiving a request, and for each pause of a reader that takes an
+/// answer. The limit grows with the number of a lab's hosts, because updates do.
 pub fn patience(hosts: usize) -> Duration {
     Duration::from_secs(2) + Duration::from_millis(10) * u32::try_from(hosts).unwrap_or(u32::MAX)
 }
 
-/// Function that returns the text for a scrape. It builds the text anew only after a change.
+/// Function that returns the text for a scrape. It rebuilds the text only after a change.
 pub type MetricsText = Box<dyn FnMut() -> Arc<[u8]> + Send>;
 
 /// Endpoints of the server.
 pub struct Doors {
-    /// Address of `/metrics`, and the text for a scrape.
+    /// Address of `/metrics`, and the function that returns the text for a scrape.
     pub metrics: Option<(SocketAddr, MetricsText)>,
-    /// Port of the page on the loopback address (0: any free port), and the page without its parts.
+    /// Port of the page on the loopback address (0: any free port), and the page's empty shell.
     pub page: Option<(u16, String)>,
     /// Time limit of a reader, from [`patience`].
     pub patience: Duration,
@@ -58,7 +58,7 @@ pub struct Doors {
 pub struct Publisher(Arc<Mail>);
 
 impl Publisher {
-    /// Number of readers that follow the page now.
+    /// Returns the number of readers that follow the page now.
     pub fn followers(&self) -> usize {
         self.0.followers.load(Ordering::Relaxed)
     }
@@ -68,7 +68,7 @@ impl Publisher {
         self.0.leave(|news| news.parts.extend(parts));
     }
 
-    /// Sends the report, and then disconnects the followers.
+    /// Sends the report to all followers, and then disconnects them.
     pub fn publish_report(&self, report: String) {
         self.0.leave(|news| news.report = Some(report));
     }
@@ -95,7 +95,7 @@ struct Mail {
 
 #[derive(Default)]
 struct News {
-    /// Parts of the page published since the server last looked, by name.
+    /// Parts of the page published since the server last took the news, by name.
     parts: BTreeMap<&'static str, String>,
     /// The finished report.
     report: Option<String>,
@@ -105,16 +105,16 @@ struct News {
 impl Mail {
     fn leave(&self, write: impl FnOnce(&mut News)) {
         write(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner));
-        // The write can fail only after 2⁶⁴ − 2 unread messages.
+        // The eventfd's counter is full only after 2⁶⁴ − 2 unread messages.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
 
 impl HttpServer {
-    /// Listens and starts the thread.
+    /// Listens at all endpoints, and starts the server's thread.
     ///
     /// # Errors
-    /// If it cannot listen at an address, or the thread cannot be started.
+    /// If the server cannot listen at an address, or the thread cannot be started.
     pub fn begin(doors: Doors) -> io::Result<Self> {
         let Doors { metrics, page, patience } = doors;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -153,7 +153,7 @@ impl HttpServer {
         })
     }
 
-    /// Returns a handle for publishing.
+    /// Returns a handle for publishing parts of the page.
     pub fn publisher(&self) -> Publisher {
         Publisher(Arc::clone(&self.mail))
     }
@@ -200,21 +200,21 @@ struct Serving {
     mail: Arc<Mail>,
     doors: Vec<Door>,
     connections: Vec<Connection>,
-    /// All parts of the page, as last sent.
+    /// All parts of the page by name, as last sent.
     whole: BTreeMap<&'static str, String>,
-    /// Number of updates so far, which is also the id of the last one.
+    /// Number of updates so far, which is also the last update's id.
     updates: u64,
-    /// Update with all parts, built once for all readers that come before the next update.
+    /// Update with all parts, built once for all new readers until the next update.
     welcome: Option<Update>,
     patience: Duration,
-    /// End of a pause in accepting connections.
+    /// Time until which no connections are accepted, after an error.
     deaf_until: Option<Instant>,
 }
 
 impl Serving {
     fn serve(mut self) {
         while !self.take_mail() {
-            // Only a signal makes poll fail here.
+            // Poll can fail only because of a signal, so the loop continues.
             let Ok(ready) = self.wait() else { continue };
             let (doors, connections) = ready.split_at(self.doors.len());
             for (index, ready) in connections.iter().enumerate() {
@@ -240,13 +240,14 @@ impl Serving {
         polled.extend(self.doors.iter().map(|door| PollFd::new(&door.listener, listening)));
         polled.extend(self.connections.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), one.awaits())));
         let deadline = self.connections.iter().filter_map(Connection::deadline).chain(self.deaf_until).min();
-        // A millisecond more, so that the deadline has passed when the poll returns.
+        // A millisecond is added, so that the deadline has passed when the poll returns.
         let left = deadline.map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
         poll(&mut polled, left.and_then(|left| Timespec::try_from(left).ok()).as_ref())?;
         Ok(polled[1..].iter().map(PollFd::revents).collect())
     }
 
-    /// Sends an update with the parts that changed. Returns whether the run is over.
+    /// Takes the news from other threads, and sends an update with the parts that changed. Returns
+    /// whether the run is over.
     fn take_mail(&mut self) -> bool {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.mail.wake, &mut count);
@@ -311,14 +312,14 @@ impl Serving {
         }
     }
 
-    /// Closes the oldest connection that has not finished its request. Returns whether there is
-    /// one.
+    /// Closes the oldest connection whose request is incomplete. Returns whether there is such a
+    /// connection.
     fn make_room(&mut self) -> bool {
         let slow = self.connections.iter().position(Connection::is_asking);
         slow.map(|slow| self.connections.remove(slow)).is_some()
     }
 
-    /// Answers a request, as its endpoint requires.
+    /// Answers a request at the connection's endpoint.
     fn answer(&mut self, index: usize, asked: &Asked) {
         let one = &mut self.connections[index];
         let door = &mut self.doors[one.door];
@@ -345,8 +346,8 @@ impl Serving {
         one.answer(answer, self.patience);
     }
 
-    /// Makes a reader a follower. It gets all parts, unless it has the last update already, and
-    /// then every update.
+    /// Makes a reader a follower. The reader gets all parts, unless it already has the last update.
+    /// It then gets every new update.
     fn welcome(&mut self, index: usize, asked: &Asked) {
         let (whole, updates) = (&self.whole, self.updates);
         let welcome = self.welcome.get_or_insert_with(|| event(Some(updates), "parts", whole));
@@ -360,7 +361,8 @@ impl Serving {
         }
     }
 
-    /// Sends readers the rest of their queues, as long as they take it without delay.
+    /// Sends readers the rest of their queues, until no reader takes any bytes for [`IDLE`], for at
+    /// most [`LAST_WORDS`].
     fn leave(mut self) {
         self.doors.clear();
         let until = Instant::now() + LAST_WORDS;
@@ -381,8 +383,8 @@ impl Serving {
     }
 }
 
-/// Returns the path behind `/TOKEN`, or `None` if it does not begin with it. The time does not
-/// depend on how much of a wrong token is right.
+/// Returns the rest of a path after `/TOKEN`, or `None` if the path does not begin with `/TOKEN`.
+/// The comparison takes equally long for all wrong tokens.
 fn within<'a>(path: &'a str, token: &str) -> Option<&'a str> {
     let (start, rest) = path.as_bytes().split_at_checked(token.len() + 1)?;
     let differs = start.iter().zip(std::iter::once(&b'/').chain(token.as_bytes()));
@@ -397,9 +399,9 @@ fn is_own(asked: &Asked, address: SocketAddr) -> bool {
     asked.origin.as_deref().is_none_or(|origin| origin.strip_prefix("http://") == Some(host))
 }
 
-/// Whether a request with this `Host` may be answered at this address. A web page can let its own
-/// name resolve to the browser's machine (DNS rebinding), so a loopback address answers only to
-/// names of this machine. Any other address answers to all names.
+/// Whether a request with this `Host` may be answered at this address. A malicious web page's host
+/// name can resolve to the browser's machine (DNS rebinding), so at a loopback address only names
+/// of this machine are accepted. At any other address all names are.
 fn is_meant(host: &str, address: SocketAddr) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
     let is_own = match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

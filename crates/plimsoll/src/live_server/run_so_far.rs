@@ -1,6 +1,6 @@
-//! State of a run while it goes on, from the conductor's events: the current trial, its figures,
-//! its faults with the time for which each has affected the service, and the trials of the plan.
-//! Pure: the time comes with each event.
+//! Live state of a run, from the conductor's events: the current trial, its statistics, its faults
+//! with the time for which each has affected the service, and the plan's trials. Pure: the time
+//! comes with each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use text::{Tone, numbers};
 use crate::load_so_far::LoadSoFar;
 use crate::progress;
 
-/// Maximum number of whole seconds before a fault that count for its baseline.
+/// Maximum number of whole seconds before a fault that count for the fault's baseline.
 const BEFORE: usize = 10;
-/// Share of the baseline from which a second counts as served.
+/// Share of a fault's baseline rate from which a second counts as unaffected by the fault.
 const SERVED: f64 = 0.9;
 
 /// State of a run.
@@ -28,21 +28,21 @@ pub struct RunSoFar {
     /// Trials of the plan, with their figures.
     trials: Vec<LiveTrial>,
     playing: Option<Playing>,
-    /// Number that grows with every change.
+    /// Number that grows with every change of the state.
     pub version: u64,
 }
 
 /// The current trial, or the last one.
 #[derive(Debug, Clone)]
 struct Playing {
-    /// Index in the plan's trials.
+    /// Index of the trial in the plan's trials.
     index: usize,
     heading: String,
     phase: String,
     since_unix_s: f64,
     of: String,
     stats: LoadSoFar,
-    /// Rates of `ok` operations in the last whole seconds without an effect of a fault.
+    /// Rates of `ok` operations in the last whole seconds that no fault affected.
     baseline: VecDeque<f64>,
     faults: Vec<FaultSoFar>,
 }
@@ -50,11 +50,11 @@ struct Playing {
 #[derive(Debug, Clone)]
 struct FaultSoFar {
     shown: LiveFault,
-    /// Whether the fault has a recovery clock. A standing fault and a repair have none.
+    /// Whether the fault has a recovery clock. Standing faults and repairs have none.
     is_timed: bool,
     begun_s: Option<f64>,
     begun_unix_s: f64,
-    /// End of the last second below [`SERVED`].
+    /// End of the last second whose rate was below [`SERVED`].
     below_until_s: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ impl RunSoFar {
         Self { plan: Arc::new(plan), trials, playing: None, version: 1 }
     }
 
-    /// Takes in an event that happened at this Unix time.
+    /// Handles an event that happened at this Unix time.
     pub fn tell(&mut self, event: &ProgressEvent<'_>, unix_s: f64) {
         let is_told = match event {
             ProgressEvent::TrialBegins { trial, number, of } => {
@@ -106,7 +106,7 @@ impl RunSoFar {
     fn begin(&mut self, trial: &Trial, number: usize, of: Option<usize>, unix_s: f64) {
         let index = self.index(trial);
         if self.playing.is_none() {
-            // The run is resumed: the trials before were played earlier.
+            // In a resumed run, the trials before the first one were played earlier.
             self.trials[..index].iter_mut().for_each(|earlier| "played before".clone_into(&mut earlier.state));
         }
         "running".clone_into(&mut self.trials[index].state);
@@ -145,12 +145,12 @@ impl RunSoFar {
         };
     }
 
-    /// The current trial, or the last one.
+    /// Returns the current trial, or the last one.
     pub fn playing(&self) -> Option<&Trial> {
         self.plan.trials.get(self.playing.as_ref()?.index)
     }
 
-    /// The trials that have ended, in the order of the plan.
+    /// Returns the trials that have ended, in the order of the plan.
     pub fn ended(&self) -> impl Iterator<Item = &Trial> {
         let trials = self.plan.trials.iter().zip(&self.trials).filter(|(_, live)| live.state == "ended");
         trials.map(|(trial, _)| trial).filter(|trial| !trial.id.is_empty())
@@ -161,7 +161,7 @@ impl RunSoFar {
         &self.trials
     }
 
-    /// Current state of the run.
+    /// Returns the run's current phase, as the page shows it.
     pub fn phase(&self) -> RunPhase {
         let gates = [(self.plan.requirements.len(), "requirement"), (self.plan.claims.len(), "claim")];
         let named = gates.iter().filter(|(count, _)| *count > 0);
@@ -181,7 +181,7 @@ impl RunSoFar {
         }
     }
 
-    /// Key figures of the current trial.
+    /// Returns the key figures of the current trial.
     pub fn figures(&self) -> Vec<HeadlineFigure> {
         let Some(stats) = self.playing.as_ref().map(|playing| &playing.stats).filter(|stats| stats.at_s > 0.0) else {
             return Vec::new();
@@ -221,7 +221,7 @@ impl RunSoFar {
         figures.collect()
     }
 
-    /// Faults of the current trial.
+    /// Returns the faults of the current trial.
     pub fn faults(&self) -> Vec<LiveFault> {
         self.playing.iter().flat_map(|playing| &playing.faults).map(|fault| fault.shown.clone()).collect()
     }
@@ -264,7 +264,7 @@ impl Playing {
     }
 
     fn second(&mut self, second: &SecondTotals) {
-        // The first thread to report another second completes the one before.
+        // The first thread that reports another second completes the previous second.
         let is_complete = self.stats.at_s > 0.0 && self.stats.is_another(second);
         let [rate, _] = self.stats.rates();
         let end_s = self.stats.at_s;
@@ -279,7 +279,7 @@ impl Playing {
         for fault in self.faults.iter_mut().filter(|fault| fault.is_timed && fault.begun_s.is_some()) {
             is_affected |= fault.served(end_s, rate);
         }
-        // Seconds under a fault do not count for the baseline of the next one.
+        // Seconds that a fault affects do not count for the next fault's baseline.
         if !is_affected {
             self.baseline.push_back(rate);
             if self.baseline.len() > BEFORE {
@@ -320,8 +320,8 @@ impl FaultSoFar {
         }
     }
 
-    /// Takes in a whole second. Returns whether it ended after the fault began and its rate is too
-    /// low.
+    /// Handles a whole second with this rate. Returns whether the fault affected the second: it
+    /// ended after the fault began, and its rate is too low.
     fn served(&mut self, end_s: f64, rate: f64) -> bool {
         let (Some(begun_s), Some(before_per_s)) = (self.begun_s, self.shown.before_per_s) else { return false };
         if end_s <= begun_s || before_per_s <= 0.0 {

@@ -19,14 +19,14 @@ use crate::output;
 
 /// Time between two posts.
 const EACH: Duration = Duration::from_secs(5);
-/// Timeout for the collector's answer. The end of a run may wait this long.
+/// Timeout for the collector's answer. The last export may delay the end of a run by this time.
 const TO_ANSWER: Duration = Duration::from_secs(2);
-/// Path for metrics below the collector's URL.
+/// Path for metrics, relative to the collector's URL.
 const PATH: &str = "v1/metrics";
-/// Temporality of sums and histograms: they count from the trial's beginning.
+/// OTLP's temporality of sums and histograms that count from the start of the trial.
 const CUMULATIVE: u8 = 2;
 
-/// Exports figures to a collector until it is dropped, and then a last time.
+/// Exporter of figures to a collector. When dropped, it exports a last time.
 pub struct Exporter {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -55,7 +55,7 @@ impl Exporter {
             loop {
                 let is_last = !matches!(ended.recv_timeout(EACH), Err(RecvTimeoutError::Timeout));
                 let told = post(&service, &path, &locked(&figures).clone());
-                // Only the first failure is printed, and the first after an answer.
+                // A failure is printed only if the previous export succeeded.
                 if let (Err(reason), false) = (&told, is_silent) {
                     output::say(&format!("--otlp {service}: {reason}; the next export contains these figures, too"));
                 }
@@ -74,7 +74,7 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // The thread may have panicked: then the last export is missing, but no record is lost.
+            // If the thread panicked, the last export is missing, but no record is lost.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! Figures as a table in CSV or Parquet: a row for each figure and second, or a row for each trial
-//! with a column for each figure.
+//! Figures as a table in CSV or Parquet. The table of seconds has a row for each figure and second.
+//! The table of trials has a row for each trial and a column for each figure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub fn header_of_seconds() -> Result<String, Failure> {
     lines([fields_of_seconds().into_iter().map(|(name, _)| name).collect()])
 }
 
-/// Columns of numbers in the table of seconds; all others are texts.
+/// Columns of numbers in the table of seconds. All other columns are texts.
 const NUMBERS: [&str; 3] = ["at_s", "unix_s", "value"];
 
 /// Returns the columns of the table of seconds: name, and whether the column has texts.
@@ -28,7 +28,7 @@ pub fn fields_of_seconds() -> Vec<(String, bool)> {
     columns.map(|name| (name.to_owned(), !NUMBERS.contains(&name))).collect()
 }
 
-/// Returns a trial's part of the table of seconds, by column.
+/// Returns a trial's rows of the table of seconds, by column.
 pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<Vec<ColumnValues>, Failure> {
     let began = began_unix_s(trial)?;
     let rows = seconds.iter();
@@ -45,7 +45,7 @@ pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -
     Ok(columns)
 }
 
-/// Returns a trial's part of the table of seconds, as CSV.
+/// Returns a trial's rows of the table of seconds, as CSV.
 pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<String, Failure> {
     let began = began_unix_s(trial)?;
     let which = which(trial).map(|text| defused(&text));
@@ -59,10 +59,10 @@ pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> R
     }))
 }
 
-/// Table with a row for each trial.
+/// Table of trials.
 #[derive(Debug, Default)]
 pub struct CsvTable {
-    /// Every figure of any trial, in the order of first appearance.
+    /// Figures that at least one trial has, in the order of first appearance.
     columns: Vec<String>,
     rows: Vec<([String; 6], BTreeMap<String, f64>)>,
 }
@@ -128,11 +128,11 @@ pub fn verdict(trial: &Trial) -> &'static str {
     }
 }
 
-/// Fields that identify the trial.
+/// Fields of a trial's results that identify the trial, and are not figures.
 const NO_FIGURES: [&str; 2] = ["point", "repeat"];
 
-/// Collects every number with its path, as metrics are named. Elements of a list have their names,
-/// or their indexes from 0.
+/// Collects every number of a JSON value with its path, which is the metric's name. In a path, a
+/// list's element is its name, or its index from 0.
 fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
     let above = if path.is_empty() { String::new() } else { format!("{path}.") };
     match value {
@@ -156,7 +156,7 @@ fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
     }
 }
 
-/// Adds a quote to a text that a spreadsheet would read as a formula.
+/// Puts a quote before a text that a spreadsheet would read as a formula.
 fn defused(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

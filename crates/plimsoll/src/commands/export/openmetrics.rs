@@ -10,12 +10,12 @@ use super::{ExportedTrial, FigureSecond};
 use crate::exit::Failure;
 use crate::output;
 
-/// Beginning of every name.
+/// Prefix of every family's name.
 const PREFIX: &str = "plimsoll_";
-/// End of the name of a counter's sample. The name of the family does not have it.
+/// Suffix of the names of a counter's samples. The family's name does not have it.
 const TOTAL: &str = "_total";
 
-/// Help texts of the families, by the beginning of their names after the prefix.
+/// Help texts of the families. The key is the start of a family's name after [`PREFIX`].
 const HELP: [(&str, &str); 10] = [
     ("attempts", "Attempts that ended, by operation and result"),
     ("operations", "Operations that ended, by outcome"),
@@ -32,19 +32,20 @@ const HELP: [(&str, &str); 10] = [
     ("", "A figure of the run"),
 ];
 
-/// Figures by name, each with its series by labels.
+/// Families by name, each with its series by labels.
 #[derive(Debug, Default)]
 pub struct MetricFamilies(BTreeMap<String, MetricFamily>);
 
 #[derive(Debug)]
 struct MetricFamily {
     is_counter: bool,
-    /// Time in seconds and value of each point, by labels.
+    /// Unix time in seconds and value of each point, by labels.
     series: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
 impl MetricFamilies {
-    /// Adds a trial. A trial whose load never began has no times: it is left out, with a message.
+    /// Adds the figures of a trial. A trial whose load never began has no times, so it is left out,
+    /// with a message.
     pub fn add(&mut self, trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<(), Failure> {
         let Some(began) = began_unix_s(trial)? else {
             output::say(&format!("{}: trial {} has no load, and is left out", trial.run, trial.trial.id));
@@ -66,7 +67,7 @@ impl MetricFamilies {
                 labels.push_str(&renamed(&one.own_labels));
             }
             let points = family.series.entry(labels).or_default();
-            // A figure for each second is added up, because a counter must be a total.
+            // Counts per second are added up, because a counter must be a total.
             let before = points.last().map_or(0.0, |(_, value)| *value);
             let value = if one.kind == FigureKind::Count { before + one.value } else { one.value };
             points.push((began + one.at_s, value));
@@ -117,7 +118,7 @@ fn of_trial(trial: &ExportedTrial<'_>) -> String {
     labels
 }
 
-/// Puts the target's own labels under names that differ from Plimsoll's.
+/// Renames the target's own labels, so that they differ from Plimsoll's.
 fn renamed(labels: &str) -> String {
     let mut renamed = String::new();
     let mut rest = labels;

@@ -1,15 +1,15 @@
-//! Tables in the Parquet format (version 1 pages): texts by dictionary, numbers plain, without
-//! compression. All columns are optional.
+//! Tables in the Parquet format (version 1 pages), without compression. Texts are encoded by
+//! dictionary, numbers plainly. All columns are optional.
 //!
-//! The format is written by hand because Plimsoll needs little of it: the crate for all of it takes
-//! as long to build as half of Plimsoll. See <https://github.com/apache/parquet-format>:
+//! This module writes the format itself, because Plimsoll needs little of it: the `parquet` crate
+//! takes as long to build as half of Plimsoll. See <https://github.com/apache/parquet-format>:
 //! `README.md`, `Encodings.md` and `parquet.thrift`, which defines the field numbers used here.
 
 use std::collections::HashMap;
 
 /// Bytes at the beginning and at the end of a file.
 const MAGIC: &[u8] = b"PAR1";
-/// Maximum number of rows that are written together.
+/// Maximum number of rows in a row group, which is built in memory.
 pub const ROWS: usize = 500_000;
 
 /// Values of the enum `Type`.
@@ -27,7 +27,7 @@ const OPTIONAL: i64 = 1;
 /// Values of the enum `ConvertedType`.
 const UTF8: i64 = 0;
 
-/// Values of a column in some rows.
+/// Values of a column in a row group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnValues {
     /// Texts; an empty text is null.
@@ -40,19 +40,19 @@ pub enum ColumnValues {
 pub struct ParquetFile {
     /// Name of each column, and whether it has texts.
     columns: Vec<(String, bool)>,
-    /// Encoded `RowGroup` of each group.
+    /// Encoded `RowGroup` structure of each row group.
     groups: Vec<Vec<u8>>,
     rows: usize,
     written: usize,
 }
 
 impl ParquetFile {
-    /// Begins a file with these columns: name, and whether the column has texts.
+    /// Begins a file with these columns, each with its name and whether it has texts.
     pub fn new(columns: Vec<(String, bool)>) -> Self {
         Self { columns, groups: Vec::new(), rows: 0, written: 0 }
     }
 
-    /// Writes some rows, given by column.
+    /// Writes a row group, given as the values of each column.
     pub fn rows(&mut self, values: &[ColumnValues]) -> Vec<u8> {
         let mut bytes = if self.written == 0 { MAGIC.to_vec() } else { Vec::new() };
         let rows = values.first().map_or(0, ColumnValues::len);
@@ -69,7 +69,7 @@ impl ParquetFile {
         bytes
     }
 
-    /// Writes the end of the file.
+    /// Returns the footer, with which the file ends.
     pub fn end(self) -> Vec<u8> {
         let mut bytes = if self.written == 0 { MAGIC.to_vec() } else { Vec::new() };
         let mut root = ThriftStruct::default();
@@ -102,8 +102,8 @@ impl ColumnValues {
         }
     }
 
-    /// Appends the pages of a column and returns its `ColumnChunk`. `written` is the position of
-    /// `bytes` in the file.
+    /// Appends the pages of a column to `bytes`, and returns the column's `ColumnChunk`. `written`
+    /// is the position of `bytes` in the file.
     fn chunk(&self, name: &str, written: usize, bytes: &mut Vec<u8>) -> Vec<u8> {
         let begin = bytes.len();
         let (kind, encodings) = match self {
@@ -148,12 +148,12 @@ impl ColumnValues {
 #[derive(Default)]
 struct Dictionary {
     count: usize,
-    /// Texts, each after its length.
+    /// Distinct texts, each after its length in bytes.
     bytes: Vec<u8>,
 }
 
 impl Dictionary {
-    /// Returns the dictionary of these texts, and the index in it of each text that is not empty.
+    /// Returns the dictionary of these texts, and for each non-empty text its index there.
     fn of(texts: &[String]) -> (Self, Vec<u32>) {
         let mut dictionary = Self::default();
         let mut known: HashMap<&str, u32> = HashMap::new();
@@ -171,7 +171,7 @@ impl Dictionary {
     }
 }
 
-/// Appends a data page: flags for the rows that have a value, and the values.
+/// Appends a data page to `bytes`: flags for the rows that have a value, and the values.
 fn data_page(present: &[u32], encoding: i64, values: &[u8], bytes: &mut Vec<u8>) {
     let levels = hybrid(present, 1);
     let content = [&length(&levels)[..], &levels, values].concat();
@@ -180,8 +180,8 @@ fn data_page(present: &[u32], encoding: i64, values: &[u8], bytes: &mut Vec<u8>)
     page(DATA_PAGE, (5, header), &content, bytes);
 }
 
-/// Appends a page with its `PageHeader`. `of_kind` is the header for the page's type, which belongs
-/// into `field`.
+/// Appends a page with its `PageHeader` to `bytes`. `of_kind` is the header for the page's type,
+/// which is the field with the number `field`.
 fn page(kind: i64, (field, of_kind): (i16, ThriftStruct), content: &[u8], bytes: &mut Vec<u8>) {
     let size = to_int(content.len());
     let mut header = ThriftStruct::default();
@@ -190,13 +190,13 @@ fn page(kind: i64, (field, of_kind): (i16, ThriftStruct), content: &[u8], bytes:
     bytes.extend_from_slice(content);
 }
 
-/// Returns the number of bits that numbers up to `largest` take, at least one.
+/// Returns the number of bits, at least one, that numbers up to `largest` need.
 fn bits(largest: usize) -> u8 {
     (usize::BITS - largest.leading_zeros()).max(1) as u8
 }
 
-/// Encodes small numbers in the hybrid of run lengths and packed bits: one run if all are equal,
-/// otherwise packed.
+/// Encodes numbers of `width` bits in Parquet's hybrid of run lengths and packed bits. If all are
+/// equal, they form one run; otherwise they are packed.
 fn hybrid(numbers: &[u32], width: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Some(first) = numbers.first() else { return bytes };
@@ -235,14 +235,14 @@ fn varint(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// A structure of Thrift's compact protocol. Fields are in the order of their numbers.
+/// A structure of Thrift's compact protocol. Fields must be added in the order of their numbers.
 #[derive(Debug, Default)]
 struct ThriftStruct {
     bytes: Vec<u8>,
     last: i16,
 }
 
-/// Types of the compact protocol.
+/// Type codes of Thrift's compact protocol.
 const INT32: u8 = 5;
 const INT64: u8 = 6;
 const BINARY: u8 = 8;
@@ -251,7 +251,7 @@ const STRUCT: u8 = 12;
 
 impl ThriftStruct {
     fn field(&mut self, number: i16, kind: u8) {
-        // A field number is at most 15 above the one before it.
+        // A field's number exceeds the previous field's number by at most 15.
         self.bytes.push(((number - self.last) as u8) << 4 | kind);
         self.last = number;
     }

@@ -1,4 +1,4 @@
-//! Every figure of a trial that is recorded each second, with its name, labels and time.
+//! All figures of a trial that are recorded each second, each with name, labels and time.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::ExportedTrial;
 use crate::exit::Failure;
 
-/// Names of the labels of a figure, in the order of output.
+/// Names of the labels that a figure may have, in the order of output.
 pub const LABELS: [&str; 10] =
     ["operation", "result", "outcome", "status", "group", "host", "process", "program", "thread", "quantile"];
 
@@ -24,7 +24,7 @@ pub const LABELS: [&str; 10] =
 pub struct FigureSecond {
     /// End of the second, seconds since load start.
     pub at_s: f64,
-    /// Name, with the unit at the end.
+    /// Name of the figure, with the unit at the end.
     pub name: String,
     /// Labels, in the order of [`LABELS`].
     pub labels: Vec<(&'static str, String)>,
@@ -35,7 +35,7 @@ pub struct FigureSecond {
 }
 
 impl FigureSecond {
-    /// Returns the value of a label, or an empty text.
+    /// Returns the value of a label, or an empty text if the figure lacks the label.
     pub fn label(&self, name: &str) -> String {
         self.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone()).unwrap_or_default()
     }
@@ -45,9 +45,9 @@ impl FigureSecond {
 pub enum FigureKind {
     /// A value that rises and falls.
     Gauge,
-    /// Number of events in this second.
+    /// Number of events in the second.
     Count,
-    /// Number of events since the process started.
+    /// Number of events since the observed process started.
     Counter,
 }
 
@@ -72,7 +72,7 @@ const COUNTS: [&str; 18] = [
     "processes_replaced",
     "received_bytes",
 ];
-/// Columns with times.
+/// Columns with times, which are not figures.
 const TIMES: [&str; 2] = ["at_s", "interval_s"];
 
 /// Returns the Unix time of the load start; `None` if the load never began.
@@ -107,7 +107,7 @@ fn read(folder: &TrialFolder, found: &mut Vec<FigureSecond>) -> Result<(), ReadE
     Ok(())
 }
 
-/// Adds every number of a row. The row's texts and its thread number become labels.
+/// Adds a figure for every number of a row. The row's texts and thread number become labels.
 fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
     let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
     let at_s = row.get("at_s").and_then(Value::as_f64).unwrap_or_default();
@@ -132,11 +132,11 @@ fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
     }
 }
 
-/// Operations that ended in each second, by outcome.
+/// Adds the number of operations that ended in each second, by outcome.
 fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
     let mut seconds: BTreeMap<i64, [u64; 4]> = BTreeMap::new();
     for slot in slots {
-        // A slot that begins slightly before a second belongs to that second.
+        // A slot may begin slightly before the second that it belongs to, so its middle counts.
         let counts = seconds.entry((slot.at_s + slot.slot_s / 2.0).floor() as i64).or_default();
         for (sum, count) in counts.iter_mut().zip([slot.ok, slot.failed, slot.timeout, slot.wrong]) {
             *sum += u64::from(count);
@@ -156,8 +156,8 @@ fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
     }
 }
 
-/// Adds the latency of the `ok` operations of each second. A quantile with too few operations is
-/// left out.
+/// Adds the latency quantiles of the `ok` operations of each second. Leaves out quantiles for which
+/// there are too few operations.
 fn latency(group: Option<&str>, seconds: &[LatencySecond], found: &mut Vec<FigureSecond>) {
     for second in seconds {
         let quantiles = [

@@ -1,4 +1,5 @@
-//! `plimsoll hit --debug`: sends one request and prints it with its answer, without a load.
+//! `plimsoll hit --debug`: sends one request instead of a load, and prints the request and its
+//! answer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::output;
 /// Maximum number of bytes of a body that are printed.
 const SHOWN_BYTES: usize = 64 << 10;
 
-/// Sends the request of the plan's only trial and prints it with its answer.
+/// Sends the request of the plan's only trial, and prints the request and its answer.
 pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     let trial = plan.trials.first().ok_or_else(|| Failure::Ours("a load without a trial".to_owned()))?;
     let timeout_s = trial.load.as_ref().map_or(10.0, |load| load.timeout_s);
@@ -39,7 +40,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Returns the parts of the request as plain texts, without template syntax.
+/// Returns the path, headers and body of the request, by field name, without template syntax.
 pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value));
     let path = std::iter::once(("path".to_owned(), &asked.place.path));
@@ -47,8 +48,8 @@ pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     templates.map(|(name, template)| (name, template.replace("{{", "{").replace("}}", "}"))).collect()
 }
 
-/// Formats an exchange. Sent lines begin with `>`, lines of the answer's head with `<`, and the
-/// body has no mark.
+/// Formats a request and its answer. Lines of the request begin with `>`, lines of the answer's
+/// head with `<`. The answer's body has no mark.
 fn told(exchanged: &ExchangedBytes) -> String {
     let received = &exchanged.received;
     let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received.len(), |at| at + 4);
@@ -70,7 +71,7 @@ fn marked(sign: &str, bytes: &[u8]) -> String {
     lines.map(|line| format!("{sign} {line}").trim_end().to_owned() + "\n").collect()
 }
 
-/// Escapes control characters, which a terminal would obey, except line breaks and tabs.
+/// Escapes control characters except line breaks and tabs, because a terminal would obey them.
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {
@@ -83,7 +84,7 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// Returns the remedy for a request without an answer. `received` may hold some bytes.
+/// Returns the remedy for a request without a valid answer. `received` has the bytes that came.
 pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     let is_tls = service.starts_with("https:");
     if why.contains("lookup address") {

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
 
-/// Options of other tools, and what to write for `hit`.
+/// Options of other tools, each with the message that names the option of `hit`.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-z", "--duration", "--dur"], "the duration is -t, such as -t 30s"),
     (
@@ -43,8 +43,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-K", "--keepalive", "--keep-alive"], "connections are kept; --no-keep-alive opens one for each request"),
 ];
 
-/// Returns the message for a command line that clap refuses, if it has another tool's option for
-/// `hit`.
+/// Returns the message for a `hit` command line that clap refuses; `None` if it has no option of
+/// another tool.
 pub fn said(error: &clap::Error, words: &[String]) -> Option<String> {
     if words.get(1).map(String::as_str) != Some("hit") {
         return None;
@@ -59,8 +59,8 @@ pub fn said(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(format!("`hit` has no {option}\n  {answer}; docs/coming-from.md translates the options of other tools"))
 }
 
-/// Returns the first word that is a long option with one dash too few: `-rate 5`, which clap reads
-/// as `-r ate`.
+/// Returns the first word that is a long option with one dash instead of two. Clap would read
+/// `-rate 5` as `-r ate`.
 fn long_with_one_dash(words: &[String]) -> Option<String> {
     let command = Cli::command();
     let hit = command.find_subcommand("hit")?;

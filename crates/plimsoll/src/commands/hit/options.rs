@@ -1,5 +1,5 @@
-//! Options of `plimsoll hit`: reads and checks them, reports all problems at once, and writes them
-//! as an experiment file.
+//! Options of `plimsoll hit`: reads and checks the options, reports all their problems at once, and
+//! writes them as an experiment file.
 
 use std::path::Path;
 
@@ -11,19 +11,20 @@ use experiment::socket_url;
 
 use crate::cli;
 
-/// Options in the form of an experiment: texts are templates, and durations have units.
+/// Options of `hit`, in the form that an experiment file needs: texts are templates, and durations
+/// have units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HitOptions {
     pub place: HitTarget,
     /// Name of an operation of the protocol.
     pub method: String,
-    /// Names and values, in the given order.
+    /// Names and values of headers, in the given order.
     pub headers: Vec<(String, String)>,
-    /// Names of the values to keep out of all records.
+    /// Names of the request's fields whose values no record may contain.
     pub secrets: Vec<String>,
     pub body: Option<String>,
     pub connections: ConnectionOptions,
-    /// Fields of the answer, or places in them, with the expected values.
+    /// Fields of the answer, or JSON pointers into fields, each with the expected value.
     pub expects: Vec<(String, String)>,
     pub agents: u32,
     /// Length of the load.
@@ -38,7 +39,7 @@ pub struct HitOptions {
     pub rate: Option<RequestRate>,
     /// Number of generator threads, if not the default.
     pub threads: Option<u32>,
-    /// Number of processes that make the load together, if it is not this process alone.
+    /// Number of processes that make the load together, if it is not made by this process alone.
     pub generators: Option<u32>,
     /// Location of the generators, if not this machine.
     pub by: Option<GeneratorPlace>,
@@ -71,7 +72,7 @@ pub struct RequestRate {
 pub struct OptionProblem {
     /// Description of the problem.
     pub what: String,
-    /// Correct way to write the option.
+    /// Suggestion of how to correct the option.
     pub remedy: String,
 }
 
@@ -83,10 +84,10 @@ impl OptionProblem {
 
 /// Default length of the load.
 const TIME: &str = "10s";
-/// Default time limit for a number of requests, as in k6.
+/// Default time limit of a load that ends after a number of requests, as in k6.
 const TIME_OF_COUNT: &str = "10m";
 
-/// Reads the options. `protocol` is the protocol for URLs with its schemes.
+/// Reads the options. `protocol` is the protocol that URLs of `hit` use.
 ///
 /// # Errors
 ///
@@ -152,13 +153,13 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     })
 }
 
-/// Returns the template for a literal text: doubles the braces.
+/// Returns the template that yields a literal text: the text with doubled braces.
 pub fn literal(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// Refuses a body that is a duration: wrk's `-d 30s` would send 30 seconds of load with a wrong
-/// body and the default duration.
+/// Refuses a body that looks like a duration. With wrk, `-d 30s` is the load's duration; here it
+/// would be the body `30s` of a load with the default duration.
 fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     let body = words.body.as_deref().filter(|body| words.method.is_none() && duration::parse_s(body).is_ok())?;
     Some(OptionProblem::new(
@@ -167,7 +168,7 @@ fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     ))
 }
 
-/// Returns the body of `-d BODY` or `-d @FILE`.
+/// Returns the body that `-d BODY` or `-d @FILE` gives.
 fn body(text: &str) -> Result<String, OptionProblem> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let read = std::fs::read(file).map_err(|error| {
@@ -184,7 +185,7 @@ fn body(text: &str) -> Result<String, OptionProblem> {
     })
 }
 
-/// Returns the operation for the method. Without a method, the body decides.
+/// Returns the operation for `-m METHOD`. If no method is given, it is POST with a body, else GET.
 fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation, OptionProblem> {
     let usual = if words.body.is_some() { "post" } else { "get" };
     let method = words.method.as_deref().unwrap_or(usual).to_ascii_lowercase();
@@ -222,7 +223,8 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
     headers
 }
 
-/// Headers about the framing of requests and about the connection, with the remedy for each.
+/// Headers that the engine sets itself, because they describe the framing or the connection. Each
+/// has the remedy for a user who gives it.
 const OF_THE_ENGINE: [(&str, &str); 3] = [
     ("connection", "connections are kept; --no-keep-alive makes one for each request, and says `Connection: close`"),
     ("content-length", "leave it out: it is the length of the body"),
@@ -245,13 +247,13 @@ fn header(text: &str) -> Result<(String, String), OptionProblem> {
     if let Some((_, remedy)) = OF_THE_ENGINE.into_iter().find(|(own, _)| name.eq_ignore_ascii_case(own)) {
         return Err(OptionProblem::new(format!("-H {name}: the engine writes this header itself"), remedy));
     }
-    // The engine looks for this header, to leave its own out.
+    // The engine looks for the header `host`, and leaves out its own if the user gives one.
     let name = if name.eq_ignore_ascii_case("host") { "host" } else { name };
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Parses `--expect status=200`. Each field may appear once, and must be in the answer to the
-/// operation, if that is known.
+/// Parses `--expect status=200`. Each field may appear once. If the operation is known, its answer
+/// must have the field.
 fn expects(
     given: &[String],
     operation: Option<&'static Operation>,
@@ -291,7 +293,7 @@ fn goes_by(field: &Field, name: &str) -> bool {
     }
 }
 
-/// Refuses `--poisson` without a rate, or with an exact number of requests.
+/// Refuses `--poisson` if no rate is given, or if an exact number of requests is given.
 fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     if !words.poisson {
         return;
@@ -373,8 +375,8 @@ fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace
     Some(place)
 }
 
-/// Returns `--time`, or the time that the given number of requests takes at the rate, or may take
-/// without a rate.
+/// Returns the length of the load: `--time`, or the time that the number of requests takes at the
+/// rate, or the default time limit for a number of requests without a rate.
 fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     if let Some(rate) = words.rate
         && !(rate.is_finite() && rate > 0.0)
@@ -399,11 +401,11 @@ fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     }
 }
 
-/// Returns the length of a load that has exactly this many requests at a rate. Requests are made if
-/// they are due before the end: the last of these is, the next is not.
+/// Returns the length of a load that makes exactly this number of requests at a rate. The load
+/// makes all requests that are due before its end.
 fn for_requests(requests: u64, rate: f64) -> String {
-    // Microseconds, rounded down: at most 1 µs too short, so that no request is missing at up to a
-    // million per second.
+    // The length in microseconds is rounded down. It is at most 1 µs too short, so up to a million
+    // requests per second none is missing.
     let us = (requests as f64 / rate * 1e6).floor().max(1.0);
     format!("{}s", us / 1e6)
 }
@@ -425,8 +427,8 @@ fn check_duration(option: &str, text: &str, may_be_zero: bool, wrong: &mut Vec<O
     }
 }
 
-/// Returns the problem if a page cannot be written there, as far as is known before the load. A
-/// user should not load a server in vain.
+/// Returns the problem if the page of `--report` clearly cannot be written. This is checked before
+/// the load, so that no server is loaded in vain.
 fn unwritable(page: &Path) -> Option<OptionProblem> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let option = format!("--report {}", page.display());
@@ -446,7 +448,7 @@ fn unwritable(page: &Path) -> Option<OptionProblem> {
 pub struct HitTarget {
     /// Scheme, host and port: `http://localhost:8080`.
     pub service: String,
-    /// Path and query, at least `/`. Through a forward proxy, the whole URL.
+    /// Path and query, at least `/`. With a forward proxy, the whole URL.
     pub path: String,
 }
 
@@ -458,18 +460,18 @@ impl HitTarget {
     }
 }
 
-/// Scheme of a URL without one.
+/// Scheme that is assumed for a URL without a scheme.
 const USUAL: &str = "http";
 
-/// Hides the user and password in a URL.
+/// Replaces the user and password in a URL by `…`.
 fn without_login(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     url[start..end].rfind('@').map_or_else(|| url.to_owned(), |at| format!("{}…{}", &url[..start], &url[start + at..]))
 }
 
-/// Parses a URL with one of these schemes; without a scheme, the default. Drops the fragment, which
-/// is only for clients.
+/// Parses a URL with one of these schemes. Adds [`USUAL`] if the URL has no scheme. Drops the
+/// fragment, which is not sent.
 ///
 /// # Errors
 ///
@@ -499,8 +501,8 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
 
-/// Returns the target for a forward proxy, which gets whole URLs (RFC 9112, 3.2.2) or, for https,
-/// opens a tunnel.
+/// Returns the target for requests through a forward proxy. The proxy gets whole URLs (RFC 9112,
+/// 3.2.2) or, for https, opens a tunnel.
 fn through(
     proxy: &str,
     place: HitTarget,
@@ -530,7 +532,7 @@ fn through(
     HitTarget { path: format!("{}{}", place.service, place.path), service: by.service }
 }
 
-/// Returns the target for a socket in the file system. The `Host` header is the URL's host.
+/// Returns the target for requests through a Unix socket. Their `Host` header is the URL's host.
 fn by_socket(
     socket: &str,
     place: HitTarget,
@@ -559,25 +561,25 @@ fn by_socket(
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
-    /// Whether each request opens a connection.
+    /// Whether each request opens a new connection.
     pub is_closed: bool,
     /// Number of agents on each connection, if more than one.
     pub pipeline: Option<u32>,
     pub tls: TlsOptions,
 }
 
-/// Options for `https`. By default, the certificates that this machine trusts are trusted.
+/// Options for `https`. By default, the machine's certificate authorities are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// PEM file with certificate authorities.
+    /// PEM file with the certificate authorities to trust.
     pub ca: Option<String>,
     /// Whether any certificate is accepted.
     pub is_insecure: bool,
-    /// Server name, if it is not the URL's host.
+    /// Server name to ask for and to verify, if it is not the URL's host.
     pub server_name: Option<String>,
     /// PEM file with the client's certificate.
     pub cert: Option<String>,
-    /// PEM file with the client's key, if it is not in the same file.
+    /// PEM file with the client's key, if the key is not in the file `cert`.
     pub key: Option<String>,
     /// Proxy that opens a tunnel to the target.
     pub proxy: Option<String>,
@@ -621,7 +623,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     let ca = pem_file("--cacert", words.cacert.as_deref(), CERTIFICATE, wrong);
     let cert = pem_file("--cert", words.cert.as_deref(), CERTIFICATE, wrong);
     let key = pem_file("--key", words.key.as_deref(), KEY, wrong);
-    // Both may be in one file, as with curl.
+    // The certificate and its key may be in one file, as with curl.
     if cert.is_some() && words.key.is_none() {
         let wanted = PemKind { hint: "name the file that has it with --key", ..KEY };
         pem_file("--cert", words.cert.as_deref(), wanted, wrong);
@@ -633,7 +635,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
 #[derive(Debug, Clone, Copy)]
 struct PemKind {
     what: &'static str,
-    /// End of the first line.
+    /// End of the content's first line.
     label: &'static [u8],
     hint: &'static str,
 }
@@ -750,7 +752,7 @@ fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, Strin
     closed.into_iter().chain(pipeline).collect()
 }
 
-/// Returns the inline table `tls`, if any option is set.
+/// Returns the inline table `tls`; `None` if no TLS option is set.
 fn tls_text(tls: &TlsOptions) -> Option<String> {
     let insecure = if tls.is_insecure { Some("true".to_owned()) } else { None };
     let [ca, server_name, cert, key, proxy] = [&tls.ca, &tls.server_name, &tls.cert, &tls.key, &tls.proxy]
@@ -780,7 +782,7 @@ fn table(pairs: &[(String, String)]) -> String {
     format!("{{ {} }}", pairs.join(", "))
 }
 
-/// Formats a key of TOML. It is quoted if necessary: a dot in a header's name would separate keys.
+/// Formats a TOML key. Quotes it if necessary: a dot in a header's name would separate keys.
 fn key(name: &str) -> String {
     let is_bare = name.splitn(2, '.').all(|part| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))

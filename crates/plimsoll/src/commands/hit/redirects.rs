@@ -1,5 +1,6 @@
 //! `plimsoll hit --location`: follows redirects before the load, one request each, to find the URL
-//! to load. Under load, redirects are not followed, because two requests would be reported as one.
+//! to load. Under load, redirects are not followed, because a request and its redirect would
+//! be reported as one request.
 
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ use super::options::{self, HitOptions, HitTarget};
 use crate::exit::Failure;
 use crate::output;
 
-/// Maximum number of redirects, as in other clients.
+/// Maximum number of redirects that are followed.
 const MOST: usize = 10;
 /// Status codes of redirects to another location (RFC 9110, 15.4).
 const ELSEWHERE: [&str; 5] = ["301", "302", "303", "307", "308"];
-/// Default time limit for an answer.
+/// Default time limit for the answer to each request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the target to which the redirects of a URL lead.
+/// Follows the redirects of the options' URL, and returns the target to which they lead.
 pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Failure> {
     if !matches!(asked.method.as_str(), "get" | "head") {
         return Err(Failure::Bad {
@@ -94,8 +95,8 @@ fn header(received: &[u8], name: &str) -> Option<String> {
     })
 }
 
-/// Resolves a location against the URL that it came from (RFC 3986, 5.2, without `..`, which
-/// servers resolve themselves).
+/// Resolves a location against the URL whose answer had it (RFC 3986, 5.2). Leaves `..` to servers,
+/// which resolve it themselves.
 fn resolved(from: &HitTarget, location: &str) -> String {
     let (scheme, _) = from.service.split_once("://").unwrap_or(("http", ""));
     if location.contains("://") {
@@ -111,8 +112,8 @@ fn resolved(from: &HitTarget, location: &str) -> String {
     }
 }
 
-/// Returns scheme, host and port of a service. Headers of -H are sent only to the same three (as in
-/// curl from 7.83 on).
+/// Returns scheme, host and port of a service. Headers of -H are sent only while all three stay the
+/// same (as in curl from 7.83 on).
 fn origin(service: &str) -> (String, String, &str) {
     let (scheme, authority) = service.split_once("://").unwrap_or(("http", service));
     let scheme = scheme.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Live output of `plimsoll hit`: on a terminal, a view that is redrawn each second; otherwise a
-//! few lines. Results do not come from here but from the records.
+//! Live output of `plimsoll hit`: a view that is redrawn each second on a terminal, otherwise a few
+//! lines. The final results come from the records instead.
 
 use conduct::{Observer, ProgressEvent};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,7 +11,7 @@ use crate::commands::hit;
 use crate::load_so_far::LoadSoFar;
 use crate::output;
 
-/// Width of the view, columns; a narrower terminal breaks the lines.
+/// Width of the view, columns. A narrower terminal wraps its lines.
 const WIDTH: usize = 78;
 /// Maximum number of bars of the latency distribution.
 const BARS: usize = 8;
@@ -20,7 +20,8 @@ const BAR: usize = 40;
 /// Seconds between two lines of the plain output.
 const EVERY_S: f64 = 5.0;
 
-/// Returns the observer for this stderr. It first shows `what`, the description of the load.
+/// Returns the observer for standard error. The observer first shows `what`, the load's
+/// description.
 pub fn observer(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer> {
     let course = LoadSoFar::of(count);
     if plain || !output::is_watched() {
@@ -31,7 +32,7 @@ pub fn observer(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer
     }
 }
 
-/// Returns the lines of the view, the first with the description of the load.
+/// Returns the lines of the view. The first is `what`, the description of the load.
 fn view_lines(stats: &LoadSoFar, what: &str, colour: bool) -> Vec<String> {
     let [last, so_far] = stats.rates();
     let seconds = [stats.at_s.min(stats.of_s), stats.of_s];
@@ -59,7 +60,7 @@ fn view_lines(stats: &LoadSoFar, what: &str, colour: bool) -> Vec<String> {
     lines
 }
 
-/// Returns the line for an event that both outputs show.
+/// Returns the line for an event that the view and the plain output both show; `None` for others.
 fn said(event: &ProgressEvent<'_>) -> Option<String> {
     match event {
         ProgressEvent::Happened { what: What::Notice { text }, .. } => {
@@ -73,7 +74,7 @@ fn said(event: &ProgressEvent<'_>) -> Option<String> {
     }
 }
 
-/// Prints a line every few seconds.
+/// Observer that prints a line every few seconds.
 struct PlainView {
     course: LoadSoFar,
     told_s: f64,
@@ -82,7 +83,7 @@ struct PlainView {
 impl Observer for PlainView {
     fn tell(&mut self, event: &ProgressEvent<'_>) {
         if let ProgressEvent::Second(second) = event {
-            // All threads have reported the second before only now.
+            // Once a thread reports another second, all threads have reported the previous one.
             if self.course.is_another(second) && self.course.at_s - self.told_s >= EVERY_S {
                 self.told_s = self.course.at_s;
                 let not_ok = match self.course.not_ok() {
@@ -101,7 +102,7 @@ impl Observer for PlainView {
     }
 }
 
-/// Redraws the view on a terminal.
+/// Observer that redraws the view on a terminal.
 struct LiveView {
     bar: ProgressBar,
     what: String,

@@ -1,5 +1,5 @@
-//! Parts of the self-check. Each plants a truth, by an experiment on the built-in server, and
-//! compares the results with it.
+//! Parts of the self-check. Each part plants a truth by an experiment on the built-in server, and
+//! compares the results with this truth.
 
 use analysis::truths::{self, PlantedOutage};
 use fastrand::Rng;
@@ -17,12 +17,12 @@ pub struct CheckPart {
     pub name: &'static str,
     /// Whether only the long form plays it.
     pub is_long: bool,
-    /// Draws the planted truth. The factor scales the lengths of the loads.
+    /// Draws the truth to plant. The factor scales the lengths of the loads.
     pub plan: fn(&mut Rng, f64) -> PlannedPart,
 }
 
-/// Compares results with the planted truth. If the flag is set, the truth is made wrong, which the
-/// check must notice.
+/// Function that compares results with the planted truth. If the flag is set, it uses a wrong
+/// truth, which the check must notice.
 type Holder = Box<dyn Fn(&RunFolder, &Results, bool) -> Result<Vec<HeldTruth>, Failure>>;
 
 /// A part of the self-check with the planted truth.
@@ -45,15 +45,15 @@ pub const PARTS: &[CheckPart] = &[
     CheckPart { name: "searches", is_long: true, plan: searches },
 ];
 
-/// Factor by which a planted truth is made wrong.
+/// Factor that makes a planted truth wrong, to test that the check notices it.
 const MISINFORMED: f64 = 1.2;
 
-/// Returns the factor for planted truths: 1, or another one to make them wrong.
+/// Returns the factor for planted truths: 1, or [`MISINFORMED`] to make them wrong.
 fn told(misinformed: bool) -> f64 {
     if misinformed { MISINFORMED } else { 1.0 }
 }
 
-/// Returns an experiment on the built-in server, with these tables.
+/// Returns an experiment on the built-in server, with these tables `[target]` and `[load]`.
 fn experiment(title: &str, seed: u64, target: &str, load: &str) -> String {
     format!(
         "title = \"{title}\"\nasks  = \"Is it measured as it is known to be?\"\nseed  = {seed}\n{target}\n[load]\n{load}\n\
@@ -107,7 +107,8 @@ fn random_queue(random: &mut Rng, scale: f64) -> PlannedPart {
     }
 }
 
-/// Stalls of a part: name, range of lengths, distance and length of the load. Times are in seconds.
+/// Stalls of a part: name, range of the stalls' lengths, their distance, and length of the load.
+/// Times are in seconds.
 struct StallLengths {
     name: &'static str,
     between_s: [f64; 2],
@@ -115,7 +116,7 @@ struct StallLengths {
     load_s: f64,
 }
 
-/// Two stalls in a load. The first begins one `every_s` after the check that the server is ready.
+/// Two stalls in a load. The first begins `every_s` after the server was found ready.
 const SHORT_STALLS: StallLengths =
     StallLengths { name: "short stalls", between_s: [0.26, 0.4], every_s: 5.0, load_s: 12.0 };
 /// One stall in a load.
@@ -162,7 +163,7 @@ fn errors(random: &mut Rng, scale: f64) -> PlannedPart {
     }
 }
 
-/// Name of the server's log in the first trial.
+/// Name of the built-in server's log in a trial's folder of logs.
 const LOG: &str = "n1.server.log";
 
 /// Reads the outages that the server noted during the load, on the load's clock.
@@ -184,12 +185,12 @@ fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Fa
     Ok(noted.filter(|one| one.until_s > 0.0 && one.from_s < until_s * told).collect())
 }
 
-/// Variants: one, the same again, and one with more work.
+/// Variant that the others are compared with.
 const ONE: &str = "one";
-/// Variant that is the same as `ONE`.
+/// Variant that does the same work as `ONE`.
 pub const SAME: &str = "same";
 const MORE: &str = "more";
-/// Additional work of `MORE`, percent.
+/// Additional work of the variant `MORE`, percent of the work of `ONE`.
 const MORE_PCT: f64 = 10.0;
 /// CPU work per request, in rounds of arithmetic: some tenths of a millisecond.
 const WORK: f64 = 300_000.0;

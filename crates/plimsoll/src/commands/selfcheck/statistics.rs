@@ -1,6 +1,6 @@
 //! Check of the statistics on simulated runs with known truths. The runs are written as run folders
 //! and analysed by the functions that `plimsoll analyze` and `plimsoll compare` call. The check
-//! counts how often intervals hold the truth and how often a decision is wrong.
+//! counts how often intervals contain the truth and how often a decision is wrong.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -25,15 +25,15 @@ mod steadiness;
 mod synthetic_run;
 mod throughput;
 
-/// Rows of a setting.
+/// Calibration rows of a setting.
 pub type Rows = Result<Vec<CalibrationRow>, Failure>;
-/// Simulates a setting and counts.
+/// Function that simulates a setting and returns its rows.
 pub type Job = Box<dyn Fn(&Bench<'_>) -> Rows + Send + Sync>;
 
-/// Returns the settings of a subject.
+/// Function that returns the simulations of a subject, one for each setting.
 type Jobs = fn() -> Vec<Job>;
 
-/// Subjects and their settings.
+/// Names of the subjects, each with its simulations.
 const SUBJECTS: &[(&str, Jobs)] = &[
     ("throughput", throughput::jobs),
     ("steadiness", steadiness::jobs),
@@ -44,20 +44,20 @@ const SUBJECTS: &[(&str, Jobs)] = &[
     ("history", courses::jobs),
 ];
 
-/// Goal for the share of 95 % intervals that hold the truth.
+/// Goal for the share of 95 % intervals that contain the truth: minimum and maximum.
 const COVERAGE: [Option<f64>; 2] = [Some(0.92), Some(0.98)];
 
-/// Returns the goal that a share is at least this.
+/// Returns the goal of a share with this minimum.
 fn at_least(share: f64) -> [Option<f64>; 2] {
     [Some(share), None]
 }
 
-/// Returns the goal that a share is at most this.
+/// Returns the goal of a share with this maximum.
 fn at_most(share: f64) -> [Option<f64>; 2] {
     [None, Some(share)]
 }
 
-/// Returns a row without replicates.
+/// Returns a row that counts no replicates yet.
 fn row(of: &str, setting: &str, asked: &str, goal: [Option<f64>; 2]) -> CalibrationRow {
     let [of, setting, asked] = [of, setting, asked].map(str::to_owned);
     CalibrationRow { of, setting, asked, goal, ..CalibrationRow::default() }
@@ -68,24 +68,24 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|(name, _)| *name)
 }
 
-/// Seed, number of replicates and folder for all settings.
+/// Inputs of all simulations: folder, number of replicates and seed.
 pub struct Bench<'a> {
     /// Folder for run folders.
     scratch: &'a Path,
-    /// Number of the next run folder.
+    /// Sequence number of the next run folder.
     next: AtomicUsize,
-    /// Factor of all replicates.
+    /// Factor of all numbers of replicates.
     factor: f64,
     seed: u64,
 }
 
 impl Bench<'_> {
-    /// Returns the number of replicates of a setting that has `short` replicates in the short form.
+    /// Returns the number of replicates of a setting. `short` is the number in the short form.
     fn replicates(&self, short: u32) -> u32 {
         (f64::from(short) * self.factor).ceil() as u32
     }
 
-    /// Returns the random numbers of a setting. They do not depend on the other settings.
+    /// Returns the random number generator of a setting. It does not depend on other settings.
     fn random(&self, setting: &str) -> Rng {
         // FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo 1991).
         let hashed = setting
@@ -94,17 +94,17 @@ impl Bench<'_> {
         Rng::with_seed(self.seed ^ hashed)
     }
 
-    /// Analyses a run of these trials.
+    /// Writes a run of these trials, and analyses it.
     fn analyzed(&self, trials: &[SyntheticTrial]) -> Result<Results, Failure> {
         self.analyzed_sweep(&SimulatedPlan::default(), trials)
     }
 
-    /// Analyses a run of variants at swept loads.
+    /// Writes a run of these trials with the plan's variants and sweep, and analyses it.
     fn analyzed_sweep(&self, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> Result<Results, Failure> {
         self.in_folder(|path| Ok(analysis::analyze(&synthetic_run::write(path, plan, trials)?)?))
     }
 
-    /// Compares the variants of a run.
+    /// Writes a run of these trials, and compares its variants.
     fn compared(
         &self,
         variants: &[&str],
@@ -118,7 +118,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Returns the history of a figure over runs with these results.
+    /// Writes runs with these results, and returns the history of a metric over them.
     fn course(&self, runs: &[Results], metric: &str) -> Result<MetricHistory, Failure> {
         self.in_folder(|path| {
             for (number, results) in runs.iter().enumerate() {
@@ -138,19 +138,19 @@ impl Bench<'_> {
     }
 }
 
-/// Choice of the simulations.
+/// Choice of simulations, and their size.
 pub struct Wanted<'a> {
-    /// Subjects to simulate; all of them if empty.
+    /// Names of the subjects to simulate; all subjects if empty.
     pub parts: &'a [String],
     /// Seed of the simulations.
     pub seed: u64,
-    /// Factor of the numbers of replicates: 1 in the short form.
+    /// Factor of the numbers of replicates, which is 1 in the short form.
     pub rounds: u32,
-    /// Another factor, for tests.
+    /// Another factor of the numbers of replicates, for tests.
     pub scale: f64,
 }
 
-/// Simulates all settings, on all processors. Returns `None` if interrupted.
+/// Simulates all settings of the chosen subjects, on all processors. Returns `None` if interrupted.
 pub fn calibrated(
     wanted: &Wanted<'_>,
     scratch: &Path,
@@ -191,7 +191,8 @@ pub fn calibrated(
     Ok(Some(merged(rows.into_iter().flatten(), wanted.rounds == 1)))
 }
 
-/// Sorts rows by subject, and adds up equal rows of several settings.
+/// Groups rows by subject, and adds up the counts of rows with the same subject, setting and
+/// question.
 fn merged(rows: impl Iterator<Item = CalibrationRow>, allows_chance: bool) -> Vec<CalibrationRow> {
     let mut all: Vec<CalibrationRow> = Vec::new();
     for row in rows {
@@ -205,7 +206,7 @@ fn merged(rows: impl Iterator<Item = CalibrationRow>, allows_chance: bool) -> Ve
                 known.hits += row.hits;
             }
             None => {
-                // After the last row of the same subject.
+                // The row goes after the last row of its subject.
                 let place = all.iter().rposition(|known| known.of == row.of).map_or(all.len(), |last| last + 1);
                 all.insert(place, row);
             }

@@ -1,5 +1,5 @@
-//! A reader's connection: the request as it comes in, and a bounded queue of bytes that the reader
-//! has not taken yet. No method blocks.
+//! A reader's connection: the request received so far, and a bounded queue of bytes to send. No
+//! method blocks.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -19,25 +19,26 @@ const HEAD: usize = 8 * 1024;
 const QUEUE: usize = 16;
 /// Send buffer of a reader's socket, bytes. The kernel doubles the value, and may grant less.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Send buffer at the end of the run, when this process can send no more later.
+/// Send buffer at the end of the run, bytes. It is large, so that the kernel can send the rest
+/// after this process has ended.
 const LAST_SEND_BUFFER: usize = 4 * 1024 * 1024;
 
 /// Content type of a page.
 pub const HTML: &str = "text/html; charset=utf-8";
-/// Headers of every answer. They forbid caching, guessing of types, framing and referrers, and a
-/// page may load nothing from elsewhere.
+/// Headers of every answer. They forbid caching, type guessing, framing, referrers, and loading
+/// anything from another origin.
 const HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
     Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
     connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\nConnection: close\r\n";
 
-/// Returns a whole answer with its head.
+/// Returns an HTTP answer with head and body.
 pub fn whole(status: &str, kind: &str, body: &[u8]) -> Arc<[u8]> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{HEADERS}\r\n");
     [head.as_bytes(), body].concat().into()
 }
 
-/// Returns a short answer as text.
+/// Returns an HTTP answer in plain text.
 pub fn refused(status: &str, words: &str) -> Arc<[u8]> {
     whole(status, "text/plain; charset=utf-8", words.as_bytes())
 }
@@ -50,7 +51,7 @@ pub struct Asked {
     pub path: String,
     pub host: Option<String>,
     pub origin: Option<String>,
-    /// Id of the last update that the reader got.
+    /// Id of the last update that the reader received before it reconnected.
     pub last_id: Option<u64>,
     pub takes_gzip: bool,
 }
@@ -81,7 +82,7 @@ impl Asked {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Asking,
-    /// The answer is queued; closes when the queue is empty.
+    /// The whole answer is queued. The connection closes when the queue is empty.
     Answered,
     Following {
         as_gzip: bool,
@@ -97,7 +98,7 @@ pub struct Connection {
     stage: Stage,
     head: Vec<u8>,
     queue: VecDeque<Arc<[u8]>>,
-    /// Bytes of the queue's first element that were sent.
+    /// Number of bytes of the queue's first element that were sent.
     sent: usize,
     /// Time limit for the whole request, or for the next progress of an answer.
     deadline: Option<Instant>,
@@ -110,12 +111,12 @@ impl AsFd for Connection {
 }
 
 impl Connection {
-    /// Returns the connection of a reader that has `patience` to send its request.
+    /// Returns the connection of a reader. The reader must send its request within `patience`.
     pub fn of(stream: TcpStream, door: usize, patience: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        // A fixed size bounds the memory for readers that do not read. A buffer that grows would
-        // take some megabytes for each.
+        // A fixed buffer bounds the memory for each reader that does not read. By default the
+        // buffer would grow to some megabytes.
         set_socket_send_buffer_size(&stream, SEND_BUFFER)?;
         let deadline = Some(Instant::now() + patience);
         Ok(Self { stream, door, stage: Stage::Asking, head: Vec::new(), queue: VecDeque::new(), sent: 0, deadline })
@@ -139,12 +140,12 @@ impl Connection {
         self.deadline
     }
 
-    /// Bytes that the reader has not taken.
+    /// Returns the number of queued bytes that were not sent.
     pub fn left(&self) -> usize {
         self.queue.iter().map(|bytes| bytes.len()).sum::<usize>() - self.sent
     }
 
-    /// Events that a poll must wait for.
+    /// Returns the events that a poll must wait for.
     pub fn awaits(&self) -> PollFlags {
         let writes = if self.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         match self.stage {
@@ -179,7 +180,7 @@ impl Connection {
                 is_whole.then(|| Asked::of(&String::from_utf8_lossy(&std::mem::take(&mut self.head))))
             }
             (Err(error), _) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
-            // The stream ended, the request is too long, or more bytes follow it.
+            // The stream ended, the request is too long, or more bytes follow the request.
             _ => {
                 self.stage = Stage::Closed;
                 None
@@ -228,7 +229,7 @@ impl Connection {
         self.stage = Stage::Following { as_gzip };
     }
 
-    /// Queues bytes as they are.
+    /// Queues bytes unchanged.
     pub fn queue(&mut self, bytes: Arc<[u8]>) {
         self.queue.push_back(bytes);
     }
@@ -245,7 +246,7 @@ impl Connection {
         self.queue.push_back(update.bytes(as_gzip));
     }
 
-    /// Drops all queued updates that were not begun, and ends the stream with a notice.
+    /// Drops the queued updates of which no byte was sent, and ends the stream with a notice.
     fn fall_behind(&mut self, patience: Duration) {
         let Stage::Following { as_gzip } = self.stage else { return };
         self.queue.truncate(usize::from(self.sent > 0));
@@ -258,8 +259,7 @@ impl Connection {
         self.stage = Stage::Answered;
     }
 
-    /// Enlarges the send buffer, so that the kernel can deliver the rest after this process has
-    /// ended.
+    /// Enlarges the send buffer, so that the kernel can send the rest after this process has ended.
     pub fn widen(&mut self) {
         let _ = set_socket_send_buffer_size(&self.stream, LAST_SEND_BUFFER);
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use flate2::{Compress, Compression, FlushCompress};
 use serde::Serialize;
 
-/// Least size in bytes of an update that is compressed. A shorter one becomes a stored block of the
-/// gzip stream.
+/// Minimum size in bytes of an update that is compressed. A shorter update becomes a stored block
+/// of the gzip stream.
 const LARGE: usize = 1024;
 /// Start of a gzip stream (RFC 1952): deflate, no name, no time.
 pub const GZIP_HEAD: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -20,13 +20,14 @@ pub struct Update {
 }
 
 impl Update {
-    /// Returns the bytes as they are, or as a part of a gzip stream.
+    /// Returns the update's bytes, uncompressed or as a part of a gzip stream.
     pub fn bytes(&self, as_gzip: bool) -> Arc<[u8]> {
         Arc::clone(if as_gzip { self.packed.get_or_init(|| packed(&self.plain).into()) } else { &self.plain })
     }
 }
 
-/// Returns an event with a JSON value in one line. Without an id, the reader keeps the last id.
+/// Returns an event with a JSON value in one line. If the event has no id, the reader keeps the
+/// last id.
 pub fn event(id: Option<u64>, name: &str, value: &impl Serialize) -> Update {
     // Texts and maps of texts can always be written as JSON.
     let data = serde_json::to_string(value).unwrap_or_default();
@@ -35,9 +36,9 @@ pub fn event(id: Option<u64>, name: &str, value: &impl Serialize) -> Update {
     Update { plain, packed: OnceCell::new() }
 }
 
-/// Deflates the bytes by themselves, up to a byte boundary (a sync flush, RFC 1951 section 3.2.4).
-/// Such pieces make one stream in any order, so an update that was compressed once fits into the
-/// stream of every reader.
+/// Deflates the bytes independently of others, and ends at a byte boundary (a sync flush, RFC 1951
+/// section 3.2.4). Updates deflated in this way form one stream in any order, so an update that was
+/// compressed once fits into every reader's stream.
 fn packed(plain: &[u8]) -> Vec<u8> {
     let level = if plain.len() < LARGE { Compression::none() } else { Compression::fast() };
     let mut stream = Compress::new(level, false);
@@ -45,7 +46,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     loop {
         let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
         let rest = plain.get(read..).unwrap_or_default();
-        // A compressor in memory fails only if it is used wrongly.
+        // Compression in memory fails only if the compressor is used wrongly.
         let _ = stream.compress_vec(rest, &mut packed, FlushCompress::Sync);
         if packed.len() < packed.capacity() {
             return packed;

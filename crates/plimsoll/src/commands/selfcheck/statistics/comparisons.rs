@@ -1,5 +1,5 @@
-//! Simulated comparisons: of a variant with itself, with and without CPU time that other programs
-//! take; of a slower variant; and by a gate.
+//! Simulated comparisons of a variant with itself and with a slower variant, in some settings while
+//! other programs take CPU time. Also checks gates.
 
 use analysis::noise::normal;
 use analysis::{CompareOptions, InterimLook, level_of_look};
@@ -10,13 +10,15 @@ use record::compared::Gated;
 use super::synthetic_run::{SyntheticTrial, planned};
 use super::{Bench, COVERAGE, Job, Rows, at_least, at_most, row};
 
-/// Length of a trial and of a slot, seconds, and the operations in a slot.
+/// Length of a trial, seconds.
 const TIME_S: f64 = 10.0;
+/// Length of a slot, seconds.
 const SLOT_S: f64 = 0.1;
+/// Mean number of operations in a slot.
 const IN_SLOT: f64 = 200.0;
 
 const VARIANTS: [&str; 4] = ["a", "b", "c", "d"];
-/// Numbers of turns after which runs are looked at while they are played until a gate decides.
+/// Numbers of turns after which the runs are compared, if they are played until a gate decides.
 const LOOKS: [u32; 4] = [5, 10, 20, 40];
 
 const THROUGHPUT: &str = "throughput.operations_per_s";
@@ -25,15 +27,15 @@ const THROUGHPUT: &str = "throughput.operations_per_s";
 #[derive(Clone, Copy)]
 enum Beside {
     Nothing,
-    /// Steal by a neighbour now and then, up to 40 %. Each percent costs this share of the
-    /// throughput.
+    /// Another virtual machine takes up to 40 % in some trials. Each percent costs this share of
+    /// the throughput.
     Steal(f64),
-    /// The target's own back end, which Plimsoll did not start. It takes 10 %, and this much more
-    /// for the last variant.
+    /// The target has a back end that Plimsoll did not start. The back end takes 10 %, and by this
+    /// much more in trials of the last variant.
     BackEnd(f64),
 }
 
-/// Variants that are played in turns.
+/// Setting of a comparison of variants that are played in turns.
 #[derive(Clone, Copy)]
 struct ComparisonSetting {
     name: &'static str,
@@ -46,7 +48,7 @@ struct ComparisonSetting {
     beside: Beside,
 }
 
-/// Standard deviation of a trial, as a share.
+/// Standard deviation of trials' throughput, as a share of the mean.
 const SPREAD: f64 = 0.01;
 
 const SAME: ComparisonSetting =
@@ -97,7 +99,7 @@ impl ComparisonSetting {
         let mut trials = Vec::new();
         let (mut drift, mut order): (f64, Vec<usize>) = (0.0, (0..self.groups).collect());
         for round in 1..=self.rounds {
-            // In turns: each second round has the order of the round before it, reversed.
+            // Each second round has the reversed order of the previous round.
             if round % 2 == 0 {
                 order.reverse()
             } else {
@@ -131,7 +133,7 @@ impl ComparisonSetting {
     }
 
     fn options(gate_pct: Option<f64>) -> CompareOptions {
-        // This check is not about void trials.
+        // Only the statistics are checked, so void trials count, too.
         CompareOptions { gate_pct, accepts_void: true, ..CompareOptions::default() }
     }
 
@@ -160,7 +162,7 @@ impl ComparisonSetting {
             held.count_interval(one.ci95, self.last);
             shown.count(Some(one.significant && one.better.as_deref() == Some(&one.a)));
             let bound = 1.0 - gate_pct / 100.0;
-            // A gate may also fail by the unadjusted ratio.
+            // A gate may also fail by the unadjusted ratio, so that interval is checked, too.
             let excluded = one.raw_ci95_adjusted.is_none_or(|[low, _]| low > bound);
             undone.count(one.ci95_adjusted.map(|[low, high]| match judged.gate {
                 Some(Gated::Fails) => low > bound && excluded,
@@ -171,7 +173,8 @@ impl ComparisonSetting {
         Ok(vec![held, shown, undone])
     }
 
-    /// Looks several times, until a look finds a difference in throughput.
+    /// Compares the runs after each number of turns in `LOOKS`, until a comparison finds a
+    /// difference in throughput.
     fn until_shown(&self, bench: &Bench<'_>, goal: [Option<f64>; 2]) -> Rows {
         let slower = 100.0 * (1.0 - self.last);
         let setting = format!("{slower:.2} % slower, looks after 5, 10, 20 and 40 pairs");

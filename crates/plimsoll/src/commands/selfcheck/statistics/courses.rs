@@ -1,4 +1,5 @@
-//! Simulated histories of an experiment: how often a change is found in runs of the same program.
+//! Simulated histories of an experiment: how often a change is found if there is none, or if the
+//! later runs are slower.
 
 use analysis::noise::autoregressive;
 use record::results::{Results, Throughput, Trial};
@@ -19,11 +20,10 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Simulates runs with a spread of 5 % and correlation `phi`. The second half is slower by the
-/// share `less`.
+/// Simulates histories of runs with a spread of 5 % and autocorrelation `phi`. The second half of
+/// the runs is slower by the share `less`.
 fn course(bench: &Bench<'_>, runs: usize, phi: f64, less: f64) -> Rows {
-    // Correlated runs are taken for changes more often than independent runs. docs/results.md has
-    // the rates.
+    // In correlated runs, false changes are found more often. docs/results.md has the rates.
     let alarms = match phi {
         _ if phi > 0.6 => 0.25,
         _ if phi > 0.4 => 0.15,

@@ -1,5 +1,5 @@
-//! Curves of throughput over the load. Checks the intervals of the peak, of the knee, of the load
-//! from which a curve is level, of the crossing of two curves, and of the ratio of two curves at
+//! Simulated curves of throughput over the load. Checks the intervals of a curve's peak, of its
+//! knee, of the load from which it is level, of the crossing of two curves, and of their ratio at
 //! each load.
 
 use analysis::noise::normal;
@@ -13,17 +13,19 @@ use super::{Bench, COVERAGE, Job, Rows, at_least, at_most, row};
 
 const LOADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const LOAD: &str = "load.agents";
-/// Length of a trial and of a slot, seconds.
+/// Length of a trial, seconds.
 const TIME_S: f64 = 10.0;
+/// Length of a slot, seconds.
 const SLOT_S: f64 = 1.0;
-/// Trials of each load.
+/// Number of trials at each load.
 const REPEATS: u32 = 3;
-/// Trials of each load and curve in the settings with a ratio.
+/// Number of trials at each load of each curve, in the settings that check ratios.
 const REPEATS_OF_RATIO: u32 = 2;
-/// Planted ratios.
+/// Planted ratios of two curves.
 const RATIOS: [f64; 4] = [0.25, 0.7, 1.0, 1.8];
 
-/// Standard deviation of a trial, as a share, below and above the knee.
+/// Standard deviation of trials' throughput as a share of the mean, at loads below and above the
+/// knee.
 #[derive(Clone, Copy)]
 struct LoadSpread {
     name: &'static str,
@@ -56,7 +58,7 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Simulates the trials of a variant at all loads.
+/// Simulates the trials of one variant at all loads.
 fn swept(
     variant: Option<&str>,
     repeats: u32,
@@ -90,7 +92,7 @@ fn played(
     bench.analyzed_sweep(&SimulatedPlan { variants, swept: &[LOAD], claims }, &trials)
 }
 
-/// Returns the claim that a metric is in this range, at this load if given.
+/// Returns the claim that a metric is in this range, at the load `at` if it is given.
 fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
     Claim {
         says: metric.to_owned(),
@@ -98,12 +100,13 @@ fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
         metric: metric.into(),
         range,
         filter: at.map(|load| (LOAD.to_owned(), json!(load))).into_iter().collect(),
-        // The check is about the statistics, so void trials count, too.
+        // Only the statistics are checked, so void trials count, too.
         on_void: true,
     }
 }
 
-/// Checks a curve that rises evenly to a corner at 6, so that it is level from 8 on.
+/// Checks a curve that rises linearly up to load 6. The lowest simulated load on its level part is
+/// 8.
 fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&setting);
@@ -124,7 +127,8 @@ fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     Ok(vec![peak, knee, level])
 }
 
-/// Checks two curves. The lead of one changes evenly with the logarithm of the load, and is 0 at 8.
+/// Checks two curves. The lead of one over the other is linear in the logarithm of the load, and is
+/// 0 at load 8.
 fn of_two(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&format!("crossing, {setting}"));

@@ -1,5 +1,5 @@
-//! Simulated quantiles of latency in a trial: whether their intervals hold the long-run quantiles
-//! of a queue.
+//! Simulated quantiles of latency in a trial: how often their intervals contain the long-run
+//! quantiles of a queue.
 
 use experiment::plan::Warmup;
 use fastrand::Rng;
@@ -55,7 +55,7 @@ fn queue(number: u32, load: f64, time_s: u32, random: &mut Rng) -> std::io::Resu
     let exponential = |random: &mut Rng, per_s: f64| -random.f64().max(1e-12).ln() / per_s;
     let mut ok = vec![0; (f64::from(time_s) / SLOT_S).round() as usize];
     let mut seconds = (0..time_s).map(|_| histogram()).collect::<std::io::Result<Vec<_>>>()?;
-    // The queue has been running for a while when the load begins.
+    // The queue starts 20 s before the load, so that it is in its steady state.
     let (mut at_s, mut free_s) = (-20.0_f64, -20.0_f64);
     loop {
         at_s += exponential(random, SERVES_PER_S * load);

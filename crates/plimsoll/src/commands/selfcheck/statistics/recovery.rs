@@ -1,5 +1,5 @@
-//! Simulated recovery after a fault, on loads that vary by themselves: of a fault without effect,
-//! and of planted outages. Also checks the intervals of the baseline and of the operations that the
+//! Simulated recovery after a fault without effect, and after planted outages, in loads that vary
+//! by themselves. Also checks the intervals of the baseline and of the number of operations that a
 //! fault cost.
 
 use analysis::noise::{autoregressive, poisson};
@@ -10,19 +10,21 @@ use record::results::Outage;
 use super::synthetic_run::{SyntheticTrial, planned, with_fault};
 use super::{Bench, COVERAGE, Job, Rows, at_least, row};
 
-/// Length of a slot, seconds, and operations per second.
+/// Length of a slot, seconds.
 const SLOT_S: f64 = 0.005;
+/// Mean rate of a load, operations per second.
 const PER_S: f64 = 5_000.0;
-/// Moment of the fault and end of the load, seconds.
+/// Time of the fault, seconds since load start.
 const FAULT_S: f64 = 15.0;
+/// Length of the load, seconds.
 const UNTIL_S: f64 = 30.0;
 
-/// Level of a load in each slot: 1 on average without pauses.
+/// Relative rate of a load in each slot. The mean is 1, apart from pauses.
 type Levels = Vec<f64>;
-/// Variation of a load by itself.
+/// Function that draws a load's own variation.
 type LoadNoise = fn(&mut Rng) -> Levels;
 
-/// Kinds of noise: ten, and two that vary by 15 % within 100 ms.
+/// Names and functions of the kinds of noise. The last two vary by 15 % within 100 ms.
 const NOISES: [(&str, LoadNoise); 12] = [
     ("Poisson", |_| even()),
     ("4 %, AR 0.8", |random| correlated(random, 0.04, 0.8)),
@@ -53,19 +55,19 @@ fn even() -> Levels {
     vec![1.0; slots()]
 }
 
-/// Returns noise of this standard deviation and correlation, in bins of 100 ms.
+/// Returns levels with noise of this standard deviation and autocorrelation, in bins of 100 ms.
 fn correlated(random: &mut Rng, spread: f64, phi: f64) -> Levels {
     let bins = autoregressive(random, (UNTIL_S / 0.1).round() as usize, phi);
     leveled(|at_s| (1.0 + spread * bins[(at_s / 0.1) as usize]).max(0.02))
 }
 
-/// Reduces the load to the share `left` for `long_s`, once in each period.
+/// Returns levels that fall to the share `left` for `long_s`, once in each period.
 fn periodic(random: &mut Rng, period_s: f64, long_s: f64, left: f64) -> Levels {
     let phase_s = period_s * random.f64();
     leveled(|at_s| if (at_s + phase_s) % period_s < long_s { left } else { 1.0 })
 }
 
-/// Stops the load for `long_s`, about once in a period.
+/// Returns levels that fall to 0 for `long_s` at random times, about once in each `period_s`.
 fn at_random(random: &mut Rng, period_s: f64, long_s: f64) -> Levels {
     let mut levels = even();
     let pauses = poisson(random, UNTIL_S / period_s);
@@ -77,7 +79,7 @@ fn at_random(random: &mut Rng, period_s: f64, long_s: f64) -> Levels {
     levels
 }
 
-/// A planted outage: its length in seconds, and the share of the throughput that is left.
+/// A planted outage: its length in seconds, and the share of the throughput that remains.
 type Planted = (f64, f64);
 
 const NOTHING: Planted = (0.0, 1.0);
@@ -134,12 +136,14 @@ fn no_operation(bench: &Bench<'_>, name: &str, noise: LoadNoise) -> Rows {
     Ok(vec![none])
 }
 
-/// Returns whether recovery is right, or `None` if the results say that it cannot be determined.
+/// Returns whether the reported recovery is right, or `None` if the results say that it cannot be
+/// determined.
 fn answer(outage: &Outage, is_right: impl Fn(Option<f64>) -> bool) -> Option<bool> {
     outage.cannot_tell.is_none().then(|| is_right(outage.back_to_baseline_s))
 }
 
-/// Whether the results say that such a drop is distinguished from the load's own variation.
+/// Whether the outage is larger than the drop from which, by the results, an outage is
+/// distinguished from the load's own variation.
 fn is_beyond_the_bound(outage: &Outage, (long_s, left): Planted) -> bool {
     let known = outage.baseline_per_s.zip(outage.bound_per_s.zip(outage.bound_window_s));
     known.is_some_and(|(level, (bound, window_s))| (1.0 - left) * (long_s / window_s).min(1.0) > 1.0 - bound / level)
@@ -160,7 +164,7 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
         for (of, setting) in [("recovery, by noise", name), ("recovery, by outage", &planted)] {
             for (asked, within_s, share) in [("within 0.1 s", 0.1, 0.5), ("within 0.5 s", 0.5, 0.9)] {
                 let mut near = row(of, setting, asked, at_least(share));
-                // Times are recorded with the resolution of a slot.
+                // Recorded times have the resolution of a slot, so a slot of difference is allowed.
                 for outage in &felt {
                     let is_near = answer(outage, |back_s| {
                         back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S)
@@ -174,7 +178,7 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
     Ok(rows)
 }
 
-/// Simulates 5 % of noise in bins of 100 ms, and a total outage.
+/// Simulates 5 % of noise in bins of 100 ms and a total outage, and checks the intervals.
 fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Rows {
     let setting = format!("baseline of {baseline_s} s, outage of {outage_s} s, AR {phi}");
     let mut random = bench.random(&setting);

@@ -1,4 +1,5 @@
-//! Simulated unsteady loads: how often a leak is found, and how often a warm-up stays in the mean.
+//! Simulated unsteady loads: how often a falling throughput is found, and how often a warm-up
+//! distorts the mean.
 
 use analysis::noise::autoregressive;
 use experiment::plan::Warmup;
@@ -7,8 +8,9 @@ use record::results::Trial;
 use super::synthetic_run::{SyntheticTrial, planned};
 use super::{Bench, Job, Rows, at_least, at_most, row};
 
-/// Length of a bin, seconds, and its operations on average.
+/// Length of a bin, seconds.
 const BIN_S: f64 = 0.1;
+/// Mean number of operations in a bin.
 const IN_BIN: f64 = 2_000.0;
 
 /// Returns the settings.
@@ -25,8 +27,8 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Simulates trials with this level of throughput over time, with noise of this standard deviation
-/// and an autocorrelation of 0.5.
+/// Simulates trials whose relative throughput over time is `level`. The noise has the standard
+/// deviation `spread` and an autocorrelation of 0.5.
 fn played(
     bench: &Bench<'_>,
     setting: &str,
@@ -49,7 +51,7 @@ fn played(
     Ok(bench.analyzed(&trials)?.trials)
 }
 
-/// Simulates throughput that falls evenly by the share `leak`.
+/// Simulates throughput that falls evenly by the share `leak` over the trial.
 fn leaking(bench: &Bench<'_>, leak: f64, time_s: f64) -> Rows {
     let setting = format!("{:.0} % less over {time_s} s", 100.0 * leak);
     let trials = played(bench, &setting, time_s, 0.03, |at_s| 1.0 - leak * at_s / time_s)?;
@@ -63,8 +65,8 @@ fn leaking(bench: &Bench<'_>, leak: f64, time_s: f64) -> Rows {
     Ok(vec![steady, noticed])
 }
 
-/// Simulates throughput that is lower at first by the share `slower`, and approaches its level
-/// within `fades_s`.
+/// Simulates throughput that is at first lower by the share `slower`. The difference decays with
+/// the time constant `fades_s`.
 fn warming_up(bench: &Bench<'_>, time_s: f64, slower: f64, fades_s: f64) -> Rows {
     let setting = format!("{time_s} s, {:.0} % less at first, fading in {fades_s} s", 100.0 * slower);
     let trials = played(bench, &setting, time_s, 0.02, |at_s| 1.0 - slower * (-at_s / fades_s).exp())?;

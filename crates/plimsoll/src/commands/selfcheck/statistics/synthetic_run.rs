@@ -1,4 +1,4 @@
-//! Run folders of simulated trials, written by the writers of `plimsoll run`.
+//! Run folders of simulated trials, in the formats that `plimsoll run` writes.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Agents of each simulated load.
+/// Number of agents of each simulated load.
 pub const AGENTS: u32 = 64;
-/// Operation of each simulated load.
+/// Name of the operation of each simulated load.
 const OPERATION: &str = "get";
-/// Host of each simulated run.
+/// Name of the host of each simulated run.
 const HOST: &str = "local";
 
 /// A simulated trial.
@@ -27,26 +27,27 @@ pub struct SyntheticTrial {
     pub planned: Trial,
     /// Length of a slot, seconds.
     pub slot_s: f64,
-    /// Operations that ended `ok`, per slot.
+    /// Number of operations that ended `ok`, per slot.
     pub ok: Vec<u32>,
-    /// Latencies of each second, nanoseconds. `None` means the latencies of a closed loop of
-    /// [`AGENTS`] with these operations.
+    /// Latencies of each second, nanoseconds. If `None`, they are those of a closed loop of
+    /// [`AGENTS`] agents whose operations end as `ok` says.
     pub latencies: Option<Vec<Histogram<u64>>>,
-    /// CPU time that the hypervisor gave to others, and that other processes took, percent.
+    /// CPU time that the hypervisor stole, and CPU time that other processes took, percent.
     pub beside_pct: [f64; 2],
     /// Start of the load, Unix time in seconds.
     pub started_unix_s: f64,
 }
 
 impl SyntheticTrial {
-    /// Returns a trial with these operations in a closed loop. No other program uses its machine.
+    /// Returns a trial of a closed loop in which these operations end in each slot. No other
+    /// program uses its machine.
     pub fn of(planned: Trial, slot_s: f64, ok: Vec<u32>) -> Self {
         let started_unix_s = 1_800_000_000.0 + 100.0 * f64::from(planned.repeat);
         Self { planned, slot_s, ok, latencies: None, beside_pct: [0.0; 2], started_unix_s }
     }
 }
 
-/// Returns the plan of a trial of this length. Numbers begin at 1.
+/// Returns the plan of a trial of this length. `number` is the trial's position, from 1.
 pub fn planned(number: u32, time_s: f64, warmup: Warmup) -> Trial {
     let load = Load {
         agents: AGENTS,
@@ -71,10 +72,10 @@ pub fn planned(number: u32, time_s: f64, warmup: Warmup) -> Trial {
     }
 }
 
-/// Name of the fault in a trial with a fault.
+/// Name of the simulated fault.
 pub const FAULT: &str = "planted";
 
-/// Adds a fault at this second.
+/// Adds a fault at `at_s` to the plan of a trial.
 pub fn with_fault(mut planned: Trial, at_s: f64) -> Trial {
     planned.faults = vec![Fault {
         name: FAULT.into(),
@@ -170,14 +171,15 @@ impl SyntheticTrial {
     fn write_slots(&self, files: &TrialFolder) -> std::io::Result<()> {
         let mut rows = CsvWriter::create(&files.outcomes())?;
         for (slot, &ok) in self.ok.iter().enumerate().filter(|(_, ok)| **ok > 0) {
-            // A record has six decimals for a slot's start.
+            // `outcomes.csv` has six decimals for a slot's start.
             let at_s = (slot as f64 * self.slot_s * 1e6).round() / 1e6;
             rows.write(&OutcomeSlot { at_s, slot_s: self.slot_s, ok, ..OutcomeSlot::default() })?;
         }
         rows.flush()
     }
 
-    /// Returns the latencies by the second in which the operations ended, nanoseconds.
+    /// Returns a histogram for each second, with the latencies of the operations that ended in it,
+    /// nanoseconds.
     fn seconds(&self) -> std::io::Result<Vec<Histogram<u64>>> {
         if let Some(latencies) = &self.latencies {
             return Ok(latencies.clone());
@@ -270,23 +272,25 @@ impl SyntheticTrial {
     }
 }
 
-/// Returns a histogram of nanoseconds.
+/// Returns an empty histogram for nanoseconds.
 pub fn histogram() -> std::io::Result<Histogram<u64>> {
-    // It resizes as needed.
+    // The histogram resizes as needed.
     Histogram::new(3).map_err(std::io::Error::other)
 }
 
-/// Latencies of agents in a closed loop. Each starts its next operation when the last one ends, and
-/// all are served in turn. So an operation began when the operation [`AGENTS`] places before it
-/// ended.
+/// Latencies of agents in a closed loop. Each agent starts its next operation when the last one
+/// ends, and the server serves agents in turn. So an operation began when the operation [`AGENTS`]
+/// places earlier ended.
 struct ClosedLoop<'a> {
     ok: &'a [u32],
     slot_s: f64,
-    /// Next slot, and number of operations that ended before it.
+    /// Index of the next slot.
     slot: usize,
+    /// Number of operations that ended before the next slot.
     ended: f64,
-    /// Slot in which the next operation began, and number of operations that ended before it.
+    /// Index of the slot in which the next operation began.
     begun: usize,
+    /// Number of operations that ended before the slot `begun`.
     ended_before_begun: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Simulated throughput in a trial: whether its interval holds the long-run rate, and how often a
-//! constant load is called unsteady.
+//! Simulated throughput in a trial: how often its interval contains the long-run rate, and how
+//! often a constant load is called unsteady.
 
 use analysis::noise::autoregressive;
 use experiment::plan::Warmup;
@@ -8,8 +8,9 @@ use fastrand::Rng;
 use super::synthetic_run::{SyntheticTrial, planned};
 use super::{Bench, COVERAGE, Job, at_most, row};
 
-/// Length of a bin, seconds, and its operations on average.
+/// Length of a bin, seconds.
 const BIN_S: f64 = 0.1;
+/// Mean number of operations in a bin.
 const IN_BIN: f64 = 2_000.0;
 
 /// A load whose long-run rate is known.
@@ -25,16 +26,16 @@ struct RateSetting {
 enum BinNoise {
     /// 3 % of autoregressive noise with this coefficient.
     Correlated(f64),
-    /// 1 % and 8 % of autoregressive noise, alternating every 3 s.
+    /// Alternately 1 % and 8 % of autoregressive noise with this coefficient, each for 3 s.
     Unequal(f64),
-    /// 3 % of autoregressive noise, and stalls of 200 ms about every 5 s.
+    /// 3 % of autoregressive noise with this coefficient, and stalls of 200 ms about every 5 s.
     Stalls(f64),
-    /// 2 % of noise, and 60 % less in a bin every 2 s.
+    /// 2 % of uncorrelated noise, and every 2 s a bin with 60 % less.
     Pauses,
 }
 
 impl BinNoise {
-    /// Returns the bins of a load, and their long-run mean.
+    /// Returns the relative throughput of a load in each bin, and its long-run mean.
     fn bins(self, count: usize, random: &mut Rng) -> (Vec<f64>, f64) {
         let phi = match self {
             Self::Correlated(phi) | Self::Unequal(phi) | Self::Stalls(phi) => phi,
