@@ -44,7 +44,8 @@ fn an_open_loop_keeps_its_rate_beside_a_closed_loop() {
             group("busy", agents[1], vec![step("save", &["key={agent}", "value=v"]), step("remove", &["key=k"])]);
         for order in [[paced.clone(), busy.clone()], [busy, paced]] {
             let run = play(orders(&server.service(), groups(0.5, threads, order.to_vec())));
-            assert_eq!(ended(&run, "ping", Outcome::Ok), 100, "{threads} threads");
+            let found = format!("{threads} threads: {:?} {:?}", run.summary, run.results());
+            assert_eq!(ended(&run, "ping", Outcome::Ok), 100, "{found}");
             assert!(ended(&run, "remove", Outcome::Ok) > 0);
             assert_eq!(
                 run.summary.ok,
