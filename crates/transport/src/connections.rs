@@ -60,7 +60,6 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// Clock that counts nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadClock {
-    /// Start of the load.
     pub origin: Instant,
 }
 
@@ -395,7 +394,6 @@ impl ConnectionSet {
         })
     }
 
-    /// Returns the number of connections.
     pub fn count(&self) -> usize {
         self.list.len()
     }
