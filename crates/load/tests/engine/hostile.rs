@@ -10,8 +10,8 @@ mod server;
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use experiment::plan::{Connections, Tls};
@@ -34,8 +34,10 @@ const PATIENCE_S: f64 = 30.0;
 /// Timeout for answers that never come.
 const IMPATIENCE_S: f64 = 0.2;
 const IMPATIENCES_S: [f64; 3] = [IMPATIENCE_S, 2.0, 10.0];
-/// Cases of a protocol that run at a time. Most of them wait most of the time.
-const AT_A_TIME: usize = 8;
+/// Cases that run at a time. Most of them wait most of the time.
+const AT_A_TIME: usize = 32;
+/// Cases without end that run at a time.
+const ENDLESS_AT_A_TIME: usize = 4;
 
 /// Agents that share a connection.
 const SHARING: u32 = 4;
@@ -164,23 +166,23 @@ impl HostileTarget {
     }
 }
 
-/// Runs `check` on the cases of all protocols that send without end, or on all others. Of the cases
-/// without end, one of each protocol runs at a time because memory is limited.
+/// Runs `check` on the cases of all protocols that send without end, or on all others. Few cases
+/// without end run at a time: each takes memory and as much of the machine as it gets, and other
+/// tests run beside it.
 fn each(is_endless: bool, check: fn(HostileTarget)) {
-    let at_a_time = if is_endless { 1 } else { AT_A_TIME };
+    let cases = |protocol: &'static ProtocolKind| {
+        protocol.tests.hostile.iter().map(move |case| HostileTarget { protocol, case })
+    };
+    let targets = KINDS.iter().chain(TEST_KINDS).copied().flat_map(cases);
+    let targets = Mutex::new(targets.filter(|target| target.is_endless() == is_endless));
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
-        for protocol in KINDS.iter().chain(TEST_KINDS).copied() {
-            let targets = protocol.tests.hostile.iter().map(move |case| HostileTarget { protocol, case });
-            let targets = Arc::new(Mutex::new(targets.filter(move |target| target.is_endless() == is_endless)));
-            for _ in 0..at_a_time {
-                let targets = Arc::clone(&targets);
-                workers.push(scope.spawn(move || {
-                    while let Some(target) = { targets.lock().unwrap().next() } {
-                        check(target);
-                    }
-                }));
-            }
+        for _ in 0..if is_endless { ENDLESS_AT_A_TIME } else { AT_A_TIME } {
+            workers.push(scope.spawn(|| {
+                while let Some(target) = { targets.lock().unwrap().next() } {
+                    check(target);
+                }
+            }));
         }
         for worker in workers {
             worker.join().unwrap_or_else(|panic| resume_unwind(panic));
