@@ -335,7 +335,9 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
                 SessionEvent::Untouched { id, used } => {
                     // The target did not begin the request, so it is sent again.
-                    requests.iter_mut().filter(|request| request.id == id).for_each(|request| request.id = 0);
+                    for request in requests.iter_mut().filter(|request| request.id == id) {
+                        (request.id, request.is_open) = (0, false);
+                    }
                     used
                 }
                 SessionEvent::Answer { id, answer } => {
@@ -354,7 +356,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             self.input.drain(..used);
             if !is_draining {
                 self.encode_unsent(&mut requests, &mut out)?;
-            } else if requests.iter().all(|request| request.id == 0 || !request.is_open) {
+            } else if requests.iter().all(|request| !request.is_open) {
                 return Err(CallError::Lost("the target takes no more operations on the connection".to_owned()));
             }
         }
@@ -431,7 +433,7 @@ struct ClientRequests<'a, P: SessionProtocol>(&'a [ClientRequest<P>]);
 
 impl<'a, P: SessionProtocol> ClientRequests<'a, P> {
     fn first(&self, is_it: impl Fn(&ClientRequest<P>) -> bool) -> Option<RequestContext<'a, P>> {
-        let found = self.0.iter().find(|request| request.is_open && request.id != 0 && is_it(request))?;
+        let found = self.0.iter().find(|request| request.is_open && is_it(request))?;
         Some(RequestContext { request: &found.request, id: found.id })
     }
 }
