@@ -832,7 +832,7 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     if shown.into_iter().flatten().any(|worse| worse.least_pct(is_sure) >= gate_pct) {
         return Gated::Fails;
     }
-    // For a share in percent, which may be 0, the limit is in percentage points.
+    // The limit of a share in percent, which may be 0, is in percentage points.
     let in_points = comparison.difference_ci95_adjusted.filter(|_| is_share(comparison));
     let far = match in_points {
         Some([_, high]) => Some(high),

@@ -37,7 +37,7 @@ fn figures(name: String, is_open: bool, rows: &[&GeneratorSecond]) -> GeneratorF
     let operations: u64 = rows.iter().map(|row| row.operations).sum();
     let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
     let due: Option<u64> = rows.iter().map(|row| row.due).sum();
-    // For each thread: length of its rows (seconds) and CPU time (percent × seconds).
+    // Length of rows (seconds) and CPU time (percent × seconds) of each thread.
     let mut threads: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for row in rows {
         let (length_s, cpu) = threads.entry(row.thread).or_default();

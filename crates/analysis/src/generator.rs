@@ -471,7 +471,7 @@ mod tests {
             row.in_flight_mean = 4.0;
             row.latency_sum_s = 4.0;
         }
-        // With pauses or in an open loop, agents may rest, and those that cannot connect rest.
+        // Agents may be idle with pauses or in an open loop, or if they cannot connect.
         for (agents, connect_failures, expected) in [(Some(10), 0, 20.0), (None, 0, 0.0), (Some(10), 1, 0.0)] {
             rows[3].connect_failures = connect_failures;
             let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, agents);
@@ -579,7 +579,7 @@ mod tests {
 
     #[test]
     fn every_other_process_on_dedicated_cpus_is_a_stranger() {
-        // Of two threads, one may have met all that ran there.
+        // One of two threads may have shared its CPU with all other processes.
         for (strangers_pct, preempted_pct) in [(45.0, 40.0), (3.0, 6.0)] {
             let evidence = waiting_with(40.0, 90.0, 1.0, 10.0, |row| match row.process.as_str() {
                 "generator" => Sample { cpu_strangers_pct: Some(strangers_pct), ..row },

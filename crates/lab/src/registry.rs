@@ -522,7 +522,7 @@ fn still_needed(lines: Vec<RegistryLine>) -> Vec<RegistryLine> {
     let mut kept: Vec<RegistryLine> = Vec::new();
     for line in lines {
         let is_needed = match &line {
-            // Such processes are still found by their mark.
+            // A process without a line is still found by its mark.
             RegistryLine::Process { .. } => false,
             RegistryLine::Group(group) => all.iter().any(|stat| stat.group == group.pid),
             _ => true,

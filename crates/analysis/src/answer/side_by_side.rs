@@ -151,7 +151,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
         return format!("recovery after {fault}: {}.", parts.join("; "));
     }
-    // With more distributions, only the fastest and the slowest are described.
+    // Only the fastest and the slowest of more distributions are described.
     let medians = named.iter().filter_map(|(name, of)| Some((of.figures.get(BACK)?.p50?, name)));
     let mut medians: Vec<(f64, &String)> = medians.collect();
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));

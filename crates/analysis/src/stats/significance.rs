@@ -78,7 +78,7 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
     let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
     let estimate = mean_b - mean_a;
     if variance_a.max(variance_b).sqrt() <= ROUNDING * size {
-        // Of all ways to divide the values between two sides, two separate the samples.
+        // Two of all ways to divide the values between two sides separate the samples.
         return Some(without_spread(estimate, size, 2.0 / ways(a.len() + b.len(), a.len())));
     }
     let freedom =

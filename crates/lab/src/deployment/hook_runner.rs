@@ -139,7 +139,7 @@ impl HookRunner {
         let place = self.all.iter().find(|place| processes.hosts.name(place.host) == host);
         let (environment, command) = match place {
             Some(place) => (self.environment_at(processes, place), with_placeholders(command, &place.values)),
-            // For a target that already runs, only the host's name is known.
+            // Only the host's name is known of a target that already runs.
             None => {
                 let names = ["PLIMSOLL_HOST", "PLIMSOLL_NAME"].map(|name| (name.to_owned(), host.into()));
                 (names.into(), command.to_owned())

@@ -166,7 +166,7 @@ fn a_draining_connection_answers_what_it_has() {
     let target = Target::start(|count: &mut usize, stream, request| {
         *count += 1;
         let mut bytes = if *count == 6 { frame(b'g', 0, b"") } else { Vec::new() };
-        // Of the requests behind the announcement, the target begins none.
+        // The target begins no request that arrives after its announcement.
         let kind = if *count > 6 { b'r' } else { b'a' };
         bytes.extend(frame(kind, request.id, if kind == b'a' { &request.body } else { b"" }));
         stream.write_all(&bytes).is_ok()
