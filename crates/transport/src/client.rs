@@ -284,6 +284,14 @@ impl<P: SessionProtocol> ClientExchange<P> {
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
 
+    /// Takes the open connection if it can be used again, or else opens one.
+    fn take_pipe(&mut self) -> Result<ClientConnection, CallError> {
+        match self.pipe.take() {
+            Some(pipe) if P::SPEAKS_UNASKED => Ok(pipe),
+            pipe => pipe.and_then(ClientConnection::if_silent).map_or_else(|| self.open(), Ok),
+        }
+    }
+
     /// Sends all requests and stores their answers, up to the first missing answer. `answers` has
     /// an element for each request.
     fn answer_all(
@@ -295,11 +303,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         let wants = wants::<P>(operation)?;
         let requests = calls.iter().map(|with| self.compile(operation, with, &wants));
         let mut requests = requests.collect::<Result<Vec<_>, _>>()?;
-        let is_usable = |pipe: ClientConnection| if P::SPEAKS_UNASKED { Some(pipe) } else { pipe.if_silent() };
-        let mut pipe = match self.pipe.take().and_then(is_usable) {
-            Some(pipe) => pipe,
-            None => self.open()?,
-        };
+        let mut pipe = self.take_pipe()?;
         self.exchanged = ExchangedBytes::default();
         let (mut out, mut buffer, mut ended) = (Vec::new(), vec![0; BUFFER], false);
         if let Err(error) = self.encode_unsent(&mut requests, &mut out) {
