@@ -618,6 +618,28 @@ fn a_start_waits_only_while_all_agents_are_busy() {
 }
 
 #[test]
+fn a_place_without_starts_takes_no_agent_from_a_start_that_is_due() {
+    let [first, second] = [AgentId::at(0), AgentId::at(1)];
+    let mut played = Played::new(Load { timeout_s: 5.0, ..two_steps(2, Rate::Constant(10.0)) });
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 0);
+    assert_eq!(played.at(100), [AgentEffect::Send(second)]);
+    played.sent(1, 100);
+    // The thread was stopped from 100 to 350 ms, over the load's end. The place whose next start is
+    // after the end waits before the place whose start is before the end.
+    let starts = &mut played.agents.starts;
+    starts.end_ns = 350 * MS;
+    for (place, next_ms) in [(first, 400), (second, 300)] {
+        starts.turns.place_mut(place).next_ns = next_ms * MS;
+        starts.wait_for_agent(place, played.agents.list[place].group, next_ms * MS, &mut played.stats);
+    }
+    assert_eq!(played.answer(FIRST, OK, b"", 350), SEND, "the start at 300 is due");
+    played.sent(FIRST, 350);
+    assert_eq!(played.exchange(OK, b"blue", 360), AgentEffect::Wait);
+    assert!(!played.agents.are_done());
+}
+
+#[test]
 fn an_open_loop_completes_exactly_the_given_cycles() {
     for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
         let load = Load { count: Some(7), backlog, ..two_steps(30, Rate::Constant(100.0)) };

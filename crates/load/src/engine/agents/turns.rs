@@ -268,13 +268,21 @@ impl<P: SessionProtocol> OpenStarts<P> {
     }
 
     /// Takes the start that has waited longest for the agent's roster, with its place, or
-    /// [`AgentId::NONE`] if the start comes from a queue.
+    /// [`AgentId::NONE`] if the start comes from a queue. A place whose next start is not before
+    /// the load's end leaves the line: places wait in the order in which they were queued, so a
+    /// place behind it may still have a start before the end.
     fn take_waiting(&mut self, id: AgentId, group: GroupId) -> Option<(u64, AgentId)> {
         let (roster, service) = (self.turns.roster_of(id), self.service_line(id));
-        match &mut self.queues[group.index()] {
-            Some(queue) => queue.pop(service).map(|start_ns| (start_ns, AgentId::NONE)),
-            None => self.turns.take_waiting(roster).map(|place| (self.turns.places[place].next_ns, place)),
+        if let Some(queue) = &mut self.queues[group.index()] {
+            return queue.pop(service).map(|start_ns| (start_ns, AgentId::NONE));
         }
+        while let Some(place) = self.turns.take_waiting(roster) {
+            let start_ns = self.turns.places[place].next_ns;
+            if start_ns < self.end_ns {
+                return Some((start_ns, place));
+            }
+        }
+        None
     }
 
     /// Returns a start to the front of the service's queue, if the group has a backlog limit.
