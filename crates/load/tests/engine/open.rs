@@ -155,8 +155,9 @@ fn cycles_and_mixes_start_one_operation_at_a_time() {
     load.drain_s = 60.0;
     let run = play(orders(&server.service(), load.clone()));
     assert_eq!(run.summary.ok, 100);
-    // Agent 1 has 34 operations, the others 33: their last cycles are incomplete.
-    assert_eq!(run.summary.cycles, 17 + 16 + 16);
+    // Agent 1 has 34 operations, the others 33: their last cycles are incomplete. If starts are
+    // late, agents take each other's, and either two of them or none has an incomplete cycle.
+    assert!((49..=50).contains(&run.summary.cycles), "{:?}", run.summary);
     load.order = experiment::plan::StepOrder::Mix;
     assert_eq!(play(orders(&server.service(), load)).summary.ok, 100);
 }
