@@ -591,6 +591,7 @@ impl ProcessSlots {
     pub fn end_generators(&mut self) {
         if let Some(first) = self.slots.iter().position(ProcessSlot::is_generator) {
             self.end(first..self.slots.len());
+            self.restarts.retain(|restart| restart.slot < first);
             self.slots.truncate(first);
             self.watch();
         }
