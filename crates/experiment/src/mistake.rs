@@ -15,6 +15,8 @@ pub struct Mistake {
     pub part: TrialPart,
     /// Description of the mistake.
     pub reason: String,
+    /// Whether the load can be played, but perhaps not as the author meant it.
+    pub is_note: bool,
 }
 
 /// A part of a trial that can be refused.
@@ -158,12 +160,13 @@ with = { path = "c" }
             (TrialPart::Step("first".into()), "\"post\""),
             (TrialPart::Feed("none".into()), "load"),
         ] {
-            let mistake = Mistake { part: part.clone(), reason: "no".into() };
+            let mistake = Mistake { part: part.clone(), reason: "no".into(), is_note: false };
             let problems = located(&source, &[], &[mistake]);
             assert_eq!(problems.as_slice()[0].place.text(), underlined, "{part:?}");
         }
         let set = ["load.script=t.lua".to_owned()];
-        let problems = located(&source, &set, &[Mistake { part: TrialPart::Script, reason: "no".into() }]);
+        let problems =
+            located(&source, &set, &[Mistake { part: TrialPart::Script, reason: "no".into(), is_note: false }]);
         assert_eq!(problems.as_slice()[0].place.source.name, "--set");
     }
 }

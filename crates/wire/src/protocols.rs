@@ -8,6 +8,7 @@ use experiment::plan::MemberProgram;
 
 use crate::cause::{AttemptCause, Refusal};
 use crate::values::Argument;
+use crate::values::encoding::ValuePlace;
 
 pub mod command;
 pub mod http;
@@ -68,6 +69,12 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
         const SHOWN: usize = 200;
         out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
+    }
+
+    /// Returns the part of the request that an argument fills. `arguments` are the texts of all
+    /// arguments of the step, by name.
+    fn value_place(_argument: &str, _arguments: &BTreeMap<String, String>) -> ValuePlace {
+        ValuePlace::Plain
     }
 
     /// Compiles a step.

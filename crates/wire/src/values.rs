@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 
 pub mod allowed;
 pub mod csv_text;
+pub mod encoding;
 pub mod feeds;
 pub mod layout;
 #[cfg(feature = "scripts")]
@@ -23,6 +24,7 @@ pub mod lua;
 pub mod words;
 
 use allowed::{AllowedBytes, NotSendable};
+use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
 
 /// Returns the load with environment variables of this process filled in, for use by another
@@ -91,7 +93,7 @@ pub struct CompiledTemplate {
 #[derive(Debug, Clone, PartialEq)]
 enum TemplatePiece {
     Text(Box<[u8]>),
-    /// A value from the environment, or an encoded constant. It is never split into words.
+    /// A constant value, such as one from the environment. It is never split into words.
     Env(Box<[u8]>),
     Agent(Arithmetic),
     Seq(Arithmetic),
@@ -109,7 +111,10 @@ enum TemplatePiece {
     Slot(u8),
     Whole(CompiledTemplate),
     Script(lua::Function),
-    Base64(Box<[TemplatePiece]>),
+    Encoded {
+        encoding: Encoding,
+        of: Box<[TemplatePiece]>,
+    },
     Pad {
         width: u8,
         of: Box<[TemplatePiece]>,
@@ -161,8 +166,22 @@ impl OperationValues<'_> {
 impl CompiledTemplate {
     /// Compiles `text`. `stream` is the index of the template among the templates of its operation.
     pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
+        Self::compile_for(ValuePlace::Plain, text, stream, names)
+    }
+
+    /// Compiles `text`, as [`Self::compile`] does, for a part of a request.
+    pub fn compile_for(place: ValuePlace, text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
         let parsed = Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-        Ok(Self { pieces: compile_all(parsed, names)?, stream: stream.wrapping_add(1) })
+        let mut reader = PlaceReader::new(place);
+        let pieces = parsed.parts.into_iter().map(|part| {
+            let encoding = match &part {
+                TemplatePart::Text(text) => reader.literal(text),
+                _ => reader.placeholder(),
+            };
+            let encoding = encoding.filter(|_| !part.is_encoded());
+            Ok(TemplatePiece::compile(part, names)?.encoded(encoding))
+        });
+        Ok(Self { pieces: pieces.collect::<Result<_, String>>()?, stream: stream.wrapping_add(1) })
     }
 
     /// Makes a template of constant text.
@@ -219,8 +238,17 @@ impl CompiledTemplate {
             if piece.is_from_outside() {
                 allowed.check(&out[begin..])?;
             }
+            if piece.is_json() && std::str::from_utf8(&out[begin..]).is_err() {
+                return Err(NotSendable::InJson);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a value is escaped for a JSON string. Such a value must be UTF-8, which
+    /// [`Self::write_allowed`] checks.
+    pub fn has_json(&self) -> bool {
+        self.pieces.iter().any(TemplatePiece::is_json)
     }
 
     /// Whether every slot that this template uses was filled in this cycle.
@@ -259,17 +287,37 @@ impl TemplatePiece {
     /// Whether the text may be any bytes. Numbers and random bytes are only letters, digits, `-`
     /// and `_`.
     fn is_from_outside(&self) -> bool {
-        !matches!(
-            self,
+        match self {
+            Self::Encoded { encoding, .. } => *encoding == Encoding::Json,
             Self::Text(_)
-                | Self::Env(_)
-                | Self::Agent(_)
-                | Self::Seq(_)
-                | Self::Copy(_)
-                | Self::Bytes(_)
-                | Self::Uniform { .. }
-                | Self::Zipf(_)
-        )
+            | Self::Env(_)
+            | Self::Agent(_)
+            | Self::Seq(_)
+            | Self::Copy(_)
+            | Self::Bytes(_)
+            | Self::Uniform { .. }
+            | Self::Zipf(_) => false,
+            Self::Feed { .. } | Self::Slot(_) | Self::Whole(_) | Self::Script(_) | Self::Pad { .. } => true,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        matches!(self, Self::Encoded { encoding: Encoding::Json, .. })
+    }
+
+    /// Returns the piece with its value encoded. Numbers and random bytes need no encoding.
+    fn encoded(self, encoding: Option<Encoding>) -> Self {
+        let is_constant = matches!(self, Self::Text(_) | Self::Env(_));
+        match encoding {
+            Some(encoding) if is_constant || encoding == Encoding::Base64 || self.may_need_encoding() => {
+                Self::Encoded { encoding, of: Box::new([self]) }.folded()
+            }
+            _ => self,
+        }
+    }
+
+    fn may_need_encoding(&self) -> bool {
+        self.is_from_outside() || matches!(self, Self::Encoded { .. })
     }
 
     fn compile(part: TemplatePart, names: &TemplateNames<'_>) -> Result<Self, String> {
@@ -294,14 +342,21 @@ impl TemplatePiece {
                 let value = std::env::var(&name).map_err(|_| format!("the environment has no `{name}`"))?;
                 Self::Env(value.into_bytes().into())
             }
-            TemplatePart::Base64(of) => Self::Base64(compile_all(of, names)?).folded(),
+            TemplatePart::Value(text) => Self::Env(text.into_bytes().into()),
+            TemplatePart::Filtered { of, filters } => {
+                let encodings = filters.into_iter().filter_map(Encoding::of);
+                encodings.fold(Self::compile(*of, names)?, |piece, encoding| piece.encoded(Some(encoding)))
+            }
+            TemplatePart::Base64(of) => {
+                Self::Encoded { encoding: Encoding::Base64, of: compile_all(of, names)? }.folded()
+            }
             TemplatePart::Pad { width, of } => Self::Pad { width, of: compile_all(of, names)? }.folded(),
         })
     }
 
     /// Replaces the piece by its value, if the value is constant.
     fn folded(self) -> Self {
-        let (Self::Base64(of) | Self::Pad { of, .. }) = &self else { return self };
+        let (Self::Encoded { of, .. } | Self::Pad { of, .. }) = &self else { return self };
         if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
             return self;
         }
@@ -315,7 +370,7 @@ impl TemplatePiece {
         match self {
             Self::Slot(slot) => source.kept >> slot & 1 == 1,
             Self::Whole(template) => template.is_filled(source),
-            Self::Base64(of) | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
+            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
             _ => true,
         }
     }
@@ -324,7 +379,7 @@ impl TemplatePiece {
         match self {
             Self::Env(_) => true,
             Self::Whole(template) => template.has_environment(),
-            Self::Base64(of) | Self::Pad { of, .. } => of.iter().any(Self::has_environment),
+            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().any(Self::has_environment),
             _ => false,
         }
     }
@@ -333,7 +388,7 @@ impl TemplatePiece {
         match self {
             Self::Script(_) => true,
             Self::Whole(template) => template.asks_script(),
-            Self::Base64(of) | Self::Pad { of, .. } => of.iter().any(Self::asks_script),
+            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().any(Self::asks_script),
             _ => false,
         }
     }
@@ -361,10 +416,10 @@ impl TemplatePiece {
             Self::Slot(_) => {}
             Self::Whole(template) => template.write(source, out),
             Self::Script(function) => function.write(source, random.u64(..), out),
-            Self::Base64(of) => {
+            Self::Encoded { encoding, of } => {
                 let start = out.len();
                 of.iter().for_each(|piece| piece.write(source, random, out));
-                template::base64_in_place(out, start);
+                encoding.apply(out, start);
             }
             Self::Pad { width, of } => {
                 let start = out.len();
@@ -384,7 +439,9 @@ fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
         TemplatePiece::Bytes(count) => Some(sum + *count as usize),
-        TemplatePiece::Base64(of) => fixed_length(of).map(|length| sum + length.div_ceil(3) * 4),
+        TemplatePiece::Encoded { encoding: Encoding::Base64, of } => {
+            fixed_length(of).map(|length| sum + length.div_ceil(3) * 4)
+        }
         TemplatePiece::Pad { width, of } => fixed_length(of).map(|length| sum + length.max(usize::from(*width))),
         _ => None,
     })

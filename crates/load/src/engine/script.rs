@@ -12,9 +12,11 @@ use transport::connections::{ConnectionSettings, OpeningRules};
 use transport::error::Error as OpenError;
 use transport::program_worker::{DeathSignal, ProgramHost};
 use transport::tls::{TlsPeers, TlsTrust};
+use wire::excerpt;
 use wire::feed_stream::FeedQueue;
 use wire::protocols::Call;
 use wire::session::SessionProtocol;
+use wire::values::encoding::{self, ChangedValue};
 use wire::values::feeds::FeedRows;
 use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
@@ -193,7 +195,7 @@ impl<P: SessionProtocol> Script<P> {
     pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
         let load = &orders.load;
         let mut found = Vec::new();
-        let mut note = |part: TrialPart, reason: String| found.push(Mistake { part, reason });
+        let mut note = |part: TrialPart, reason: String| found.push(Mistake { part, reason, is_note: false });
         let mut services: Vec<P> = Vec::new();
         for service in &orders.services {
             match P::open(service) {
@@ -229,6 +231,7 @@ impl<P: SessionProtocol> Script<P> {
                 return found;
             }
         };
+        let mut notes = Vec::new();
         for population in load.populations() {
             let compiler = ScriptCompiler {
                 services: &services,
@@ -249,6 +252,7 @@ impl<P: SessionProtocol> Script<P> {
                 if let Err(Error::Step { reason, .. }) = compiler.step(number) {
                     note(part_of(step, &reason), reason);
                 }
+                notes.extend(compiler.changed_values(step));
             }
             if let Some(Rate::Replay { replay, stretch }) = &population.rate
                 && let Err(error) = Replay::read(&orders.files.path(replay), *stretch, 1, 0)
@@ -256,6 +260,7 @@ impl<P: SessionProtocol> Script<P> {
                 note(TrialPart::Schedule(replay.clone()), error.to_string());
             }
         }
+        found.extend(notes);
         found
     }
 
@@ -445,11 +450,36 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         let kept = self.kept_before(number);
         let compile = |(stream, (name, text)): (usize, (&String, &String))| {
             let compiled = check_slots(text, &kept, &[])
-                .and_then(|()| CompiledTemplate::compile(text, stream as u64, &names))
+                .and_then(|()| {
+                    let place = P::value_place(name, &step.with);
+                    CompiledTemplate::compile_for(place, text, stream as u64, &names)
+                })
                 .map_err(|reason| format!("`{name}`: {reason}"));
             Ok(Argument { name: name.clone(), template: compiled? })
         };
         step.with.iter().enumerate().map(compile).collect()
+    }
+
+    /// Returns a note for each argument of the step in which a feed's values are not sent as they
+    /// stand in its file.
+    fn changed_values(&self, step: &plan::Step) -> Vec<Mistake> {
+        let mut notes = Vec::new();
+        for (name, text) in &step.with {
+            for changed in encoding::changed_values(P::value_place(name, &step.with), text, self.feeds) {
+                let ChangedValue { placeholder, value, sent } = changed;
+                let (value, sent) = (excerpt::beginning(value.as_bytes(), 40), excerpt::beginning(sent.as_bytes(), 60));
+                notes.push(Mistake {
+                    part: TrialPart::Step(step.name.clone()),
+                    reason: format!(
+                        "`{}`: `{name}` encodes {{{placeholder}}}: `{value}` is sent as `{sent}`. If the file's values are \
+                         encoded already, write {{{placeholder}|raw}}",
+                        step.name
+                    ),
+                    is_note: true,
+                });
+            }
+        }
+        notes
     }
 
     /// Compiles the step's expectations. A slot that only this step fills, from an argument of its

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step};
 use load::LoadOrder;
@@ -68,14 +68,6 @@ fn counted_texts(agents: u32) -> Load {
     Load { count: Some(1_200), time_s: 60.0, ..own_texts(agents) }
 }
 
-/// Waits until the target has read what the generator sent at the end of its load.
-fn wait_until_read(has_read: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !has_read() && start.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn run(service: &str, load: Load) -> LoadRun {
     let run = play(LoadOrder { protocol: "multiplexed".into(), ..orders(&format!("mux://{service}"), load) });
     assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
@@ -128,9 +120,9 @@ fn parts_of_several_answers_are_put_together() {
     });
     let run = run(&target.address, counted_texts(3));
     assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
-    let pongs = || pongs.load(Ordering::SeqCst) as u64;
-    wait_until_read(|| pongs() == run.summary.ok / 3);
-    assert_eq!((pongs(), target.connections()), (run.summary.ok / 3, 1), "{:?}", run.summary);
+    let is_read = || pongs.load(Ordering::SeqCst) as u64 == run.summary.ok / 3;
+    fixture::until("the target has read an answer to each of its pings", is_read);
+    assert_eq!(target.connections(), 1, "{:?}", run.summary);
 }
 
 #[test]
@@ -174,10 +166,8 @@ fn a_timeout_cancels_one_request_and_keeps_the_connection() {
     let run = run(&target.address, load);
     assert!(run.summary.ok > 8 && run.summary.timeout > 1, "{:?}", run.summary);
     assert_eq!((run.summary.failed, run.summary.wrong, target.connections()), (0, 0, 1), "{:?}", run.results());
-    let cancelled = || cancelled.lock().unwrap().len() as u64;
-    wait_until_read(|| cancelled() == run.summary.timeout);
-    let cancelled = cancelled();
-    assert_eq!(cancelled, run.summary.timeout);
+    let is_read = || cancelled.lock().unwrap().len() as u64 == run.summary.timeout;
+    fixture::until("the target has read that each request was cancelled", is_read);
 }
 
 #[test]

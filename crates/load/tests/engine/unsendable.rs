@@ -47,7 +47,7 @@ fn an_answer_cannot_inject_requests() {
     for text in [SMUGGLED, "a\nb", "a\rb", "a\0b", "a\x1b[0m", "a\x7f"] {
         for pipeline in [1, 4] {
             for (with, cause) in [
-                (&["path=/n/{id}"][..], "not sent: a byte that a path cannot hold"),
+                (&["path=/n/{id|raw}"][..], "not sent: a byte that a path cannot hold"),
                 (&["path=/n", "header.x-id={id}"], "not sent: a byte that a header cannot hold"),
                 (&["path={id}"], "not sent: a byte that a path cannot hold"),
             ] {
@@ -66,11 +66,11 @@ fn an_answer_cannot_inject_requests() {
 
 #[test]
 fn blanks_are_refused_only_in_paths() {
-    let (run, _, others) = sent_on("two words", step("get", &["path=/q?{id}"]), 1);
+    let (run, _, others) = sent_on("two words", step("get", &["path=/q?{id|raw}"]), 1);
     assert!(others.is_empty() && run.summary.failed > 0);
     let (run, _, others) = sent_on("two words", step("get", &["path=/", "header.x={id}"]), 1);
     assert!(!others.is_empty() && run.summary.failed == 0);
-    let (run, _, others) = sent_on("č", step("get", &["path=/{id}"]), 1);
+    let (run, _, others) = sent_on("č", step("get", &["path=/{id|raw}"]), 1);
     assert!(others[0].starts_with("GET /č HTTP/1.1\r\n".as_bytes()) && run.summary.failed == 0);
     let (run, _, others) = sent_on("x", step("get", &["path={id}"]), 1);
     assert!(others.is_empty() && run.attempts("not sent: a path that does not begin with /") > 0);
@@ -95,7 +95,7 @@ fn unsent_operations_had_no_effect() {
         keys: None,
         value: None,
     };
-    let next = Step { audit: true, audit_as: Some(told), ..step("delete", &["path=/{id}"]) };
+    let next = Step { audit: true, audit_as: Some(told), ..step("delete", &["path=/{id|raw}"]) };
     let run =
         play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(1, 0.05, vec![login, next])) });
     let history = run.history();

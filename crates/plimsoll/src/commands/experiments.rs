@@ -31,6 +31,9 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     for mistake in mistakes.iter().filter(|mistake| is_built_later(&mistake.reason)) {
         output::say(&format!("note: {}; `run --install` makes it", mistake.reason));
     }
+    for mistake in mistakes.iter().filter(|mistake| mistake.is_note) {
+        output::say(&format!("note: {}", mistake.reason));
+    }
     refuse(&source, &arguments.sets, mistakes, |reason| is_built_later(reason) || reason.contains(UNSET))?;
     for note in experiment::timeline::notes(&plan) {
         output::say(&format!("note: {note}"));
@@ -99,7 +102,7 @@ pub fn refuse(
     mut mistakes: Vec<Mistake>,
     is_no_matter: impl Fn(&str) -> bool,
 ) -> Result<(), Failure> {
-    mistakes.retain(|mistake| !is_no_matter(&mistake.reason));
+    mistakes.retain(|mistake| !mistake.is_note && !is_no_matter(&mistake.reason));
     if mistakes.is_empty() {
         return Ok(());
     }

@@ -2,6 +2,8 @@
 //! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
 //! Redirects are not followed and cookies are not kept.
 
+use std::collections::BTreeMap;
+
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
@@ -11,6 +13,7 @@ use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::in_order::{InOrderProtocol, Progress};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
+use crate::values::encoding::{Encoding, ValuePlace};
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
 
@@ -20,6 +23,8 @@ const PATH: Field = Field {
     required: true,
 };
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };
+const FORM: Field =
+    Field { name: "form.*", help: "a field of an HTML form, such as form.user, instead of a body", required: false };
 const HEADER: Field = Field { name: "header.*", help: "a header, such as header.accept", required: false };
 const STATUS: Field = Field { name: "status", help: "the status code, such as 200", required: false };
 const ANSWER_BODY: Field = Field { name: "body", help: "the answer's body", required: false };
@@ -29,7 +34,7 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
     Operation {
         name,
         help,
-        takes: &[PATH, BODY, HEADER],
+        takes: &[PATH, BODY, FORM, HEADER],
         answers: &[STATUS, ANSWER_BODY, ANSWER_HEADER],
         effect: Effect::None,
     }
@@ -141,6 +146,15 @@ impl Protocol for Http {
 
     fn tls_host(&self) -> Option<&str> {
         self.place.tls_host.as_deref()
+    }
+
+    fn value_place(argument: &str, arguments: &BTreeMap<String, String>) -> ValuePlace {
+        match argument {
+            "path" => ValuePlace::Path,
+            "body" => body_place(arguments),
+            _ if argument.starts_with("form.") => ValuePlace::FormValue,
+            _ => ValuePlace::Plain,
+        }
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
@@ -531,22 +545,57 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         checked(&mut builder, call, number, &in_header)?;
         builder.bytes(b"\r\n");
     }
-    add_body(&mut builder, call);
+    add_body(&mut builder, call)?;
     builder.finish()
 }
 
-fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
+const FORM_TYPE: &str = "application/x-www-form-urlencoded";
+
+/// Returns the format of a body, by its type or, without a type, by its first byte.
+fn body_place(arguments: &BTreeMap<String, String>) -> ValuePlace {
+    let is_type =
+        |name: &str| name.strip_prefix("header.").is_some_and(|header| header.eq_ignore_ascii_case("content-type"));
+    let given = arguments.iter().find(|(name, _)| is_type(name)).map(|(_, value)| value.to_ascii_lowercase());
+    let body = arguments.get("body").map_or("", |body| body.trim_start());
+    match given {
+        Some(kind) if kind.starts_with(FORM_TYPE) => ValuePlace::Form,
+        Some(kind) if kind.contains("json") => ValuePlace::Json,
+        // A literal brace is written twice in a template.
+        None if body.starts_with("{{") || body.starts_with('[') => ValuePlace::Json,
+        _ => ValuePlace::Plain,
+    }
+}
+
+fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> {
     // Requests with these methods always have a body, which may be empty.
     let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
-    match call.argument("body") {
-        Some(body) => {
-            builder.bytes(b"Content-Length: ");
-            let length = builder.length(LengthWidth::Decimal);
-            builder.bytes(b"\r\n\r\n").begin(length).value(call.arguments, body).end(length);
-        }
-        None if by_nature => drop(builder.bytes(b"Content-Length: 0\r\n\r\n")),
-        None => drop(builder.bytes(b"\r\n")),
+    let fields = call.arguments.iter().enumerate();
+    let fields: Vec<_> = fields.filter_map(|(at, field)| Some((at, field.name.strip_prefix("form.")?))).collect();
+    let body = call.argument("body");
+    if body.is_none() && fields.is_empty() {
+        builder.bytes(if by_nature { b"Content-Length: 0\r\n\r\n" } else { b"\r\n" });
+        return Ok(());
     }
+    if body.is_some() && !fields.is_empty() {
+        return Err("`body` and `form.…` exclude each other: the form is the body".to_owned());
+    }
+    let is_type = |argument: &Argument| argument.name.eq_ignore_ascii_case("header.content-type");
+    if !fields.is_empty() && !call.arguments.iter().any(is_type) {
+        builder.bytes(format!("Content-Type: {FORM_TYPE}\r\n").as_bytes());
+    }
+    builder.bytes(b"Content-Length: ");
+    let length = builder.length(LengthWidth::Decimal);
+    builder.bytes(b"\r\n\r\n").begin(length);
+    if let Some(body) = body {
+        builder.checked(call.arguments, body, ValueCheck::default());
+    }
+    for (index, (argument, name)) in fields.into_iter().enumerate() {
+        let mut encoded = name.as_bytes().to_vec();
+        Encoding::Form.apply(&mut encoded, 0);
+        builder.bytes(if index > 0 { b"&" } else { b"" }).bytes(&encoded).bytes(b"=").value(call.arguments, argument);
+    }
+    builder.end(length);
+    Ok(())
 }
 
 /// Adds a value. Its literal parts are checked now; its variable parts are checked when they are

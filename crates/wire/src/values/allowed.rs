@@ -13,6 +13,8 @@ pub enum NotSendable {
     InHeader,
     /// A part of a line with a line end in it.
     InLine,
+    /// A JSON string with bytes that are not UTF-8.
+    InJson,
     /// A value that is too long for its length field.
     TooLong,
 }
@@ -25,6 +27,7 @@ impl NotSendable {
             Self::PathBeginning => "a path that does not begin with /",
             Self::InHeader => "a byte that a header cannot hold",
             Self::InLine => "a byte that a line cannot hold",
+            Self::InJson => "bytes that are not UTF-8 in a JSON string",
             Self::TooLong => "a value that is longer than its length field can say",
         }
     }
@@ -37,6 +40,13 @@ pub struct AllowedBytes {
     /// A byte sequence that the value may not contain. If empty, no sequence is forbidden.
     without: Box<[u8]>,
     refusal: NotSendable,
+}
+
+impl Default for AllowedBytes {
+    /// Allows all bytes.
+    fn default() -> Self {
+        Self::which(|_| true, NotSendable::InLine)
+    }
 }
 
 impl AllowedBytes {

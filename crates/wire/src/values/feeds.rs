@@ -333,6 +333,20 @@ impl FeedRows {
         }
     }
 
+    /// Returns the first of the values in memory for which `is_wanted` is true. Looks at no more
+    /// than 10,000 records.
+    pub fn first_value(&self, name: &str, is_wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let part = self.part(name).ok()?;
+        let first = TakenRecord { row: 0, text: self.text.clone(), ends: self.ends.clone() };
+        let mut taken = if self.stream.is_some() { first } else { TakenRecord::default() };
+        (0..self.rows().min(10_000)).find_map(|row| {
+            taken.row = row;
+            let mut value = Vec::new();
+            self.write(&taken, &part, &mut value);
+            is_wanted(&value).then_some(value)
+        })
+    }
+
     fn cell<'a>(&self, text: &'a [u8], ends: &[usize], row: u32, column: u16) -> &'a [u8] {
         let place = row as usize * self.columns.len() + usize::from(column);
         let start = place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);

@@ -2,7 +2,7 @@
 //! id. Writing a request is mostly copying.
 
 use super::allowed::{AllowedBytes, NotSendable};
-use super::{Argument, OperationValues};
+use super::{Argument, CompiledTemplate, OperationValues};
 
 /// A pre-encoded request.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,8 +37,9 @@ enum Segment {
     End(usize),
 }
 
-/// Rules for a value with variable text.
-#[derive(Debug, Clone, PartialEq)]
+/// Rules for a value with variable text. By default, only text that is not UTF-8 in a JSON string
+/// is refused.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ValueCheck {
     /// Allowed bytes of the variable text.
     pub allowed: AllowedBytes,
@@ -84,9 +85,12 @@ impl LayoutBuilder {
     }
 
     /// Adds the value of the argument with index `place`. The value's variable text is checked
-    /// whenever it is written.
+    /// whenever it is written, if the check can fail.
     pub fn checked(&mut self, arguments: &[Argument], place: usize, check: ValueCheck) -> &mut Self {
-        if arguments.get(place).is_none_or(|argument| !argument.template.is_from_outside()) {
+        let can_fail = |template: &CompiledTemplate| {
+            template.has_json() || (template.is_from_outside() && check != ValueCheck::default())
+        };
+        if arguments.get(place).is_none_or(|argument| !can_fail(&argument.template)) {
             return self.value(arguments, place);
         }
         self.segments.push(Segment::Checked { argument: place, check: Box::new(check) });
@@ -255,7 +259,6 @@ impl RequestLayout {
 mod tests {
     use super::*;
     use crate::testing::{names, source};
-    use crate::values::CompiledTemplate;
 
     fn arguments(texts: &[&str]) -> Vec<Argument> {
         let compile = |(stream, text): (usize, &&str)| Argument {
