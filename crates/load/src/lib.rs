@@ -92,9 +92,9 @@ pub fn check(orders: &LoadOrder) -> Result<(), Error> {
 }
 
 /// Returns all mistakes that prevent the load on any machine: invalid requests, and files that are
-/// missing or broken. Notes name values that their place changes. Unlike [`check`], this function ignores the limits of this machine. Programs
-/// that a target names are not checked, because only its hosts have them. Only regular files are
-/// read.
+/// missing or broken. Notes name values that their place changes. Unlike [`check`], this function
+/// ignores the limits of this machine. Programs that a target names are not checked, because only
+/// its hosts have them. Only regular files are read.
 #[must_use]
 pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
     match kind(orders) {
