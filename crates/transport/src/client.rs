@@ -394,7 +394,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             let id = self.last_id.wrapping_add(1).max(1);
             let values = OperationValues { source, arguments: &request.arguments };
             let encoded = P::encode(&mut self.session, &mut self.memory, &request.request, id, &values, out);
-            match encoded.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))? {
+            match encoded.map_err(|refusal| CallError::Invalid(refusal.to_string()))? {
                 Encoded::NotNow => break,
                 Encoded::Done => (self.last_id, request.id, request.is_open) = (id, id, true),
             }

@@ -32,7 +32,7 @@ pub enum AttemptCause {
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
-    /// The request was not sent, because the protocol cannot represent one of the values.
+    /// The request was not sent, because it lacks a value, or the protocol cannot represent one.
     NotSent(NotSendable),
     /// No attempt was made: the connection was cut, and the agent does not reconnect yet.
     NotConnected,
@@ -105,7 +105,7 @@ impl AttemptCause {
             Self::Proxy(0) => "proxy: bad answer",
             Self::TooLong => "answer too long",
             Self::TooLarge => "answer too large",
-            Self::NotSent(why) => return format!("not sent: {}", why.text()),
+            Self::NotSent(why) => return format!("not sent: {why}"),
             Self::OkStatus(status) => return format!("ok {status}"),
             Self::Redirect(status) => return format!("redirect {status}"),
             Self::Answer(number) | Self::Greeted(number) => {

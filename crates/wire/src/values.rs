@@ -82,6 +82,11 @@ pub struct ValueSource<'a> {
     pub records: &'a [TakenRecord],
 }
 
+impl ValueSource<'_> {
+    /// Inputs for templates that use none.
+    const NOTHING: Self = Self { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+}
+
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledTemplate {
@@ -256,6 +261,15 @@ impl CompiledTemplate {
         self.pieces.iter().all(|piece| piece.is_filled(source))
     }
 
+    /// Returns the slots that this template uses, one bit per slot.
+    pub fn slots(&self) -> u32 {
+        let is_used = |slot: &u32| {
+            let source = ValueSource { kept: !(1 << slot), ..ValueSource::NOTHING };
+            !self.is_filled(&source)
+        };
+        (0..u32::BITS).filter(is_used).fold(0, |slots, slot| slots | 1 << slot)
+    }
+
     /// Whether the template contains an environment variable.
     pub fn has_environment(&self) -> bool {
         self.pieces.iter().any(TemplatePiece::has_environment)
@@ -360,9 +374,8 @@ impl TemplatePiece {
         if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
             return self;
         }
-        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
         let mut value = Vec::new();
-        self.write(&source, &mut Rng::with_seed(0), &mut value);
+        self.write(&ValueSource::NOTHING, &mut Rng::with_seed(0), &mut value);
         Self::Env(value.into())
     }
 

@@ -316,7 +316,8 @@ impl<P: SessionProtocol> Agents<P> {
     /// the request.
     ///
     /// # Errors
-    /// If the protocol cannot represent one of the values. The request is then not sent.
+    /// If the request lacks a value or the protocol cannot represent one of the values. The request
+    /// is then not sent.
     #[inline]
     pub fn encode(
         &mut self,

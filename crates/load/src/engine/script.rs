@@ -16,6 +16,7 @@ use wire::excerpt;
 use wire::feed_stream::FeedQueue;
 use wire::protocols::Call;
 use wire::session::SessionProtocol;
+use wire::slot_names::SlotName;
 use wire::values::encoding::{self, ChangedValue};
 use wire::values::feeds::FeedRows;
 use wire::values::lua::Program;
@@ -50,6 +51,8 @@ pub struct Script<P: SessionProtocol> {
     pub groups: Vec<AgentGroup>,
     /// Number of slots of each agent.
     pub slots: usize,
+    /// Names of the slots, indexed by slot.
+    pub slot_names: Box<[SlotName]>,
     /// Files that supply values.
     pub feeds: Vec<FeedRows>,
     /// Streamed feeds that any step uses, one bit per feed.
@@ -96,6 +99,8 @@ pub struct CompiledStep {
     /// Name of the protocol's operation.
     pub call: &'static str,
     pub arguments: Vec<Argument>,
+    /// Slots that the arguments use, one bit per slot. All of them must be filled.
+    pub needs: u32,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -139,6 +144,9 @@ impl<P: SessionProtocol> Script<P> {
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let names = operation_names(load);
         let slots = slots(load)?;
+        let slot_names = slots.iter().map(|slot| SlotName::of(slot)).collect::<Option<_>>();
+        let slot_names =
+            slot_names.ok_or_else(|| Error::Setting("too many names of slots in this process".to_owned()))?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
         let (mut compiled, mut groups, mut before) = (Vec::new(), Vec::new(), 0);
         for population in load.populations() {
@@ -169,6 +177,7 @@ impl<P: SessionProtocol> Script<P> {
             requests: by_service(by_step),
             names: names.into(),
             slots: slots.len(),
+            slot_names,
             feeds,
             program,
             end_ns: groups.iter().map(|group| group.schedule.end_ns()).max().unwrap_or(0),
@@ -430,6 +439,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         let compiled = CompiledStep {
             name,
             call: operation.name,
+            needs: arguments.iter().fold(0, |slots, argument| slots | argument.template.slots()),
             arguments,
             expects,
             expected,

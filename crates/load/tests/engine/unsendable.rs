@@ -1,9 +1,9 @@
-//! External values that the protocol cannot represent: the operation fails before it is sent, and
+//! External values that the protocol cannot represent, and values that are missing: the operation fails before it is sent, and
 //! no other bytes reach the target.
 
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::{Feed, Step};
+use experiment::plan::{Feed, Retry, Step};
 use fixture::TestDir;
 use load::LoadOrder;
 
@@ -100,6 +100,44 @@ fn unsent_operations_had_no_effect() {
         play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(1, 0.05, vec![login, next])) });
     let history = run.history();
     assert!(!history.is_empty() && history.iter().all(|line| line.applied == Some(false)), "{history:?}");
+}
+
+#[test]
+fn a_slot_that_was_not_filled_is_never_sent_empty() {
+    for what in ["answer.header.x-id", "answer.body/id"] {
+        for with in [
+            &["path=/n/{id}"][..],
+            &["path=/n", "header.x-id=id {id}"],
+            &["path=/n", "body={pad:8:{id}}"],
+            &["path=/n", "header.authorization=Basic {base64:{agent}:{id}}"],
+        ] {
+            let (server, seen) = noting("{}");
+            let mut login = step("get", &["path=/login"]);
+            login.keep = pairs(&[&format!("id={what}")]);
+            let mut load = load(4, 0.05, vec![login, Step { name: "next".into(), ..step("post", with) }]);
+            load.retry = Retry::Tries { tries: 3, wait_s: 0.0 };
+            let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+            let seen = seen.lock().unwrap();
+            assert!(seen.iter().all(|request| request.starts_with(b"GET /login ")), "{with:?}");
+            let failed = run.attempts("not sent: no id");
+            assert!(failed > 0 && run.results().into_iter().eq(["not sent: no id", "ok"]), "{:?}", run.results());
+            assert_eq!(
+                (run.summary.ok, run.summary.failed, run.summary.attempts),
+                (seen.len() as u64, failed, seen.len() as u64 + failed),
+                "{with:?}"
+            );
+            let mut examples = run.intervals.iter().flat_map(|interval| &interval.examples);
+            let example = examples.find(|example| example.result == "not sent: no id").unwrap();
+            assert_eq!((example.operation.as_str(), example.answer.as_ref()), ("next", None));
+            assert!(example.request.contains("(not filled)"), "{}", example.request);
+        }
+    }
+}
+
+#[test]
+fn an_empty_answer_fills_a_slot() {
+    let (run, _, others) = sent_on("", step("get", &["path=/n/{id}"]), 1);
+    assert!(!others.is_empty() && run.summary.failed == 0 && others[0].starts_with(b"GET /n/ HTTP"));
 }
 
 /// Returns a feed of one record, in column `text`.

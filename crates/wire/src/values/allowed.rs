@@ -2,7 +2,12 @@
 //! feeds, answers and scripts is checked each time it is filled in, so that a service or a file
 //! cannot inject requests.
 
-/// The reason why a protocol cannot represent a value.
+use std::fmt;
+
+use crate::slot_names::SlotName;
+
+/// The reason why a request cannot be sent. All but the last concern a value that the protocol
+/// cannot represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotSendable {
     /// A path with a blank or a control character.
@@ -17,18 +22,21 @@ pub enum NotSendable {
     InJson,
     /// A value that is too long for its length field.
     TooLong,
+    /// A slot that this cycle has not filled.
+    NoSlot(SlotName),
 }
 
-impl NotSendable {
-    /// Returns the text of the reason, which follows `not sent: `.
-    pub fn text(self) -> &'static str {
+/// Formats the reason, which follows `not sent: `.
+impl fmt::Display for NotSendable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InPath => "a byte that a path cannot hold",
-            Self::PathBeginning => "a path that does not begin with /",
-            Self::InHeader => "a byte that a header cannot hold",
-            Self::InLine => "a byte that a line cannot hold",
-            Self::InJson => "bytes that are not UTF-8 in a JSON string",
-            Self::TooLong => "a value that is longer than its length field can say",
+            Self::InPath => out.write_str("a byte that a path cannot hold"),
+            Self::PathBeginning => out.write_str("a path that does not begin with /"),
+            Self::InHeader => out.write_str("a byte that a header cannot hold"),
+            Self::InLine => out.write_str("a byte that a line cannot hold"),
+            Self::InJson => out.write_str("bytes that are not UTF-8 in a JSON string"),
+            Self::TooLong => out.write_str("a value that is longer than its length field can say"),
+            Self::NoSlot(slot) => write!(out, "no {slot}"),
         }
     }
 }

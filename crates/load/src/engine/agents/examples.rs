@@ -109,6 +109,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             let mut value = Vec::new();
             argument.template.write(&source, &mut value);
             let told = match argument.name.as_str() {
+                name if !argument.template.is_filled(&source) => format!("{name} (not filled)"),
                 name if SHOWN.contains(&name) && !argument.template.has_environment() => {
                     let end = value.iter().position(|byte| *byte == b'?').filter(|_| name == "path");
                     let query = if end.is_some() { "?…" } else { "" };

@@ -40,6 +40,9 @@ impl<P: SessionProtocol> AgentValues<P> {
 
     /// Appends the request of the agent's step. Returns whether the protocol takes the request now,
     /// and whether a script computed part of the request.
+    ///
+    /// # Errors
+    /// If a slot of the request is not filled, or the protocol cannot represent one of the values.
     #[inline]
     pub fn encode(
         &self,
@@ -50,6 +53,10 @@ impl<P: SessionProtocol> AgentValues<P> {
         out: &mut Vec<u8>,
     ) -> Result<(Encoded, bool), NotSendable> {
         let step = &self.script.steps[agent.step];
+        let missing = step.needs & !agent.kept;
+        if missing != 0 {
+            return Err(NotSendable::NoSlot(self.script.slot_names[missing.trailing_zeros() as usize]));
+        }
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let values = OperationValues { source, arguments: &step.arguments };
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
