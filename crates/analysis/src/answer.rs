@@ -177,7 +177,10 @@ fn asked(load: &Load) -> String {
         _ if !load.groups.is_empty() => format!("{agents} in groups got"),
         None => format!("{agents} got"),
         Some(rate) => match rate.per_s() {
-            Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
+            Some(per_s) => {
+                let things = if rate.is_of_sessions() { "sessions" } else { "calls" };
+                format!("asked for {} {things}/s, the target answered", numbers::number(per_s))
+            }
             None => "asked for calls on a schedule, the target answered".to_owned(),
         },
     }

@@ -50,7 +50,7 @@ pub(crate) fn add(trial: &mut Trial, load: &Load, evidence: &Evidence) {
             name,
             GroupFigures {
                 agents: group.agents,
-                offered_per_s: group.rate.as_ref().and_then(plan::Rate::per_s),
+                offered_per_s: group.rate.as_ref().and_then(plan::Rate::operations_per_s),
                 throughput_per_s,
                 cycles: cycles.as_ref().map(|rows| rows.iter().map(|row| row.cycles).sum()),
                 agents_without_cycle: agents_without_cycle(cycles.as_deref(), f64::NEG_INFINITY),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use experiment::mistake::Mistake;
-use experiment::plan::{Load, Plan, Rate, TargetKind, Tls, Trial};
+use experiment::plan::{Load, Plan, TargetKind, Tls, Trial};
 use load::{InputFiles, LoadOrder, LoadPurpose};
 
 use crate::preparation;
@@ -35,7 +35,7 @@ pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
 /// requests and files.
 fn what_is_compiled(load: Load) -> Load {
     let groups = load.groups.into_iter().map(what_is_compiled).collect();
-    let rate = load.rate.filter(|rate| matches!(rate, Rate::Replay { .. }));
+    let rate = load.rate.filter(|rate| rate.recorded().is_some());
     Load {
         groups,
         rate,

@@ -43,7 +43,7 @@ fn of_trial(trial: &Trial) -> f64 {
     let Some(load) = &trial.load else { return 0.0 };
     let length_s = load.time_s + load.drain_s;
     let operations = load.all_steps().count().max(1) as f64;
-    let rates = load.populations().iter().map(|population| population.rate.as_ref()?.per_s());
+    let rates = load.populations().iter().map(Load::operations_per_s);
     let per_s = rates.sum::<Option<f64>>();
     let (least, each, most) = LOG;
     let line = per_s.map_or(most, |per_s| (least + each * per_s / operations).min(most));
@@ -78,8 +78,7 @@ fn audited(load: &Load) -> f64 {
 }
 
 fn audited_of(load: &Load) -> f64 {
-    let per_s = load.rate.as_ref().and_then(|rate| rate.per_s());
-    let per_s = per_s.unwrap_or(PER_AGENT * f64::from(load.agents));
+    let per_s = load.operations_per_s().unwrap_or(PER_AGENT * f64::from(load.agents));
     let (mut all, mut audited) = (0.0, 0.0);
     for step in &load.steps {
         let share = f64::from(step.weight.max(1)) / f64::from(step.every.max(1));

@@ -309,12 +309,12 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
         );
     }
     // Charts over a swept rate, and names of points, need numbers.
-    let is_rate = load_group::named(&sweep.path).is_some_and(|(_, key)| key == "rate");
+    let is_rate = load_group::named(&sweep.path).is_some_and(|(_, key)| ["rate", "rate.sessions"].contains(&key));
     if let Some(value) = sweep.values.iter().find(|value| is_rate && value.number().is_none()) {
         let path = &sweep.path;
         problems.push(
             Problem::new(&value.place, format!("`{path}` is swept over plain numbers"))
-                .expected("no number of operations/s")
+                .expected("no number of starts per second")
                 .hint(format!(
                     "sweep `{path}.poisson` for starts at random; put stages and recorded schedules into variants"
                 )),

@@ -18,6 +18,7 @@ pub(crate) mod load_group;
 mod metric;
 mod operation;
 mod point_repeats;
+mod rate;
 pub(crate) mod reading;
 mod stop_rule;
 pub(crate) mod target;
@@ -32,14 +33,15 @@ pub use fleet::{Fleet, FleetEngine, GENERATOR_ROLE, KubernetesFleet, SlurmFleet}
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, LabPods, MemberDemand, Network, Port};
 pub use load::{
-    Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, LoadConflict, Overflow, Rate,
-    RateStage, Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,
+    Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, LoadConflict, Overflow,
+    Reconnects, Retry, StepOrder, Warmup, WhenFailed,
 };
 pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm, percentile, samples_for};
 pub use operation::{
     AuditAs, AuditEffect, Expected, MemberProgram, Prepare, SlotContent, Step, TextCondition, UnitAmount,
 };
+pub use rate::{Rate, RateStage, is_offered, is_offered_in_sessions};
 pub use reading::read;
 pub use stop_rule::StopRule;
 pub use target::{AlsoTarget, BadParameter, Target, TargetKind, TargetStart, Tls, parameters};

@@ -47,6 +47,70 @@ fn the_forms_of_a_rate() {
     assert_eq!(load("", "\n[load.rate]\npoisson = 3\n", &[]).rate, Some(Rate::Poisson { poisson: 3.0 }));
 }
 
+fn sessions(rate: Rate) -> Rate {
+    Rate::Sessions { sessions: Box::new(rate) }
+}
+
+#[test]
+fn sessions_have_every_form_of_a_rate() {
+    assert_eq!(rate("{ sessions = 40 }"), sessions(Rate::Constant(40.0)));
+    assert_eq!(rate("{ sessions = { poisson = 2.5 } }"), sessions(Rate::Poisson { poisson: 2.5 }));
+    let replay = Rate::Replay { replay: "starts.csv".into(), stretch: 1.0 };
+    assert_eq!(rate("{ sessions = { replay = \"starts.csv\" } }"), sessions(replay));
+    let stages = sessions(Rate::Stages(vec![stage(0.0, 40.0, 30.0)]));
+    assert_eq!(rate("{ sessions = [{ to = 40, over = \"30s\" }] }"), stages);
+    let load = load("rate = { sessions = { replay = \"starts.csv\" } }\nthink = \"2s\"", "", &[]);
+    assert_eq!((load.files(), load.think_s), (vec!["starts.csv"], 2.0));
+}
+
+#[test]
+fn mistakes_in_a_rate_of_sessions_are_reported() {
+    let told = |load: &str| {
+        let file = format!(
+            "[target]\nuse = \"vsns\"\n[load]\nagents = 10\ntime = \"1m\"\n{load}\n[[load.cycle]]\ncall = \"ping\"\n"
+        );
+        read(&file, &[]).unwrap_err().to_string()
+    };
+    let table = [
+        ("rate = { sessions = 40, poisson = 40 }", "`poisson` and `sessions` exclude each other"),
+        ("rate = { sessions = 0 }", "sessions"),
+        ("rate = { sessions = [] }", "has no stage"),
+        ("rate = { session = 40 }", "did you mean `sessions`?"),
+        ("rate = { users = 40 }", "it is called `sessions` here"),
+        ("rate = { sessions = 40 }\ncount = 9", "`count` and `rate` exclude each other"),
+        ("rate = 40\nthink = \"1s\"", "or start sessions: rate = { sessions = … }"),
+        ("rate = { sessions = [{ to = 40, over = \"5m\" }] }", "the stages are longer than the load"),
+    ];
+    for (load, expected) in table {
+        let told = told(load);
+        assert!(told.contains(expected), "{load}: {told}");
+    }
+}
+
+#[test]
+fn a_search_raises_sessions() {
+    let find = |highest: &str, rate: &str| {
+        let file = format!(
+            "[target]\nuse = \"vsns\"\n[load]\nagents = 10\ntime = \"1m\"\nrate = {rate}\n[[load.cycle]]\ncall = \"ping\"\n\
+             [find]\nhighest = \"{highest}\"\nwhile = [{{ metric = \"latency_us.p99\", below = \"50ms\" }}]\n"
+        );
+        read(&file, &[])
+    };
+    let plan = find("load.rate.sessions", "{ sessions = 40 }").unwrap();
+    let searched = plan.find.as_ref().unwrap();
+    assert_eq!((searched.first(&searched.templates[0]), searched.unit()), (40.0, "sessions/s"));
+    let random = sessions(Rate::Poisson { poisson: 40.0 });
+    let next = plan.next(&[]).unwrap();
+    assert_eq!(next.load.unwrap().rate, Some(random));
+    for (highest, rate, hint) in [
+        ("load.rate", "{ sessions = 40 }", "write `load.rate.sessions`"),
+        ("load.rate.sessions", "40", "write `load.rate`"),
+    ] {
+        let problems = find(highest, rate).unwrap_err().to_string();
+        assert!(problems.contains(hint), "{problems}");
+    }
+}
+
 #[test]
 fn a_backlog_has_a_limit_and_an_overflow_action() {
     let backlog = |text: &str| load(&format!("rate = 5\n{text}"), "", &[]).backlog;
@@ -62,6 +126,7 @@ fn a_slow_lab_slows_rates_and_stretches_times() {
     assert_eq!(slow("100"), Rate::Constant(50.0));
     assert_eq!(slow("{ poisson = 100 }"), Rate::Poisson { poisson: 50.0 });
     assert_eq!(slow("{ replay = \"x\" }"), Rate::Replay { replay: "x".into(), stretch: 2.0 });
+    assert_eq!(slow("{ sessions = 100 }"), sessions(Rate::Constant(50.0)));
     assert_eq!(slow("[{ to = 10, over = \"1m\" }]"), Rate::Stages(vec![stage(0.0, 5.0, 120.0)]));
 }
 
@@ -73,13 +138,20 @@ fn sweeps_and_sets_reach_into_a_rate() {
     let stages = "rate = [{ to = 100, over = \"10s\" }, { at = 50, for = \"9s\" }]";
     let set = load(stages, "", &["load.rate.1.for=20s", "load.rate.0.to=10"]).rate;
     assert_eq!(set, Some(Rate::Stages(vec![stage(0.0, 10.0, 10.0), stage(50.0, 50.0, 20.0)])));
+    let swept = plan("rate = { sessions = 9 }", "[sweep]\n\"load.rate.sessions\" = [10, 20]\n", &[]);
+    let rates: Vec<Rate> = swept.trials.iter().map(|trial| trial.load.clone().unwrap().rate.unwrap()).collect();
+    assert_eq!(rates, [10.0, 20.0].map(|per_s| sessions(Rate::Constant(per_s))));
+    let set = load("rate = 9", "", &["load.rate.sessions.poisson=7"]).rate;
+    assert_eq!(set, Some(sessions(Rate::Poisson { poisson: 7.0 })));
     assert_eq!(load(stages, "", &["load.rate=7"]).rate, Some(Rate::Constant(7.0)));
     assert_eq!(load("rate = 9", "", &["load.rate.poisson=7"]).rate, Some(Rate::Poisson { poisson: 7.0 }));
 }
 
 #[test]
 fn new_and_older_plans_are_read_back() {
-    for text in ["5000", "{ poisson = 1 }", "{ replay = \"x.csv\" }", "[{ to = 9, over = \"1s\" }]"] {
+    let forms = ["5000", "{ poisson = 1 }", "{ replay = \"x.csv\" }", "[{ to = 9, over = \"1s\" }]"];
+    let of_sessions = forms.map(|form| format!("{{ sessions = {form} }}"));
+    for text in forms.into_iter().chain(of_sessions.iter().map(String::as_str)) {
         let plan = plan(&format!("rate = {text}\nbacklog = 3"), "", &[]);
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{json}");
@@ -103,6 +175,8 @@ fn check_prints_each_rate_and_backlog() {
             "50 operations/s at random (open loop), at most 1,000 waiting and the rest dropped",
         ),
         ("rate = { replay = \"x.csv\" }", "operations as recorded in x.csv (open loop)"),
+        ("rate = { sessions = 40 }\nthink = \"2s\"", "10 agents, 40 sessions/s (open loop), thinking 2s, timeout 10s"),
+        ("rate = { sessions = [{ to = 9, over = \"10s\" }] }", "0 to 9 sessions/s in 10s (open loop)"),
         (
             "rate = [{ to = 100, over = \"10s\" }, { at = 100, for = \"30s\" }]\nbacklog = 5\noverflow = \"stop\"",
             "0 to 100 operations/s in 10s, then 100 operations/s for 30s (open loop), stopped when more than 5 wait",

@@ -1,5 +1,5 @@
-//! Schedules: the start times of operations. A schedule computes nanoseconds since the start of the
-//! load. It reads no clock and sets no timer.
+//! Schedules: the start times of operations or sessions. A schedule computes nanoseconds since the
+//! start of the load. It reads no clock and sets no timer.
 //!
 //! In an open loop, the starts of all agents form one sequence. Starts are dealt in turn to places,
 //! of which there are as many as agents. A free agent of the same thread takes a place's start
@@ -31,12 +31,6 @@ pub trait Schedule: Send + Sync {
     /// Returns the time from which on no operation is intended.
     fn end_ns(&self) -> u64;
 
-    /// Whether the starts are fixed beforehand, so that an operation is due even if all agents are
-    /// busy.
-    fn is_fixed(&self) -> bool {
-        false
-    }
-
     /// Passes to `take` the agent's operations that are intended from `from_ns` to before
     /// `until_ns`, in order and in evenly spaced rows. The result does not depend on earlier
     /// operations. A closed loop passes none, because an agent's start depends on its last
@@ -56,8 +50,8 @@ pub trait Schedule: Send + Sync {
 /// If a recorded schedule cannot be read.
 pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) -> Result<Box<dyn Schedule>, Error> {
     let closed::Closed { agents, ramp_ns, end_ns, .. } = closed;
-    Ok(match &load.rate {
-        None => Box::new(closed),
+    Ok(match load.rate.as_ref().map(Rate::starts) {
+        None | Some(Rate::Sessions { .. }) => Box::new(closed),
         Some(Rate::Constant(per_s)) => Box::new(constant::Constant::new(agents, *per_s, ramp_ns, end_ns)),
         Some(Rate::Poisson { poisson }) => Box::new(poisson::Poisson::new(agents, *poisson, ramp_ns, end_ns, seed)),
         Some(Rate::Replay { replay, stretch }) => {

@@ -474,7 +474,8 @@ impl Trial {
 pub struct GroupFigures {
     /// Number of agents in the group.
     pub agents: u32,
-    /// Requested operations per second. Null in a closed loop, or if the rate changes by plan.
+    /// Requested operations per second. Null in a closed loop, or if the rate changes by plan or
+    /// starts sessions.
     pub offered_per_s: Option<f64>,
     /// `ok` operations per second over the measured part.
     pub throughput_per_s: Option<f64>,

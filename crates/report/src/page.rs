@@ -555,7 +555,7 @@ fn safe_load(line: &SafeLoad) -> HeadlineFigure {
 
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
-    let unit = if trial_groups::short(&line.over) == "agents" { "agents" } else { "operations/s" };
+    let unit = safe::unit_of(&line.over);
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
     let edge = line.value.map(|value| {
         format!("{} near {}, 95 % {}", safe::edge(line), numbers::number(value), safe::interval(Some(line.ci95)))

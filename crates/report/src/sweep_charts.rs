@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use analysis::trial_groups::{curve_name, operations, short};
-use experiment::plan::{group_of, is_offered};
+use experiment::plan::{group_of, is_offered, is_offered_in_sessions};
 use record::results::{Crossing, Lead, Quantiles, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 use text::{distinct, numbers, of_json};
@@ -416,6 +416,11 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     };
     // Over an offered rate, the figure is a share.
     let (title, label, unit) = match sheet.over {
+        over if is_offered_in_sessions(over) => (
+            "Operations of a session".to_owned(),
+            "ok operations for each session offered".to_owned(),
+            PanelUnit::Plain,
+        ),
         _ if is_rate => {
             ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), PanelUnit::Plain)
         }

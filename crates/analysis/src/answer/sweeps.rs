@@ -128,10 +128,20 @@ fn met(line: &SafeLoad) -> bool {
     !line.limited_by.is_empty() && ![GENERATOR, SEARCH].iter().any(|other| line.limited_by.starts_with(other))
 }
 
+/// Returns the unit of a searched value: `operations/s`, `sessions/s` or `agents`.
+#[must_use]
+pub fn unit_of(path: &str) -> &'static str {
+    match short(path) {
+        "agents" => "agents",
+        "sessions" => "sessions/s",
+        _ => "operations/s",
+    }
+}
+
 /// Returns `at least 11,900 operations/s (95 %; edge near 12,300, interval 11,900–12,700)`, or `at
 /// least 16,000 operations/s`.
 fn carried(line: &SafeLoad) -> String {
-    let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
+    let unit = unit_of(&line.over);
     let wide = if line.complete { "" } else { ", target precision not reached" };
     let [low, high] = line.ci95.map(|end| end.map(numbers::number));
     match (line.value.map(numbers::number), low, high) {

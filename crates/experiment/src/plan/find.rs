@@ -10,9 +10,10 @@ use crate::keys::section;
 use crate::plan::fault::{Fault, When};
 use crate::plan::gates::{self, LIMIT, MetricNames, Requirement};
 use crate::plan::lab::Lab;
-use crate::plan::load::{Load, Rate};
+use crate::plan::load::Load;
 use crate::plan::load_group;
 use crate::plan::metric::{MetricFunction, MetricTerm};
+use crate::plan::rate::Rate;
 use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::problem::{Problem, join_words, nearest_hint};
@@ -27,6 +28,7 @@ pub const ONE_MEMBER_DOWN: &str = "one member down";
 
 /// The keys of the load or of a group that a search can raise.
 const RATE: &str = "rate";
+const SESSIONS: &str = "rate.sessions";
 const AGENTS: &str = "agents";
 
 section! {
@@ -35,7 +37,8 @@ section! {
     #[serde(default)]
     pub struct Find = FIND {
         highest = required: Text => String,
-            "Value to raise: \"load.rate\", \"load.agents\", or one of these of a group: \"load.group.NAME.rate\"";
+            "Value to raise: \"load.rate\", \"load.rate.sessions\", \"load.agents\", or one of these of a group: \
+             \"load.group.NAME.rate\"";
         while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "Limits that must hold";
         /// Conditions, each searched by itself. An empty name means the file's faults as written.
         surviving: TEXTS => surviving: Vec<String> = |_| Vec::new(),
@@ -73,10 +76,14 @@ impl Find {
         raised(&self.highest).1 == AGENTS
     }
 
-    /// Returns the unit of the value: `operations/s` or `agents`.
+    /// Returns the unit of the value: `operations/s`, `sessions/s` or `agents`.
     #[must_use]
     pub fn unit(&self) -> &'static str {
-        if self.is_whole() { "agents" } else { "operations/s" }
+        match raised(&self.highest).1 {
+            AGENTS => "agents",
+            SESSIONS => "sessions/s",
+            _ => "operations/s",
+        }
     }
 
     /// Returns the first value to try for a template, in the file's terms.
@@ -102,11 +109,20 @@ impl Find {
             }
         } else {
             let per_s = value * speed;
-            let is_even = self.starts == "even" && !matches!(population.rate, Some(Rate::Poisson { .. }));
-            population.rate = Some(if is_even { Rate::Constant(per_s) } else { Rate::Poisson { poisson: per_s } });
+            let is_even = self.starts == "even" && !population.rate.as_ref().is_some_and(is_random);
+            let starts = if is_even { Rate::Constant(per_s) } else { Rate::Poisson { poisson: per_s } };
+            population.rate = Some(match raised(&self.highest).1 {
+                SESSIONS => Rate::Sessions { sessions: Box::new(starts) },
+                _ => starts,
+            });
         }
         load.add_up_groups();
     }
+}
+
+/// Whether operations or sessions start at random.
+fn is_random(rate: &Rate) -> bool {
+    matches!(rate.starts(), Rate::Poisson { .. })
 }
 
 /// Returns the group, if the path names one, and the key that is raised.
@@ -269,10 +285,10 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
 fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
     let Some(place) = section.node("highest").map(|node| &node.place) else { return };
     let (group, key) = raised(highest);
-    if ![RATE, AGENTS].contains(&key) {
+    if ![RATE, SESSIONS, AGENTS].contains(&key) {
         let problem = Problem::new(place, format!("`{highest}` cannot be searched"))
             .expected("neither `load.rate` nor `load.agents`")
-            .hint("a search raises one of these two; values of other paths are compared by [sweep]");
+            .hint("a search raises one of these two, or `load.rate.sessions`; values of other paths are compared by [sweep]");
         problems.push(problem);
         return;
     }
@@ -293,28 +309,41 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
         problems.push(problem.hint(hint));
         return;
     }
-    if key != RATE {
+    if key != AGENTS {
+        let loads: Vec<&Load> = parts.iter().filter_map(|parts| parts.load.as_ref()?.population(group)).collect();
+        check_rate(section, place, key, &loads, problems);
+    }
+}
+
+/// Checks that a search can raise the loads' rate.
+fn check_rate(section: &Section<'_>, place: &TextSpan, key: &str, loads: &[&Load], problems: &mut Vec<Problem>) {
+    let rates = || loads.iter().filter_map(|load| load.rate.as_ref());
+    if let Some(rate) = rates().find(|rate| rate.is_of_sessions() != (key == SESSIONS)) {
+        let (is, path) = if rate.is_of_sessions() { ("sessions", "rate.sessions") } else { ("operations", "rate") };
+        let problem = Problem::new(place, format!("`rate` in [load] starts {is}"));
+        problems.push(problem.expected("another kind of rate").hint(format!("write `load.{path}`, or change `rate`")));
         return;
     }
-    let loads = || parts.iter().filter_map(|parts| parts.load.as_ref()?.population(group));
-    if !section.has("from") && loads().any(|load| load.rate.is_none()) {
+    let unit = if key == SESSIONS { "sessions/s" } else { "operations/s" };
+    if !section.has("from") && loads.iter().any(|load| load.rate.is_none()) {
         let problem = Problem::absent(place, "nothing says with which rate to begin");
-        problems
-            .push(problem.expected("no first value").hint("add `from = …` here, in operations/s, or `rate` to [load]"));
+        problems.push(
+            problem.expected("no first value").hint(format!("add `from = …` here, in {unit}, or `rate` to [load]")),
+        );
     }
-    if loads().any(|load| load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none())) {
+    if rates().any(|rate| rate.per_s().is_none()) {
         let problem = Problem::new(place, "a search raises a plain rate");
         problems.push(problem.expected("`rate` in [load] is no plain number").hint(
             "write `rate = 1000` in [load], the first value tried; rates in stages or as recorded are compared by variants",
         ));
     }
-    if section.text("starts") == Some("even") && loads().any(|load| matches!(load.rate, Some(Rate::Poisson { .. }))) {
+    if section.text("starts") == Some("even") && rates().any(is_random) {
         let problem = Problem::new(section.place("starts"), "`rate.poisson` in [load] starts operations at random");
         problems.push(
             problem.expected("says that they start evenly").hint("remove `starts`, or write a plain `rate` in [load]"),
         );
     }
-    if loads().any(|load| load.backlog.is_some()) {
+    if loads.iter().any(|load| load.backlog.is_some()) {
         let problem = Problem::new(place, "`backlog` and a searched rate exclude each other");
         problems.push(
             problem
@@ -324,7 +353,7 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
                 .hint("remove `backlog` from [load]: what the target cannot keep up with then shows as latency"),
         );
     }
-    if loads().any(|load| load.think_s > 0.0) {
+    if key == RATE && loads.iter().any(|load| load.think_s > 0.0) {
         let problem = Problem::new(place, "`think` and a searched rate exclude each other");
         problems.push(problem.expected("operations start on a schedule").hint("remove `think` from [load]"));
     }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration::show;
-use crate::keys::{self, section};
+use crate::keys::section;
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
+use crate::plan::rate::{self, DRAWN, Rate, STAGE};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tier;
-use crate::tree::{Node, TomlTable, TomlValue};
+use crate::tree::Node;
 
 /// Returns the names of the feeds, for the templates of all sections.
 pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
@@ -52,7 +52,7 @@ section! {
             "Time for open operations to end; those still open then are `unfinished`, and in no rate",
             ["graceful_stop", "gracefulStop"];
         think = "0s": PAUSE => think_s: f64,
-            "An agent's pause between operations; closed loop only", ["pause", "sleep", "think_time", "pacing"];
+            "An agent's pause between operations; not with a `rate` of operations", ["pause", "sleep", "think_time", "pacing"];
         #[serde(default)]
         think_spread_pct = "0": Number => f64,
             "Range around `think`, ± percent, from which each pause is drawn evenly, as people do not think in step",
@@ -79,17 +79,17 @@ section! {
         => connections: Connections = Connections::read, "How agents share and keep connections";
         rate: Either(
             &[Positive, Table(DRAWN), Tables(STAGE)],
-            "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: \
-             [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
+            "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, stages: \
+             [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }], or sessions/s: { sessions = 40 }",
         ) => rate: Option<Rate> = |_| None,
-            "Total operations/s, in an open loop; default: closed loop",
+            "Total operations/s, or sessions/s, in an open loop; default: closed loop",
             ["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backlog: Whole { min: 0, max: u32::MAX as i64 } => backlog: Option<Backlog> = read_backlog,
-            "Open loop: limit of operations that are due but not begun, over all agents; default: no limit",
+            "Open loop: limit of operations, or sessions, that are due but not begun, over all agents; default: no limit",
             ["max_backlog", "queue"];
         overflow = "drop": Choice(&["drop", "stop"]),
-            "If an operation is due while `backlog` is full: drop and count the operation, or stop the load",
+            "If an operation or session is due while `backlog` is full: drop and count it, or stop the load",
             ["when_full"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
             "Generator threads; default: one for every two cores";
@@ -278,28 +278,6 @@ section! {
     }
 }
 
-section! {
-    const DRAWN {
-        poisson: Positive,
-            "Mean operations/s, started at random and independently of each other", ["random", "exponential"];
-        replay: Text,
-            "CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load \
-             start, in order", ["file", "recorded"];
-    }
-}
-
-section! {
-    const STAGE {
-        to: Number, "Operations/s at its end, reached in a straight line", ["target", "until", "end"];
-        over: TIME, "Time to reach the rate `to`", ["duration", "in", "within", "time"];
-        from: Number,
-            "Operations/s at its beginning; default: the last of the stage before, or 0",
-            ["start", "start_rate", "startRate"];
-        at: Number, "Constant operations/s", ["rate", "hold"];
-        for: TIME, "Time at the rate `at`", ["lasts"];
-    }
-}
-
 /// Order in which an agent plays its steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -386,7 +364,7 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
         StepOrder::Cycle => cycle(section, context),
         StepOrder::Mix => mix(section, context),
     };
-    let rate = read_rate(section, context).or(section.has("rate").then_some(Rate::Constant(0.0)));
+    let rate = rate::read(section, context).or(section.has("rate").then_some(Rate::Constant(0.0)));
     let load = Load { rate, steps, ..Load::read(section) };
     let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
     for conflict in load.conflicts() {
@@ -431,9 +409,7 @@ impl Load {
         let mut files: Vec<&str> = self.feeds.iter().map(|feed| feed.file.as_str()).collect();
         for population in self.populations() {
             files.extend(population.script.as_deref());
-            if let Some(Rate::Replay { replay, .. }) = &population.rate {
-                files.push(replay);
-            }
+            files.extend(population.rate.as_ref().and_then(Rate::recorded));
         }
         files.extend(self.script.as_deref());
         files.sort_unstable();
@@ -458,6 +434,24 @@ impl Load {
         self.populations().iter().any(|population| population.rate.is_some())
     }
 
+    /// Returns the mean operations/s that the load starts, if it has a rate that is the same at all
+    /// times. A session has all steps of its cycle.
+    #[must_use]
+    pub fn operations_per_s(&self) -> Option<f64> {
+        let rate = self.rate.as_ref()?;
+        let each = if rate.is_of_sessions() { self.operations_per_cycle() } else { 1.0 };
+        Some(rate.per_s()? * each)
+    }
+
+    /// Returns the mean number of operations in a cycle that does not break.
+    #[must_use]
+    pub fn operations_per_cycle(&self) -> f64 {
+        match self.order {
+            StepOrder::Cycle => self.steps.iter().map(|step| 1.0 / f64::from(step.every.max(1))).sum(),
+            StepOrder::Mix => 1.0,
+        }
+    }
+
     /// Whether a schedule or a pause decides when operations start, and not only the end of the
     /// operation before.
     #[must_use]
@@ -474,12 +468,14 @@ impl Load {
     /// Returns the conflicting settings in this load. A load from a plan has none.
     pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
         let Connections { keep_alive, pipeline } = self.connections;
-        let think = (self.rate.is_some() && self.think_s > 0.0).then_some(LoadConflict {
+        let has_pauses = self.think_s > 0.0;
+        let starts_operations = self.rate.as_ref().is_some_and(|rate| !rate.is_of_sessions());
+        let think = (starts_operations && has_pauses).then_some(LoadConflict {
             key: "think",
-            what: "`think` and `rate` exclude each other",
-            why: "a pause belongs to a closed loop",
+            what: "`think` and a `rate` of operations exclude each other",
+            why: "a pause belongs to a closed loop or to a session",
             with: Some(("rate", "open loop: operations start on a schedule")),
-            hint: "remove one of the two",
+            hint: "remove one of the two, or start sessions: rate = { sessions = … }",
         });
         let backlog = (self.backlog.is_some() && self.rate.is_none()).then_some(LoadConflict {
             key: "backlog",
@@ -664,49 +660,6 @@ fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
-/// Forms of a rate, for hints.
-const FORMS: &str = "{ poisson = 5000 } or { replay = \"starts.csv\" }";
-const STAGE_FORMS: &str = "{ to = 1000, over = \"10s\" } goes there evenly, { at = 1000, for = \"30s\" } stays";
-
-/// Start times of operations in an open loop. They do not depend on earlier operations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Rate {
-    /// Operations/s, evenly spaced.
-    Constant(f64),
-    /// Random start times that do not depend on each other.
-    Poisson {
-        /// Mean operations/s.
-        poisson: f64,
-    },
-    /// Start times from a file.
-    Replay {
-        /// Path as written, relative to the experiment file: CSV with a column `at_s`.
-        replay: String,
-        /// Factor by which all times in the file are multiplied.
-        #[serde(default = "once")]
-        stretch: f64,
-    },
-    /// A rate that rises, falls and stays. After the last stage it stays at that stage's final
-    /// rate.
-    Stages(Vec<RateStage>),
-}
-
-fn once() -> f64 {
-    1.0
-}
-
-/// A time in which the rate changes evenly or stays.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RateStage {
-    /// Operations/s at the stage's start.
-    pub from: f64,
-    /// Operations/s at the stage's end.
-    pub to: f64,
-    /// Duration of the stage, seconds.
-    pub over_s: f64,
-}
-
 /// A limit on the operations that are due and have not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlog {
@@ -725,176 +678,6 @@ pub enum Overflow {
     Drop,
     /// The load ends.
     Stop,
-}
-
-/// Whether a swept path is an offered rate. Operations of an open loop do not hinder each other, as
-/// agents do.
-#[must_use]
-pub fn is_offered(path: &str) -> bool {
-    let (_, key) = load_group::named(path).unwrap_or_default();
-    key == "rate" || key.starts_with("rate.")
-}
-
-impl Rate {
-    /// Returns the operations/s, if the rate is a plain number.
-    #[must_use]
-    pub fn constant(&self) -> Option<f64> {
-        if let Self::Constant(per_s) = self { Some(*per_s) } else { None }
-    }
-
-    /// Returns the mean operations/s, if it is the same at all times.
-    #[must_use]
-    pub fn per_s(&self) -> Option<f64> {
-        match self {
-            Self::Constant(per_s) | Self::Poisson { poisson: per_s } => Some(*per_s),
-            Self::Replay { .. } | Self::Stages(_) => None,
-        }
-    }
-
-    /// Scales the rate to a lab of this speed.
-    pub(super) fn slow(&mut self, speed: f64) {
-        match self {
-            Self::Constant(per_s) | Self::Poisson { poisson: per_s } => *per_s *= speed,
-            Self::Replay { stretch, .. } => *stretch /= speed,
-            Self::Stages(stages) => {
-                for stage in stages {
-                    stage.from *= speed;
-                    stage.to *= speed;
-                    stage.over_s /= speed;
-                }
-            }
-        }
-    }
-}
-
-/// Reads `rate`. Problems are reported; the load is not used then.
-fn read_rate(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Rate> {
-    let node = section.node("rate")?;
-    match &node.value {
-        TomlValue::Table(table) => drawn(section, table, node, context),
-        TomlValue::List(list) => stages(section, list, node, context),
-        _ => node.number().map(Rate::Constant),
-    }
-}
-
-fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
-    match (table.get("poisson"), table.get("replay")) {
-        (Some(poisson), Some(replay)) => {
-            context.problems.push(
-                Problem::new(&replay.place, "`poisson` and `replay` exclude each other")
-                    .expected("as recorded")
-                    .related(&poisson.place, "at random")
-                    .hint("remove one of the two"),
-            );
-            None
-        }
-        (Some(poisson), None) => poisson.number().map(|poisson| Rate::Poisson { poisson }),
-        (None, Some(replay)) => {
-            without_ramp(section, node, context);
-            Some(Rate::Replay { replay: replay.text()?.to_owned(), stretch: 1.0 })
-        }
-        (None, None) => {
-            // Unknown keys are reported by the shape check.
-            if table.entries.is_empty() {
-                let problem = Problem::absent(&node.place, "`load.rate` says nothing").expected("an empty table");
-                context.problems.push(problem.hint(format!("write a number of operations/s, {FORMS}, or stages")));
-            }
-            None
-        }
-    }
-}
-
-fn stages(section: &Section<'_>, list: &[Node], node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
-    let mut stages = Vec::new();
-    let mut last = 0.0;
-    // A stage without a rate has its own report.
-    let has_rate = |table: &TomlTable| table.get("at").or_else(|| table.get("to")).is_some();
-    let has_rates = list.iter().all(|item| item.table().is_some_and(has_rate));
-    for item in list {
-        let part = Section { table: item.table()?, keys: STAGE, place: &item.place };
-        let stage = stage(&part, last, context);
-        last = stage.to;
-        stages.push(stage);
-    }
-    if stages.is_empty() {
-        let problem = Problem::absent(&node.place, "`load.rate` has no stage").expected("an empty list");
-        context.problems.push(problem.hint(STAGE_FORMS));
-    } else if has_rates && stages.iter().all(|stage| stage.from <= 0.0 && stage.to <= 0.0) {
-        let problem = Problem::new(&node.place, "no operation ever starts at this rate").expected("0 all the time");
-        context.problems.push(problem.hint("give one of the stages a rate above 0"));
-    }
-    too_long(section, &stages, list, context);
-    without_ramp(section, node, context);
-    Some(Rate::Stages(stages))
-}
-
-/// Reports `ramp` beside a rate that changes: the schedule already says how the load begins, so
-/// agents do not join one by one.
-fn without_ramp(section: &Section<'_>, node: &Node, context: &mut CheckContext<'_>) {
-    if section.number("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
-        context.problems.push(
-            Problem::new(section.place("ramp"), "`ramp` and a `rate` that changes exclude each other")
-                .expected("a second way to begin slowly")
-                .related(&node.place, "says when operations start")
-                .hint("remove `ramp`; a rate rises in a stage such as { to = 1000, over = \"10s\" }"),
-        );
-    }
-}
-
-/// Reads a stage. Wrong values are reported and become 0. By default a stage starts at the final
-/// rate of the stage before.
-fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateStage {
-    let rates = ["from", "to", "at"].into_iter().filter_map(|key| part.node(key));
-    for node in rates.filter(|node| node.number().is_some_and(|rate| rate < 0.0)) {
-        let problem = Problem::new(&node.place, "a rate is not negative");
-        context.problems.push(problem.expected("operations/s, 0 or more"));
-    }
-    let has = |keys: &[&str]| keys.iter().any(|key| part.has(key));
-    // Unknown keys are reported by the shape check.
-    let is_known = part.table.entries.iter().all(|entry| keys::find(STAGE, &entry.key).is_some());
-    let lacking = |context: &mut CheckContext<'_>, key: &str| {
-        if !is_known {
-            return;
-        }
-        let problem = Problem::absent(part.place, format!("this stage needs `{key}`"));
-        context.problems.push(problem.expected(format!("`{key}` is missing")).hint(STAGE_FORMS));
-    };
-    match (has(&["at", "for"]), has(&["from", "to", "over"])) {
-        (true, true) => {
-            let problem = Problem::new(part.place, "a stage either goes to a rate or stays at one");
-            context.problems.push(problem.expected("says both").hint(STAGE_FORMS));
-        }
-        (true, false) => ["at", "for"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
-        (false, true) => ["to", "over"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
-        (false, false) => lacking(context, "to"),
-    }
-    let at = part.number("at");
-    RateStage {
-        from: at.or_else(|| part.number("from")).unwrap_or(last),
-        to: at.or_else(|| part.number("to")).unwrap_or(0.0),
-        over_s: part.number("for").or_else(|| part.number("over")).unwrap_or(0.0),
-    }
-}
-
-/// Reports stages that `time` cuts off. They would never be played, and the user would wait for
-/// them.
-fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], context: &mut CheckContext<'_>) {
-    let Some(time_s) = section.number("time") else { return };
-    let mut ends_s = 0.0;
-    for (stage, node) in stages.iter().zip(list) {
-        ends_s += stage.over_s;
-        // Sums of decimal fractions are not exact.
-        if ends_s > time_s * (1.0 + 1e-9) {
-            let all_s: f64 = stages.iter().map(|stage| stage.over_s).sum();
-            context.problems.push(
-                Problem::new(&node.place, "the stages are longer than the load")
-                    .expected(format!("ends after {}", show(ends_s)))
-                    .related(section.place("time"), "the whole load")
-                    .hint(format!("all stages take {}: write that as `time`, or leave some out", show(all_s))),
-            );
-            return;
-        }
-    }
 }
 
 fn read_backlog(section: &Section<'_>) -> Option<Backlog> {

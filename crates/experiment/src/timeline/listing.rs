@@ -475,6 +475,9 @@ fn spread(pct: f64) -> String {
 /// Describes the agents: number, pace, limits, timeout and retries.
 fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
+        Some(rate) if rate.is_of_sessions() && load.think_s > 0.0 => {
+            format!("{}, thinking {}{}", open_loop(rate), show(load.think_s), spread(load.think_spread_pct))
+        }
         Some(rate) => open_loop(rate),
         None if load.think_s > 0.0 => format!("thinking {}{}", show(load.think_s), spread(load.think_spread_pct)),
         None => "no pause".to_owned(),
@@ -490,29 +493,34 @@ fn pace(load: &Load) -> Vec<String> {
 }
 
 fn open_loop(rate: &Rate) -> String {
-    match rate {
-        Rate::Constant(per_s) => format!("{per_s} operations/s (open loop)"),
-        Rate::Poisson { poisson } => format!("{poisson} operations/s at random (open loop)"),
-        Rate::Replay { replay, .. } => format!("operations as recorded in {replay} (open loop)"),
+    let things = if rate.is_of_sessions() { "sessions" } else { "operations" };
+    match rate.starts() {
+        Rate::Constant(per_s) => format!("{per_s} {things}/s (open loop)"),
+        Rate::Poisson { poisson } => format!("{poisson} {things}/s at random (open loop)"),
+        Rate::Replay { replay, .. } => format!("{things} as recorded in {replay} (open loop)"),
         Rate::Stages(stages) => match stages.as_slice() {
             [first, second, .., last] if stages.len() > STAGES_SHOWN => {
-                let [first, second, last] = [first, second, last].map(stage);
+                let [first, second, last] = [first, second, last].map(|one| stage(one, things));
                 format!("{first}, then {second}, … then {last} (open loop, {} stages)", stages.len())
             }
-            all => format!("{} (open loop)", all.iter().map(stage).collect::<Vec<_>>().join(", then ")),
+            all => {
+                let all: Vec<String> = all.iter().map(|one| stage(one, things)).collect();
+                format!("{} (open loop)", all.join(", then "))
+            }
         },
+        Rate::Sessions { .. } => "sessions (open loop)".to_owned(),
     }
 }
 
 /// Maximum number of stages that fit into a line.
 const STAGES_SHOWN: usize = 5;
 
-fn stage(stage: &RateStage) -> String {
+fn stage(stage: &RateStage, things: &str) -> String {
     let over = show(stage.over_s);
     if (stage.from - stage.to).abs() < f64::EPSILON {
-        format!("{} operations/s for {over}", stage.to)
+        format!("{} {things}/s for {over}", stage.to)
     } else {
-        format!("{} to {} operations/s in {over}", stage.from, stage.to)
+        format!("{} to {} {things}/s in {over}", stage.from, stage.to)
     }
 }
 

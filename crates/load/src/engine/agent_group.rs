@@ -35,6 +35,46 @@ impl GroupId {
     }
 }
 
+/// Origin of the starts of a group's operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopKind {
+    /// Closed loop: each operation follows the agent's last operation.
+    Closed,
+    /// Open loop: a schedule starts each operation.
+    OpenOperations,
+    /// Open loop: a schedule starts each session, which is a cycle. Later operations of the session
+    /// follow as in a closed loop.
+    OpenSessions,
+}
+
+impl LoopKind {
+    fn of(load: &Load) -> Self {
+        match &load.rate {
+            None => Self::Closed,
+            Some(rate) if rate.is_of_sessions() => Self::OpenSessions,
+            Some(_) => Self::OpenOperations,
+        }
+    }
+
+    /// Whether the schedule fixes starts beforehand, so that a start is due even if all agents are
+    /// busy.
+    #[inline]
+    pub fn is_fixed(self) -> bool {
+        self != Self::Closed
+    }
+
+    /// Whether an operation takes a start of the schedule. `begins_cycle` says whether the
+    /// operation begins a cycle.
+    #[inline]
+    pub fn is_scheduled(self, begins_cycle: bool) -> bool {
+        match self {
+            Self::Closed => false,
+            Self::OpenOperations => true,
+            Self::OpenSessions => begins_cycle,
+        }
+    }
+}
+
 /// A group of agents with the same steps and pace.
 pub struct AgentGroup {
     /// Number of agents in the groups before this group. The numbers of the group's own agents
@@ -54,8 +94,11 @@ pub struct AgentGroup {
     pub weights: Vec<u64>,
     /// Whether the group's cycles take a row of each feed, indexed by feed.
     pub takes: Vec<bool>,
-    /// Start times of operations. Agents of the group are numbered from 0.
+    /// Start times of operations or sessions. Agents of the group are numbered from 0.
     pub schedule: Box<dyn Schedule>,
+    pub kind: LoopKind,
+    /// Pauses between operations that no schedule starts.
+    pub closed: Closed,
     /// Whether operations are started by a timer and not by the end of the previous operation.
     pub is_timed: bool,
     /// Limit on the number of operations that are due and have not begun.
@@ -120,6 +163,8 @@ impl AgentGroup {
                 .map(|feed| load.name.is_none() || used.iter().any(|name| name == feed.name()))
                 .collect(),
             is_timed: load.is_paced(),
+            kind: LoopKind::of(load),
+            closed,
             schedule: schedules::of(load, closed, seed, &orders.files)?,
             backlog: load.backlog,
             tries,

@@ -18,12 +18,12 @@ use wire::session::{Encoded, RequestContext, SessionProtocol};
 use wire::values::allowed::NotSendable;
 use wire::values::mix;
 
-use super::agent_group::{AgentGroup, GroupId};
+use super::agent_group::{AgentGroup, GroupId, LoopKind};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
-use crate::schedules::NS_PER_S;
+use crate::schedules::{NS_PER_S, Schedule as _};
 use crate::{Error, LoadPurpose};
 
 pub mod answers;
@@ -101,6 +101,8 @@ pub struct Agent {
     pub step: StepId,
     /// Whether the next operation begins a cycle.
     pub begins_cycle: bool,
+    /// Whether a start of the schedule begins the current operation.
+    pub is_scheduled: bool,
     /// Whether the timeout timer is set. It may be set too early, never too late.
     pub is_timer_set: bool,
     /// Whether the deadline was extended once because the thread was late.
@@ -155,6 +157,7 @@ impl Agent {
             work: AgentWork::Unborn,
             step: StepId::FIRST,
             begins_cycle: true,
+            is_scheduled: false,
             is_timer_set: false,
             has_reprieve: false,
             is_unsure: false,
@@ -242,9 +245,10 @@ impl<P: SessionProtocol> Agents<P> {
         let in_turn = (0..routes.count()).map(ConnId::at).cycle();
         let new_agent = |(number, connection)| {
             let group = script.group_of(number);
-            let AgentGroup { before, seed, .. } = script.groups[group];
+            let AgentGroup { before, seed, ref steps, .. } = script.groups[group];
             let alone = Agent::new(number - before, seed, script.place_of(number), connection);
-            Agent { number, group, ..alone }
+            let step = StepId::at(steps.start).unwrap_or(StepId::FIRST);
+            Agent { number, group, step, ..alone }
         };
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
         Self {
@@ -359,10 +363,15 @@ impl<P: SessionProtocol> Agents<P> {
     /// Begins the agent's operation whose intended start is `intended_ns`, or ends the agent if the
     /// load ends.
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
-        let started_ns = if is_fixed { intended_ns } else { at.now_ns };
+        let agent = &mut self.list[id];
+        let kind = self.script.groups[agent.group].kind;
+        agent.is_scheduled = kind.is_scheduled(agent.begins_cycle);
+        let started_ns = if agent.is_scheduled { intended_ns } else { at.now_ns };
         if started_ns >= self.starts.end_ns {
-            return self.retire(id);
+            return match kind {
+                LoopKind::OpenSessions if !agent.is_scheduled => self.cut_session(id, at, stats),
+                _ => self.retire(id),
+            };
         }
         if !self.choose_step(id) {
             self.starts.turns.spend(id);
@@ -372,6 +381,25 @@ impl<P: SessionProtocol> Agents<P> {
             FeedTurn::Has => self.begin_operation(id, intended_ns, at, stats),
             FeedTurn::Waits => self.wait_for_record(id, intended_ns, at, stats),
             FeedTurn::Ends => self.feed_ended(id),
+        }
+    }
+
+    /// Ends the agent's session at the end of the load. The agent is then free for a start that was
+    /// due before the end.
+    fn cut_session(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
+        self.list[id].begins_cycle = true;
+        self.take_next(id, at, stats)
+    }
+
+    /// Ends the pauses within sessions at the end of the load, because the rest of a session is
+    /// cut.
+    pub fn end_pauses(&mut self, now_ns: u64) {
+        for id in self.ids() {
+            let agent = &self.list[id];
+            let is_under_way = agent.work == AgentWork::Pause && !agent.begins_cycle;
+            if is_under_way && self.script.groups[agent.group].kind == LoopKind::OpenSessions {
+                self.timers.set(AgentTimer::Wake(id), now_ns);
+            }
         }
     }
 
@@ -603,15 +631,18 @@ impl<P: SessionProtocol> Agents<P> {
         }
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
-        let schedule = &self.script.groups[agent.group].schedule;
+        let group = &self.script.groups[agent.group];
         // A fixed start is not moved to the next connect. The attempt waits instead, and the
         // operation is late.
-        if schedule.is_fixed() {
+        if group.kind.is_scheduled(agent.begins_cycle) {
             return self.take_next(id, at, stats);
         }
-        let next_ns = schedule.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns).max(at.connect_after_ns);
+        let next_ns = group.closed.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns);
+        let next_ns = next_ns.max(at.connect_after_ns);
         agent.intended_ns = next_ns;
-        if next_ns <= at.now_ns {
+        // After the load's end, a pause would delay the starts that still wait for an agent.
+        let is_cut = group.kind.is_fixed() && at.now_ns >= self.starts.end_ns;
+        if next_ns <= at.now_ns || is_cut {
             return self.begin(id, next_ns, at, stats);
         }
         agent.work = AgentWork::Pause;
@@ -658,10 +689,14 @@ impl<P: SessionProtocol> Agents<P> {
             never_began += self.starts.leave(id, &self.list[id], now, stats);
         }
         if never_began > 0 {
+            let of_sessions = self.script.groups.iter().any(|group| group.kind == LoopKind::OpenSessions);
+            let (things, needed) = match of_sessions {
+                true => ("sessions or operations", "a rate of sessions needs at least rate × length of a session"),
+                false => ("operations", "a rate needs at least rate × service time"),
+            };
             stats.notices.push(format!(
-                "{never_began} operations were due and never began: all agents still had others open. Either the target \
-                 cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
-                 time of them"
+                "{never_began} {things} were due and never began: all agents still had others open. Either the target cannot \
+                 keep up with this rate, or it is waited for by too few agents: {needed} of them"
             ));
         }
         self.starts.notice_dropped(stats);
@@ -761,7 +796,7 @@ impl<P: SessionProtocol> Agents<P> {
     /// Sets the timers for every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
         for id in self.ids() {
-            let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
+            let is_fixed = self.script.groups[self.list[id].group].kind.is_fixed();
             let timer = if is_fixed { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
             let first_ns = self.starts.turns.place(id).next_ns;
             self.list[id].intended_ns = first_ns;

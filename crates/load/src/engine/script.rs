@@ -181,7 +181,7 @@ impl<P: SessionProtocol> Script<P> {
             feeds,
             program,
             end_ns: groups.iter().map(|group| group.schedule.end_ns()).max().unwrap_or(0),
-            is_paced: groups.iter().any(|group| group.schedule.is_fixed()),
+            is_paced: groups.iter().any(|group| group.kind.is_fixed()),
             groups,
             reconnect_ns: ns(load.reconnect_s),
             reconnects: load.reconnects,
@@ -263,7 +263,7 @@ impl<P: SessionProtocol> Script<P> {
                 }
                 notes.extend(compiler.changed_values(step));
             }
-            if let Some(Rate::Replay { replay, stretch }) = &population.rate
+            if let Some(Rate::Replay { replay, stretch }) = population.rate.as_ref().map(Rate::starts)
                 && let Err(error) = Replay::read(&orders.files.path(replay), *stretch, 1, 0)
             {
                 note(TrialPart::Schedule(replay.clone()), error.to_string());
@@ -301,7 +301,7 @@ impl<P: SessionProtocol> Script<P> {
     /// At a rate, agents take turns and are all at about the same cycle. Each agent then counts
     /// from a different number, so that agents do not all perform a rare step at the same time.
     pub fn turn_of(&self, agent: &Agent) -> u64 {
-        let is_spread = self.groups[agent.group].schedule.is_fixed() && self.purpose == LoadPurpose::Measure;
+        let is_spread = self.groups[agent.group].kind.is_fixed() && self.purpose == LoadPurpose::Measure;
         agent.cycle + u64::from(if is_spread { agent.place_in_group } else { 0 })
     }
 
@@ -632,12 +632,15 @@ fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
 fn rate(load: &Load) -> Result<(), Error> {
     let inside = |per_s: f64, rates: RangeInclusive<f64>| match rates.contains(&per_s) {
         true => Ok(()),
-        false => {
-            Err(Error::Setting(format!("`rate` is from {} to {:e} operations/s here", rates.start(), rates.end())))
-        }
+        false => Err(Error::Setting(format!(
+            "`rate` is from {} to {:e} operations/s or sessions/s here",
+            rates.start(),
+            rates.end()
+        ))),
     };
-    match &load.rate {
+    match load.rate.as_ref().map(Rate::starts) {
         None => Ok(()),
+        Some(Rate::Sessions { .. }) => Err(Error::Setting("sessions of a rate have a rate".to_owned())),
         Some(Rate::Constant(per_s)) => inside(*per_s, constant::RATES),
         Some(Rate::Poisson { poisson }) => inside(*poisson, poisson::RATES),
         Some(Rate::Replay { stretch, .. }) if stretch.is_finite() && *stretch > 0.0 => Ok(()),

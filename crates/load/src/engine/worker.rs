@@ -248,6 +248,7 @@ impl<P: SessionProtocol> Worker<P> {
         let is_ending = now_ns >= self.agents.starts.end_ns;
         if is_ending && !std::mem::replace(&mut self.has_counted_all, true) {
             self.agents.count_due(self.agents.starts.end_ns, &mut self.stats);
+            self.agents.end_pauses(now_ns);
         }
         self.control.is_aborted()
             || self.stats.is_cut_off

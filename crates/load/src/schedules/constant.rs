@@ -74,10 +74,6 @@ impl Schedule for Constant {
         self.end_ns
     }
 
-    fn is_fixed(&self) -> bool {
-        true
-    }
-
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
         let from_ns = from_ns.max(joins_ns(agent, self.agents, self.ramp_ns));
         let first = own_from(agent, self.agents, self.starts.number_from(from_ns));

@@ -153,10 +153,6 @@ impl Schedule for Poisson {
         self.end_ns
     }
 
-    fn is_fixed(&self) -> bool {
-        true
-    }
-
     /// Takes time in proportion to the number of operations.
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
         // An agent without further starts is asked from the end of time on. It needs no search.

@@ -96,10 +96,6 @@ impl Schedule for Replay {
         self.end_ns
     }
 
-    fn is_fixed(&self) -> bool {
-        true
-    }
-
     /// Takes time in proportion to the number of operations.
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
         let mut number = self.own_from(agent, from_ns);

@@ -194,10 +194,6 @@ impl Schedule for Stages {
         self.end_ns
     }
 
-    fn is_fixed(&self) -> bool {
-        true
-    }
-
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
         let (from, until) = (self.number_from(from_ns), self.number_from(until_ns));
         for (place, stretch) in self.stretches.iter().enumerate() {

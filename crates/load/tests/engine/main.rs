@@ -31,6 +31,7 @@ mod scripts;
 mod secret;
 mod server;
 mod services;
+mod sessions;
 mod setting;
 mod steps;
 mod tls;

@@ -21,7 +21,7 @@ fn good() -> Server {
 }
 
 /// Pauses a thread of this test.
-fn rest(time: Duration) {
+pub fn rest(time: Duration) {
     let (_sender, nothing) = std::sync::mpsc::channel::<()>();
     assert!(nothing.recv_timeout(time).is_err());
 }

@@ -45,9 +45,20 @@ pub(super) fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
     let dropped = facts.trial.generator.dropped? as f64;
     let outcomes = facts.trial.outcomes;
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
-    let due = dropped + ended as f64;
-    let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
-    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due but were dropped: the backlog was full")))
+    // The mean takes sessions of all groups as equally long.
+    let sessions = facts.planned.load.as_ref().and_then(operations_of_a_session);
+    let (things, each) = sessions.map_or(("operations", 1.0), |each| ("sessions", each));
+    let due = dropped * each + ended as f64;
+    let pct = if due > 0.0 { 100.0 * dropped * each / due } else { return None };
+    Some((pct, format!("{dropped:.0} {things} ({pct:.1} %) were due but were dropped: the backlog was full")))
+}
+
+/// Returns the mean number of operations in a session, if a schedule starts sessions.
+fn operations_of_a_session(load: &plan::Load) -> Option<f64> {
+    let is_of_sessions = |load: &&plan::Load| load.rate.as_ref().is_some_and(plan::Rate::is_of_sessions);
+    let each: Vec<f64> =
+        load.populations().iter().filter(is_of_sessions).map(plan::Load::operations_per_cycle).collect();
+    (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
 }
 
 pub(super) fn generator_cpu(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {

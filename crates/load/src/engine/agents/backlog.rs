@@ -7,7 +7,7 @@ use wire::session::SessionProtocol;
 
 use super::Agent;
 use super::turns::OpenStarts;
-use crate::engine::agent_group::{AgentGroup, GroupId};
+use crate::engine::agent_group::{AgentGroup, GroupId, LoopKind};
 use crate::engine::ids::AgentId;
 use crate::engine::script::{Places, Script};
 use crate::engine::thread_stats::ThreadStats;
@@ -22,7 +22,7 @@ const WORTH_COUNTING_NS: u64 = 1_000_000;
 /// agents of the group gets an equal share of the limit, so threads need not ask each other.
 pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> {
     let threads = places.threads;
-    let backlog = group.backlog.filter(|_| group.schedule.is_fixed())?;
+    let backlog = group.backlog.filter(|_| group.kind.is_fixed())?;
     let parts = threads.min(group.agents).max(1);
     // The group's first agent is in the thread after the thread of the previous group's last agent.
     let place = (thread + threads - group.before % threads) % threads;
@@ -61,10 +61,10 @@ impl<P: SessionProtocol> OpenStarts<P> {
         }
         for (index, agent) in agents.iter().enumerate() {
             let id = AgentId::at(index);
-            let schedule = &self.script.groups[agent.group].schedule;
+            let AgentGroup { schedule, kind, .. } = &self.script.groups[agent.group];
             let is_spent = self.turns.is_spent(id);
             let place = self.turns.place_mut(id);
-            if place.counted_ns >= until_ns || !schedule.is_fixed() || is_spent {
+            if place.counted_ns >= until_ns || !kind.is_fixed() || is_spent {
                 continue;
             }
             let counted_ns = std::mem::replace(&mut place.counted_ns, until_ns);
@@ -109,14 +109,25 @@ impl<P: SessionProtocol> OpenStarts<P> {
         }
     }
 
+    /// Returns the index of the name under which a start that never began counts: the agent's next
+    /// step, or the first step of a session.
+    fn name_of_start(&self, agent: &Agent) -> usize {
+        let group = &self.script.groups[agent.group];
+        let place = match group.kind {
+            LoopKind::OpenSessions => group.steps.start,
+            _ => agent.step.index(),
+        };
+        self.script.steps.get(place).map_or(0, |step| step.name)
+    }
+
     /// Records the starts at the place that are due and have not begun. Returns the number of
     /// operations that never began.
     fn leave_due(&self, id: AgentId, agent: &Agent, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
-        let schedule = &self.script.groups[agent.group].schedule;
+        let AgentGroup { schedule, kind, .. } = &self.script.groups[agent.group];
         let from_ns = self.turns.place(id).next_ns;
-        let name = self.script.steps[agent.step].name;
+        let name = self.name_of_start(agent);
         let mut count = 0;
-        if !schedule.is_fixed() {
+        if !kind.is_fixed() {
             return 0;
         }
         if self.turns.is_spent(id) {
@@ -150,7 +161,7 @@ impl<P: SessionProtocol> OpenStarts<P> {
         for start_ns in starts {
             self.wait_or_drop(id, group, start_ns, stats);
         }
-        let name = self.script.steps[agent.step].name;
+        let name = self.name_of_start(agent);
         let mut count = 0;
         while let Some(start_ns) = self.queues[group.index()].as_mut().and_then(|queue| queue.pop(service)) {
             match is_spent {
@@ -173,17 +184,21 @@ impl<P: SessionProtocol> OpenStarts<P> {
 
     pub fn notice_dropped(&self, stats: &mut ThreadStats) {
         let at_s = self.end_ns as f64 / 1e9;
-        for Queue { bound: Backlog { most, overflow }, dropped, .. } in self.queues.iter().flatten() {
+        let queues = self.queues.iter().zip(&self.script.groups).filter_map(|(queue, group)| {
+            let things = if group.kind == LoopKind::OpenSessions { "sessions" } else { "operations" };
+            Some((queue.as_ref()?, things))
+        });
+        for (Queue { bound: Backlog { most, overflow }, dropped, .. }, things) in queues {
             if *dropped == 0 {
                 continue;
             }
             stats.notices.push(match overflow {
                 Overflow::Drop => format!(
-                    "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets \
+                    "{dropped} {things} were due and were dropped: {most} others waited already, as many as `backlog` lets \
                      wait. They are in no latency"
                 ),
                 Overflow::Stop => format!(
-                    "the load was stopped at {at_s:.1} s: more than {most} operations were due and could not begin. \
+                    "the load was stopped at {at_s:.1} s: more than {most} {things} were due and could not begin. \
                      {dropped} were due then or later, and were dropped; they are in no latency"
                 ),
             });

@@ -128,8 +128,8 @@ impl<P: SessionProtocol> Agents<P> {
     /// Looks again for the record that an agent waits for. Without fixed starts, the operation
     /// starts when the record arrives.
     pub(super) fn look_for_record(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
-        let turn = if !is_fixed && at.now_ns >= self.starts.end_ns {
+        let is_scheduled = self.list[id].is_scheduled;
+        let turn = if !is_scheduled && at.now_ns >= self.starts.end_ns {
             FeedTurn::Ends
         } else {
             self.values.take_records(id, &mut self.list[id])
@@ -138,7 +138,7 @@ impl<P: SessionProtocol> Agents<P> {
             return self.look_later(id, at, stats);
         }
         stats.stop_waiting_for_feed(at.now_ns);
-        let intended_ns = if is_fixed { self.list[id].intended_ns } else { at.now_ns };
+        let intended_ns = if is_scheduled { self.list[id].intended_ns } else { at.now_ns };
         match turn {
             FeedTurn::Ends => {
                 // The start counts as open since it became due, so it returns to the queue.
@@ -153,7 +153,7 @@ impl<P: SessionProtocol> Agents<P> {
     /// starts would have no agents. The operation counts as due and never begun.
     pub(super) fn feed_ended(&mut self, id: AgentId) -> AgentEffect {
         let effect = self.retire(id);
-        if self.script.groups[self.list[id].group].schedule.is_fixed() {
+        if self.script.groups[self.list[id].group].kind.is_fixed() {
             self.control.stop();
         }
         effect

@@ -669,3 +669,62 @@ fn an_open_loop_completes_exactly_the_given_cycles() {
         assert!(played.stats.notices.is_empty(), "{:?}", played.stats.notices);
     }
 }
+
+/// Returns a load of sessions that save and read.
+fn sessions(agents: u32, per_s: f64) -> Load {
+    two_steps(agents, Rate::Sessions { sessions: Box::new(Rate::Constant(per_s)) })
+}
+
+#[test]
+fn later_steps_of_a_session_follow_without_a_start() {
+    let second = AgentEffect::Send(AgentId::at(1));
+    for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
+        let mut played = Played::new(Load { backlog, ..sessions(2, 10.0) });
+        assert_eq!(played.at(0), [SEND]);
+        assert_eq!(played.exchange(OK, b"", 10), SEND, "the second step follows at once");
+        assert_eq!(played.sent(FIRST, 10)[0], 2);
+        assert_eq!(played.at(100), [second]);
+        assert_eq!(played.sent(1, 100)[0], 1);
+        assert_eq!(played.at(250), [], "both are busy");
+        played.agents.count_due(250 * MS, &mut played.stats);
+        assert_eq!(played.stats.open_now(), 3);
+        assert_eq!(played.answer(FIRST, OK, b"blue", 260), SEND, "the session that was due at 200");
+        assert_eq!(played.sent(FIRST, 260)[0], 1);
+        assert_eq!(played.fail(1, AttemptCause::Closed, 270), AgentEffect::Wait, "a failure ends the session");
+        assert_eq!(played.at(300), [second]);
+        assert_eq!(played.sent(1, 300)[0], 1);
+        let totals = played.stats.totals;
+        assert_eq!((played.stats.open_now(), totals.cycles, totals.dropped), (2, 1, 0));
+    }
+}
+
+#[test]
+fn the_end_of_a_load_cuts_sessions_but_not_the_starts_that_were_due() {
+    for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
+        for think_s in [0.0, 30.0] {
+            let mut played = Played::new(Load { time_s: 0.35, think_s, backlog, ..sessions(1, 10.0) });
+            assert_eq!(played.at(0), [SEND]);
+            played.sent(FIRST, 0);
+            if think_s > 0.0 {
+                assert_eq!(played.answer(FIRST, OK, b"", 10), AgentEffect::Wait);
+                assert_eq!(played.at(349), [], "the agent pauses, and the starts wait");
+            }
+            played.agents.count_due(350 * MS, &mut played.stats);
+            played.agents.end_pauses(350 * MS);
+            if think_s > 0.0 {
+                assert_eq!(played.at(350), [SEND], "the pause is cut");
+            } else {
+                assert_eq!(played.at(350), []);
+                assert_eq!(played.answer(FIRST, OK, b"", 350), SEND, "the second step is cut");
+            }
+            assert_eq!(played.stats.open_now(), 3);
+            for _ in 0..2 {
+                assert_eq!(played.sent(FIRST, 400)[0], 1);
+                assert_eq!(played.answer(FIRST, OK, b"", 400), SEND);
+            }
+            assert_eq!(played.exchange(OK, b"", 410), AgentEffect::Wait);
+            assert_eq!((played.stats.open_now(), played.ended(Outcome::Ok)), (0, 4));
+            assert_eq!(played.stats.totals.cycles, 0);
+        }
+    }
+}

@@ -5,6 +5,9 @@
 //! that group and service are busy, and the load of a service does not depend on the service's
 //! speed.
 //!
+//! In a group whose schedule starts sessions, a start is the first operation of a cycle, and an
+//! agent is free between two cycles. The rest of this text is about schedules of operations.
+//!
 //! If agents took the starts of their own places, all agents would be at the same step of the cycle
 //! at once. So each start has a preferred step. Preferred steps follow the proportions of the
 //! steps, spread by the golden section (a sequence of low discrepancy: H. Weyl, "Über die
@@ -20,7 +23,7 @@ use wire::session::SessionProtocol;
 
 use super::backlog::{self, Queue};
 use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
-use crate::engine::agent_group::{AgentGroup, GroupId};
+use crate::engine::agent_group::{AgentGroup, GroupId, LoopKind};
 use crate::engine::control::LoadControl;
 use crate::engine::ids::{AgentId, indexed_by};
 use crate::engine::script::{CompiledStep, Script};
@@ -103,10 +106,11 @@ impl Line {
 
 impl Roster {
     fn new(group: &AgentGroup, steps: &[CompiledStep]) -> Self {
-        // In a mix, an agent's next step is drawn when the operation begins.
+        // In a mix, an agent's next step is drawn when the operation begins. An agent that waits
+        // for a session is at no step.
         let own = match group.order {
-            StepOrder::Cycle => &steps[group.steps.clone()],
-            StepOrder::Mix => &[],
+            StepOrder::Cycle if group.kind != LoopKind::OpenSessions => &steps[group.steps.clone()],
+            _ => &[],
         };
         let mut sum = 0;
         let mut add = |step: &CompiledStep| {
@@ -390,7 +394,7 @@ impl<P: SessionProtocol> Agents<P> {
     pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         let intended_ns = agent.intended_ns;
-        if !self.script.groups[agent.group].schedule.is_fixed() {
+        if !agent.is_scheduled {
             stats.begin(intended_ns);
             return;
         }
