@@ -322,7 +322,7 @@ pub fn is_credential(argument: &str) -> bool {
             HEADERS.contains(&header.as_str())
                 || HEADER_WORDS.iter().any(|word| header.replace('_', "-").contains(word))
         }
-        None => ARGUMENTS.contains(&argument.to_ascii_lowercase().as_str()),
+        None => argument.starts_with("cookie.") || ARGUMENTS.contains(&argument.to_ascii_lowercase().as_str()),
     }
 }
 
@@ -395,7 +395,7 @@ with = { path = "/", header.authorization = 'Bearer s3cr3t-t0ken', header.x-tena
 [[load.cycle]]
 call = "get"
 with = { path = "/get", header.cookie = "sid={sid}", header.x-api-key = "{env:KEY}", header.accept = "acme" }
-expect = { "header.set-cookie" = "sid=0123456789" }
+expect = { "header.set-cookie" = "sid=0123456789", cookie.csrf = "c0-0kie" }
 "#;
 
     fn source(text: &str) -> Source {
@@ -405,7 +405,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
     #[test]
     fn secrets_are_hidden_in_the_file_and_its_comments() {
         let hidden = Secrets::of(&source(FILE), &[]).hidden_file(&source(FILE));
-        for secret in ["s3cr3t-t0ken", "hunter2", "1234}", "0123456789", "x-tenant = \"acme\""] {
+        for secret in ["s3cr3t-t0ken", "hunter2", "1234}", "0123456789", "c0-0kie", "x-tenant = \"acme\""] {
             assert!(!hidden.contains(secret), "{secret} in {hidden}");
         }
         for kept in

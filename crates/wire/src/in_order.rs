@@ -59,6 +59,18 @@ pub trait InOrderProtocol: Protocol {
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]>;
 
+    /// Returns the value with index `nth` of a field that the answer has several times, such as a
+    /// header. [`InOrderProtocol::field`] returns the value with index 0.
+    fn field_again<'a>(
+        _request: &'a Self::Request,
+        _decoder: &'a Self::Decoder,
+        _want: usize,
+        _nth: usize,
+        _input: &'a [u8],
+    ) -> Option<&'a [u8]> {
+        None
+    }
+
     /// Resets the decoder and gives its heap memory back to `memory`, after an answer has been
     /// processed or the connection is gone.
     fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
@@ -142,6 +154,16 @@ impl<P: InOrderProtocol> SessionProtocol for P {
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
         <P as InOrderProtocol>::field(request, session, want, input, scratch)
+    }
+
+    fn field_again<'a>(
+        request: &'a P::Request,
+        session: &'a P::Decoder,
+        want: usize,
+        nth: usize,
+        input: &'a [u8],
+    ) -> Option<&'a [u8]> {
+        <P as InOrderProtocol>::field_again(request, session, want, nth, input)
     }
 
     fn redirect<'a>(session: &'a P::Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {

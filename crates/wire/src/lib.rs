@@ -3,6 +3,7 @@
 
 pub mod answer_budget;
 pub mod cause;
+pub mod cookies;
 pub mod error;
 pub mod excerpt;
 pub mod feed_stream;

@@ -77,6 +77,18 @@ pub trait SessionProtocol: Protocol {
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]>;
 
+    /// Returns the value with index `nth` of a field that the answer has several times, such as a
+    /// header. [`SessionProtocol::field`] returns the value with index 0.
+    fn field_again<'a>(
+        _request: &'a Self::Request,
+        _session: &'a Self::Session,
+        _want: usize,
+        _nth: usize,
+        _input: &'a [u8],
+    ) -> Option<&'a [u8]> {
+        None
+    }
+
     /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(session: &'a Self::Session, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)>;
 

@@ -1,4 +1,4 @@
-//! Names of slots as small numbers, so that the result of an attempt can name a slot and stay small.
+//! Names of slots as small numbers, so that the result of an attempt can name a slot.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -65,6 +65,26 @@ impl CompiledField {
             Some(place) => place.find(field, &mut found.place),
         }
     }
+
+    /// Returns the text of the field or place as [`Self::read`] does, of the field's value with
+    /// index `nth` if the answer has the field several times.
+    fn read_nth<'a, P: SessionProtocol>(
+        &self,
+        nth: usize,
+        request: &'a P::Request,
+        session: &'a P::Session,
+        input: &'a [u8],
+        found: &'a mut ExtractedFields,
+    ) -> Option<&'a [u8]> {
+        if nth == 0 {
+            return self.read::<P>(request, session, input, found);
+        }
+        let field = P::field_again(request, session, self.want, nth, input)?;
+        match &self.place {
+            None => Some(field),
+            Some(place) => place.find(field, &mut found.place),
+        }
+    }
 }
 
 /// A part of an operation's request or answer.
@@ -176,6 +196,32 @@ impl Expectation {
         Ok(Self { field: CompiledField::compile(field, wants)?, check: TextCheck::compile(expected, compiler)? })
     }
 
+    /// Whether the answer has the field and the field passes the check. If the answer has the field
+    /// several times, one of its values must be as required, and none may be excluded. `value` is
+    /// memory for rendered values.
+    pub fn holds<P: SessionProtocol>(
+        &self,
+        (request, session, input): (&P::Request, &P::Session, &[u8]),
+        source: &ValueSource<'_>,
+        found: &mut ExtractedFields,
+        value: &mut Vec<u8>,
+    ) -> bool {
+        let excludes = self.check.excludes();
+        let mut is_met = false;
+        let mut nth = 0;
+        while let Some(got) = self.field.read_nth::<P>(nth, request, session, input, found) {
+            if excludes && !self.check.admits(got, source, value) {
+                return false;
+            }
+            is_met = is_met || self.check.is_met(got, source, value);
+            if is_met && !excludes {
+                return true;
+            }
+            nth += 1;
+        }
+        is_met
+    }
+
     /// Whether the check takes more than comparing bytes.
     pub fn is_costly(&self) -> bool {
         let takes_more = match &self.check {
@@ -199,6 +245,30 @@ impl CaptureSlot {
             SlotContent::Part { from, matches } => (from, Some(pattern(matches)?)),
         };
         Ok(Self { slot, what: OperationPart::compile(what, arguments, wants)?, matches })
+    }
+
+    /// Appends the part of the answer to keep. If the answer has the field several times, keeps the
+    /// first value that matches the pattern. Returns false if there is none.
+    pub fn write_answer<P: SessionProtocol>(
+        &self,
+        field: &CompiledField,
+        (request, session, input): (&P::Request, &P::Session, &[u8]),
+        found: &mut ExtractedFields,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut nth = 0;
+        while let Some(got) = field.read_nth::<P>(nth, request, session, input, found) {
+            let kept = match &self.matches {
+                None => Some(got),
+                Some(pattern) => part(pattern, got),
+            };
+            if let Some(kept) = kept {
+                out.extend_from_slice(kept);
+                return true;
+            }
+            nth += 1;
+        }
+        false
     }
 
     /// Whether the capture takes more than copying bytes.
@@ -273,13 +343,29 @@ impl TextCheck {
         }
     }
 
-    /// Whether the text passes the check. `scratch` is memory for rendered values.
+    /// Whether the check excludes some content.
+    fn excludes(&self) -> bool {
+        matches!(self, Self::Compared(comparison) if comparison.not.is_some())
+    }
+
+    /// Whether the text has the required content. `scratch` is memory for rendered values.
     #[inline]
-    pub fn holds(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
+    fn is_met(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
             Self::Exactly(template) => with_value(template, source, scratch, |value| text == value),
             Self::Compared(comparison) => comparison.all(text, source, scratch),
         }
+    }
+
+    /// Whether the text has none of the excluded content.
+    fn admits(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
+        let Self::Compared(comparison) = self else { return true };
+        comparison.not.as_ref().is_none_or(|not| not.is_unlike(text, source, scratch))
+    }
+
+    /// Whether the text passes the check.
+    pub fn holds(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
+        self.is_met(text, source, scratch) && self.admits(text, source, scratch)
     }
 
     /// Whether no condition of the check holds.
@@ -303,7 +389,6 @@ impl CompiledCondition {
             && self.contains.as_ref().is_none_or(|part| has(text, part, source, scratch))
             && self.one_of.as_ref().is_none_or(|texts| is_one_of(text, texts, source, scratch))
             && self.lua.as_ref().is_none_or(|function| function.accepts(text, source, source.draw))
-            && self.not.as_ref().is_none_or(|not| not.is_unlike(text, source, scratch))
     }
 
     fn none(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {

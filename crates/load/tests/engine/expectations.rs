@@ -90,6 +90,56 @@ fn a_missing_field_contradicts_every_expectation() {
 }
 
 #[test]
+fn all_values_of_a_repeated_header_are_seen() {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nSet-Cookie: lang=en; Path=/\r\nX: 1\r\nset-cookie: sid=42; Path=/\r\n\
+        Content-Length: 0\r\n\r\n";
+    let got = |expect: &[(&str, Expected)]| {
+        let server = Server::http(|_| Reply::Bytes(ANSWER.to_vec()));
+        let mut get = step("get", &["path=/"]);
+        get.expect = expect.iter().map(|(field, expected)| ((*field).to_owned(), expected.clone())).collect();
+        outcomes(&play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(1, 0.05, vec![get])) }))
+    };
+    let field = "header.set-cookie";
+    for expected in ["lang=en; Path=/".into(), "sid=42; Path=/".into(), matches("^sid=[0-9]+;"), not("sid=42".into())] {
+        assert_eq!(got(&[(field, expected.clone())]), OK, "{expected:?}");
+    }
+    for expected in ["sid=42".into(), matches("^Path"), not(matches("^sid=")), not(matches("^lang="))] {
+        assert_eq!(got(&[(field, expected.clone())]), WRONG, "{expected:?}");
+    }
+    for (cookie, expected, is_right) in [
+        ("sid", "42".into(), true),
+        ("lang", not("de".into()), true),
+        ("SID", "42".into(), false),
+        ("sid", "4".into(), false),
+    ] {
+        assert_eq!(got(&[(&format!("cookie.{cookie}"), expected)]) == OK, is_right, "{cookie}");
+    }
+}
+
+#[test]
+fn cookies_of_an_answer_are_kept() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        noted.lock().unwrap().push(String::from_utf8_lossy(&request.body).into_owned());
+        Reply::Bytes(
+            b"HTTP/1.1 200 OK\r\nSet-Cookie: lang=en\r\nSet-Cookie: sid=41\r\nSet-Cookie: sid=42; Path=/\r\n\
+            Content-Length: 0\r\n\r\n"
+                .to_vec(),
+        )
+    });
+    let mut login = step("get", &["path=/login"]);
+    login.keep = pairs(&["sid=answer.cookie.sid"]);
+    let part = SlotContent::Part { from: "answer.header.set-cookie".into(), matches: "^sid=([^;]+);".into() };
+    login.keep.insert("same".into(), part);
+    let next = step("get", &["path=/{sid}/{same}"]);
+    let orders = orders(&server.service(), load(1, 0.05, vec![login, next]));
+    assert_eq!(outcomes(&play(LoadOrder { protocol: "http".into(), ..orders })), OK);
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().skip(1).step_by(2).all(|request| request.starts_with("GET /42/42 ")), "{seen:?}");
+}
+
+#[test]
 fn parts_and_places_are_kept() {
     let paths: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&paths);

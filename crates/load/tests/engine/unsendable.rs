@@ -1,5 +1,5 @@
-//! External values that the protocol cannot represent, and values that are missing: the operation fails before it is sent, and
-//! no other bytes reach the target.
+//! External values that the protocol cannot represent, and values that are missing: the operation
+//! fails before it is sent, and no other bytes reach the target.
 
 use std::sync::{Arc, Mutex};
 

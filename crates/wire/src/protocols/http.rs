@@ -10,6 +10,7 @@ use experiment::socket_url;
 use super::{AboutData, Call, Protocol};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
+use crate::cookies::SetCookie;
 use crate::in_order::{InOrderProtocol, Progress};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
@@ -29,13 +30,15 @@ const HEADER: Field = Field { name: "header.*", help: "a header, such as header.
 const STATUS: Field = Field { name: "status", help: "the status code, such as 200", required: false };
 const ANSWER_BODY: Field = Field { name: "body", help: "the answer's body", required: false };
 const ANSWER_HEADER: Field = Field { name: "header.*", help: "a header of the answer", required: false };
+const ANSWER_COOKIE: Field =
+    Field { name: "cookie.*", help: "a cookie that the answer sets, such as cookie.sid: its value", required: false };
 
 const fn operation(name: &'static str, help: &'static str) -> Operation {
     Operation {
         name,
         help,
         takes: &[PATH, BODY, FORM, HEADER],
-        answers: &[STATUS, ANSWER_BODY, ANSWER_HEADER],
+        answers: &[STATUS, ANSWER_BODY, ANSWER_HEADER, ANSWER_COOKIE],
         effect: Effect::None,
     }
 }
@@ -190,7 +193,7 @@ impl Protocol for Http {
         let (head, body) = end.map_or((&b""[..], answer), |end| (&answer[..end], &answer[end + 4..]));
         out.extend_from_slice(head.split(|byte| *byte == b'\r').next().unwrap_or_default());
         for name in SHOWN_HEADERS {
-            if let Some(value) = header(head, name) {
+            if let Some(value) = headers(head, name).next() {
                 out.extend([b"; ", name.as_bytes(), b": ", &value[..value.len().min(80)]].concat());
             }
         }
@@ -234,8 +237,20 @@ impl InOrderProtocol for Http {
                 Some(scratch)
             }
             Want::Body => whole.get(head.length..)?.get(..usize::try_from(decoder.body).ok()?),
-            Want::Header(name) => header(whole.get(..head.length)?, name),
+            Want::Header(name) => headers(whole.get(..head.length)?, name).next(),
+            Want::Cookie(name) => cookie(whole.get(..head.length)?, name),
         }
+    }
+
+    fn field_again<'a>(
+        request: &'a Request,
+        decoder: &'a Decoder,
+        want: usize,
+        nth: usize,
+        input: &'a [u8],
+    ) -> Option<&'a [u8]> {
+        let Want::Header(name) = request.wants.get(want)? else { return None };
+        headers(decoder.block(input)?, name).nth(nth)
     }
 
     fn rest(decoder: &mut Decoder, memory: &mut HttpScratch) {
@@ -250,8 +265,7 @@ impl InOrderProtocol for Http {
     /// All statuses from 300 to 399 except 304 Not Modified (RFC 9110, 15.4).
     fn redirect<'a>(decoder: &'a Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         let head = decoder.head.filter(|head| matches!(head.status, 300..=303 | 305..=399))?;
-        let whole = if decoder.is_stored { decoder.stored.as_slice() } else { input.get(decoder.head_at..)? };
-        Some((head.status, whole.get(..head.length).and_then(|block| header(block, "location"))))
+        Some((head.status, decoder.block(input).and_then(|block| headers(block, "location").next())))
     }
 
     fn status_code(decoder: &Decoder) -> Option<u16> {
@@ -281,6 +295,12 @@ impl HttpScratch {
 }
 
 impl Decoder {
+    /// Returns the header block of the answer that was just decoded in `input`, if it is there.
+    fn block<'a>(&'a self, input: &'a [u8]) -> Option<&'a [u8]> {
+        let whole = if self.is_stored { self.stored.as_slice() } else { input.get(self.head_at..)? };
+        whole.get(..self.head?.length)
+    }
+
     fn decode(
         &mut self,
         request: &Request,
@@ -480,14 +500,17 @@ pub enum Want {
     Body,
     /// A header, with its name in lower case.
     Header(String),
+    /// A cookie.
+    Cookie(String),
 }
 
 impl Want {
     fn named(name: &str) -> Self {
-        match name.strip_prefix("header.") {
-            Some(header) => Self::Header(header.to_ascii_lowercase()),
-            None if name == "body" => Self::Body,
-            None => Self::Status,
+        match name.split_once('.') {
+            Some(("header", header)) => Self::Header(header.to_ascii_lowercase()),
+            Some(("cookie", cookie)) => Self::Cookie(cookie.to_owned()),
+            _ if name == "body" => Self::Body,
+            _ => Self::Status,
         }
     }
 }
@@ -501,7 +524,7 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
         layout: layout(place, call)?,
         is_head: call.operation.name == "head",
         is_safe: matches!(call.operation.name, "get" | "head"),
-        wants_head: wants.iter().any(|want| matches!(want, Want::Header(_))),
+        wants_head: wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
         wants_body: wants.contains(&Want::Body),
         wants,
     })
@@ -775,12 +798,19 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Returns the value of the first header with this name in a header block. `name` is in lower case.
-pub fn header<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    block.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+/// Returns the values of all headers with this name in a header block. `name` is in lower case.
+pub fn headers<'a>(block: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    block.split(|byte| *byte == b'\n').skip(1).filter_map(move |line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
     })
+}
+
+/// Returns the value that a header block gives a cookie: the value of the last `Set-Cookie` header
+/// with the cookie's name.
+fn cookie<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let set = headers(block, "set-cookie").filter_map(SetCookie::parse);
+    set.filter(|cookie| cookie.name == name.as_bytes()).last().map(|cookie| cookie.value)
 }
 
 /// Longest line with a chunk's size and extensions, bytes.

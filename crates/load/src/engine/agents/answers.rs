@@ -14,9 +14,7 @@ use super::values::{AgentValues, source};
 use super::{Agent, OperationEnd};
 use crate::LoadPurpose;
 use crate::engine::bulk_keys::BulkKeys;
-use crate::engine::expectation::{
-    self, ArgumentPart, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields,
-};
+use crate::engine::expectation::{self, ArgumentPart, CompiledField, ExtractedFields, OperationPart, WantedFields};
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
 use crate::engine::units::StatusCounts;
@@ -135,8 +133,8 @@ impl<P: SessionProtocol> AgentValues<P> {
             if !expectation.check.is_filled(&source) {
                 return None;
             }
-            let got = expectation.field.read::<P>(request, session, input, &mut self.captures.found);
-            Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.captures.value)))
+            let CaptureMemory { found, value, .. } = &mut self.captures;
+            Some(expectation.holds::<P>((request, session, input), &source, found, value))
         };
         let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
         let contradicted = (0..step.expects.len()).find(|number| holds(*number) == Some(false));
@@ -164,30 +162,25 @@ impl<P: SessionProtocol> AgentValues<P> {
         stats: &mut ThreadStats,
     ) {
         let step = &self.script.steps[agent.step];
-        let CaptureSlot { slot, what, matches } = &step.keeps[number];
-        let slot = *slot;
-        self.captures.value.clear();
-        match what {
+        let capture = &step.keeps[number];
+        let slot = capture.slot;
+        let CaptureMemory { found, value, held, bytes, .. } = &mut self.captures;
+        value.clear();
+        let part = match &capture.what {
             OperationPart::Argument(part) => {
                 let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
-                if !part.write(&step.arguments, &source, &mut self.captures.found, &mut self.captures.value) {
-                    agent.kept &= !(1 << slot);
-                    return;
-                }
+                let is_there = part.write(&step.arguments, &source, found, value);
+                let value = is_there.then_some(value.as_slice());
+                value.and_then(|value| match &capture.matches {
+                    None => Some(value),
+                    Some(pattern) => expectation::part(pattern, value),
+                })
             }
             OperationPart::Answer(field) => {
-                let request = self.script.request(agent);
-                let read = field.read::<P>(request, answer.session, answer.input, &mut self.captures.found);
-                let Some(found) = read else {
-                    agent.kept &= !(1 << slot);
-                    return;
-                };
-                self.captures.value.extend_from_slice(found);
+                let answer = (self.script.request(agent), answer.session, answer.input);
+                let is_there = capture.write_answer::<P>(field, answer, found, value);
+                is_there.then_some(value.as_slice())
             }
-        }
-        let part = match matches {
-            None => Some(self.captures.value.as_slice()),
-            Some(pattern) => expectation::part(pattern, &self.captures.value),
         };
         let Some(part) = part else {
             agent.kept &= !(1 << slot);
@@ -196,12 +189,12 @@ impl<P: SessionProtocol> AgentValues<P> {
         let kept = &mut self.slots[id.index() * self.script.slots + usize::from(slot)];
         let more = part.len().saturating_sub(kept.capacity());
         if more > 0 && part.len() > FREE_BYTES {
-            if !self.captures.held.grow_to(self.captures.bytes + more) {
+            if !held.grow_to(*bytes + more) {
                 agent.kept &= !(1 << slot);
                 stats.notices.extend(self.control.budget_notice());
                 return;
             }
-            self.captures.bytes += more;
+            *bytes += more;
         }
         kept.clear();
         kept.extend_from_slice(part);

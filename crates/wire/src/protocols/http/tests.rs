@@ -91,6 +91,16 @@ fn requests_byte_for_byte() {
 }
 
 #[test]
+fn cookies_of_an_answer() {
+    let get = compiled("get", &[("path", "/")], &["cookie.sid", "cookie.SID", "header.set-cookie"]);
+    let bytes =
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: sid=1\r\nx: sid=9\r\nSET-COOKIE: SID=2\r\nSet-Cookie:sid = 3 ;Path=/\r\n\
+        Set-Cookie: sid; a=b\r\nContent-Length: 2\r\n\r\nhi";
+    let expected = Seen::answer(AttemptCause::Ok, true, "200", &[Some("3"), Some("2"), Some("sid=1")]);
+    assert_eq!(is_the_same_in_pieces(&get, 1, bytes, false), expected);
+}
+
+#[test]
 fn a_closing_request_sends_connection_close() {
     let closing = compile_for(&http(), "post", &[("path", "/"), ("body", "x")], &[], true).unwrap();
     let expected = "POST /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
