@@ -40,6 +40,28 @@ pub enum TemplatePart {
         /// Largest number.
         to: u64,
     },
+    /// `{uniform:-0.5..1.25}`: a number with as many decimals as its bounds, each equally likely,
+    /// both ends included.
+    Decimal {
+        /// Smallest number, times ten to the power of `decimals`.
+        from: i64,
+        /// Largest number, times ten to the power of `decimals`.
+        to: i64,
+        /// Number of decimals, at most [`DECIMALS_MAX`].
+        decimals: u8,
+    },
+    /// `{uniform:day+1..31}`: a whole number between bounds that are values. A bound that is no
+    /// whole number counts as 0, and an empty range as its lower bound.
+    Between {
+        /// Smallest number.
+        from: Bound,
+        /// Largest number.
+        to: Bound,
+    },
+    /// `{choice:red,green,blue}`: one of the texts, each equally likely.
+    Choice(Vec<String>),
+    /// `{uuid}`: a random UUID (RFC 9562, version 4).
+    Uuid,
     /// `{zipf:1..1000:1.2}`: a whole number. The weight of the k-th smallest is 1 / k^exponent.
     Zipf {
         /// Smallest number, which is the most frequent.
@@ -81,6 +103,15 @@ pub enum TemplatePart {
         /// Template of the value.
         of: Template,
     },
+}
+
+/// A bound of `{uniform:…}` that may depend on a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// The value: a [`TemplatePart::Slot`]. `None` for 0.
+    pub of: Option<Box<TemplatePart>>,
+    /// Arithmetic on the value.
+    pub arithmetic: Arithmetic,
 }
 
 /// A filter of a placeholder's value.
@@ -153,10 +184,13 @@ pub struct TemplateError {
 }
 
 /// Words that start a placeholder. A slot may not have one of these names.
-pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "zipf"];
+pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "uuid", "zipf"];
 
 /// Maximum N in `{bytes:N}`. Larger values are probably mistakes: even a megabyte is unusual.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
+
+/// Maximum number of decimals of `{uniform:…}`.
+pub const DECIMALS_MAX: u8 = 9;
 
 /// Maximum N in `{pad:N:…}`. A counter's value has at most 20 digits.
 pub const PAD_MAX: u8 = 64;
@@ -212,6 +246,9 @@ impl Template {
             match part {
                 TemplatePart::Base64(of) | TemplatePart::Pad { of, .. } => all.extend(&of.parts),
                 TemplatePart::Filtered { of, .. } => all.push(of),
+                TemplatePart::Between { from, to } => {
+                    all.extend([from, to].into_iter().flat_map(|bound| bound.of.as_deref()))
+                }
                 _ => {}
             }
             next += 1;
@@ -329,6 +366,12 @@ impl fmt::Display for TemplatePart {
             Self::Copy(arithmetic) => write!(out, "{{copy{arithmetic}}}"),
             Self::Bytes(count) => write!(out, "{{bytes:{count}}}"),
             Self::Uniform { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
+            Self::Decimal { from, to, decimals } => {
+                write!(out, "{{uniform:{}..{}}}", decimal(*from, *decimals), decimal(*to, *decimals))
+            }
+            Self::Between { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
+            Self::Choice(texts) => write!(out, "{{choice:{}}}", texts.join(",")),
+            Self::Uuid => out.write_str("{uuid}"),
             Self::Zipf { from, to, exponent } => write!(out, "{{zipf:{from}..{to}:{exponent}}}"),
             Self::Feed { feed, column } => write!(out, "{{feed.{feed}.{column}}}"),
             Self::Slot(slot) => write!(out, "{{{slot}}}"),
@@ -346,6 +389,43 @@ impl fmt::Display for TemplatePart {
             }
             Self::Base64(of) => write!(out, "{{base64:{}}}", Nested(of)),
             Self::Pad { width, of } => write!(out, "{{pad:{width}:{}}}", Nested(of)),
+        }
+    }
+}
+
+/// Returns the number with its decimals: -50 with 2 decimals is -0.50.
+fn decimal(scaled: i64, decimals: u8) -> String {
+    let mut text = Vec::new();
+    decimal_into(scaled, decimals, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Appends the number `scaled` / 10^`decimals` with all its decimals.
+pub fn decimal_into(scaled: i64, decimals: u8, out: &mut Vec<u8>) {
+    // The digits of a number, and the zeros before the decimals of a small one.
+    let mut digits = [b'0'; 20 + DECIMALS_MAX as usize];
+    let (mut at, mut rest) = (digits.len(), scaled.unsigned_abs());
+    while rest > 0 || digits.len() - at <= usize::from(decimals) {
+        at -= 1;
+        digits[at] += (rest % 10) as u8;
+        rest /= 10;
+    }
+    if scaled < 0 {
+        out.push(b'-');
+    }
+    let (whole, part) = digits[at..].split_at(digits.len() - at - usize::from(decimals));
+    out.extend_from_slice(whole);
+    if decimals > 0 {
+        out.push(b'.');
+        out.extend_from_slice(part);
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.of.as_deref(), self.arithmetic) {
+            (Some(TemplatePart::Slot(slot)), arithmetic) => write!(out, "{slot}{arithmetic}"),
+            (_, arithmetic) => write!(out, "{}", arithmetic.apply(0)),
         }
     }
 }

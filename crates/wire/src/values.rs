@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::plan::Load;
-use experiment::template::{self, Arithmetic, Template, TemplatePart};
+use experiment::template::{self, Arithmetic, Bound, Template, TemplatePart};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
@@ -109,6 +109,17 @@ enum TemplatePiece {
         to: u64,
     },
     Zipf(Zipf),
+    Decimal {
+        from: i64,
+        to: i64,
+        decimals: u8,
+    },
+    Between {
+        from: PieceBound,
+        to: PieceBound,
+    },
+    Choice(Box<[Box<[u8]>]>),
+    Uuid,
     Feed {
         feed: u16,
         part: FeedPart,
@@ -124,6 +135,32 @@ enum TemplatePiece {
         width: u8,
         of: Box<[TemplatePiece]>,
     },
+}
+
+/// A bound of a range of whole numbers: arithmetic on a value, or on 0.
+#[derive(Debug, Clone, PartialEq)]
+struct PieceBound {
+    of: Option<Box<TemplatePiece>>,
+    arithmetic: Arithmetic,
+}
+
+impl PieceBound {
+    fn compile(bound: Bound, names: &TemplateNames<'_>) -> Result<Self, String> {
+        let of = bound.of.map(|of| TemplatePiece::compile(*of, names)).transpose()?;
+        Ok(Self { of: of.map(Box::new), arithmetic: bound.arithmetic })
+    }
+
+    /// Returns the bound. A value that is no whole number counts as 0. `out` is memory for the
+    /// value, and is left as it was.
+    fn number(&self, source: &ValueSource<'_>, random: &mut Rng, out: &mut Vec<u8>) -> u64 {
+        let start = out.len();
+        if let Some(of) = &self.of {
+            of.write(source, random, out);
+        }
+        let value = std::str::from_utf8(&out[start..]).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        out.truncate(start);
+        self.arithmetic.apply(value)
+    }
 }
 
 /// Definitions of the names in templates.
@@ -310,8 +347,13 @@ impl TemplatePiece {
             | Self::Copy(_)
             | Self::Bytes(_)
             | Self::Uniform { .. }
+            | Self::Decimal { .. }
+            | Self::Between { .. }
+            | Self::Choice(_)
+            | Self::Uuid
             | Self::Zipf(_) => false,
-            Self::Feed { .. } | Self::Slot(_) | Self::Whole(_) | Self::Script(_) | Self::Pad { .. } => true,
+            Self::Whole(template) => template.is_from_outside(),
+            Self::Feed { .. } | Self::Slot(_) | Self::Script(_) | Self::Pad { .. } => true,
         }
     }
 
@@ -322,6 +364,14 @@ impl TemplatePiece {
     /// Returns the piece with its value encoded. Numbers and random bytes need no encoding.
     fn encoded(self, encoding: Option<Encoding>) -> Self {
         let is_constant = matches!(self, Self::Text(_) | Self::Env(_));
+        if let (Self::Choice(texts), Some(encoding)) = (&self, encoding) {
+            let encoded = texts.iter().map(|text| {
+                let mut text = text.to_vec();
+                encoding.apply(&mut text, 0);
+                text.into()
+            });
+            return Self::Choice(encoded.collect());
+        }
         match encoding {
             Some(encoding) if is_constant || encoding == Encoding::Base64 || self.may_need_encoding() => {
                 Self::Encoded { encoding, of: Box::new([self]) }.folded()
@@ -331,7 +381,11 @@ impl TemplatePiece {
     }
 
     fn may_need_encoding(&self) -> bool {
-        self.is_from_outside() || matches!(self, Self::Encoded { .. })
+        match self {
+            Self::Text(_) | Self::Env(_) | Self::Choice(_) | Self::Encoded { .. } => true,
+            Self::Whole(template) => template.pieces.iter().any(Self::may_need_encoding),
+            _ => self.is_from_outside(),
+        }
     }
 
     fn compile(part: TemplatePart, names: &TemplateNames<'_>) -> Result<Self, String> {
@@ -342,6 +396,14 @@ impl TemplatePiece {
             TemplatePart::Copy(arithmetic) => Self::Copy(arithmetic),
             TemplatePart::Bytes(count) => Self::Bytes(count),
             TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
+            TemplatePart::Decimal { from, to, decimals } => Self::Decimal { from, to, decimals },
+            TemplatePart::Between { from, to } => {
+                Self::Between { from: PieceBound::compile(from, names)?, to: PieceBound::compile(to, names)? }
+            }
+            TemplatePart::Choice(texts) => {
+                Self::Choice(texts.into_iter().map(|text| text.into_bytes().into()).collect())
+            }
+            TemplatePart::Uuid => Self::Uuid,
             TemplatePart::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
             TemplatePart::Feed { feed, column } => feed_cell(&feed, &column, names)?,
             TemplatePart::Slot(name) => match names.own.get(name.as_str()) {
@@ -383,6 +445,9 @@ impl TemplatePiece {
         match self {
             Self::Slot(slot) => source.kept >> slot & 1 == 1,
             Self::Whole(template) => template.is_filled(source),
+            Self::Between { from, to } => {
+                [from, to].into_iter().flat_map(|bound| &bound.of).all(|of| of.is_filled(source))
+            }
             Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
             _ => true,
         }
@@ -415,6 +480,17 @@ impl TemplatePiece {
             Self::Bytes(count) => write(*count as usize, random, out),
             Self::Uniform { from, to } => write_decimal(random.u64(*from..=*to), out),
             Self::Zipf(zipf) => write_decimal(zipf.draw(random), out),
+            Self::Decimal { from, to, decimals } => template::decimal_into(random.i64(*from..=*to), *decimals, out),
+            Self::Between { from, to } => {
+                let (from, to) = (from.number(source, random, out), to.number(source, random, out));
+                write_decimal(random.u64(from..=to.max(from)), out);
+            }
+            Self::Choice(texts) => out.extend_from_slice(&texts[random.usize(..texts.len())]),
+            Self::Uuid => {
+                let uuid = uuid::Builder::from_random_bytes(random.u128(..).to_le_bytes()).into_uuid();
+                let mut text = uuid::Uuid::encode_buffer();
+                out.extend_from_slice(uuid.hyphenated().encode_lower(&mut text).as_bytes());
+            }
             Self::Feed { feed, part } => {
                 let feed = usize::from(*feed);
                 if let Some((feed, taken)) = source.feeds.get(feed).zip(source.records.get(feed)) {
@@ -452,6 +528,7 @@ fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
         TemplatePiece::Bytes(count) => Some(sum + *count as usize),
+        TemplatePiece::Uuid => Some(sum + uuid::fmt::Hyphenated::LENGTH),
         TemplatePiece::Encoded { encoding: Encoding::Base64, of } => {
             fixed_length(of).map(|length| sum + length.div_ceil(3) * 4)
         }
@@ -602,6 +679,8 @@ pub fn write_decimal(number: u64, out: &mut Vec<u8>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::testing::{names, source};
 
@@ -630,6 +709,11 @@ mod tests {
             ("{pad:8:{seq}}", "00000012"),
             ("{pad:4:{agent+12345}}", "12348"),
             ("k-{pad:5:a{seq}}-{agent}", "k-00a12-3"),
+            ("{uniform:-5..-5}", "-5"),
+            ("{uniform:0.50..0.50}", "0.50"),
+            ("{uniform:-0.05..-0.05}", "-0.05"),
+            ("{uniform:12.5..12.50}", "12.50"),
+            ("{choice:a,a}", "a"),
             ("{base64:}", ""),
             ("{base64:k{seq}}", "azEy"),
             ("<{base64:{seq}{agent}-}>", "<MTIzLQ==>"),
@@ -640,6 +724,27 @@ mod tests {
             assert_eq!(written(&compile(text), &source(3, 12)), expected, "{text}");
         }
         assert_eq!(written(&compile("{seq}"), &source(1, u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn random_values_stay_between_their_bounds() {
+        let of_operation = |draw| ValueSource { draw, ..source(1, 1) };
+        let drawn = |text: &str| -> BTreeSet<String> {
+            let template = compile(text);
+            (0..500).map(|draw| written(&template, &of_operation(draw))).collect()
+        };
+        assert_eq!(drawn("{uniform:-0.2..0.1}").into_iter().collect::<Vec<_>>(), ["-0.1", "-0.2", "0.0", "0.1"]);
+        assert_eq!(drawn("{choice:red,,b c}").into_iter().collect::<Vec<_>>(), ["", "b c", "red"]);
+        let ids = drawn("{uuid}");
+        assert!(ids.len() == 500 && ids.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'), "{ids:?}");
+        let own = BTreeMap::from([("day", compile("{uniform:1..9}"))]);
+        let names = TemplateNames { slots: &[], feeds: &[], program: None, own };
+        let template = CompiledTemplate::compile("{day}-{uniform:day+1..12}-{day}", 3, &names).unwrap();
+        for draw in 0..500 {
+            let text = written(&template, &of_operation(draw));
+            let days: Vec<u64> = text.split('-').map(|day| day.parse().unwrap()).collect();
+            assert!(days[0] == days[2] && days[0] < days[1] && days[1] <= 12, "{text}");
+        }
     }
 
     #[test]
@@ -709,7 +814,7 @@ mod tests {
     #[test]
     fn length_is_exact_and_values_differ() {
         let mut random = Rng::with_seed(1);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for count in [0, 1, 7, 8, 9, 100] {
             let mut out = b"x".to_vec();
             write(count, &mut random, &mut out);

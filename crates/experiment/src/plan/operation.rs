@@ -29,6 +29,10 @@ section! {
             "Name in records and reports; default: `call`";
         with: Paths(&Template) => with: BTreeMap<String, String> = |step| values(step, "with", Node::as_written),
             "Arguments of the operation: templates", ["args", "arguments", "body"];
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        set: Map(&Template) => set: BTreeMap<String, String> = |step| values(step, "set", Node::as_written),
+            "Values that are drawn once for the operation, each for {NAME} in `with` and `expect` of the same step",
+            ["let", "vars", "variables"];
         expect: Paths(&Either(
             &[Template, Table(COMPARISON)],
             "a template or a comparison, such as \"200\" or { one_of = [\"200\", \"201\"] }",
@@ -92,15 +96,15 @@ pub struct Prepare {
 }
 
 section! {
-    const PREPARE { ..OPERATION: call, name, with, expect, count, audit; }
+    const PREPARE { ..OPERATION: call, name, with, set, expect, count, audit; }
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, with, expect, keep, every, units, parts, audit; }
+    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, every, units, parts, audit; }
 }
 
 section! {
-    const MIX { ..OPERATION: call, name, with, expect, keep, weight, units, parts, audit; }
+    const MIX { ..OPERATION: call, name, with, set, expect, keep, weight, units, parts, audit; }
 }
 
 section! {
@@ -177,6 +181,11 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         check_audit(section, called, context);
         check_units(section, called, context);
     }
+    let slots = with_set_values(section, scope, context);
+    let scope = &Scope { slots: &slots, ..*scope };
+    for entry in section.entries("set") {
+        template(&entry.node, every, scope, context);
+    }
     for entry in section.entries("with") {
         template(&entry.node, every, scope, context);
     }
@@ -191,6 +200,24 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
     Step { program, ..step }
+}
+
+/// Returns the slots that templates of the step may use: those of the scope, and the step's own
+/// values. Reports names that earlier steps keep.
+fn with_set_values(
+    section: &Section<'_>,
+    scope: &Scope<'_>,
+    context: &mut CheckContext<'_>,
+) -> BTreeMap<String, Vec<u32>> {
+    let mut slots = scope.slots.clone();
+    for entry in section.entries("set") {
+        slot_name(&entry, context);
+        if slots.insert(entry.key.clone(), vec![1]).is_some() {
+            let what = format!("`{}` is also kept by an earlier step", entry.key);
+            context.problems.push(Problem::new(&entry.key_place, what).expected("another name"));
+        }
+    }
+    slots
 }
 
 /// An operation of the protocol, or a program that the target names. A program has the same kind of

@@ -1,6 +1,6 @@
 //! Parsing of `{…}` placeholders in templates.
 
-use super::{Arithmetic, BYTES_MAX, Filter, PAD_MAX, Template, TemplateError, TemplatePart};
+use super::{Arithmetic, BYTES_MAX, Bound, DECIMALS_MAX, Filter, PAD_MAX, Template, TemplateError, TemplatePart};
 
 /// Maximum nesting depth of placeholders. The parser is recursive.
 const DEPTH_MAX: usize = 4;
@@ -153,7 +153,8 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
             "bytes" => bytes(argument),
-            "uniform" => range(argument).map(|(from, to)| TemplatePart::Uniform { from, to }),
+            "uniform" => uniform(argument),
+            "choice" => choice(argument),
             "zipf" => zipf(argument),
             "env" => env(argument),
             _ if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
@@ -161,7 +162,7 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "with a colon there are {bytes:100}, {uniform:1..1000}, {zipf:1..1000}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
+                "with a colon there are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
             )),
         };
     }
@@ -169,6 +170,8 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
         "" => Err(Word { text: "{}", at: at - 1 }.wrong("nothing between the braces", NUMBERS)),
         "bytes" => Err(word.wrong("how many bytes?", "write {bytes:100}")),
         "uniform" | "zipf" => Err(word.wrong("between which numbers?", "write {uniform:1..1000} or {zipf:1..1000}")),
+        "uuid" => Ok(TemplatePart::Uuid),
+        "choice" => Err(word.wrong("which texts are there to choose from?", "write {choice:red,green,blue}")),
         "env" => Err(word.wrong("which variable of the environment?", "write {env:NAME}")),
         _ if inside == "feed" || inside.starts_with("feed.") => feed(word),
         _ if inside.starts_with("lua.") => script(word),
@@ -206,6 +209,74 @@ fn bytes(count: Word<'_>) -> Result<TemplatePart, TemplateError> {
         Ok(_) => Err(count.wrong(format!("the number of bytes is from 1 to {BYTES_MAX}"), "write {bytes:100}")),
         Err(_) => Err(count.wrong("not a number of bytes", "write {bytes:100}")),
     }
+}
+
+fn choice(text: Word<'_>) -> Result<TemplatePart, TemplateError> {
+    let texts: Vec<String> = text.text.split(',').map(str::to_owned).collect();
+    if texts.len() < 2 {
+        return Err(text.wrong("a choice needs two texts or more", "write {choice:red,green,blue}"));
+    }
+    Ok(TemplatePart::Choice(texts))
+}
+
+/// Reads the range of `{uniform:…}`: whole numbers, decimal numbers, or values of other
+/// placeholders.
+fn uniform(text: Word<'_>) -> Result<TemplatePart, TemplateError> {
+    let Some((from, to)) = text.text.split_once("..") else {
+        return range(text).map(|(from, to)| TemplatePart::Uniform { from, to });
+    };
+    let is_named = |bound: &str| bound.starts_with(|first: char| first.is_ascii_lowercase());
+    if is_named(from) || is_named(to) {
+        let to = Word { text: to, at: text.at + from.len() + 2 };
+        return Ok(TemplatePart::Between { from: bound(Word { text: from, at: text.at })?, to: bound(to)? });
+    }
+    if !text.text.contains('-') && !from.contains('.') && !to.contains('.') {
+        return range(text).map(|(from, to)| TemplatePart::Uniform { from, to });
+    }
+    let decimals_of = |bound: &str| bound.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let decimals = decimals_of(from).max(decimals_of(to));
+    let scaled = |bound: &str| scaled(bound, decimals);
+    match (scaled(from), scaled(to)) {
+        (Some(from), Some(to)) if from <= to => Ok(TemplatePart::Decimal { from, to, decimals: decimals as u8 }),
+        (Some(_), Some(_)) => Err(text.wrong("this range is empty", DECIMAL)),
+        _ => Err(text.wrong("not a range", DECIMAL)),
+    }
+}
+
+const DECIMAL: &str = "write the smallest and the largest number, such as -0.5..1.25, with at most 9 decimals";
+
+/// Returns the number times ten to the power of `decimals`.
+fn scaled(bound: &str, decimals: usize) -> Option<i64> {
+    let (sign, digits) = bound.strip_prefix('-').map_or((1, bound), |digits| (-1, digits));
+    let (integer, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = !integer.is_empty() && (digits.contains('.') != part.is_empty());
+    if !is_number || decimals > usize::from(DECIMALS_MAX) {
+        return None;
+    }
+    let all = whole(&format!("{integer}{part:0<decimals$}"))?;
+    Some(sign * i64::try_from(all).ok()?)
+}
+
+/// Reads a bound of a range: a whole number, or a name with optional arithmetic.
+fn bound(text: Word<'_>) -> Result<Bound, TemplateError> {
+    const HINT: &str = "a bound is a whole number, or a name such as day, day+1 or day-1";
+    if let Some(number) = whole(text.text).filter(|_| !text.text.is_empty()) {
+        return Ok(Bound { of: None, arithmetic: Arithmetic::Plus(number) });
+    }
+    let length = text.text.find(['+', '-', '%']).unwrap_or(text.text.len());
+    let (name, operation) = text.text.split_at(length);
+    if !is_slot_name(name) {
+        return Err(text.wrong("not a bound of a range", HINT));
+    }
+    let by = operation.get(1..).and_then(whole);
+    let arithmetic = match (operation.get(..1), by) {
+        (None | Some(""), _) => Arithmetic::Plain,
+        (Some("+"), Some(by)) => Arithmetic::Plus(by),
+        (Some("-"), Some(by)) => Arithmetic::Minus(by),
+        (Some("%"), Some(by)) if by > 0 => Arithmetic::Modulo(by),
+        _ => return Err(text.wrong("not a bound of a range", HINT)),
+    };
+    Ok(Bound { of: Some(Box::new(TemplatePart::Slot(name.to_owned()))), arithmetic })
 }
 
 fn range(text: Word<'_>) -> Result<(u64, u64), TemplateError> {

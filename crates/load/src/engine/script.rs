@@ -38,6 +38,8 @@ const SLOTS: usize = 32;
 const FEEDS: usize = 64;
 /// Index of the first random stream for expectations. Arguments use the streams from 0 on.
 const EXPECTATIONS: u64 = 1000;
+/// Index of the first random stream for `set`.
+const SET_VALUES: u64 = 2000;
 
 /// A compiled load.
 pub struct Script<P: SessionProtocol> {
@@ -455,9 +457,42 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         Ok((compiled, requests))
     }
 
+    /// Compiles the values that the step draws once for each operation. A value may use others.
+    fn set_values<'s>(
+        &'s self,
+        number: usize,
+        step: &'s plan::Step,
+    ) -> Result<BTreeMap<&'s str, CompiledTemplate>, String> {
+        let (kept, mut names) = (self.kept_before(number), self.names_of_values());
+        let mut left: Vec<_> = step.set.iter().zip(SET_VALUES..).collect();
+        while !left.is_empty() {
+            let (mut later, count) = (Vec::new(), left.len());
+            let mut reason = String::new();
+            for ((name, text), stream) in left {
+                let compiled: Vec<&str> = names.own.keys().copied().collect();
+                match check_slots(text, &kept, &compiled) {
+                    Ok(()) => {
+                        let compiled = CompiledTemplate::compile(text, stream, &names);
+                        let compiled = compiled.map_err(|reason| format!("`{name}`: {reason}"))?;
+                        names.own.insert(name.as_str(), compiled);
+                    }
+                    Err(missing) => {
+                        reason = format!("`{name}`: {missing}");
+                        later.push(((name, text), stream));
+                    }
+                }
+            }
+            if later.len() == count {
+                return Err(reason);
+            }
+            left = later;
+        }
+        Ok(names.own)
+    }
+
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
-        let names = self.names_of_values();
-        let kept = self.kept_before(number);
+        let names = TemplateNames { own: self.set_values(number, step)?, ..self.names_of_values() };
+        let kept: Vec<&str> = self.kept_before(number).into_iter().chain(names.own.keys().copied()).collect();
         let compile = |(stream, (name, text)): (usize, (&String, &String))| {
             let compiled = check_slots(text, &kept, &[])
                 .and_then(|()| {
@@ -502,7 +537,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         wants: &mut WantedFields,
     ) -> Result<Vec<Expectation>, String> {
         let kept = self.kept_before(number);
-        let mut own = BTreeMap::new();
+        let mut own = self.set_values(number, step)?;
         for (slot, what) in step.keep.iter().filter(|(slot, _)| !kept.contains(&slot.as_str())) {
             let SlotContent::Whole(what) = what else { continue };
             let argument =
@@ -546,8 +581,9 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
 
     /// Compiles a text of step `number` that is not an argument.
     fn text(&self, number: usize, text: &str, stream: u64) -> Result<CompiledTemplate, String> {
-        check_slots(text, &self.kept_before(number), &[])?;
-        CompiledTemplate::compile(text, stream, &self.names_of_values())
+        let own = self.set_values(number, &self.load.steps[number])?;
+        check_slots(text, &self.kept_before(number), &own.keys().copied().collect::<Vec<_>>())?;
+        CompiledTemplate::compile(text, stream, &TemplateNames { own, ..self.names_of_values() })
     }
 
     /// Returns the streamed feeds used by the templates that were compiled since the last call, one

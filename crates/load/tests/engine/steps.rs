@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use experiment::plan::{Feed, Step, StepOrder};
 use fixture::TestDir;
+use load::LoadOrder;
 
 use crate::server::{Reply, Server, text};
 use crate::setting::{load, orders, pairs, play, step};
@@ -194,4 +195,32 @@ fn the_same_seed_gives_the_same_values() {
     };
     assert_eq!(values(1), values(1));
     assert_ne!(values(1), values(2));
+}
+
+#[test]
+fn a_value_that_is_set_is_drawn_once_for_the_operation() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        let request = String::from_utf8(request.body.clone()).unwrap();
+        noted.lock().unwrap().push(request);
+        Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())
+    });
+    let mut search = step("post", &["path=/{day}/{last}", "header.x-day={day}", "form.id={id}"]);
+    // The names are not in the order in which the values depend on each other.
+    search.set = pairs(&["day={uniform:base..20}", "base={uniform:10..20}", "last={uniform:day+1..21}", "id={uuid}"]);
+    let mut load = load(2, 60.0, vec![search]);
+    load.count = Some(50);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert_eq!((run.summary.ok, run.summary.attempts), (50, 50));
+    let seen = seen.lock().unwrap();
+    let mut ids = BTreeSet::new();
+    for request in seen.iter() {
+        let path = request.split(' ').nth(1).unwrap();
+        let days: Vec<u64> = path[1..].split('/').map(|day| day.parse().unwrap()).collect();
+        assert!((10..=20).contains(&days[0]) && days[0] < days[1] && days[1] <= 21, "{request}");
+        assert!(request.contains(&format!("x-day: {}\r\n", days[0])), "{request}");
+        ids.insert(request.split_once("\r\n\r\nid=").unwrap().1.to_owned());
+    }
+    assert_eq!(ids.len(), 50);
 }
