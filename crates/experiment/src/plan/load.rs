@@ -120,6 +120,12 @@ section! {
         file = required: Text => String,
             "CSV file with a header line, or JSON lines (.json, .jsonl, .ndjson); also packed: .gz, .zst, .bz2; \
              relative to the experiment";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delimiter: Text => Option<String>,
+            "CSV: character between two columns, such as \";\" or \"\\t\"; default: \",\"", ["separator", "sep"];
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        columns: TEXTS => Vec<String>,
+            "CSV without a header line: names of the columns", ["variable_names", "variableNames", "fieldnames"];
         order = "sequential": Choice(&["sequential", "random"])
             => random: bool = |feed| feed.text("order") == Some("random"), "Order in which cycles take records";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -226,6 +232,12 @@ pub enum FeedPacking {
 }
 
 impl Feed {
+    /// Returns the byte between two columns of a CSV file.
+    #[must_use]
+    pub fn delimiter_byte(&self) -> u8 {
+        self.delimiter.as_ref().and_then(|text| text.bytes().next()).unwrap_or(b',')
+    }
+
     /// Returns the feed's format and compression, by the endings of its file name. Other endings
     /// mean CSV, not compressed.
     #[must_use]
@@ -634,9 +646,31 @@ fn check_feeds(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
+/// Checks the keys that only CSV files have.
+fn check_csv(feed: &Feed, section: &Section<'_>, context: &mut CheckContext<'_>) {
+    if feed.format().0 == FeedFormat::JsonLines {
+        for key in ["delimiter", "columns"].into_iter().filter(|key| section.has(key)) {
+            let problem = Problem::new(section.place(key), format!("`{key}` belongs to CSV"));
+            let problem = problem.expected("this feed has JSON lines").related(section.place("file"), "JSON lines");
+            context.problems.push(problem.hint("remove it"));
+        }
+    }
+    let is_character =
+        |text: &String| matches!(text.as_bytes(), [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte));
+    if feed.delimiter.as_ref().is_some_and(|text| !is_character(text)) {
+        let problem = Problem::new(section.place("delimiter"), "not a delimiter").expected("one ASCII character");
+        context.problems.push(problem.hint("such as \";\", \"|\" or \"\\t\" for a tab"));
+    }
+    if let Some(double) = (1..feed.columns.len()).find(|at| feed.columns[..*at].contains(&feed.columns[*at])) {
+        let what = format!("two columns are called `{}`", feed.columns[double]);
+        context.problems.push(Problem::new(section.place("columns"), what).expected("a name twice"));
+    }
+}
+
 /// Checks the keys that only streams and JSON lines have.
 fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let feed = Feed::read(section);
+    check_csv(&feed, section, context);
     let is_json = feed.format().0 == FeedFormat::JsonLines;
     if feed.stream && feed.random {
         context.problems.push(

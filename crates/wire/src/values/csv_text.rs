@@ -10,6 +10,7 @@ use csv::StringRecord;
 /// A reader that passes the bytes of a CSV file through and tracks quotes.
 pub struct CsvText<R> {
     input: R,
+    delimiter: u8,
     place: CsvPlace,
     line: u64,
     /// Line in which the last quotes began.
@@ -32,9 +33,9 @@ enum CsvPlace {
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 impl<R> CsvText<R> {
-    /// Wraps `input`.
-    pub fn new(input: R) -> Self {
-        Self { input, place: CsvPlace::FieldStart, line: 1, opened: 0, mark: 0, has_ended: false }
+    /// Wraps `input`. `delimiter` is the byte between two columns.
+    pub fn new(input: R, delimiter: u8) -> Self {
+        Self { input, delimiter, place: CsvPlace::FieldStart, line: 1, opened: 0, mark: 0, has_ended: false }
     }
 
     /// Returns an error if the text has ended inside quotes. The error names the line in which the
@@ -57,7 +58,8 @@ impl<R> CsvText<R> {
             (CsvPlace::Quoted, b'"') => CsvPlace::QuoteInQuoted,
             (CsvPlace::Quoted, _) => CsvPlace::Quoted,
             (CsvPlace::QuoteInQuoted, b'"') => CsvPlace::Quoted,
-            (_, b',' | b'\r' | b'\n') => CsvPlace::FieldStart,
+            (_, b'\r' | b'\n') => CsvPlace::FieldStart,
+            (_, other) if other == self.delimiter => CsvPlace::FieldStart,
             (CsvPlace::FieldStart, b'"') => {
                 self.opened = self.line;
                 CsvPlace::Quoted
@@ -79,7 +81,7 @@ impl<R: Read> Read for CsvText<R> {
 /// Opens a CSV file. The reader removes the blanks around cells.
 pub fn open(path: &Path) -> io::Result<csv::Reader<CsvText<File>>> {
     let file = File::open(path)?;
-    Ok(csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(CsvText::new(file)))
+    Ok(csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(CsvText::new(file, b',')))
 }
 
 /// Returns the names of the columns.
@@ -100,7 +102,7 @@ mod tests {
     use super::*;
 
     fn ends(text: &str) -> Result<(), String> {
-        let mut input = CsvText::new(text.as_bytes());
+        let mut input = CsvText::new(text.as_bytes(), b',');
         let mut read = Vec::new();
         input.read_to_end(&mut read).unwrap();
         assert_eq!(read, text.as_bytes());

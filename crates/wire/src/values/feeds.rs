@@ -33,8 +33,16 @@ pub struct RecordReader {
 }
 
 enum RecordSource {
-    Csv { reader: Box<csv::Reader<CsvText<Unpacked>>>, record: ByteRecord },
-    Json { input: BufReader<Unpacked>, line: u64 },
+    /// CSV, with the names of the columns if the file has no header line.
+    Csv {
+        reader: Box<csv::Reader<CsvText<Unpacked>>>,
+        record: ByteRecord,
+        columns: Vec<String>,
+    },
+    Json {
+        input: BufReader<Unpacked>,
+        line: u64,
+    },
 }
 
 impl RecordReader {
@@ -51,10 +59,15 @@ impl RecordReader {
             FeedPacking::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
         };
         let records = match format {
-            FeedFormat::Csv => RecordSource::Csv {
-                reader: Box::new(csv::ReaderBuilder::new().buffer_capacity(AT_ONCE).from_reader(CsvText::new(input))),
-                record: ByteRecord::new(),
-            },
+            FeedFormat::Csv => {
+                let mut builder = csv::ReaderBuilder::new();
+                builder.buffer_capacity(AT_ONCE).delimiter(feed.delimiter_byte()).has_headers(feed.columns.is_empty());
+                RecordSource::Csv {
+                    reader: Box::new(builder.from_reader(CsvText::new(input, feed.delimiter_byte()))),
+                    record: ByteRecord::new(),
+                    columns: feed.columns.clone(),
+                }
+            }
             FeedFormat::JsonLines => RecordSource::Json { input: BufReader::with_capacity(AT_ONCE, input), line: 0 },
         };
         let before = feed.before.as_ref().map(|before| format!("{before}\n").into_bytes()).unwrap_or_default();
@@ -64,6 +77,7 @@ impl RecordReader {
     /// Returns the names of the cells in each record.
     fn columns(&mut self) -> Result<Vec<String>, String> {
         match &mut self.records {
+            RecordSource::Csv { columns, .. } if !columns.is_empty() => Ok(columns.clone()),
             RecordSource::Csv { reader, .. } => {
                 let columns = csv_text::columns(reader.headers().map_err(|error| broken_csv(&error))?)?;
                 reader.get_ref().check_end()?;
@@ -80,7 +94,7 @@ impl RecordReader {
     /// Returns an error if the file cannot be read or the record is not valid.
     pub fn next(&mut self, text: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<u64, String> {
         match &mut self.records {
-            RecordSource::Csv { reader, record } => next_row(reader, record, text, ends),
+            RecordSource::Csv { reader, record, columns } => next_row(reader, record, columns, text, ends),
             RecordSource::Json { input, line } => {
                 let mut count = 0;
                 while count < u64::from(self.batch) {
@@ -101,9 +115,11 @@ impl RecordReader {
     }
 }
 
+/// Appends the next row. `columns` are the names that a file without a header line was given.
 fn next_row(
     reader: &mut csv::Reader<CsvText<Unpacked>>,
     record: &mut ByteRecord,
+    columns: &[String],
     text: &mut Vec<u8>,
     ends: &mut Vec<usize>,
 ) -> Result<u64, String> {
@@ -112,6 +128,10 @@ fn next_row(
     reader.get_ref().check_end()?;
     match read {
         Ok(false) => Ok(0),
+        Ok(true) if !columns.is_empty() && record.len() != columns.len() => {
+            let line = record.position().map_or(0, csv::Position::line);
+            Err(format!("line {line} has {} columns, and `columns` names {}", record.len(), columns.len()))
+        }
         Ok(true) => {
             for cell in record.iter() {
                 text.extend_from_slice(cell);
@@ -252,7 +272,7 @@ impl FeedRows {
         while reader.next(&mut read.text, &mut read.ends).map_err(wrong)? > 0 && !feed.stream {}
         if read.rows() == 0 {
             return Err(wrong(match read.format {
-                FeedFormat::Csv => "it has no row below its header line".to_owned(),
+                FeedFormat::Csv => "it has no row of values".to_owned(),
                 FeedFormat::JsonLines => "it has no record".to_owned(),
             }));
         }
@@ -395,6 +415,21 @@ mod tests {
             }
             records.push(String::from_utf8(text).unwrap());
         }
+    }
+
+    #[test]
+    fn columns_have_any_delimiter_and_need_no_header_line() {
+        let feed = |delimiter: &str, columns: &[&str]| plan::Feed {
+            delimiter: Some(delimiter.to_owned()),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            ..feed("d.csv")
+        };
+        let (named, unnamed) = (feed(";", &[]), feed("\t", &["id", "name"]));
+        assert_eq!(records(&named, b"id;name\n1;\"a;b\"\n2;c,d\n").unwrap(), ["1a;b", "2c,d"]);
+        assert_eq!(records(&unnamed, b"1\ta b\n2\t\"c\td\"\n").unwrap(), ["1a b", "2c\td"]);
+        assert_eq!(records(&named, b"id;name\n1;\"a\n"), Err("line 2: a quote is opened and never closed".to_owned()));
+        let error = records(&unnamed, b"1\ta\tb\n").unwrap_err();
+        assert_eq!(error, "line 1 has 3 columns, and `columns` names 2");
     }
 
     #[test]
