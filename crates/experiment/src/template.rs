@@ -54,9 +54,9 @@ pub enum TemplatePart {
     /// whole number counts as 0, and an empty range as its lower bound.
     Between {
         /// Smallest number.
-        from: Bound,
+        from: RangeBound,
         /// Largest number.
-        to: Bound,
+        to: RangeBound,
     },
     /// `{choice:red,green,blue}`: one of the texts, each equally likely.
     Choice(Vec<String>),
@@ -107,7 +107,7 @@ pub enum TemplatePart {
 
 /// A bound of `{uniform:…}` that may depend on a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
+pub struct RangeBound {
     /// The value: a [`TemplatePart::Slot`]. `None` for 0.
     pub of: Option<Box<TemplatePart>>,
     /// Arithmetic on the value.
@@ -421,7 +421,7 @@ pub fn decimal_into(scaled: i64, decimals: u8, out: &mut Vec<u8>) {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for RangeBound {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.of.as_deref(), self.arithmetic) {
             (Some(TemplatePart::Slot(slot)), arithmetic) => write!(out, "{slot}{arithmetic}"),

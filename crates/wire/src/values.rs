@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::plan::Load;
-use experiment::template::{self, Arithmetic, Bound, Template, TemplatePart};
+use experiment::template::{self, Arithmetic, RangeBound, Template, TemplatePart};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
@@ -145,7 +145,7 @@ struct PieceBound {
 }
 
 impl PieceBound {
-    fn compile(bound: Bound, names: &TemplateNames<'_>) -> Result<Self, String> {
+    fn compile(bound: RangeBound, names: &TemplateNames<'_>) -> Result<Self, String> {
         let of = bound.of.map(|of| TemplatePiece::compile(*of, names)).transpose()?;
         Ok(Self { of: of.map(Box::new), arithmetic: bound.arithmetic })
     }

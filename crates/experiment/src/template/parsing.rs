@@ -1,6 +1,6 @@
 //! Parsing of `{…}` placeholders in templates.
 
-use super::{Arithmetic, BYTES_MAX, Bound, DECIMALS_MAX, Filter, PAD_MAX, Template, TemplateError, TemplatePart};
+use super::{Arithmetic, BYTES_MAX, DECIMALS_MAX, Filter, PAD_MAX, RangeBound, Template, TemplateError, TemplatePart};
 
 /// Maximum nesting depth of placeholders. The parser is recursive.
 const DEPTH_MAX: usize = 4;
@@ -258,10 +258,10 @@ fn scaled(bound: &str, decimals: usize) -> Option<i64> {
 }
 
 /// Reads a bound of a range: a whole number, or a name with optional arithmetic.
-fn bound(text: Word<'_>) -> Result<Bound, TemplateError> {
+fn bound(text: Word<'_>) -> Result<RangeBound, TemplateError> {
     const HINT: &str = "a bound is a whole number, or a name such as day, day+1 or day-1";
     if let Some(number) = whole(text.text).filter(|_| !text.text.is_empty()) {
-        return Ok(Bound { of: None, arithmetic: Arithmetic::Plus(number) });
+        return Ok(RangeBound { of: None, arithmetic: Arithmetic::Plus(number) });
     }
     let length = text.text.find(['+', '-', '%']).unwrap_or(text.text.len());
     let (name, operation) = text.text.split_at(length);
@@ -276,7 +276,7 @@ fn bound(text: Word<'_>) -> Result<Bound, TemplateError> {
         (Some("%"), Some(by)) if by > 0 => Arithmetic::Modulo(by),
         _ => return Err(text.wrong("not a bound of a range", HINT)),
     };
-    Ok(Bound { of: Some(Box::new(TemplatePart::Slot(name.to_owned()))), arithmetic })
+    Ok(RangeBound { of: Some(Box::new(TemplatePart::Slot(name.to_owned()))), arithmetic })
 }
 
 fn range(text: Word<'_>) -> Result<(u64, u64), TemplateError> {
