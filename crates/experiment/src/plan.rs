@@ -17,6 +17,7 @@ mod load;
 pub(crate) mod load_group;
 mod metric;
 mod operation;
+mod pause;
 mod point_repeats;
 mod rate;
 pub(crate) mod reading;
@@ -41,6 +42,7 @@ pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, Met
 pub use operation::{
     AuditAs, AuditEffect, Expected, MemberProgram, Prepare, SlotContent, Step, TextCondition, UnitAmount,
 };
+pub use pause::Pause;
 pub use rate::{Rate, RateStage, is_offered, is_offered_in_sessions};
 pub use reading::read;
 pub use stop_rule::StopRule;

@@ -12,6 +12,7 @@ use crate::{Error, InputFiles};
 
 pub mod closed;
 pub mod constant;
+pub mod pauses;
 pub mod poisson;
 pub mod replay;
 pub mod stages;
@@ -49,7 +50,7 @@ pub trait Schedule: Send + Sync {
 /// # Errors
 /// If a recorded schedule cannot be read.
 pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) -> Result<Box<dyn Schedule>, Error> {
-    let closed::Closed { agents, ramp_ns, end_ns, .. } = closed;
+    let closed::Closed { agents, ramp_ns, end_ns } = closed;
     Ok(match load.rate.as_ref().map(Rate::starts) {
         None | Some(Rate::Sessions { .. }) => Box::new(closed),
         Some(Rate::Constant(per_s)) => Box::new(constant::Constant::new(agents, *per_s, ramp_ns, end_ns)),

@@ -353,7 +353,7 @@ fn check_rate(section: &Section<'_>, place: &TextSpan, key: &str, loads: &[&Load
                 .hint("remove `backlog` from [load]: what the target cannot keep up with then shows as latency"),
         );
     }
-    if key == RATE && loads.iter().any(|load| load.think_s > 0.0) {
+    if key == RATE && loads.iter().any(|load| load.has_pauses()) {
         let problem = Problem::new(place, "`think` and a searched rate exclude each other");
         problems.push(problem.expected("operations start on a schedule").hint("remove `think` from [load]"));
     }

@@ -9,11 +9,12 @@ use crate::keys::section;
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
+use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tier;
-use crate::tree::Node;
+use crate::tree::{Node, TextSpan};
 
 /// Returns the names of the feeds, for the templates of all sections.
 pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
@@ -51,8 +52,11 @@ section! {
         drain = "5s": PAUSE => drain_s: f64,
             "Time for open operations to end; those still open then are `unfinished`, and in no rate",
             ["graceful_stop", "gracefulStop"];
-        think = "0s": PAUSE => think_s: f64,
+        think = "0s": THINK => think_s: f64,
             "An agent's pause between operations; not with a `rate` of operations", ["pause", "sleep", "think_time", "pacing"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        => think: Option<Pause> = |load| Pause::read(load).filter(|pause| !matches!(pause, Pause::Fixed(_))),
+            "Drawn pauses between operations; `think_s` is 0 then";
         #[serde(default)]
         think_spread_pct = "0": Number => f64,
             "Range around `think`, ± percent, from which each pause is drawn evenly, as people do not think in step",
@@ -369,6 +373,7 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
 /// Reads a load without groups, or one group as a load.
 pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
     times(section, context);
+    pause::check(section, context);
     check_count(section, context);
     check_order(section, context);
     check_overflow(section, context);
@@ -380,14 +385,23 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
     let load = Load { rate, steps, ..Load::read(section) };
     let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
     for conflict in load.conflicts() {
-        let problem =
-            Problem::new(section.place(conflict.key), conflict.what).expected(conflict.why).hint(conflict.hint);
+        let place = match section.node(conflict.key) {
+            Some(node) => &node.place,
+            None => place_in_steps(section, conflict.key).unwrap_or(section.place),
+        };
+        let problem = Problem::new(place, conflict.what).expected(conflict.why).hint(conflict.hint);
         context.problems.push(match conflict.with {
             Some((key, what)) => problem.related(section.place(key), what),
             None => problem,
         });
     }
     load
+}
+
+/// Returns the place of the key in the first step that has it.
+fn place_in_steps<'a>(section: &Section<'a>, key: &str) -> Option<&'a TextSpan> {
+    let steps = ["cycle", "mix"].into_iter().flat_map(|steps| section.sections(steps));
+    steps.filter_map(|step| step.node(key)).map(|node| &node.place).next()
 }
 
 /// Settings of a load that exclude each other.
@@ -468,7 +482,21 @@ impl Load {
     /// operation before.
     #[must_use]
     pub fn is_paced(&self) -> bool {
-        self.is_open() || self.populations().iter().any(|population| population.think_s > 0.0)
+        self.is_open() || self.populations().iter().any(Self::has_pauses)
+    }
+
+    /// Whether agents without groups pause between operations.
+    #[must_use]
+    pub fn has_pauses(&self) -> bool {
+        let drawn = self.think.iter().chain(self.steps.iter().filter_map(|step| step.think.as_ref()));
+        self.think_s > 0.0 || drawn.into_iter().any(|pause| !pause.is_none())
+    }
+
+    /// Returns the pause after the step: its own, or that of the load. The load's
+    /// `think_spread_pct` is left out.
+    #[must_use]
+    pub fn pause_after(&self, step: &Step) -> Pause {
+        step.think.or(self.think).unwrap_or(Pause::Fixed(self.think_s))
     }
 
     /// Whether an offered rate changes during the load.
@@ -480,9 +508,8 @@ impl Load {
     /// Returns the conflicting settings in this load. A load from a plan has none.
     pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
         let Connections { keep_alive, pipeline } = self.connections;
-        let has_pauses = self.think_s > 0.0;
         let starts_operations = self.rate.as_ref().is_some_and(|rate| !rate.is_of_sessions());
-        let think = (starts_operations && has_pauses).then_some(LoadConflict {
+        let think = (starts_operations && self.has_pauses()).then_some(LoadConflict {
             key: "think",
             what: "`think` and a `rate` of operations exclude each other",
             why: "a pause belongs to a closed loop or to a session",
@@ -540,6 +567,14 @@ fn times(section: &Section<'_>, context: &mut CheckContext<'_>) {
         );
     }
     spread(section, context);
+    if section.number("think_spread_pct").is_some_and(|pct| pct > 0.0) && section.section("think").is_some() {
+        context.problems.push(
+            Problem::new(section.place("think_spread_pct"), "`think_spread_pct` belongs to a fixed `think`")
+                .expected("a second way to draw pauses")
+                .related(section.place("think"), "drawn already")
+                .hint("remove `think_spread_pct`"),
+        );
+    }
 }
 
 /// Reports `count` beside `rate`: with a rate, `time` determines the number of operations.

@@ -12,6 +12,7 @@ use crate::keys::{self, Key, section};
 use crate::manifest::TargetOperation;
 use crate::pattern;
 use crate::plan::check_context::CheckContext;
+use crate::plan::pause::{self, Pause, THINK};
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
@@ -47,6 +48,9 @@ section! {
              cycle use {slot}", ["capture", "save", "extract"];
         weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
             "Frequency relative to the others' weights", ["share", "ratio", "percent"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        think: THINK => think: Option<Pause> = Pause::read,
+            "Pause after this step; default: `think` of the load or group", ["pause", "sleep", "wait"];
         every = "1": COUNT => u32, "Done only in cycles whose {seq} is a multiple of this";
         count = "1": COUNT, "Number of times; {seq} counts them", ["times", "repeat"];
         audit = "false": Either(
@@ -100,11 +104,11 @@ section! {
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, every, units, parts, audit; }
+    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, think, every, units, parts, audit; }
 }
 
 section! {
-    const MIX { ..OPERATION: call, name, with, set, expect, keep, weight, units, parts, audit; }
+    const MIX { ..OPERATION: call, name, with, set, expect, keep, think, weight, units, parts, audit; }
 }
 
 section! {
@@ -197,6 +201,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         check_kept(&entry, context);
     }
     check_audit_keys(section, every, scope, context);
+    pause::check(section, context);
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
     Step { program, ..step }

@@ -281,6 +281,8 @@ fn slow_load(load: &mut Load, speed: f64) {
     if let Some(rate) = &mut load.rate {
         rate.slow(speed);
     }
+    let pauses = load.steps.iter_mut().filter_map(|step| step.think.as_mut());
+    load.think.iter_mut().chain(pauses).for_each(|pause| pause.slow(speed));
     load.feeds.iter_mut().for_each(|feed| feed.limits.slow(speed));
     load.groups.iter_mut().for_each(|group| slow_load(group, speed));
 }

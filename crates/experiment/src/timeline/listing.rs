@@ -9,8 +9,9 @@ use text::{distinct, of_json};
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan,
-    Port, Rate, RateStage, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup, percentile, samples_for,
+    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
+    Pause, Plan, Port, Rate, RateStage, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup, percentile,
+    samples_for,
 };
 use crate::problem::join_words;
 use crate::quantity::show_bits_per_s;
@@ -475,12 +476,14 @@ fn spread(pct: f64) -> String {
 /// Describes the agents: number, pace, limits, timeout and retries.
 fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
-        Some(rate) if rate.is_of_sessions() && load.think_s > 0.0 => {
-            format!("{}, thinking {}{}", open_loop(rate), show(load.think_s), spread(load.think_spread_pct))
-        }
         Some(rate) => open_loop(rate),
-        None if load.think_s > 0.0 => format!("thinking {}{}", show(load.think_s), spread(load.think_spread_pct)),
+        None if load.has_pauses() => String::new(),
         None => "no pause".to_owned(),
+    };
+    let pause = load.think.unwrap_or(Pause::Fixed(load.think_s));
+    let thinking = match pause.is_none() {
+        true => String::new(),
+        false => format!("thinking {pause}{}", spread(load.think_spread_pct)),
     };
     let retry = match load.retry {
         Retry::FailFast => "no retries".to_owned(),
@@ -489,7 +492,7 @@ fn pace(load: &Load) -> Vec<String> {
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
     let count = load.count.map_or_else(String::new, |count| format!("{} cycles at most", thousands(count)));
-    vec![agents(load), pace, count, backlog, format!("timeout {}", show(load.timeout_s)), retry]
+    vec![agents(load), pace, thinking, count, backlog, format!("timeout {}", show(load.timeout_s)), retry]
 }
 
 fn open_loop(rate: &Rate) -> String {
@@ -533,10 +536,13 @@ fn bound(backlog: Backlog) -> String {
 }
 
 fn operations(load: &Load) -> String {
-    let steps = load.steps.iter().map(|step| match load.order {
-        StepOrder::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
-        StepOrder::Cycle => step.name.clone(),
-        StepOrder::Mix => format!("{} {}", step.name, step.weight),
+    let steps = load.steps.iter().map(|step| {
+        let name = match load.order {
+            StepOrder::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
+            StepOrder::Cycle => step.name.clone(),
+            StepOrder::Mix => format!("{} {}", step.name, step.weight),
+        };
+        step.think.map_or(name.clone(), |pause| format!("{name} (then {pause})"))
     });
     match load.order {
         StepOrder::Cycle => steps.collect::<Vec<_>>().join(" → "),

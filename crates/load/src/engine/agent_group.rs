@@ -97,8 +97,6 @@ pub struct AgentGroup {
     /// Start times of operations or sessions. Agents of the group are numbered from 0.
     pub schedule: Box<dyn Schedule>,
     pub kind: LoopKind,
-    /// Pauses between operations that no schedule starts.
-    pub closed: Closed,
     /// Whether operations are started by a timer and not by the end of the previous operation.
     pub is_timed: bool,
     /// Limit on the number of operations that are due and have not begun.
@@ -144,8 +142,7 @@ impl AgentGroup {
             LoadPurpose::Measure => ns(orders.load.time_s),
             LoadPurpose::Prepare { .. } => u64::MAX,
         };
-        let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
-        let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
+        let closed = Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), end_ns };
         // The values that a group draws do not depend on other groups.
         let name = load.name.as_deref().unwrap_or_default();
         let seed = name.bytes().fold(orders.seed, |seed, byte| mix(seed ^ mix(u64::from(byte))));
@@ -164,7 +161,6 @@ impl AgentGroup {
                 .collect(),
             is_timed: load.is_paced(),
             kind: LoopKind::of(load),
-            closed,
             schedule: schedules::of(load, closed, seed, &orders.files)?,
             backlog: load.backlog,
             tries,

@@ -23,7 +23,7 @@ use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
-use crate::schedules::{NS_PER_S, Schedule as _};
+use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
 
 pub mod answers;
@@ -629,6 +629,7 @@ impl<P: SessionProtocol> Agents<P> {
                 result: cause.text(P::REFUSALS),
             });
         }
+        let ended = self.list[id].step;
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
@@ -637,7 +638,7 @@ impl<P: SessionProtocol> Agents<P> {
         if group.kind.is_scheduled(agent.begins_cycle) {
             return self.take_next(id, at, stats);
         }
-        let next_ns = group.closed.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns);
+        let next_ns = self.script.steps[ended].pause.until_ns(at.now_ns, &mut agent.random);
         let next_ns = next_ns.max(at.connect_after_ns);
         agent.intended_ns = next_ns;
         // After the load's end, a pause would delay the starts that still wait for an agent.

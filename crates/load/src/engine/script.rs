@@ -28,6 +28,7 @@ use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::{StepId, indexed_by};
 use super::units::UnitCounter;
+use crate::schedules::pauses::StepPause;
 use crate::schedules::replay::Replay;
 use crate::schedules::{NS_PER_S, constant, poisson};
 use crate::{Error, LoadOrder, LoadPurpose};
@@ -117,6 +118,8 @@ pub struct CompiledStep {
     pub asks_script: bool,
     /// Interval at which the step is performed, cycles.
     pub every: u64,
+    /// Pause after the step, unless a schedule starts the next operation.
+    pub pause: StepPause,
     /// Parts of the operation that go to the history, if the operation is audited.
     pub audit: Option<Audit>,
     /// Streamed feeds that the step uses, one bit per feed.
@@ -450,6 +453,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             is_costly,
             asks_script,
             every,
+            pause: StepPause::after(step, self.load),
             audit,
             streams,
             units,
@@ -658,6 +662,10 @@ fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
     if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
+    }
+    let pauses = load.steps.iter().filter_map(|step| step.think).chain(load.think);
+    if !pauses.flat_map(plan::Pause::times_s).all(|time_s| time_s.is_finite() && time_s >= 0.0) {
+        return Err(Error::Setting("a pause of the load is negative".to_owned()));
     }
     if let Some(conflict) = load.conflicts().next() {
         return Err(Error::Setting(conflict.to_string()));

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Connections, Feed, Load, Overflow, Rate, RateStage};
+use experiment::plan::{Backlog, Connections, Feed, Load, Overflow, Pause, Rate, RateStage};
 use load::{Error, LoadOrder};
 use record::clock::Clock;
 
@@ -48,6 +48,7 @@ fn invalid_orders_are_refused() {
             "connections that are kept",
         ),
         (of_load(|load| load.backlog = Some(Backlog { most: 1, overflow: Overflow::Drop })), "open loop"),
+        (of_load(|load| load.think = Some(Pause::Fixed(-1.0))), "negative"),
         (of_load(|load| (load.rate, load.think_s) = (Some(Rate::Constant(1.0)), 0.1)), "exclude each other"),
         (of_load(|load| load.agents = 0), "at least one agent"),
         (of_load(|load| load.from = vec!["::1".parse().unwrap()]), "takes an IPv4 address"),

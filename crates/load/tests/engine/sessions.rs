@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use experiment::plan::{Backlog, Load, Overflow, Rate};
+use experiment::plan::{Backlog, Load, Overflow, Pause, Rate};
 use record::events::Outcome;
 use record::hlog::Time;
 
@@ -108,4 +108,44 @@ fn sessions_that_never_began_are_unfinished() {
     let all = 20 + later as u64;
     assert!((all..=all + 1).contains(&open), "a start is an operation, and so is each later step: {open}");
     assert!(run.notices().iter().any(|notice| notice.contains("rate × length of a session")), "{:?}", run.notices());
+}
+
+/// Returns a load of sessions with a pause of its own after each step.
+fn pausing(rate: Rate, agents: u32) -> Load {
+    let mut load = sessions(agents, rate, 3.0);
+    load.steps[0].think = Some(Pause::Uniform { uniform: [0.05, 0.15] });
+    load.steps[1].think = Some(Pause::Fixed(0.2));
+    load.steps[2].think = Some(Pause::Fixed(30.0));
+    load
+}
+
+/// Returns the median of the times between two steps of the sessions, in seconds.
+fn median_s(sessions: &Sessions, step: usize) -> f64 {
+    let pairs = sessions.values().filter_map(|requests| Some((requests.get(step)?.1, requests.get(step + 1)?.1)));
+    let mut times: Vec<f64> = pairs.map(|(one, next)| (next - one).as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[test]
+fn sessions_pause_between_their_steps() {
+    for (answers_after_ms, agents) in [(0, 200), (100, 200), (100, 10)] {
+        let answers_after = Duration::from_millis(answers_after_ms);
+        let (run, sessions) = played(pausing(Rate::Constant(40.0), agents), answers_after);
+        assert_in_order(&run, &sessions);
+        assert_eq!(sessions.len(), 120, "each start is a session");
+        let pauses = [0, 1].map(|step| median_s(&sessions, step) - answers_after.as_secs_f64());
+        println!("{agents} agents, answers after {answers_after_ms} ms: medians of the pauses {pauses:.3?} s");
+        for requests in sessions.values() {
+            let times: Vec<Duration> = requests.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+            let least = [50, 200].map(|pause_ms| Duration::from_millis(pause_ms + answers_after_ms));
+            assert!(times.iter().zip(least).all(|(time, least)| *time >= least), "{times:?}");
+        }
+        let latency = run.times_ns(Outcome::Ok, Time::Latency);
+        let waited = latency.iter().filter(|ns| **ns >= 200_000_000 + answers_after_ms * 1_000_000).count();
+        println!("{waited} of {} operations took 0.2 s longer than their answer", latency.len());
+        if agents == 10 {
+            assert!(waited > 50, "ten agents take 17 of 40 sessions in a second: {waited}");
+        }
+    }
 }

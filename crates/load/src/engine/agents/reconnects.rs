@@ -8,7 +8,7 @@ use wire::session::SessionProtocol;
 use wire::values::mix;
 
 use crate::engine::script::{Script, ns};
-use crate::schedules::closed;
+use crate::schedules::pauses;
 
 /// Service of a connection, and its recent failures.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +115,6 @@ impl ConnectionRoutes {
 
     /// Returns a pause with the load's random spread. `draw` and `moment` supply the randomness.
     fn spread_ns(&self, draw: u64, pause_ns: u64, moment: u64) -> u64 {
-        closed::spread_ns(pause_ns, self.reconnects.spread_pct, mix(draw ^ moment))
+        pauses::spread_ns(pause_ns, self.reconnects.spread_pct, mix(draw ^ moment))
     }
 }

@@ -69,6 +69,7 @@ pub fn load(agents: u32) -> Load {
         drain_s: 1.0,
         think_s: 0.0,
         think_spread_pct: 0.0,
+        think: None,
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
