@@ -81,7 +81,7 @@ fn audited_of(load: &Load) -> f64 {
     let per_s = load.operations_per_s().unwrap_or(PER_AGENT * f64::from(load.agents));
     let (mut all, mut audited) = (0.0, 0.0);
     for step in &load.steps {
-        let share = f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
+        let share = f64::from(step.weight.max(1)) * step.times_per_cycle();
         // A request with many keys has a line for each key. The number of keys is known only if
         // `units` is a number.
         let lines = match (&step.audit_as, &step.units) {

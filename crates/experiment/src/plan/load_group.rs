@@ -142,7 +142,7 @@ fn check_names(sections: &[Section<'_>], context: &mut CheckContext<'_>) {
 /// their names, and groups by their operations.
 fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut CheckContext<'_>) {
     for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
-        for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
+        for step in load::step_sections(section) {
             let Some(name) = step.text("name").or(step.text("call")) else { continue };
             let mut before = groups[..index].iter();
             let other = before.find(|other| other.steps.iter().any(|known| known.name == name));

@@ -5,10 +5,8 @@
 //! next action. This module uses no socket and reads no clock, so tests can play any sequence of
 //! events with plain numbers.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
 use record::rows::AgentCycles;
@@ -21,13 +19,14 @@ use wire::values::mix;
 use super::agent_group::{AgentGroup, GroupId, LoopKind};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
-use super::script::{CompiledStep, Script};
+use super::script::Script;
 use super::thread_stats::ThreadStats;
 use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;
+mod cycles;
 mod examples;
 mod feeding;
 mod reconnects;
@@ -111,6 +110,8 @@ pub struct Agent {
     pub is_unsure: bool,
     /// Number of attempts of the current operation.
     pub tries: u32,
+    /// Number of the current operation among the repetitions of its step, from 1.
+    pub repeat: u32,
     /// Id of the agent's last request on its connection; 0 before the first request.
     pub request_id: u32,
     /// Value slots filled in this cycle, one bit per slot.
@@ -162,6 +163,7 @@ impl Agent {
             has_reprieve: false,
             is_unsure: false,
             tries: 0,
+            repeat: 1,
             request_id: 0,
             kept: 0,
             needs: 0,
@@ -703,97 +705,6 @@ impl<P: SessionProtocol> Agents<P> {
         self.starts.notice_dropped(stats);
     }
 
-    /// Moves to the next step of the cycle after an operation, or ends the cycle.
-    fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
-        let agent = &mut self.list[id];
-        let group = &self.script.groups[agent.group];
-        agent.begins_cycle = true;
-        let goes_on = match outcome {
-            Outcome::Ok => true,
-            Outcome::Wrong => !group.wrong_ends_cycle,
-            _ => false,
-        };
-        if !goes_on {
-            return;
-        }
-        if group.order == StepOrder::Cycle
-            && let Some(step) =
-                step_from(&self.script.steps, agent.step.index() + 1..group.steps.end, self.script.turn_of(agent))
-        {
-            agent.step = step;
-            agent.begins_cycle = false;
-            return;
-        }
-        agent.finished_cycles += 1;
-        agent.last_cycle_ns = now_ns;
-        stats.cycle();
-    }
-
-    /// Chooses the step of the operation that begins. Returns false if there is no step left.
-    fn choose_step(&mut self, id: AgentId) -> bool {
-        if !self.list[id].begins_cycle {
-            return true;
-        }
-        let id_of_group = self.list[id].group;
-        let own = self.script.groups[id_of_group].steps.clone();
-        // If every step has an `every` above 1, some cycles have no step at all.
-        let shortest = self.script.steps[own.clone()].iter().map(|step| step.every).min().unwrap_or(1);
-        for _ in 0..shortest {
-            if !self.next_cycle(id) {
-                return false;
-            }
-            let agent = &mut self.list[id];
-            let group = &self.script.groups[id_of_group];
-            let step = match group.order {
-                StepOrder::Cycle => step_from(&self.script.steps, own.clone(), self.script.turn_of(agent)),
-                StepOrder::Mix => {
-                    let total = group.weights.last().copied().unwrap_or(1);
-                    let drawn = agent.random.u64(..total);
-                    StepId::at(own.start + group.weights.partition_point(|sum| *sum <= drawn))
-                }
-            };
-            if let Some(step) = step {
-                agent.step = step;
-                agent.begins_cycle = false;
-                agent.needs = self.script.streams_of(agent);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Begins the agent's next cycle: empties the agent's slots and takes feed rows. Returns false
-    /// if all cycles of a preparation, or of a load with a cycle limit, are taken.
-    fn next_cycle(&mut self, id: AgentId) -> bool {
-        let agent = &mut self.list[id];
-        let group = &self.script.groups[agent.group];
-        match self.script.purpose {
-            LoadPurpose::Measure => {
-                if !group.take_cycle() {
-                    // Groups without a cycle limit continue until every group with a limit is done.
-                    if self.script.groups.iter().all(|group| group.has_done_all() != Some(false)) {
-                        self.control.stop();
-                    }
-                    return false;
-                }
-                agent.cycle += 1;
-            }
-            LoadPurpose::Prepare { count } => {
-                let next = match agent.cycle {
-                    0 => u64::from(agent.number),
-                    cycle => cycle + u64::from(group.agents),
-                };
-                if next > count {
-                    return false;
-                }
-                agent.cycle = next;
-            }
-        }
-        agent.kept = 0;
-        self.values.take_rows(id, agent);
-        true
-    }
-
     /// Sets the timers for every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
         for id in self.ids() {
@@ -872,11 +783,6 @@ impl<P: SessionProtocol> Agents<P> {
         self.timers.set(AgentTimer::Timeout(id), due_ns);
         AgentEffect::Wait
     }
-}
-
-/// Returns the first of the steps in `places` that cycle number `turn` performs.
-fn step_from(steps: &[CompiledStep], mut places: Range<usize>, turn: u64) -> Option<StepId> {
-    places.find(|place| turn.is_multiple_of(steps[*place].every)).and_then(StepId::at)
 }
 
 #[cfg(test)]

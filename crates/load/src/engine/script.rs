@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use experiment::mistake::{Mistake, TrialPart};
-use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
+use experiment::plan::{self, Expected, Load, Rate, SlotContent};
 use transport::connections::{ConnectionSettings, OpeningRules};
 use transport::error::Error as OpenError;
 use transport::program_worker::{DeathSignal, ProgramHost};
@@ -37,6 +37,8 @@ use crate::{Error, LoadOrder, LoadPurpose};
 const SLOTS: usize = 32;
 /// Maximum number of feeds of a load: the bits of `Agent::needs`.
 const FEEDS: usize = 64;
+/// Chance of a step that each cycle performs.
+pub const ALWAYS: u64 = u64::MAX;
 /// Index of the first random stream for expectations. Arguments use the streams from 0 on.
 const EXPECTATIONS: u64 = 1000;
 /// Index of the first random stream for `set`.
@@ -118,6 +120,12 @@ pub struct CompiledStep {
     pub asks_script: bool,
     /// Interval at which the step is performed, cycles.
     pub every: u64,
+    /// The step is performed in cycles whose draw is below this, or in all if this is [`ALWAYS`].
+    pub chance: u64,
+    /// Number of times that the step is performed in a row.
+    pub repeat: u32,
+    /// Steps of the sequence to which the step belongs. A cycle performs a sequence.
+    pub sequence: Range<usize>,
     /// Pause after the step, unless a schedule starts the next operation.
     pub pause: StepPause,
     /// Parts of the operation that go to the history, if the operation is audited.
@@ -326,17 +334,11 @@ impl<P: SessionProtocol> Script<P> {
     /// Returns the streamed feeds from which a cycle that begins with the agent's step needs a
     /// record, one bit per feed.
     pub fn streams_of(&self, agent: &Agent) -> u64 {
-        let group = &self.groups[agent.group];
-        match group.order {
-            _ if self.streams == 0 => 0,
-            StepOrder::Mix => self.steps[agent.step].streams,
-            StepOrder::Cycle => {
-                let own = self.steps[group.steps.clone()].iter();
-                let turn = self.turn_of(agent);
-                let done = own.filter(|step| turn.is_multiple_of(step.every));
-                done.fold(0, |streams, step| streams | step.streams)
-            }
+        if self.streams == 0 {
+            return 0;
         }
+        let done = self.steps[agent.step].sequence.clone().filter(|place| self.performs(agent, *place));
+        done.fold(0, |streams, place| streams | self.steps[place].streams)
     }
 
     /// Returns the streamed feeds that any step uses.
@@ -415,6 +417,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             None => None,
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
+        let own = number;
         let (number, closes) = (self.first + number, self.closes);
         let compile = |(index, service): (usize, &P)| {
             let program = match (&step.program, self.hosts.get(index)) {
@@ -453,6 +456,9 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             is_costly,
             asks_script,
             every,
+            chance: if step.is_certain() { ALWAYS } else { chance(step.probability_pct.unwrap_or(100.0)) },
+            repeat: step.repeat.max(1),
+            sequence: self.sequence(own),
             pause: StepPause::after(step, self.load),
             audit,
             streams,
@@ -601,14 +607,24 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
-    /// Returns the slots that are filled when step `number` begins. In a mix no step comes earlier.
+    /// Returns the slots that are filled when step `number` begins, by earlier steps of its
+    /// sequence.
     fn kept_before(&self, number: usize) -> Vec<&str> {
-        match self.load.order {
-            StepOrder::Mix => Vec::new(),
-            StepOrder::Cycle => {
-                self.load.steps[..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+        let first = self.sequence(number).start - self.first;
+        self.load.steps[first..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+    }
+
+    /// Returns the indexes of the steps in the sequence of step `number`, among the steps of all
+    /// groups.
+    fn sequence(&self, number: usize) -> Range<usize> {
+        let mut start = self.first;
+        for sequence in self.load.sequences() {
+            if self.first + number < start + sequence.len() {
+                return start..start + sequence.len();
             }
+            start += sequence.len();
         }
+        start..start
     }
 }
 
@@ -623,6 +639,11 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns the bound below which draws of 64 bits are with this probability.
+fn chance(pct: f64) -> u64 {
+    (pct / 100.0 * ALWAYS as f64) as u64
 }
 
 /// Longest time of a timer, in seconds: 100 days.
@@ -666,6 +687,9 @@ fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
     let pauses = load.steps.iter().filter_map(|step| step.think).chain(load.think);
     if !pauses.flat_map(plan::Pause::times_s).all(|time_s| time_s.is_finite() && time_s >= 0.0) {
         return Err(Error::Setting("a pause of the load is negative".to_owned()));
+    }
+    if !load.sequences().all(|steps| steps.iter().any(plan::Step::is_certain)) {
+        return Err(Error::Setting("a cycle may have no operation: each step has `probability_pct`".to_owned()));
     }
     if let Some(conflict) = load.conflicts().next() {
         return Err(Error::Setting(conflict.to_string()));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, Warmup, WhenFailed};
+use experiment::plan::{
+    Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, StepOrder, Warmup, WhenFailed,
+};
 use fixture::TestDir;
 use record::clock::Clock;
 use wire::feed_stream::FeedQueue;
@@ -601,6 +603,27 @@ fn steps_of_every_nth_cycle_keep_their_share() {
         let share = f64::from(*reads) / f64::from(saves + reads);
         assert!((0.15..0.25).contains(&share), "one of five is a read: {seconds:?}");
     }
+}
+
+#[test]
+fn an_open_loop_mixes_the_positions_of_sequences() {
+    let mut load = Load { order: StepOrder::Mix, ..two_steps(500, Rate::Constant(100.0)) };
+    let sequence = [("save", false, 3), ("load", true, 3), ("remove", false, 1)];
+    let all = self::load(1).steps;
+    load.steps = sequence
+        .iter()
+        .map(|(call, follows, weight)| {
+            let step = all.iter().find(|step| step.call == *call).unwrap();
+            Step { follows: *follows, weight: *weight, ..step.clone() }
+        })
+        .collect();
+    let (seconds, by_agent) = sent_by_second(load, 5, 8);
+    for [saves, reads, removals] in &seconds {
+        assert!((30..=56).contains(saves) && saves.abs_diff(*reads) <= 14, "{seconds:?}");
+        assert!(saves + reads + removals == 100, "{seconds:?}");
+    }
+    let in_order = |steps: &Vec<u8>| steps.windows(2).all(|pair| (pair[0] == 1) == (pair[1] == 2));
+    assert!(by_agent.iter().all(in_order));
 }
 
 #[test]

@@ -77,6 +77,7 @@ pub(super) fn source<'a, P: SessionProtocol>(
     ValueSource {
         agent: u64::from(agent.number),
         seq: agent.cycle,
+        repeat: u64::from(agent.repeat),
         copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
         draw: agent.draw,
         slots: &slots[id.index() * script.slots..][..script.slots],
