@@ -694,12 +694,12 @@ impl<P: SessionProtocol> Agents<P> {
         if never_began > 0 {
             let of_sessions = self.script.groups.iter().any(|group| group.kind == LoopKind::OpenSessions);
             let (things, needed) = match of_sessions {
-                true => ("sessions or operations", "a rate of sessions needs at least rate × length of a session"),
-                false => ("operations", "a rate needs at least rate × service time"),
+                true => ("sessions or operations", "a rate of sessions needs at least (rate × length of a session)"),
+                false => ("operations", "a rate needs at least (rate × service time)"),
             };
             stats.notices.push(format!(
-                "{never_began} {things} were due and never began: all agents still had others open. Either the target cannot \
-                 keep up with this rate, or it is waited for by too few agents: {needed} of them"
+                "{never_began} {things} were due but never began, because all agents were busy. Either the target cannot \
+                 keep up with this rate, or there are too few agents: {needed} agents"
             ));
         }
         self.starts.notice_dropped(stats);

@@ -147,7 +147,10 @@ impl<P: SessionProtocol> Script<P> {
         let load = &orders.load;
         check_settings(orders)?;
         if load.feeds.len() > FEEDS {
-            return Err(Error::Setting(format!("a load has at most {FEEDS} feeds; this one has {}", load.feeds.len())));
+            return Err(Error::Setting(format!(
+                "a load may have at most {FEEDS} feeds, but this load has {}",
+                load.feeds.len()
+            )));
         }
         let open = |service: &String| {
             P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason })
@@ -371,7 +374,10 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
     slots.sort_unstable();
     slots.dedup();
     if slots.len() > SLOTS {
-        return Err(Error::Setting(format!("a cycle keeps at most {SLOTS} values; this one has {}", slots.len())));
+        return Err(Error::Setting(format!(
+            "a cycle may keep at most {SLOTS} values, but this cycle keeps {}",
+            slots.len()
+        )));
     }
     Ok(slots)
 }
@@ -422,7 +428,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         let compile = |(index, service): (usize, &P)| {
             let program = match (&step.program, self.hosts.get(index)) {
                 (Some(program), Some(host)) => Some((program, &host.values)),
-                (Some(_), None) => return Err("there is no host of the target to run it on".to_owned()),
+                (Some(_), None) => return Err("the target has no host to run the program on".to_owned()),
                 (None, _) => None,
             };
             service.compile(&Call { number, operation, arguments: &arguments, wants: &wants.0, program, closes })
@@ -653,14 +659,17 @@ const LONGEST_S: f64 = 8_640_000.0;
 fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     let load = &orders.load;
     if orders.services.is_empty() {
-        return Err(Error::Setting("a load needs a service to go to".to_owned()));
+        return Err(Error::Setting("a load needs a service".to_owned()));
     }
     let agents = load.populations().iter().map(|group| u64::from(group.agents)).sum::<u64>();
     if agents != u64::from(load.agents) || (!load.groups.is_empty() && load.connections.pipeline > 1) {
-        return Err(Error::Setting("agents of a load are those of its groups, which share no connections".to_owned()));
+        return Err(Error::Setting(
+            "the load's number of agents must be the sum of its groups; groups cannot be combined with `pipeline`"
+                .to_owned(),
+        ));
     }
     if load.connections.pipeline == 0 {
-        return Err(Error::Setting("`pipeline` is at least 1".to_owned()));
+        return Err(Error::Setting("`pipeline` must be at least 1".to_owned()));
     }
     load.populations().iter().try_for_each(|population| check_population(population, orders))
 }
@@ -701,20 +710,20 @@ fn rate(load: &Load) -> Result<(), Error> {
     let inside = |per_s: f64, rates: RangeInclusive<f64>| match rates.contains(&per_s) {
         true => Ok(()),
         false => Err(Error::Setting(format!(
-            "`rate` is from {} to {:e} operations/s or sessions/s here",
+            "`rate` must be from {} to {:e} operations/s or sessions/s",
             rates.start(),
             rates.end()
         ))),
     };
     match load.rate.as_ref().map(Rate::starts) {
         None => Ok(()),
-        Some(Rate::Sessions { .. }) => Err(Error::Setting("sessions of a rate have a rate".to_owned())),
+        Some(Rate::Sessions { .. }) => {
+            Err(Error::Setting("a rate of sessions cannot contain another rate of sessions".to_owned()))
+        }
         Some(Rate::Constant(per_s)) => inside(*per_s, constant::RATES),
         Some(Rate::Poisson { poisson }) => inside(*poisson, poisson::RATES),
         Some(Rate::Replay { stretch, .. }) if stretch.is_finite() && *stretch > 0.0 => Ok(()),
-        Some(Rate::Replay { .. }) => {
-            Err(Error::Setting("a recorded schedule cannot be stretched like that".to_owned()))
-        }
+        Some(Rate::Replay { .. }) => Err(Error::Setting("`stretch` must be a number above 0".to_owned())),
         Some(Rate::Stages(stages)) => {
             for per_s in stages.iter().flat_map(|stage| [stage.from, stage.to]) {
                 inside(per_s, 0.0..=*constant::RATES.end())?;
@@ -723,7 +732,9 @@ fn rate(load: &Load) -> Result<(), Error> {
             let starts = stages.iter().any(|stage| stage.from > 0.0 || stage.to > 0.0);
             match lasts && starts {
                 true => Ok(()),
-                false => Err(Error::Setting("stages of a rate have a length, and one at least a rate".to_owned())),
+                false => Err(Error::Setting(
+                    "each stage of a rate needs a length above 0, and at least one stage a rate above 0".to_owned(),
+                )),
             }
         }
     }

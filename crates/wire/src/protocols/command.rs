@@ -43,8 +43,12 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
                 help: "the standard output, without line ends at its end, cut off after 1 MiB",
                 required: false,
             },
-            Field { name: "stderr", help: "the standard error, likewise, or why it was not started", required: false },
-            Field { name: "cut", help: "1 if either was longer than 1 MiB, else 0", required: false },
+            Field {
+                name: "stderr",
+                help: "the standard error, shortened in the same way, or the reason why the program was not started",
+                required: false,
+            },
+            Field { name: "cut", help: "1 if the output or the error was longer than 1 MiB, else 0", required: false },
         ],
         effect: Effect::None,
     }],
@@ -230,13 +234,15 @@ fn parts(word: &str, call: &Call<'_>, values: &BTreeMap<String, String>) -> Resu
             continue;
         }
         let found = rest.split_once('}').filter(|_| brace == "{");
-        let (name, after) = found.ok_or_else(|| format!("`{word}` has a brace without a partner"))?;
+        let (name, after) = found.ok_or_else(|| format!("`{word}` has an unmatched brace"))?;
         rest = after;
         if let Some(place) = call.argument(name) {
             parts.push(WordPart::Text(std::mem::take(&mut text).into_bytes().into()));
             parts.push(WordPart::Argument(place));
         } else {
-            text.push_str(values.get(name).ok_or_else(|| format!("{{{name}}} in `{word}` stands for nothing"))?);
+            text.push_str(
+                values.get(name).ok_or_else(|| format!("{{{name}}} in `{word}` is not a known placeholder"))?,
+            );
         }
     }
     text.push_str(rest);
@@ -468,8 +474,8 @@ mod tests {
         let order = ProgramRun::read(&bytes[4..]).unwrap();
         let words: [&[u8]; 4] = [b"/t/set", b"k-3 '=12", b"{x} on n1", b""];
         assert_eq!((order.on_member, order.words.as_slice(), order.stdin), (true, &words[..], Some(&b"<12>"[..])));
-        assert_eq!(encoded(&["{other}"], None).unwrap_err(), "{other} in `{other}` stands for nothing");
-        assert_eq!(encoded(&["{key"], None).unwrap_err(), "`{key` has a brace without a partner");
+        assert_eq!(encoded(&["{other}"], None).unwrap_err(), "{other} in `{other}` is not a known placeholder");
+        assert_eq!(encoded(&["{key"], None).unwrap_err(), "`{key` has an unmatched brace");
     }
 
     #[test]

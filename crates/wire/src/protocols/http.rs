@@ -180,8 +180,8 @@ impl Protocol for Http {
 
     fn advice(failure: AttemptCause) -> Option<&'static str> {
         (failure == AttemptCause::Malformed(Malformation::Http2)).then_some(
-            "the target answers in HTTP/2, and may speak nothing else at this port; HTTP/1.1 is spoken here: give a port, or a proxy, \
-             that takes it",
+            "the target answers in HTTP/2 and may support nothing else on this port, but Plimsoll uses HTTP/1.1: \
+             give a port or a proxy that supports HTTP/1.1",
         )
     }
 
@@ -532,14 +532,14 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
 
 fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String> {
     let mut builder = LayoutBuilder::default();
-    let path = call.argument("path").ok_or("a request needs a `path`")?;
+    let path = call.argument("path").ok_or("an operation needs a `path`")?;
     builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
     let template = &call.arguments[path].template;
     let begins: &[&[u8]] = if place.base.is_empty() { &[b"/", b"http://"] } else { &[b"/"] };
     let begins_with = template.begins_with();
     let is_known = !template.is_from_outside() || !begins_with.is_empty();
     if is_known && !begins.iter().any(|begins| begins_with.starts_with(begins)) {
-        return Err("`path` begins with `/`, or is a whole http:// URL for a forward proxy".to_owned());
+        return Err("`path` must begin with `/`, or be a complete http:// URL for a forward proxy".to_owned());
     }
     let check = ValueCheck {
         allowed: AllowedBytes::which(|byte| byte > b' ' && byte != 0x7f, NotSendable::InPath),
@@ -562,7 +562,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
             other.name.strip_prefix("header.").is_some_and(|other| other.eq_ignore_ascii_case(name))
         };
         if let Some(other) = call.arguments[..number].iter().find(is_same) {
-            return Err(format!("`{}` is the same header as `{}`: give it once", argument.name, other.name));
+            return Err(format!("`{}` is the same header as `{}`: set it only once", argument.name, other.name));
         }
         builder.bytes(name.as_bytes()).bytes(b": ");
         checked(&mut builder, call, number, &in_header)?;
@@ -626,7 +626,7 @@ fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> 
 fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
     let Argument { name, template } = &call.arguments[place];
     if template.literals().any(|text| check.allowed.check(text).is_err()) {
-        return Err(format!("`{name}` has a character that HTTP does not allow there"));
+        return Err(format!("`{name}` has a character that HTTP does not allow in it"));
     }
     builder.checked(call.arguments, place, check.clone());
     Ok(())
@@ -638,7 +638,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
         return Err(format!("`header.{name}`: `{name}` is not the name of a header"));
     }
     if ["content-length", "transfer-encoding", "connection"].contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(format!("`header.{name}`: `{name}` is written by the engine itself"));
+        return Err(format!("`header.{name}`: Plimsoll itself sets `{name}`"));
     }
     Ok(())
 }

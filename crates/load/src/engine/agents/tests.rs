@@ -524,8 +524,8 @@ fn a_broken_feed_ends_the_load() {
     let (mut played, stream) = streaming(load(1));
     stream.end_feed(Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
-    let said = played.agents.values.feeding.failure.as_ref().unwrap().to_string();
-    assert_eq!(said, "feed `docs`: it ends in mid-line");
+    let error = played.agents.values.feeding.failure.as_ref().unwrap().to_string();
+    assert_eq!(error, "feed `docs`: it ends in mid-line");
 }
 
 /// Returns the number of sent operations by step for each second, and each agent's steps in order.
