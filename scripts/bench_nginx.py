@@ -28,7 +28,7 @@ http {{
 
 
 def start(stage, serves):
-    """Starts a server with these lines of configuration. Returns None if nginx is not installed."""
+    """A server that serves what these lines of its configuration say; None where nginx is not installed."""
     program = tool("nginx")
     if program is None:
         return None
