@@ -27,7 +27,7 @@ Truth = collections.namedtuple("Truth", "load server true")
 
 
 def truths(seconds):
-    """Each server, its load, and the figures that are arithmetic, by the server's own book."""
+    """Returns the servers with their loads, and the truths that follow from arithmetic and the server's log."""
     rate = lambda per_s: lambda book: {"throughput": per_s * book["ok"] / book["requests"], "counts": book["failed"]}
     stall = lambda book: rate(300)(book) | {"outages": 0.7}
     leak = lambda _: {"throughput": leaking(seconds), "counts": 0}
@@ -42,7 +42,7 @@ def truths(seconds):
 
 
 def leaking(seconds):
-    """Operations per second after the first one, of a server whose service takes longer by a linear part of 0.4."""
+    """Returns the operations per second after the first one, if a linear share of 0.4 is added to the service time."""
     at_s, count = 0.0, 0
     while at_s < seconds:
         at_s += 0.005 * (1 + 0.4 * at_s / seconds)
@@ -57,7 +57,7 @@ def loop(cpu):
 
 
 def bursts():
-    """A tenth to three tenths of a core, in bursts of 5 to 200 ms, as a browser's."""
+    """Uses 0.1 to 0.3 of a core in bursts of 5 to 200 ms, like a browser. Never returns."""
     chance = random.Random()
     while True:
         burst_s = chance.uniform(0.005, 0.2)
@@ -77,7 +77,7 @@ BESIDE = {
 
 
 def play(stage, name, truth, beside, seconds):
-    """The figures of a trial with their verdicts, and those that are arithmetic."""
+    """Returns a trial's figures with their verdicts, and the true figures."""
     port, book = free_port(), stage.folder / "book.json"
     text = f"""
 title = "{name}"

@@ -25,7 +25,7 @@ MEMORY = ["64MiB", "256MiB", "512MiB"]
 
 
 def run(text, work, profiles=""):
-    """Plays an experiment and gives its run folder."""
+    """Plays an experiment and returns its run folder."""
     file = work / "experiment.toml"
     file.write_text(text)
     before = set((work / "runs").glob("*"))
@@ -42,7 +42,7 @@ def events(trial):
 
 
 def lab_times(rounds, work):
-    """Seconds from the first phase to the load, and from its end to the last event, of each trial."""
+    """Returns for each trial the seconds from the first phase to the load, and from its end to the last event."""
     folder = run(
         f"""
         title = "{HOSTS} hosts"
@@ -72,7 +72,7 @@ def lab_times(rounds, work):
 
 
 def plain_times(rounds):
-    """The same hosts as nothing but namespaces, links and a process each, made by a script."""
+    """Returns the times of a plain script that makes the same hosts: namespaces, links and one process each."""
     up = "\n".join(
         [
             "set -e",
@@ -114,7 +114,7 @@ def plain_times(rounds):
 
 
 def profile(work, **sections):
-    """Writes a profile and gives the folder it is in."""
+    """Writes a profile and returns its folder."""
     folder = work / "profiles"
     folder.mkdir(exist_ok=True)
     lines = ['what = "asked for by the bench"']
@@ -126,7 +126,7 @@ def profile(work, **sections):
 
 
 def measured(work, folder, measure, hosts=1, turns=1):
-    """What the yardstick printed on the first host, each figure the median of its turns."""
+    """Returns the figures that the yardstick printed on the first host: medians over the turns."""
     done = run(
         f"""
         title = "asked against got"
@@ -159,7 +159,7 @@ def measured(work, folder, measure, hosts=1, turns=1):
 
 
 def asked_against_got(work, turns):
-    """Rows of the table: what, asked, got, unit."""
+    """Returns the table's rows: figure, requested value, measured value, unit."""
     rows = []
 
     def row(what, asked, got, unit, shown="{:.3g}"):

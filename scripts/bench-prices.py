@@ -72,15 +72,15 @@ KINDS = [
 
 
 def nginx(stage):
-    """One worker on the servers' CPU, in the clear and by TLS: both ports."""
+    """Starts one worker on the servers' CPU. Returns its plain port and its TLS port."""
     if tool("nginx") is None:
-        raise Failed("nginx is not installed: scripts/need.sh nginx")
+        raise Failed("nginx is not installed: run scripts/need.sh nginx")
     key, certificate = stage.folder / "server.key", stage.folder / "server.crt"
     words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     words += ["-subj", "/CN=localhost", "-keyout", key, "-out", certificate]
     made = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if made.returncode != 0:
-        raise Failed(f"openssl made no certificate:\n{made.stderr}")
+        raise Failed(f"openssl could not make a certificate:\n{made.stderr}")
     tls_port = free_port(1)
     tls = [f"listen 127.0.0.1:{tls_port} ssl backlog=4096;", f"ssl_certificate {certificate};", f"ssl_certificate_key {key};"]
     location = f"default_type application/json; location / {{ return 200 '{BODY}'; }}"
@@ -88,7 +88,7 @@ def nginx(stage):
 
 
 def turn(stage, url, kind, seconds):
-    """Microseconds of the engine's CPU for an operation."""
+    """Returns the engine's CPU time for an operation, microseconds."""
     name, target, load, step = kind
     if "tls" in target:
         target = f'url = "{url["tls"]}"\n{target}'

@@ -68,7 +68,7 @@ def ask(port, method, path, body=None):
 
 
 def server(stage):
-    """A node on the servers' CPU, as nobody."""
+    """Starts a node on the servers' CPU, as the user nobody."""
     port, transport = free_port(), free_port(1)
     folders = {name: stage.folder / name for name in ["config", "data", "logs"]}
     stage.folder.chmod(0o755)
@@ -92,11 +92,11 @@ def server(stage):
         except OSError:
             time.sleep(0.5)
     log.seek(0)
-    raise Failed(f"the server is not there:\n{log.read()[-2000:]}")
+    raise Failed(f"the server did not start:\n{log.read()[-2000:]}")
 
 
 def track(stage, corpus, documents):
-    """Rally's description of the same."""
+    """Returns the same load as a track of Rally."""
     folder = stage.folder / "track"
     folder.mkdir()
     (folder / "index.json").write_text(json.dumps(INDEX))
@@ -116,7 +116,7 @@ def track(stage, corpus, documents):
 
 
 def counted(stage, words, **how):
-    """Plays a program, and the CPU time of all that it started, seconds."""
+    """Runs a program. Returns the CPU time of the program and all processes that it started, seconds."""
     group = ACCOUNTS / f"plimsoll-bench-{os.getpid()}"
     group.mkdir()
     try:
@@ -130,7 +130,7 @@ def counted(stage, words, **how):
 
 
 def gone(name):
-    """Waits for the last process of that name: Rally refuses to begin beside another, also beside one that nobody has waited for yet."""
+    """Waits until no process has this name. Rally does not start while one exists, not even as a zombie."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         names = []
@@ -146,7 +146,7 @@ def gone(name):
 
 
 def anew(port):
-    """An empty index."""
+    """Creates an empty index."""
     try:
         ask(port, "DELETE", "/bench")
     except urllib.error.HTTPError:
@@ -155,11 +155,11 @@ def anew(port):
 
 
 def stored(port, documents):
-    """Every document has to be there."""
+    """Checks that the index has every document."""
     ask(port, "POST", "/bench/_refresh")
     found = ask(port, "GET", "/bench/_count")["count"]
     if found != documents:
-        raise Failed(f"{found} of {documents} documents are there")
+        raise Failed(f"{found} of {documents} documents are in the index")
 
 
 def experiment(target, corpus, counted):
@@ -201,7 +201,7 @@ def by_rally(stage, port, documents, rally, folder):
 
 
 def streamed(stage, corpus, gigabytes):
-    """The documents over and over as one file, sent to a server that only answers: how many were sent, and the most memory it took."""
+    """Sends the documents, repeated as one long file, to a server that only answers. Returns the number of documents sent and the peak memory."""
     file = stage.folder / "stream.json"
     with open(file, "wb") as whole:
         while whole.tell() < gigabytes * 1e9:
@@ -224,9 +224,9 @@ def streamed(stage, corpus, gigabytes):
 
 def measure(stage, given):
     if not shutil.which(given.rally):
-        raise Failed(f"there is no Rally at {given.rally}: make bench-rally puts it into target/tools")
+        raise Failed(f"Rally is missing at {given.rally}: `make bench-rally` installs it into target/tools")
     if not ACCOUNTS.is_dir():
-        raise Failed(f"there is no {ACCOUNTS}: without the controller cpuacct nobody counts the CPU time of all that Rally starts")
+        raise Failed(f"{ACCOUNTS} is missing: the cgroup controller cpuacct measures the CPU time of all processes that Rally starts")
     corpus = stage.folder / "documents.json"
     with open(corpus, "w") as file:
         subprocess.run([HOME / "recipe/corpus", str(given.documents), "2020"], stdout=file, check=True)
@@ -287,8 +287,8 @@ def of_stream(stream):
 
 def more(parser):
     parser.add_argument("--rally", default=str(ROOT / "target/tools/rally/bin/esrally"), help="Rally's program")
-    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="that are indexed")
-    parser.add_argument("--gigabytes", type=float, default=STREAM_GB, help="of the stream")
+    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="number of documents to index")
+    parser.add_argument("--gigabytes", type=float, default=STREAM_GB, help="size of the stream")
 
 
 if __name__ == "__main__":

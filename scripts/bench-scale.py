@@ -47,7 +47,7 @@ with = {{ path = "/" }}
 
 
 def parts():
-    """How many processes it takes, for files cannot be had without end."""
+    """Returns the number of processes that are needed because of the limit on open files."""
     wanted = AGENTS + OTHERS
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard in range(wanted):
@@ -61,7 +61,7 @@ def parts():
 
 
 def play(stage, agents, count, **times):
-    """So many agents in so many runs at the same time, each with a server of its own."""
+    """Plays this number of agents in `count` runs at the same time, each with its own server."""
     shares = [agents // count + (number < agents % count) for number in range(count)]
     texts = []
     for number, share in enumerate(shares):
@@ -71,10 +71,10 @@ def play(stage, agents, count, **times):
 
 
 def rss_bytes(trials):
-    """Of the whole programs, when all agents rest: medians of the second half of the load."""
+    """Returns the memory of the whole programs while all agents rest: medians over the second half of the load."""
     sizes = [[int(row["rss_bytes"]) for row in trial.samples("generator") if row["rss_bytes"]] for trial in trials]
     if not all(sizes):
-        raise Failed("no sample of the generator: a load of two seconds at least is needed")
+        raise Failed("there is no sample of the generator: use a load of at least two seconds")
     return sum(statistics.median(of[len(of) // 2 :]) for of in sizes)
 
 
@@ -83,13 +83,13 @@ def counted(trials, column):
 
 
 def highest(trials, quantile):
-    """Of the trials' latencies, milliseconds."""
+    """Returns the highest latency of the trials, milliseconds."""
     known = [trial.results["latency_us"][quantile] for trial in trials if trial.results["latency_us"]]
     return max((us / 1e3 for us in known if us is not None), default=None)
 
 
 def at_rest(stage, count, seconds):
-    """Lines about memory and connecting: agents that connect at once, do one operation and rest."""
+    """Returns the lines about memory and connecting. The agents connect at once, do one operation and rest."""
     times = {"think": "1h", "ramp_ms": 0, "time_ms": round(seconds * 1000)}
     few, many = (play(stage, agents, count, **times) for agents in [FEW * count, AGENTS])
     ok = sum(trial.results["outcomes"]["ok"] for trial in many)
@@ -106,7 +106,7 @@ def at_rest(stage, count, seconds):
 
 
 def at_pace(stage, count, think_s, seconds):
-    """A row of the table, and whether the rate was carried."""
+    """Returns a row of the table, and whether the rate was reached."""
     # The start over a whole pause spreads the agents evenly.
     until_s = think_s + seconds
     times = {"think": f"{think_s * 1000:.0f}ms", "ramp_ms": round(think_s * 1000), "time_ms": round(until_s * 1000)}
@@ -116,7 +116,7 @@ def at_pace(stage, count, think_s, seconds):
         rows = [row for row in trial.rows("generator.csv") if think_s + 0.999 < float(row["at_s"]) <= until_s + 0.001]
         length_s = sum(float(row["interval_s"]) for row in rows)
         if length_s == 0:
-            raise Failed("no whole second of the load is left to look at")
+            raise Failed("the load has no whole second to measure: use a longer one")
         per_s += sum(int(row["operations"]) for row in rows) / length_s
         cpu_pct += sum(float(row["cpu_pct"]) * float(row["interval_s"]) for row in rows) / length_s
     asked, operations = AGENTS / think_s, counted(trials, "operations")
@@ -146,16 +146,16 @@ def measure(stage, given):
             break
     if best:
         lines.append(
-            f"- the highest rate of which {100 * CARRIED:.0f} % came to pass: **{best[2]:.0f} operations/s** at {bench_page.shown(best[3])} % of the "
+            f"- the highest rate of which {100 * CARRIED:.0f} % was reached: **{best[2]:.0f} operations/s** at {bench_page.shown(best[3])} % of the "
             "engine's CPU"
         )
     several = (
         [
-            f"They are in {count} runs at the same time, each with a server of its own: a process may not open more than",
-            f"{resource.getrlimit(resource.RLIMIT_NOFILE)[1]:,} files here, and may not raise that limit, either.",
-            "The agents of each connect from three loopback addresses in turn.",
-            "Each counts the others as strangers, and is late where they run on its CPU: that is what makes the verdicts `void` here. Whether a rate was",
-            "carried is decided by what came of all of them together, and not by these verdicts.",
+            f"They are in {count} simultaneous runs, each with its own server, because a process cannot open more than",
+            f"{resource.getrlimit(resource.RLIMIT_NOFILE)[1]:,} files here and cannot raise this limit.",
+            "The agents of each run connect from three loopback addresses in turn.",
+            "Each run counts the others as foreign processes and is late if they use its CPU, so the verdicts are `void` here. Whether a rate was",
+            "reached is decided by the results of all runs together, not by these verdicts.",
         ]
         if count > 1
         else []

@@ -41,7 +41,7 @@ LOCATION = 'location / { return 200 "Hello, world!\\n"; }'
 
 
 def plimsoll(stage, url, connections, seconds):
-    """A turn: as a peer's, with what its whole process took beside what its engine did."""
+    """Plays a turn. Returns the figures that peers have, with the CPU time of the whole process and of the engine."""
     load = {"connections": connections, "milliseconds": round(seconds * 1000), "warmup_ms": CONNECTING_MS}
     text = EXPERIMENT.format(url=url, **load)
     trial = stage.play(text, cpu=stage.generator_cpu)
@@ -83,13 +83,13 @@ def median(figures):
 
 
 def ratios(turns, name, whole=False):
-    """Ours over theirs, of each turn that has both."""
+    """Returns Plimsoll's value divided by the peer's, for each turn that has both."""
     pairs = [(per_cpu_s(turn["Plimsoll"], whole), per_cpu_s(turn[name])) for turn in turns]
     return sorted(ours / theirs for ours, theirs in pairs if ours and theirs)
 
 
 def judged(server, connections, turns, peers):
-    """A row for each ratio that is wanted, and one for p99."""
+    """Returns a row for each ratio that has a goal, and one for p99."""
     where = f"{SERVERS[server]}, {connections} connections"
     rows = []
     for name, wanted in WANTED[server].items():
@@ -140,7 +140,7 @@ def tabled(turns, names):
 
 
 def turns_of(stage, given, url, connections, peers):
-    """Everybody's turns, taken one after the other; another one begins each time."""
+    """Plays the turns of all generators one after the other. Each round begins with another generator."""
     contestants = {"Plimsoll": plimsoll}
     for name, ask in peers.items():
         contestants[name] = lambda *load, ask=ask: peer(ask, *load)
@@ -158,7 +158,7 @@ def turns_of(stage, given, url, connections, peers):
 
 
 def profile(stage, url, seconds, wrk):
-    """Where the time of a request goes, ours and wrk's, and what bounds their quotient."""
+    """Returns where the time of a request goes in Plimsoll and in wrk, and the limit of their ratio."""
     connections, of = CONNECTIONS[0], {}
     for name, thread, play in [
         ("Plimsoll", "load-0", lambda: plimsoll(stage, url, connections, seconds)),
@@ -183,7 +183,7 @@ def profile(stage, url, seconds, wrk):
 def measure(stage, given):
     peers = bench_peers.there()
     if stage.server_cpu == stage.generator_cpu:
-        print("there is one CPU only: server and generator share it, and the figures mean little", file=sys.stderr)
+        print("warning: server and generator share the only CPU, so the figures mean little", file=sys.stderr)
     verdicts, details, profiled = [], [], []
     for server in SERVERS:
         running = stage.echo() if server == "light" else bench_nginx.start(stage, LOCATION)
@@ -203,17 +203,17 @@ def measure(stage, given):
     lines = [
         "Requests per second of the generator's CPU time, Plimsoll against its peers: closed loop, HTTP/1.1 with keep-alive, one thread, no",
         "think time; Plimsoll with every operation recorded and its status checked. Generator and server are pinned",
-        f"to a CPU each. Everybody takes turns, {given.turns} of {given.seconds:g} s each; a ratio is of the two in the same turn. Shown are the median of the",
-        f"turns and the least and the greatest of them{sure}.",
+        f"to a CPU each. All generators take turns, {given.turns} of {given.seconds:g} s each; a ratio compares the two in the same turn. The table has the median of the",
+        f"turns, the least and the greatest{sure}.",
         "",
         *bench_page.table(heads, verdicts),
         "",
         "Plimsoll's CPU time is that of its engine's threads, as wrk's is of its only one; *all its threads* counts those that record and",
-        "sample, too, while the load lasts (analysis and report come after it). Of the peers it is the whole process. p99 is what each says",
-        f"itself: wrk's is the one that `wrk --latency` prints; Plimsoll's is without the first {CONNECTING_MS} ms, because it counts connecting as",
+        "sample during the load as well (analysis and report follow the load). For the peers it is the whole process. p99 is the value that each",
+        f"reports: for wrk that of `wrk --latency`; Plimsoll's is without the first {CONNECTING_MS} ms, because it counts connecting as",
         "latency and wrk does not. *By Little*: in a closed loop without think time the mean latency is the connections by the throughput,",
-        "whoever measures it (Little's law). What a tool tells below that is time that passed and that it did not count: wrk's clock starts",
-        "only when a connection's turn to be written to has come.",
+        "independent of the tool (Little's law). If a tool reports less, it did not count part of the time: wrk's clock starts",
+        "only when it writes to the connection.",
         "",
         *profiled,
         *details,

@@ -49,14 +49,14 @@ with = {{ path = "/" }}
 
 
 class Row:
-    """A load on a server, and what is to be seen."""
+    """A load on a server, and the expected results."""
 
     def __init__(self, about, load, server, *asked):
         self.about, self.load, self.server, self.asked = about, load, server, asked
 
 
 def figure(name, path, truth, off):
-    """A figure of the results that is so much, give or take; what `off` is given of two is how far below and above."""
+    """Returns the check that a figure of the results is within a tolerance. If `off` is a pair, it is the tolerance below and above."""
 
     def hold(trial, book):
         value = trial
@@ -74,7 +74,7 @@ def failed(trial, book):
 
 
 def began_and_ended(kind, gap_s, by="outage"):
-    """A disturbance that begins and ends as the server has noted."""
+    """Returns the check that a disturbance begins and ends as the server recorded."""
 
     def hold(trial, book):
         noted = book["windows"][kind]
@@ -93,7 +93,7 @@ def began_and_ended(kind, gap_s, by="outage"):
 
 
 def slow(from_s, until_s):
-    """A slow time that begins and ends within two seconds of what was planted: it is found by the second."""
+    """Returns the check that a slow period begins and ends within two seconds of the planted one. It is found by the second."""
 
     def hold(trial, book):
         found = [one for one in trial["disturbances"] if one["kind"] == "slow"]
@@ -141,12 +141,12 @@ TABLE = [
 
 
 def book_of(trial):
-    """What the server has noted, with the Unix time of the load's zero."""
+    """Returns the server's record, with the Unix time of the load's start."""
     for log in sorted((trial.folder / "logs").glob("*.log")):
         for line in log.read_text().splitlines():
             if line.startswith("{"):
                 return {**json.loads(line), "zero_s": trial.start_unix_s}
-    raise Failed(f"the server has noted nothing in {trial.folder}/logs")
+    raise Failed(f"the server has recorded nothing in {trial.folder}/logs")
 
 
 def table(stage, given):
@@ -187,7 +187,7 @@ def open_loops(stage, given):
 
 
 def pair(stage, number, which, work):
-    """Two experiments played in turn by `compare --play`; what it says of each figure."""
+    """Plays two experiments in turn with `compare --play`. Returns its result for each figure."""
     load = 'agents = 4\ntime = "6s"\nwarmup = "1s"'
     folder = stage.folder / f"{which}-{number}"
     folder.mkdir()
@@ -205,7 +205,7 @@ def throughput(compared):
 
 
 def pairs_of(stage, rounds, prefix):
-    """How often a tenth more work is found, and how often something is found that is not there."""
+    """Returns how often a tenth more work is found, and how often a difference is found although the work is the same."""
     found, flagged, shown, detectable, undecided = 0, 0, [], [], 0
     for number in range(rounds):
         more = throughput(pair(stage, number, f"{prefix}-more", round(WORK * MORE)))
@@ -236,7 +236,7 @@ def pairs(stage, given):
 
 
 class Hog:
-    """A busy loop that comes and goes, on any CPU."""
+    """A busy loop that is on and off in turn, on any CPU."""
 
     def __init__(self, stage):
         self.stage, self.ends = stage, threading.Event()
@@ -270,7 +270,7 @@ def hog(stage, given):
 
 
 class Edge:
-    """A service whose highest load is known: by the same service in virtual time, with trials of the same length and starts at random."""
+    """A service with a known highest load. The load is found with the same service in virtual time, with trials of the same length and random starts."""
 
     TRIAL_S, WARMUP_S = 1.5, 0.3
     # Trials of a load, of which half hold at the edge.
@@ -283,7 +283,7 @@ class Edge:
         self.low, self.high = over
 
     def truth(self, carried_s):
-        """In virtual time, where carrying bytes and waking threads adds nothing: what it adds here is taken off the bound."""
+        """Returns the edge in virtual time. Moving bytes and waking threads takes no time there, so the time that they take here is subtracted from the limit."""
         low, high = self.low, self.high
         while high / low > 1.003:
             rate = (low * high) ** 0.5
@@ -301,7 +301,7 @@ def arrivals(chance, rate, until_s):
 
 
 def queue(workers, service, p99_s):
-    """Whether p99 is below a bound, where so many workers take the service time that is drawn."""
+    """Returns the check that p99 is below a limit, for this number of workers and random service times."""
 
     def hold(chance, times, carried_s):
         free_s, latencies = [0.0] * workers, []
@@ -316,7 +316,7 @@ def queue(workers, service, p99_s):
 
 
 def bucket(rate, burst, share):
-    """Whether fewer than such a share find no token."""
+    """Returns the check that the share of requests without a token is below a limit."""
 
     def hold(_, times, _carried_s):
         tokens, filled_s, failed = burst, 0.0, 0
@@ -344,7 +344,7 @@ UNLIMITED = Edge("no limit: 5 ms, 8 agents", "--service 0.005", P99, None, (0, 0
 
 
 def search(stage, edge, number, agents):
-    """What a search for the edge finds."""
+    """Returns the result of a search for the edge."""
     load = (f'agents = {agents}\nrate = 300\ntime = "{Edge.TRIAL_S:g}s"\nwarmup = "{Edge.WARMUP_S:g}s"\n[find]\nhighest = "load.rate"\n'
             f"while = [{edge.limit}]\nprecision_pct = 10")
     text = experiment(stage, edge.about, load, f"{edge.server} --seed 0")
@@ -352,14 +352,14 @@ def search(stage, edge, number, agents):
 
 
 def carried(stage):
-    """What carrying bytes and waking threads adds to a latency here, seconds: of a server with nothing to wait for, what is above its service."""
+    """Returns the latency that this machine adds by moving bytes and waking threads, seconds: the latency of an idle server above its service time."""
     load = 'agents = 64\nrate = 300\ntime = "4s"\nwarmup = "1s"'
     trial = stage.play(experiment(stage, "nothing to wait for", load, "--service 0.001"))
     return max(0.0, trial.results["latency_us"]["p50"] / 1e6 - 0.001)
 
 
 def search_often(stage, edge, rounds):
-    """A row of the table: how often the interval holds the truth; and whether that is often enough."""
+    """Returns a row of the table: how often the interval contains the truth, and whether that meets the goal."""
     if edge is UNLIMITED:
         ours = 0
         for number in range(rounds):
@@ -369,7 +369,7 @@ def search_often(stage, edge, rounds):
         return [edge.about, "none", f"**{ours}** of {rounds} say that the generator is the limit", "", ""], ours >= 0.9 * rounds
     carried_s = carried(stage)
     truth, held, widths, trials = edge.truth(carried_s), 0, [], []
-    print(f"{edge.about}: {1e6 * carried_s:.0f} us are added here", file=sys.stderr, flush=True)
+    print(f"{edge.about}: {1e6 * carried_s:.0f} us are added by this machine", file=sys.stderr, flush=True)
     for number in range(rounds):
         found = search(stage, edge, number, 256)
         low, high = found["ci95"]
@@ -448,9 +448,9 @@ def measure(stage, given):
 
 
 def more(parser):
-    parser.add_argument("--parts", default=",".join(PARTS), help="these parts alone")
-    parser.add_argument("--server", default="", help="of the searches those alone on servers with this in their name; of others what was found before")
-    parser.add_argument("--rounds", type=int, help="of each part that is repeated; the page is left alone")
+    parser.add_argument("--parts", default=",".join(PARTS), help="only these parts, separated by commas")
+    parser.add_argument("--server", default="", help="search only on servers with this text in their name; other rows keep their earlier results")
+    parser.add_argument("--rounds", type=int, help="rounds of each repeated part; the page is not written")
 
 
 if __name__ == "__main__":

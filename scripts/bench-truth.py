@@ -40,8 +40,8 @@ with = {{ path = "/" }}
 
 
 class Stalls:
-    """A server's stalls: each lasts a tenth of the period, the first one begins a period after its first connection. Three lie in the
-    load: they hold enough operations for the slowest tenth to have waited for one of them. Of fewer, p90 would be the machine's noise."""
+    """Stalls of a server. Each lasts a tenth of the period; the first begins one period after the server's first connection. The
+    load contains three, so that more than a tenth of the operations wait for a stall. With fewer, p90 would only show the machine's noise."""
 
     def __init__(self, seconds):
         # A load that begins in the last quarter of the first period ends long after the third
@@ -51,13 +51,13 @@ class Stalls:
         self.seconds = seconds
 
     def after(self, at_s):
-        """The first moment from then on at which the server does not stall."""
+        """Returns the first time from `at_s` on at which the server does not stall."""
         begins_s = at_s - at_s % self.period_s
         return begins_s + self.stall_s if begins_s > 0 and at_s - begins_s < self.stall_s else at_s
 
     def waits_s(self, start_s):
-        """Of all operations of a load that begins so long after the server's first connection, the shortest first. A request is taken when
-        the server does not stall, begun when a worker is free, and answered DELAY_S later, or when the stall ends that this falls into."""
+        """Returns the waits of all operations, shortest first, of a load that begins at this time after the server's first connection. A
+        request is accepted when the server does not stall, begun when a worker is free, and answered DELAY_S later or at the end of a stall."""
         served_s, waits_s = [0] * WORKERS, []
         for number in range(round(RATE * self.seconds)):
             at_s = start_s + number / RATE
@@ -81,7 +81,7 @@ def plimsoll(stage, server, stalls):
 
 
 def peers(stalls):
-    """What is asked of the others: for each the words in the table, and how it is asked."""
+    """Returns the peers: for each the words in the table, and the arguments."""
     agents = math.ceil(1.5 * RATE * (stalls.stall_s + DELAY_S))
     # Number of connections that are busy at this rate without a stall.
     busy = round(RATE * DELAY_S)
@@ -105,7 +105,7 @@ def stalling(stage, stalls):
 
 
 def row(words, told, truth):
-    """Milliseconds, and the farthest that one of them is from the truth."""
+    """Returns a row: milliseconds, and the largest deviation from the truth."""
     off_pct = [100 * (told[name] / truth[name] - 1) for name in QUANTILES if told[name] is not None]
     farthest = f"{max(off_pct, key=abs):+.1f} %" if off_pct else None
     return [words, *[told[name] and told[name] / 1e3 for name in QUANTILES], farthest]
@@ -145,21 +145,21 @@ def measure(stage, given):
     late_pct = 100 * sum(wait_s > 1.01 * DELAY_S for wait_s in waits_s) / len(waits_s)
     lines = [
         f"A server that answers after {DELAY_S * 1e3:g} ms, serves {WORKERS} requests at a time ({WORKERS / DELAY_S:,.0f} a second) and stalls for {stalls.stall_s:g} s every",
-        f"{stalls.period_s:g} s; {RATE:,} operations/s are due for {given.seconds:g} s, in which three stalls lie. What arrives in a stall waits for the rest of",
-        "it, and then for its turn: so all waits are known without measuring. What a machine takes to carry the bytes and to wake threads is",
+        f"{stalls.period_s:g} s; {RATE:,} operations/s are due for {given.seconds:g} s, in which three stalls lie. An operation that arrives in a stall waits for the rest of",
+        "the stall and then for its turn, so all waits can be calculated. The time that a machine takes to carry bytes and to wake threads is",
         "neglected.",
         "",
-        f"In the stalls {300 * stalls.stall_s / given.seconds:.0f} % of the operations are due, and {late_pct:.0f} % wait for one or for what it has left. That is more than a tenth, so p90, p99",
-        "and p99.9 all fall among these and are arithmetic; with fewer stalls p90 would fall among the slowest of the others, which differ only",
-        "by the machine's noise. p50 falls among the others, and is the time that an answer takes.",
+        f"In the stalls {300 * stalls.stall_s / given.seconds:.0f} % of the operations are due, and {late_pct:.0f} % wait for a stall or for the queue after it. That is more than a tenth, so p90, p99",
+        "and p99.9 are among these and can be calculated; with fewer stalls p90 would be among the slowest of the others, which differ only",
+        "by the machine's noise. p50 is among the others, and equals the time of an answer.",
         "",
         *verdicts,
         "",
         *bench_page.table(["milliseconds", "p50", "p90", "p99", "p99.9", "farthest from the truth"], rows),
         "",
-        "Whoever waits for an answer before asking again asks little in a stall, and so hardly sees it: wrk cannot keep a rate at all (it has a",
-        "closed loop only), and hey and oha keep theirs while a connection is free. Without the delay the median would be that of a system",
-        "call, of which nobody knows the truth. The truth is that of the window of Plimsoll's load; those of the others begin a moment earlier",
+        "A closed loop sends few requests in a stall, so it hardly measures the stall: wrk cannot keep a rate at all (it has a",
+        "closed loop only), and hey and oha keep theirs while a connection is free. Without the delay the median would be the time of a system",
+        "call, whose true value is unknown. The truth is for the time of Plimsoll's load; the loads of the others begin slightly earlier",
         "or later, with the same three stalls in them.",
     ]
     if absent:

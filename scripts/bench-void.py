@@ -40,7 +40,7 @@ with = {{ path = "/" }}
 
 @contextlib.contextmanager
 def quota(cores):
-    """A control group that may use so many cores; None where none can be made."""
+    """Returns a control group with a quota of this number of cores, or None if none can be made."""
     is_v1 = (TREE / "cpu/cpu.shares").exists()
     group = (TREE / "cpu" if is_v1 else TREE) / f"bench-quota-{os.getpid()}"
     try:
@@ -70,7 +70,7 @@ def quota(cores):
 
 
 def line(words, trial, wanted, before=()):
-    """What came of a trial, whether the verdict is the wanted one, and what those before it had said."""
+    """Describes a trial's verdict, whether it is the expected one, and the verdicts of earlier tries."""
     verdict, generator = trial.results["verdict"], trial.results["generator"]
     met = "met" if wanted(verdict["is"], generator["limit"]) else "not met"
     tries = f", at try {len(before) + 1} of at most {TRIES}; before: {', '.join(map(said, before))}" if before else ""
@@ -79,7 +79,7 @@ def line(words, trial, wanted, before=()):
 
 
 def said(trial):
-    """A verdict in a few words."""
+    """Describes a verdict in a few words."""
     verdict, late_us = trial.results["verdict"], trial.results["generator"]["late_us_p99"]
     late = "lateness not measured" if late_us is None else f"lateness {late_us / 1e3:.1f} ms"
     return f"`{verdict['is']}` ({', '.join([*verdict['rules'], late])})"

@@ -51,11 +51,11 @@ def build():
 
 
 def turn(stage, agents, pipeline, seconds):
-    """A load on a server of its own: calls/s, p99, CPU time of engine and server for a call, how busy both were, what failed."""
+    """Plays a load on its own server. Returns operations/s, p99, the CPU time of engine and server for an operation, their CPU use, and the failures."""
     load = {"agents": agents, "pipeline": pipeline, "milliseconds": round(seconds * 1000)}
     trial = stage.play(EXPERIMENT.format(cpu=stage.server_cpu, home=HOME, port=free_port(), **load), cpu=stage.generator_cpu)
     if trial.operations == 0:
-        raise Failed(f"no call was answered: {trial.results['verdict']}")
+        raise Failed(f"no operation was answered: {trial.results['verdict']}")
     outcomes = trial.results["outcomes"]
     calls, engine_s, server_s = trial.operations, trial.engine_cpu_s, trial.process_cpu_s("target", seconds)
     system_s = trial.process_cpu_s("target", seconds, ["system"])

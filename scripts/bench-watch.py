@@ -36,7 +36,7 @@ with = {{ path = "/" }}
 
 
 class Readers:
-    """Connections that follow a page. Those that are stopped have asked, and never read."""
+    """Connections that read the live page. Stopped readers send the request and never read."""
 
     def __init__(self, url):
         self.host, self.path = re.fullmatch(r"http://([^/]+)(/.*)", url).groups()

@@ -28,7 +28,7 @@ http {{
 
 
 def start(stage, serves):
-    """A server that serves what these lines of its configuration say; None where nginx is not installed."""
+    """Starts a server with these lines of configuration. Returns None if nginx is not installed."""
     program = tool("nginx")
     if program is None:
         return None

@@ -16,20 +16,20 @@ MACHINE = "The machine"
 
 @dataclasses.dataclass
 class Page:
-    """A file, its sections in their order, and what stands above them; `{counts}` there counts the figures that were met."""
+    """A page: its introduction and its sections in order. In the introduction, `{counts}` is the number of goals met."""
 
     path: pathlib.Path
     sections: list
     introduction: str
 
     def read(self):
-        """What is on the page, by title."""
+        """Returns the sections of the page by title."""
         text = self.path.read_text() if self.path.exists() else ""
         found = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
         return {title: body.strip() for title, body in zip(found[::2], found[1::2]) if title in self.sections}
 
     def write(self, title, body):
-        """Puts a section in its place, and the machine below all."""
+        """Puts a section in its place, and the machine at the end."""
         bodies = {**self.read(), title: body, MACHINE: "\n".join(machine())}
         parts = [f"## {name}\n\n{bodies[name].strip()}\n" for name in [*self.sections, MACHINE] if name in bodies]
         self.path.write_text("\n".join([self.introduction.format(counts=counts(bodies.values())), *parts]))
@@ -68,7 +68,7 @@ VERDICTS = {"met": r"\*\*met\*\*", "not met": r"\*\*not met", "not measured": r"
 
 
 def machine():
-    """Facts about this machine."""
+    """Describes this machine."""
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     kernel = os.uname()
     facts = [
@@ -81,19 +81,19 @@ def machine():
 
 
 def measured(plimsoll):
-    """When, and what: sections are measured apart from each other."""
+    """Returns the date and the measured version. Sections are measured separately."""
     commit = said(["git", "rev-parse", "--short", "HEAD"])
     return f"Measured on {time.strftime('%F', time.gmtime())}, {said([plimsoll, '--version'])} ({commit})."
 
 
 def counts(bodies):
-    """How many of the figures that are wanted were met, in all sections."""
+    """Returns how many goals are met in all sections."""
     of = {verdict: sum(len(re.findall(pattern, body)) for body in bodies) for verdict, pattern in VERDICTS.items()}
     return f"Wanted figures: {', '.join(f'{count} {verdict}' for verdict, count in of.items())}."
 
 
 def said(words):
-    """The first line that a program says."""
+    """Returns the first line of a program's output."""
     try:
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=ROOT)
     except OSError:
@@ -102,13 +102,13 @@ def said(words):
 
 
 def table(heads, rows):
-    """Markdown; the first column is text, the others are figures."""
+    """Returns a Markdown table. The first column is text, the others are numbers."""
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     return lines + ["| " + " | ".join(shown(cell) for cell in row) + " |" for row in rows]
 
 
 def shown(cell):
-    """What was not measured is a dash and never 0."""
+    """Formats a cell. A missing measurement is a dash, never 0."""
     if cell is None:
         return "–"
     if not isinstance(cell, float):
@@ -118,10 +118,10 @@ def shown(cell):
 
 
 def write(title, lines, given, page=RESULTS):
-    """Puts a section on its page. Of a quick run it is only printed."""
+    """Puts a section on its page, or only prints it for a quick run."""
     body = "\n".join([*lines, "", measured(given.plimsoll)])
     print(f"## {title}\n\n{body}\n", flush=True)
     if given.quick:
-        print(f"measured for less than the page is made from: {page.path.name} stays as it is", file=sys.stderr)
+        print(f"quick run: {page.path.name} is not changed", file=sys.stderr)
         return
     page.write(title, body)

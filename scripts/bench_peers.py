@@ -22,7 +22,7 @@ end
 
 @dataclasses.dataclass
 class Said:
-    """What a generator says of a load, and what the load took it."""
+    """The figures that a generator reports for a load, and the CPU time that it used."""
 
     requests: int
     requests_per_s: float
@@ -36,7 +36,7 @@ class Said:
 
 
 def wrk(stage, url, connections, seconds, program="wrk", rate=None):
-    """Closed loop; wrk2 with a rate."""
+    """Runs wrk as a closed loop, or wrk2 with a rate."""
     script = stage.folder / "says.lua"
     script.write_text(SAYS)
     # It takes only whole seconds.
@@ -45,14 +45,14 @@ def wrk(stage, url, connections, seconds, program="wrk", rate=None):
     done = stage.finish(words, cpu=stage.generator_cpu)
     found = re.search(r"^SAYS (.*)$", done.out, re.MULTILINE)
     if not found:
-        raise Failed(f"{program} said nothing that is understood:\n{done.out}")
+        raise Failed(f"the output of {program} cannot be parsed:\n{done.out}")
     requests, length_us, p50, p90, p99, p999, mean, failed = map(int, found[1].split())
     latency_us = {"p50": p50, "p90": p90, "p99": p99, "p999": p999, "mean": mean}
     return Said(requests, requests / (length_us / 1e6), latency_us, failed, done.cpu_s, done.begun_unix_s)
 
 
 def oha(stage, url, connections, seconds, rate=None, corrected=False):
-    """Closed loop; at a rate for all connections together with `rate`."""
+    """Runs oha as a closed loop, or with `rate`, which is for all connections together."""
     program = tool("oha")
     helps = stage.finish([program, "--help"]).out
     words = [program, "--no-tui", "-z", f"{round(seconds * 1000)}ms", "-c", connections]
@@ -74,7 +74,7 @@ def oha(stage, url, connections, seconds, rate=None, corrected=False):
 
 
 def hey(stage, url, connections, seconds, rate=None):
-    """Closed loop; with `rate`, each connection paces its own part of it."""
+    """Runs hey as a closed loop, or with `rate`, of which each connection has its own share."""
     words = [tool("hey"), "-z", f"{seconds:g}s", "-c", connections, "-cpus", 1]
     if rate:
         words += ["-q", f"{rate / connections:g}"]
@@ -82,7 +82,7 @@ def hey(stage, url, connections, seconds, rate=None):
     figure = lambda pattern: next(iter(re.findall(pattern, done.out, re.MULTILINE)), None)
     total, per_s = figure(r"^\s*Total:\s+([\d.]+) secs"), figure(r"^\s*Requests/sec:\s+([\d.]+)")
     if total is None or per_s is None:
-        raise Failed(f"hey said nothing that is understood:\n{done.out}")
+        raise Failed(f"the output of hey cannot be parsed:\n{done.out}")
     latency_us = {
         name: micro(figure(rf"^\s*{of}%%? in ([\d.]+) secs")) for name, of in [("p50", 50), ("p90", 90), ("p99", 99)]
     }
@@ -103,12 +103,12 @@ PEERS = {"wrk": wrk, "oha": oha, "hey": hey}
 
 
 def there():
-    """The peers that are installed, by name."""
+    """Returns the installed peers, by name."""
     return {name: ask for name, ask in PEERS.items() if tool(name)}
 
 
 def versions():
-    """What the installed ones call themselves."""
+    """Returns the versions that the installed peers report."""
     words = {"wrk": ["wrk", "--version"], "wrk2": ["wrk2", "--version"], "oha": ["oha", "--version"], "nginx": ["nginx", "-v"]}
     found = {name: said([tool(of), option]).split(" Copyright")[0] for name, (of, option) in words.items() if tool(of)}
     if tool("hey"):

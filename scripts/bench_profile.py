@@ -28,8 +28,8 @@ OWN = "its own code"
 
 
 def shares(stage, thread, play):
-    """The parts of the samples of all threads of that name, while the load is played; with what the playing came to. None where there is
-    no `perf`, or it may not sample."""
+    """Returns the shares of samples in all threads with this name during the load, and the result of the load. The shares are None if
+    `perf` is missing or may not sample."""
     if not tool("perf"):
         return None, play()
     data = stage.folder / "perf.data"
@@ -47,7 +47,7 @@ def shares(stage, thread, play):
 
 
 def stacks(text):
-    """The names of the functions of each stack."""
+    """Yields the function names of each stack."""
     for paragraph in text.split("\n\n"):
         names = [line.split(maxsplit=1)[1] for line in paragraph.splitlines() if len(line.split(maxsplit=1)) == 2]
         if names:
@@ -62,11 +62,11 @@ def kind(stack):
 
 
 def needed_us(parts, whole_us):
-    """Microseconds of a request that a generator would spend that did nothing but send and receive."""
+    """Returns the microseconds of a request for a generator that only sends and receives."""
     return sum(parts.get(name, 0) for name in NEEDED) * whole_us
 
 
 def rows(of):
-    """A row for each kind: of each generator, microseconds of a request. `of` has for each the shares and those of a whole request."""
+    """Returns a row for each kind of work: microseconds of a request, by generator. `of` has each generator's shares and time of a request."""
     names = [OWN, *(name for name, _ in KINDS)]
     return [[name, *[parts.get(name, 0) * whole_us for parts, whole_us in of.values()]] for name in names]

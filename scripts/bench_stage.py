@@ -25,13 +25,12 @@ PORTS = range(18080, 19080)
 
 
 class Failed(Exception):
-    """A program did not do what it was started for."""
+    """A program failed."""
 
 
 @dataclasses.dataclass
 class Done:
-    """What a program wrote, and what it and its children used: seconds of user and system time, and the most memory that one of them
-    had."""
+    """Output of a program, with the user and system CPU seconds and the peak memory of it and its children."""
 
     out: str
     err: str
@@ -42,7 +41,7 @@ class Done:
 
 @dataclasses.dataclass
 class Server:
-    """A server that takes connections."""
+    """A server that accepts connections."""
 
     process: subprocess.Popen
     port: int
@@ -55,7 +54,7 @@ class Server:
 
 
 class Trial:
-    """The only trial of an experiment that was played, or the first one of a search."""
+    """The only trial of a played experiment, or the first trial of a search."""
 
     def __init__(self, run, results, cpu_s):
         self.folder = run / "trials/001"
@@ -83,15 +82,15 @@ class Trial:
 
     @property
     def engine_cpu_s(self):
-        """Of the engine's threads alone."""
+        """CPU seconds of the engine's threads."""
         return sum(float(row["cpu_pct"]) / 100 * float(row["interval_s"]) for row in self.rows("generator.csv"))
 
     def samples(self, process):
-        """The rows of a process, one a second."""
+        """Returns the samples of a process, one for each second."""
         return [row for row in self.rows("samples.csv") if row["process"] == process and float(row["at_s"]) > 0]
 
     def process_cpu_s(self, process, until_s, kinds=("user", "system")):
-        """Of all threads of a process while the load lasted; None where there is no sample of that."""
+        """CPU seconds of all threads of a process during the load, or None if there is no sample."""
         busy = [
             sum(float(row[f"cpu_{kind}_pct"]) for kind in kinds)
             for row in self.samples(process)
@@ -102,7 +101,7 @@ class Trial:
 
 
 class Stage:
-    """A temporary folder and processes. Both are gone when the `with` is left, however it is left."""
+    """A temporary folder and processes. Both are removed at the end of the `with`, also after an exception."""
 
     def __init__(self, plimsoll):
         self.plimsoll = plimsoll
@@ -128,7 +127,7 @@ class Stage:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start(self, words, cpu=None, out=subprocess.DEVNULL, err=subprocess.DEVNULL, environment=None, group=None):
-        """Starts a process, on one CPU if one is named, and in a control group if one is."""
+        """Starts a process, on one CPU and in a control group if they are given."""
 
         def prepare():
             if cpu is not None:
@@ -160,11 +159,11 @@ class Stage:
             self.processes.remove(process)
 
     def finish(self, words, **how):
-        """Plays a program to its end."""
+        """Runs a program to its end."""
         return self.collect(self.launch(words, **how))
 
     def launch(self, words, **how):
-        """Starts a program whose words are collected later."""
+        """Starts a program whose output is collected later."""
         files = [tempfile.TemporaryFile("w+", dir=self.folder) for _ in range(2)]
         begun_unix_s = time.time()
         return self.start(words, out=files[0], err=files[1], **how), words, files, begun_unix_s
@@ -184,7 +183,7 @@ class Stage:
         return Done(out, err, usage.ru_utime + usage.ru_stime, begun_unix_s, usage.ru_maxrss * 1024)
 
     def server(self, words, port, **how):
-        """Starts a server and makes its first connection."""
+        """Starts a server and opens its first connection."""
         log = open(self.folder / f"server-{port}.log", "w+")
         process = self.start(words, out=log, err=log, **how)
         until = time.monotonic() + PATIENCE_S
@@ -196,27 +195,27 @@ class Stage:
                 time.sleep(0.02)
         self.end(process)
         log.seek(0)
-        raise Failed(f"{' '.join(str(word) for word in words)} is not there:\n{log.read()[-2000:]}")
+        raise Failed(f"{' '.join(str(word) for word in words)} does not accept connections:\n{log.read()[-2000:]}")
 
     def echo(self, *options):
-        """The built-in server, on the servers' CPU."""
+        """Starts the built-in server on the servers' CPU."""
         port = free_port()
         words = [self.plimsoll, "echo", "--listen", f"127.0.0.1:{port}", *options]
         return self.server(words, port, cpu=self.server_cpu)
 
     def own_echo(self, *options, place=0):
-        """The same as the lines of a `[target]` that each run starts for itself: a server that runs already would count as a stranger.
-        Of several that are started together each has its place."""
+        """Returns the `[target]` lines of the built-in server, which each run then starts itself: a server that runs already would count as
+        another process. `place` distinguishes servers that are started together."""
         port = free_port(place)
         words = ["exec taskset --cpu-list", self.server_cpu, self.plimsoll, "echo --listen", f"127.0.0.1:{port}", *options]
         return f'start = "{" ".join(str(word) for word in words)}"\nurl = "http://127.0.0.1:{port}/"'
 
     def play(self, text, **how):
-        """Plays an experiment of one trial, whatever its verdict."""
+        """Plays an experiment of one trial. Accepts any verdict."""
         return self.play_together([text], **how)[0]
 
     def play_together(self, texts, files=None, **how):
-        """Plays several experiments of one trial each, at the same time, each beside these files."""
+        """Plays several experiments of one trial each at the same time, each with these files."""
         launched = []
         for text in texts:
             self.played += 1
@@ -237,8 +236,8 @@ class Stage:
 
 
 def free_port(place=0):
-    """One outside of the range that the kernel gives to outgoing connections: a client could be connected to itself there. The first that
-    is free, or one of those after it."""
+    """Returns a free port outside of the kernel's range for outgoing connections, where a client could be connected to itself. Tries the
+    given port and those after it."""
     for port in PORTS:
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -253,18 +252,18 @@ def free_port(place=0):
 
 
 def tool(name):
-    """A peer, where scripts/need.sh puts it or where the system has it; None without it."""
+    """Returns the path of a peer that scripts/need.sh or the system installed, or None."""
     path = f"{TOOLS}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return shutil.which(name, path=path)
 
 
 def arguments(about, seconds, turns=None, more=None):
-    """The options that all benches have, and those that `more` adds. `quick` is set where less is measured than the page is made from."""
+    """Reads the options of all benches, and those that `more` adds. `quick` is set if the bench measures less than for the page."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=seconds, help="length of each measurement")
     if turns:
-        parser.add_argument("--turns", type=int, default=turns, help="of each, interleaved")
-    parser.add_argument("--plimsoll", type=pathlib.Path, help="this binary instead of one built to be shipped")
+        parser.add_argument("--turns", type=int, default=turns, help="number of turns of each, interleaved")
+    parser.add_argument("--plimsoll", type=pathlib.Path, help="binary to measure instead of a release build")
     if more:
         more(parser)
     given = parser.parse_args()
@@ -279,7 +278,7 @@ def arguments(about, seconds, turns=None, more=None):
 
 
 def bench(measure, given):
-    """Runs a bench on a stage of its own; what fails is said, and nothing is left behind."""
+    """Runs a bench on its own stage. Prints failures, and leaves no files or processes."""
     try:
         with Stage(given.plimsoll) as stage:
             measure(stage, given)

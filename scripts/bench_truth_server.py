@@ -83,7 +83,7 @@ class Server:
         return next((one for one in self.asked.window if one.kind == kind and one.from_s <= at_s < one.until_s), None)
 
     def note(self, kind, count=0):
-        """When it did so first and last, by the calendar, and how often."""
+        """Records the first and the last Unix time of a disturbance, and adds to its count."""
         now_s = time.time()
         noted = self.book["windows"].setdefault(kind, {"first_unix_s": now_s, "last_unix_s": now_s, "count": 0})
         noted["last_unix_s"] = now_s
@@ -177,7 +177,7 @@ class Server:
         heapq.heappush(self.due, (begins_s + service_s, self.number, connection, ANSWER))
 
     def token(self, now_s):
-        """Takes one from the bucket; whether there was one. Without a bucket there always is."""
+        """Takes a token from the bucket. Returns whether there was one; without a bucket there always is."""
         if not self.asked.bucket:
             return True
         rate, burst = self.asked.bucket

@@ -18,17 +18,17 @@ DAY_NS = 86_400 * 10**9
 
 
 def intervals(path):
-    """Lines of the log that hold a histogram, told by a payload of base64 (HISTF…)."""
+    """Counts the lines of the log that have a histogram, by the base64 payload (HISTF…)."""
     return sum("HISTF" in line for line in path.read_text().splitlines())
 
 
 def start_unix_s(path):
-    """What the intervals count from."""
+    """Returns the time from which the intervals count."""
     return float(re.search(r"StartTime: ([0-9.]+)", path.read_text()).group(1))
 
 
 def totals(path, measured_from_s):
-    """Tag to the count of all its intervals, the same of those that begin in the measured part, and how many were read."""
+    """Returns the count of each tag over all intervals, the same for intervals in the measured part, and the number of intervals read."""
     counts, measured = collections.Counter(), collections.Counter()
     read = 0
     zero_s = start_unix_s(path)
@@ -46,7 +46,7 @@ def totals(path, measured_from_s):
 
 
 def measured_from_s(trial):
-    """The whole second from which on times are taken; see `LoadWindow::latency_from_s`."""
+    """Returns the whole second at which the measured part begins; see `LoadWindow::latency_from_s`."""
     if trial["steady"] is None:
         return 0
     from_s, until_s = trial["measured_s"] or [trial["steady"]["from_s"]] * 2
@@ -55,12 +55,12 @@ def measured_from_s(trial):
 
 
 def count_of(quantiles):
-    """How many values quantiles are of."""
+    """Returns the number of values behind the quantiles."""
     return (quantiles or {"count": 0})["count"]
 
 
 def differences(folder, trial):
-    """What does not agree, in words."""
+    """Describes all differences."""
     log = folder / "trials" / trial["id"] / "load.hlog"
     counts, measured, read = totals(log, measured_from_s(trial))
     if read == 0 or read != intervals(log):

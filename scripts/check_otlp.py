@@ -62,14 +62,14 @@ def main():
         found = {name: trial["outcomes"][name] for name in told}
         [latency] = last["plimsoll.latency"].histogram.data_points
         if told != found or latency.count != found["ok"] or sum(latency.bucket_counts) != latency.count:
-            sys.exit(f"told {told}, latencies {latency.count}; the analysis says {found}")
+            sys.exit(f"exported {told}, latencies {latency.count}; the analysis has {found}")
         # Without a collector, the run names it and goes on.
         collector.shutdown()
         collector.server_close()
         _, said = play(sys.argv[1], url, pathlib.Path(runs) / "untold")
         if said.count("--otlp") != 1:
-            sys.exit(f"a collector that is not there is not named once:\n{said}")
-    print(f"{len(posted)} posts of OTLP, {told['ok']} operations and latencies in the last, as in the analysis")
+            sys.exit(f"expected one message about the missing collector:\n{said}")
+    print(f"{len(posted)} OTLP exports; the last has {told['ok']} operations and latencies, as the analysis")
 
 
 main()

@@ -22,5 +22,5 @@ fi
 if GIT_TERMINAL_PROMPT=0 timeout 20 git ls-remote --quiet "$advisories" HEAD >/dev/null 2>&1; then
     "$deny" --locked check --hide-inclusion-graph advisories
 else
-    echo "advisories not checked: $advisories cannot be reached"
+    echo "advisories were not checked: $advisories cannot be reached"
 fi

@@ -95,11 +95,11 @@ if has_musl; then
         cargo build --quiet --release --locked --package plimsoll --target "$musl"
     tarball "target/$musl/release" "plimsoll-$version-$arch-linux-musl"
 else
-    echo "no musl here (rustup target add $musl; apt-get install musl-tools): the tarball needs glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or later" >&2
+    echo "musl is missing (rustup target add $musl; apt-get install musl-tools): the tarball needs glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or later" >&2
     tarball target/release "plimsoll-$version-$arch-linux-gnu"
 fi
 if command -v dpkg-deb >/dev/null; then
     deb target/release
 else
-    echo "no Debian package: dpkg-deb is not there" >&2
+    echo "no Debian package: dpkg-deb is not installed" >&2
 fi

@@ -35,10 +35,10 @@ one() {
     mkdir -p "$corpus" "$home/found" "fuzz/corpus/$target"
     if FUZZ_TARGET=$target "$home/$host/release/any" "$corpus" "fuzz/corpus/$target" -artifact_prefix="$home/found/$target-" \
         -max_total_time="$seconds" -runs="$runs" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
-        echo "$target: nothing found in $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
+        echo "$target: no failure in $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
     else
         tail -n 40 "$log"
-        echo "$target: found something; the input is named above. Put it into fuzz/corpus/$target, and \`cargo test -p fuzzing\` has it"
+        echo "$target: found a failure with the input named above; put it into fuzz/corpus/$target, so that \`cargo test -p fuzzing\` tests it"
         return 1
     fi
 }

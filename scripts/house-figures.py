@@ -18,7 +18,7 @@ LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|"(?:\\.|[^"\\])*"|\'(?:\\
 
 
 def sources(revision):
-    """Yields path and text of each source file."""
+    """Yields the path and the text of each source file."""
     names = subprocess.check_output(["git", "ls-tree", "-r", "--name-only", revision], text=True).split()
     wanted = re.compile(r"(crates/[^/]+|xtask)/src/.*\.rs")
     for name in names:
@@ -33,12 +33,12 @@ def without_tests(text):
 
 
 def code_of(text):
-    """The text with comments and literals blanked out."""
+    """Returns the text with comments and literals replaced by blanks."""
     return LITERAL.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
 
 
 def body_end(code, start):
-    """Index of the brace that closes the first one from `start`; None for a declaration without a body."""
+    """Returns the index of the brace that closes the first one from `start`, or None for a declaration without a body."""
     depth = 0
     for at in range(start, len(code)):
         if code[at] == ";" and depth == 0:
@@ -53,7 +53,7 @@ def body_end(code, start):
 
 
 def openings(text):
-    """Counts doc comments, and those that open with a forbidden word."""
+    """Counts doc comments, and doc comments that begin with a forbidden word."""
     docs = odd = 0
     above = ""
     for line in text.splitlines():
@@ -67,7 +67,7 @@ def openings(text):
 
 
 def circles(files):
-    """Size of the largest strongly connected set of files that import each other, in any crate."""
+    """Returns the size of the largest set of files in a crate that import each other in a circle."""
     modules = {}
     for name in files:
         crate, path = name.split("/src/", 1)

@@ -24,7 +24,7 @@ TIMEOUT_S = 300
 
 
 def cargo_mutants():
-    """The path of cargo-mutants, installed if it is missing."""
+    """Returns the path of cargo-mutants. Installs it if it is missing."""
     found = shutil.which("cargo-mutants")
     tool = ROOT / "target/tools/cargo-mutants"
     if not found and not (tool / "bin/cargo-mutants").exists():
@@ -33,7 +33,7 @@ def cargo_mutants():
 
 
 def listed():
-    """All mutants of the files, in the order of the files."""
+    """Returns all mutants of the files, in the order of the files."""
     chosen = [word for pattern in FILES for word in ("--file", f"{CRATE}/src/{pattern}")]
     words = [cargo_mutants(), "mutants", "--list", "--json", "--diff", "--package", "plimsoll-analysis", *chosen]
     done = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
@@ -41,7 +41,7 @@ def listed():
 
 
 def tested(copy, mutant, target):
-    """`caught`, `missed` or `unviable`: what the unit tests make of a mutant in a copy of the checkout."""
+    """Runs the unit tests on a mutant in a copy of the checkout. Returns `caught`, `missed` or `unviable`."""
     path = copy / mutant["file"]
     before = path.read_text()
     subprocess.run(["patch", "--silent", "-p0", path], input=mutant["diff"], text=True, check=True)
@@ -56,7 +56,7 @@ def tested(copy, mutant, target):
 
 
 def ended(words, folder, environment, timeout_s=None):
-    """The exit code of a command, and 1 if it takes too long: it is ended then, with all that it started."""
+    """Runs a command and returns its exit code. After the time limit, ends the command and all processes that it started, and returns 1."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = subprocess.Popen(words, cwd=folder, env=environment, start_new_session=True, **quiet)
     try:
@@ -71,8 +71,8 @@ def ended(words, folder, environment, timeout_s=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the draw")
-    parser.add_argument("--mutants", type=int, default=60, help="mutants that are tested")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random choice")
+    parser.add_argument("--mutants", type=int, default=60, help="number of mutants to test")
     given = parser.parse_args()
     mutants = listed()
     random.Random(given.seed).shuffle(mutants)

@@ -32,7 +32,7 @@ GRAVE = ("serious", "critical")
 
 
 class Browser:
-    """A tab of Chromium, by its DevTools protocol over a WebSocket (RFC 6455)."""
+    """A tab of Chromium, controlled by its DevTools protocol over a WebSocket (RFC 6455)."""
 
     def __init__(self):
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -109,7 +109,7 @@ class Browser:
             self.events.append(message)
 
     def run(self, script):
-        """What a script evaluates to; a promise is waited for."""
+        """Returns the value of a script. Waits for a promise."""
         found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", script))
@@ -154,7 +154,7 @@ class Browser:
 
 
 def moments(lines):
-    """The moments of each line, as the page's data packs them."""
+    """Returns the times of each line, as packed in the page's data."""
     found, before = [], []
     for line in lines:
         if "x" in line:
@@ -169,7 +169,7 @@ def moments(lines):
 
 
 def saved_is_drawn(browser, figure):
-    """Whether the CSV that a chart saves has each of its values, and no other."""
+    """Checks that the CSV that a chart saves has exactly the chart's values."""
     text = browser.run(
         """(async () => {
           let blob; const real = URL.createObjectURL;
@@ -198,7 +198,7 @@ def saved_is_drawn(browser, figure):
 
 
 def used(browser):
-    """What does not work of what a reader does; each check is a question to the page."""
+    """Returns the controls of the page that do not work. Each check is a script in the page."""
     wrong = []
     hold = lambda ok, words: ok or wrong.append(words)
     chart = browser.run(
@@ -271,7 +271,7 @@ def used(browser):
 
 
 def laid_out(browser):
-    """What cannot be read: words of a chart that lie on others or stick out of it, and captions that are cut off."""
+    """Returns unreadable text: chart labels that overlap or leave the chart, and cut captions."""
     return browser.run(
         """(() => {
           const found = [];
@@ -310,7 +310,7 @@ def laid_out(browser):
 
 
 def linked(browser):
-    """Whether a link to the last chart that is folded, or of a trial that is not picked, leads to it."""
+    """Checks that a link to the last hidden chart works: a folded one, or one of a trial that is not selected."""
     return browser.run(
         """(async () => {
           const hidden = [...document.querySelectorAll('figure.chart')].filter((one) => !one.checkVisibility());
@@ -326,7 +326,7 @@ def linked(browser):
 
 
 def barriers(browser, axe):
-    """What axe-core finds grave, with all that is folded open."""
+    """Returns the serious problems that axe-core finds with everything unfolded."""
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     browser.run(axe + "; 0")
     found = browser.run(
@@ -337,7 +337,7 @@ def barriers(browser, axe):
 
 
 def looked_at(browser, page, pictures, axe):
-    """What is wrong with a page; tells how long and how heavy it is."""
+    """Returns the problems of a page. Prints its length and its size."""
     wrong, heights = [], {}
     for width in SIZES:
         for dark in (False, True):
@@ -370,7 +370,7 @@ def looked_at(browser, page, pictures, axe):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE.html")
-    parser.add_argument("--pictures", type=pathlib.Path, help="where pictures of the whole pages go")
+    parser.add_argument("--pictures", type=pathlib.Path, help="folder for pictures of the whole pages")
     parser.add_argument("--axe", type=pathlib.Path, default=AXE, help="axe.min.js of axe-core")
     given = parser.parse_args()
     axe = given.axe.read_text() if given.axe.exists() else ""

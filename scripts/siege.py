@@ -55,7 +55,7 @@ WHOLE = ["--workspace", "--features", "plimsoll/scripts"]
 
 
 def campaign(words, environment=None):
-    """Plays tests and gives what they counted: the `name=value` of their `campaign:` lines, and how many passed."""
+    """Plays tests. Returns the `name=value` pairs of their `campaign:` lines, and the number of tests that passed."""
     done = subprocess.run(
         ["cargo", "test", "--locked", *WHOLE, *words],
         cwd=ROOT,
@@ -70,7 +70,7 @@ def campaign(words, environment=None):
         counted.update((name, int(value)) for name, value in re.findall(r"(\w+)=(\d+)", line))
     counted["passed"] = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", done.stdout)))
     if counted["passed"] == 0:
-        raise Failed(f"cargo test {' '.join(words)} played no test")
+        raise Failed(f"cargo test {' '.join(words)} ran no test")
     return counted
 
 
@@ -209,7 +209,7 @@ with = {{ path = "/" }}
     results = json.loads(done.out)
     under_load = [reading for reading in readings if 60 < reading[0] < given.soak - 5]
     if not under_load:
-        raise Failed("a soak takes more than a minute: its first one is left out")
+        raise Failed("a soak must be longer than a minute, because its first minute is left out")
     fifth = max(1, len(under_load) // 5)
     early = max(mib for _, mib, _ in under_load[:fifth])
     late = max(mib for _, mib, _ in under_load[-fifth:])
@@ -229,7 +229,7 @@ with = {{ path = "/" }}
 
 
 def analyzed(stage, run):
-    """`plimsoll analyze`, its time and memory."""
+    """Runs `plimsoll analyze`, and returns its time and memory."""
     begun = time.monotonic()
     process = stage.start([stage.plimsoll, "analyze", run, "--json"])
     _, status, usage = os.wait4(process.pid, 0)
@@ -245,7 +245,7 @@ def analyzed(stage, run):
 
 
 def day(stage, _given):
-    """A recorded run of 16 hosts, each second of it repeated until it is a day."""
+    """Returns a recorded run of 16 hosts whose seconds are repeated until it lasts a day."""
     text = f"""
 title = "a day"
 asks  = "Can a day be analysed?"
@@ -285,8 +285,8 @@ PARTS = {part.__name__: part for part in (kills, corruptions, attackers, servers
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {' '.join(PARTS)}")
-    parser.add_argument("--soak", type=int, default=1_800, metavar="SECONDS", help="how long the soak loads (default 1800)")
-    parser.add_argument("--fuzz-s", type=int, default=300, metavar="SECONDS", help="how long a fuzz target runs at most (default 300)")
+    parser.add_argument("--soak", type=int, default=1_800, metavar="SECONDS", help="length of the soak's load (default 1800)")
+    parser.add_argument("--fuzz-s", type=int, default=300, metavar="SECONDS", help="time limit of a fuzz target (default 300)")
     given = parser.parse_args()
     unknown = [part for part in given.parts if part not in PARTS]
     if unknown:

@@ -21,22 +21,22 @@ LOAD = 0.0
 
 
 def seconds(text):
-    """Seconds of a text such as 24h."""
+    """Returns the seconds of a text such as 24h."""
     return float(text[:-1]) * UNITS[text[-1]]
 
 
 def slot_us(load_s):
-    """Width of the slots of outcomes.csv in so long a load, as in the conductor."""
+    """Returns the width of the slots of outcomes.csv in a load of this length, as in the conductor."""
     return next(us for us, most_s in ((1_000, 200), (10_000, 2_000), (100_000, 100_000), (1_000_000, float("inf"))) if load_s <= most_s)
 
 
 def at_text(at_us):
-    """Microseconds as the recorder writes seconds."""
+    """Formats microseconds as the recorder writes seconds."""
     return repr(at_us / 1e6)
 
 
 def repeated_rows(source, target, column, period_us, wanted_us):
-    """Rows of a CSV file whose time is in the load, repeated; those of other times once."""
+    """Returns the rows of a CSV file. Repeats rows in the load; rows at other times appear once."""
     with open(source, newline="") as file:
         rows = list(csv.reader(file))
     head, rows = rows[0], rows[1:]
@@ -59,7 +59,7 @@ def repeated_rows(source, target, column, period_us, wanted_us):
 
 
 def repeated_slots(source, target, period_us, wanted_us):
-    """Slots of outcomes.csv, repeated and as wide as in so long a load."""
+    """Returns the slots of outcomes.csv, repeated and with the width for a load of this length."""
     wide = slot_us(wanted_us / 1e6)
     with open(source, newline="") as file:
         rows = list(csv.DictReader(file))
@@ -81,7 +81,7 @@ def repeated_slots(source, target, period_us, wanted_us):
 
 
 def repeated_log(source, target, period_us, wanted_us):
-    """Intervals of load.hlog, repeated."""
+    """Returns the intervals of load.hlog, repeated."""
     head, load, tail = [], [], []
     with open(source) as file:
         for line in file:
@@ -100,7 +100,7 @@ def repeated_log(source, target, period_us, wanted_us):
 
 
 def moved_events(source, target, period_us, wanted_us):
-    """Events: what came at the load's end and later, later."""
+    """Returns the events. Events at the end of the load and later are moved."""
     longer_s = (wanted_us - period_us) / 1e6
     with open(source) as file, open(target, "w") as new:
         for line in file:
@@ -123,7 +123,7 @@ def main():
         records, new = source / "trials" / trial["id"], target / "trials" / trial["id"]
         period_us = int(trial["load"]["time_s"]) * 1_000_000
         if period_us == 0 or wanted_us % period_us:
-            sys.exit(f"{sys.argv[2]} is no multiple of the {period_us / 1e6:.0f} s of trial {trial['id']}")
+            sys.exit(f"{sys.argv[2]} is not a multiple of the {period_us / 1e6:.0f} s of trial {trial['id']}")
         (new / "logs").mkdir(parents=True)
         repeated_log(records / "load.hlog", new / "load.hlog", period_us, wanted_us)
         repeated_slots(records / "outcomes.csv", new / "outcomes.csv", period_us, wanted_us)

@@ -63,7 +63,7 @@ pub enum Input {
 /// An action for the shell to perform. The shell performs actions in order, and reports most of
 /// their results with an [`Input`].
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "there are a few at a time, and each is gone at once")]
+#[expect(clippy::large_enum_variant, reason = "only a few exist at a time, each for a short time")]
 pub enum Action {
     /// Record an event.
     Note(What),
@@ -370,11 +370,11 @@ impl Conductor {
         }
         let fault = self.fault(occurrence);
         let standing = fault.standing;
-        let told = format!("the condition \"{}\" could not be made: {reason}", fault.name);
+        let text = format!("the standing fault \"{}\" could not be injected: {reason}", fault.name);
         let mut effects = vec![Action::Note(failed(fault, occurrence.number, reason))];
         // A trial without its standing fault is not the planned trial.
         if standing && self.phase != Phase::Stopping {
-            effects.extend(self.give_up(Ending::Failed, told));
+            effects.extend(self.give_up(Ending::Failed, text));
         }
         effects
     }

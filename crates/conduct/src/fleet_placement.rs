@@ -58,8 +58,8 @@ impl PlacedFleet {
         let (mut held, mut streams) = (Vec::new(), Vec::new());
         for generator in deployment.start_generators(&hosts, logs, given_up)? {
             let [orders, messages] = [(); 2].map(|()| generator.stream.try_clone());
-            let orders = Box::new(orders.map_err(lab::Error::system("speak to a generator"))?);
-            let messages = Box::new(BufReader::new(messages.map_err(lab::Error::system("speak to a generator"))?));
+            let orders = Box::new(orders.map_err(lab::Error::system("connect to a generator"))?);
+            let messages = Box::new(BufReader::new(messages.map_err(lab::Error::system("connect to a generator"))?));
             streams.push(GeneratorStream { name: generator.name.clone(), orders, messages });
             held.push(HostedGenerator { name: generator.name, stream: generator.stream, log: generator.log });
         }
@@ -108,7 +108,7 @@ impl PlacedFleet {
     /// output, as far as they are known.
     #[must_use]
     pub fn end_at_once(self, lost: &str) -> Option<String> {
-        let wrote = |said: String| format!("it wrote last: \"{said}\"");
+        let wrote = |said: String| format!("its last output: \"{said}\"");
         match self {
             Self::Processes(placed) => placed.end_at_once(lost).map(wrote),
             Self::OnHosts(held) => {
@@ -123,7 +123,7 @@ impl PlacedFleet {
             Self::OnPlatform(placed) => {
                 let (place, said) = placed.end_without(lost)?;
                 let said = said.map_or_else(String::new, |said| format!("; {}", wrote(said)));
-                Some(format!("it was {place}{said}"))
+                Some(format!("it ran as {place}{said}"))
             }
         }
     }

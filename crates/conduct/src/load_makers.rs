@@ -208,8 +208,8 @@ impl RaisedFleet {
 fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     match error {
         SessionError::Lost { name, at_s, reason } => {
-            let said = placed.end_at_once(&name).map_or_else(String::new, |said| format!("; {said}"));
-            BadEnd::Lost { generator: name, heard_s: at_s, reason: format!("{reason}{said}") }
+            let output = placed.end_at_once(&name).map_or_else(String::new, |output| format!("; {output}"));
+            BadEnd::Lost { generator: name, heard_s: at_s, reason: format!("{reason}{output}") }
         }
         error => BadEnd::Error(Error::Fleet(explained(error, placed))),
     }
@@ -219,8 +219,8 @@ fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
 fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     match error {
         SessionError::Generator { name, reason } => {
-            let said = placed.end_at_once(&name).map_or_else(String::new, |said| format!("; {said}"));
-            SessionError::Generator { reason: format!("{reason}{said}"), name }
+            let output = placed.end_at_once(&name).map_or_else(String::new, |output| format!("; {output}"));
+            SessionError::Generator { reason: format!("{reason}{output}"), name }
         }
         other => other,
     }

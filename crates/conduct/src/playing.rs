@@ -65,7 +65,7 @@ pub fn recorded(plan: &Plan, secrets: &Secrets) -> std::io::Result<serde_json::V
 /// Returns the message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("it did not say why").to_owned()
+    text.unwrap_or("no reason given").to_owned()
 }
 
 fn play_trials(
@@ -212,8 +212,8 @@ impl TrialQueue {
         let folder = run.folder.trial(&trial.id);
         let because = analysis::stops_sweep(&self.plan, trial, &folder)?;
         self.met.extend(because.map(|because| (trial.clone(), because)));
-        let said = analysis::finished(&self.plan, trial, &folder)?;
-        let Some((finished, step)) = said else { return Ok(None) };
+        let results = analysis::finished(&self.plan, trial, &folder)?;
+        let Some((finished, step)) = results else { return Ok(None) };
         self.finished.push(finished);
         Ok(Some(step))
     }

@@ -384,8 +384,8 @@ pub fn read_replicas(
         asks_again(rounds, begun.elapsed().as_secs_f64() * speed)
             && rest(Duration::from_secs_f64(PAUSE_S / speed), give_up)
     };
-    let (told, rounds, settled) = settled(!has_audited_keys, &mut || deployment.audit(), goes_on);
-    let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
+    let (answers, rounds, settled) = settled(!has_audited_keys, &mut || deployment.audit(), goes_on);
+    let replicas: Vec<Replica> = answers.into_iter().map(|answer| answer.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
     let answered = replicas.iter().filter(|replica| replica.holds.is_ok()).count();
     Ok(Some(ReadBackResult { rounds, settled, answered }))

@@ -160,10 +160,10 @@ fn record_load(
         let second = RecordingEvent::Second(SecondTotals { of_s: load_s, ..totals(&interval) });
         let notices = interval.notices.clone().into_iter().map(RecordingEvent::Notice);
         let examples = interval.examples.clone().into_iter().map(RecordingEvent::Example);
-        let told: Vec<RecordingEvent> = notices.chain(examples).chain([second]).collect();
+        let events: Vec<RecordingEvent> = notices.chain(examples).chain([second]).collect();
         moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
         recorder.take(interval)?;
-        for news in told {
+        for news in events {
             // The receiver may be gone; the records do not depend on it.
             let _ = heard.send(news);
         }

@@ -70,7 +70,7 @@ impl RunningTasks {
             TaskPurpose::Do(occurrence) => Input::StepRan(*occurrence, failed(&ends)),
             TaskPurpose::Ask(on) => Input::ConditionAsked(answer(*on, &ends)),
             TaskPurpose::AskLeader(occurrence) => {
-                let leader = ends.first().map_or_else(|| Err("nobody was asked".to_owned()), |(_, end)| end.leader());
+                let leader = ends.first().map_or_else(|| Err("no member is up".to_owned()), |(_, end)| end.leader());
                 Input::LeaderNamed(*occurrence, leader)
             }
             TaskPurpose::Audit(audits) => {
@@ -102,8 +102,9 @@ impl Drop for RunningTasks {
 
 /// Returns the failures with their hosts, or `None` if there are none.
 fn failed(ends: &[(&str, &TaskEnd)]) -> Option<String> {
-    let told: Vec<String> = ends.iter().filter_map(|(host, end)| Some(format!("{host}: {}", end.failed()?))).collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let failures: Vec<String> =
+        ends.iter().filter_map(|(host, end)| Some(format!("{host}: {}", end.failed()?))).collect();
+    (!failures.is_empty()).then(|| failures.join("; "))
 }
 
 /// Combines the members' answers about a condition. On a member whose answer is lost or late, the

@@ -284,7 +284,7 @@ impl StepSequence {
         let (within_s, done) = (step.plan.within_s, self.done_s.is_some());
         let what = match (&step.plan.until, done) {
             (Some(until), true) => format!("`{until}` did not hold within {within_s} s"),
-            _ => format!("not done within {within_s} s"),
+            _ => format!("the step did not end within {within_s} s"),
         };
         let why = self.not_yet.take().map_or_else(|| what.clone(), |last| format!("{what}: {last}"));
         self.end(StepResult::TimedOut, Some(why), now_s)

@@ -47,7 +47,7 @@ impl ServiceConnection {
     /// Performs an operation and waits for the answer.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let answer = self.call_all(operation, std::slice::from_ref(with), &|| false).pop();
-        answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
+        answer.unwrap_or_else(|| Err(CallError::Invalid("no operation was given".to_owned())))
     }
 
     /// Performs an operation once for each set of arguments, and waits for the answers. A generator
@@ -122,5 +122,5 @@ impl Caller for ProtocolCaller {
 }
 
 fn accepted(answer: &ClientAnswer) -> Result<(), String> {
-    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+    if answer.ok { Ok(()) } else { Err(format!("the answer was `{}`", answer.status)) }
 }

@@ -81,7 +81,7 @@ fn audited_of(load: &Load) -> f64 {
     let per_s = load.operations_per_s().unwrap_or(PER_AGENT * f64::from(load.agents));
     let (mut all, mut audited) = (0.0, 0.0);
     for step in &load.steps {
-        let share = f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
+        let share = f64::from(step.weight.max(1)) * step.times_per_cycle();
         // A request with many keys has a line for each key. The number of keys is known only if
         // `units` is a number.
         let lines = match (&step.audit_as, &step.units) {
@@ -101,9 +101,8 @@ pub fn heavy(plan: &Plan, out: &Path) -> Option<String> {
     let free_bytes = DiskSpace::of(out).map(|space| space.free_bytes as f64);
     let is_heavy = bytes > HEAVY_BYTES || free_bytes.is_some_and(|free_bytes| bytes > HEAVY_SHARE * free_bytes);
     is_heavy.then(|| {
-        let free =
-            free_bytes.map_or_else(String::new, |free_bytes| format!(", and {} are free there", size(free_bytes)));
-        format!("the run folder will have about {}{free}", size(bytes))
+        let free = free_bytes.map_or_else(String::new, |free_bytes| format!("; {} are free there", size(free_bytes)));
+        format!("the run folder will need about {}{free}", size(bytes))
     })
 }
 
@@ -164,7 +163,8 @@ impl DiskWatch {
         (space.size_bytes >= SMALLEST_BYTES && space.free_bytes < kept_bytes).then(|| {
             let (free, kept) = (size(space.free_bytes as f64), size(kept_bytes as f64));
             format!(
-                "the disk of the run folder is nearly full: {free} are free, and {kept} are kept for the end of the run"
+                "the disk of the run folder is nearly full: {free} are free, but {kept} are reserved for the end of \
+                 the run"
             )
         })
     }

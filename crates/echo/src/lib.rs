@@ -50,7 +50,7 @@ pub enum Error {
         must_be: &'static str,
     },
     /// Another program listens on the address.
-    #[error("echo: {address} is already taken: something else listens there")]
+    #[error("echo: {address} is already in use: another process listens there")]
     PortTaken {
         /// Requested address.
         address: SocketAddr,
@@ -143,7 +143,7 @@ mod tests {
         let taken = Options { listen, ..Options::default() };
         for error in [bind(&taken).unwrap_err(), serve(&taken, &AtomicBool::new(true)).unwrap_err()] {
             assert!(matches!(error, Error::PortTaken { address } if address == listen));
-            assert_eq!(error.to_string(), format!("echo: {listen} is already taken: something else listens there"));
+            assert_eq!(error.to_string(), format!("echo: {listen} is already in use: another process listens there"));
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_options_are_named() {
+    fn invalid_options_are_refused() {
         let good = Options::default();
         let table = [
             (Options { delay_s: -1.0, ..good.clone() }, "delay_s"),

@@ -93,7 +93,7 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let timing = self.timing()?;
         if self.workers > WORKERS_LIMIT || (self.workers > 0 && timing.delay_ns == 0) {
-            let must_be = "at most 1000000, and with a delay: without one, nobody is ever busy";
+            let must_be = "at most 1000000 and used with a delay: without a delay no worker is ever busy";
             return Err(Error::Option { name: "workers", must_be });
         }
         if self.work > WORK_LIMIT {
@@ -128,7 +128,7 @@ fn window([lasts, every]: [&'static str; 2], lasts_s: f64, every_s: f64) -> Resu
     let lasts_ns = nanoseconds(lasts, lasts_s)?;
     let every_ns = nanoseconds(every, every_s)?;
     if lasts_ns > every_ns {
-        return Err(Error::Option { name: lasts, must_be: "at most as long as the period it recurs with" });
+        return Err(Error::Option { name: lasts, must_be: "at most as long as its period" });
     }
     Ok((lasts_ns > 0).then_some(PeriodicWindow { every_ns, lasts_ns }))
 }

@@ -31,6 +31,8 @@ pub enum TemplatePart {
     Seq(Arithmetic),
     /// `{copy}`: id of the agent's copy of the load, from 1; see `load.copies`.
     Copy(Arithmetic),
+    /// `{repeat}`: how often the step has begun in a row, from 1; see `repeat` of a step.
+    Repeat(Arithmetic),
     /// `{bytes:100}`: 100 printable bytes, different each time.
     Bytes(u32),
     /// `{uniform:1..1000}`: a whole number, each equally likely, both ends included.
@@ -184,7 +186,7 @@ pub struct TemplateError {
 }
 
 /// Words that start a placeholder. A slot may not have one of these names.
-pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "uuid", "zipf"];
+pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "repeat", "seq", "uniform", "uuid", "zipf"];
 
 /// Maximum N in `{bytes:N}`. Larger values are probably mistakes: even a megabyte is unusual.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -364,6 +366,7 @@ impl fmt::Display for TemplatePart {
             Self::Agent(arithmetic) => write!(out, "{{agent{arithmetic}}}"),
             Self::Seq(arithmetic) => write!(out, "{{seq{arithmetic}}}"),
             Self::Copy(arithmetic) => write!(out, "{{copy{arithmetic}}}"),
+            Self::Repeat(arithmetic) => write!(out, "{{repeat{arithmetic}}}"),
             Self::Bytes(count) => write!(out, "{{bytes:{count}}}"),
             Self::Uniform { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
             Self::Decimal { from, to, decimals } => {

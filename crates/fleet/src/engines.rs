@@ -28,9 +28,7 @@ const KEPT: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
     /// A program could not be started.
-    #[error(
-        "generator {name} could not be started: {program}: {error}; `[fleet] start` has to name a program that is there"
-    )]
+    #[error("generator {name} could not be started: {program}: {error}; set `[fleet] start` to an existing program")]
     Start {
         /// Name of the generator.
         name: String,
@@ -69,7 +67,8 @@ impl PlacedGenerators {
         // them.
         let holder = named("fleet-hold", move || hold(commands, &told, &released))?;
         let mut placed = Self { release: Some(release), holder: Some(holder), last_words: Vec::new() };
-        let (streams, last_words) = raised.recv().unwrap_or_else(|_| Err(io::Error::other("it panicked").into()))?;
+        let (streams, last_words) =
+            raised.recv().unwrap_or_else(|_| Err(io::Error::other("the thread panicked").into()))?;
         placed.last_words = last_words;
         Ok((placed, streams))
     }
@@ -216,14 +215,14 @@ mod tests {
     fn a_command_gets_generator_number_and_program() {
         let fleet = by_command(2, &["sh", "-c", "echo {number} {plimsoll}; cat"]);
         let (placed, streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
-        let said = streams.into_iter().map(|mut stream| {
+        let lines = streams.into_iter().map(|mut stream| {
             let mut line = String::new();
             stream.messages.read_line(&mut line).unwrap();
             (stream.name, line)
         });
-        let said: Vec<_> = said.collect();
+        let lines: Vec<_> = lines.collect();
         placed.end();
-        assert_eq!(said, [("g1".to_owned(), "1 /p\n".to_owned()), ("g2".to_owned(), "2 /p\n".to_owned())]);
+        assert_eq!(lines, [("g1".to_owned(), "1 /p\n".to_owned()), ("g2".to_owned(), "2 /p\n".to_owned())]);
     }
 
     #[test]

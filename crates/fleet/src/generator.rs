@@ -47,10 +47,10 @@ const LATEST_BEGIN_NS: u64 = 3600 * 1_000_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
     /// The stream failed.
-    #[error("the stream to the conductor: {0}")]
+    #[error("the stream to the conductor failed: {0}")]
     Stream(#[from] io::Error),
     /// A line is not an order.
-    #[error("line {line} is no order: {reason}")]
+    #[error("line {line} is not an order: {reason}")]
     Order {
         /// Line number, from 1.
         line: u64,
@@ -221,7 +221,7 @@ impl ServedGenerator {
             (GeneratorOrder::Setup(_) | GeneratorOrder::Begin { .. }, part) => {
                 self.part = part;
                 self.say(&GeneratorMessage::Refused {
-                    reason: "not now: first `setup`, then `begin`, then its end".into(),
+                    reason: "unexpected order: expected `setup`, then `begin`, then the end of the load".into(),
                 });
             }
             (GeneratorOrder::Reach { protocol, service, tls, files }, part) => {
@@ -236,7 +236,7 @@ impl ServedGenerator {
                 let stored = bytes.and_then(|bytes| self.files.take(&name, is_first, &bytes));
                 self.say(&match stored {
                     Ok(()) => GeneratorMessage::Stored,
-                    Err(error) => GeneratorMessage::Refused { reason: format!("cannot keep `{name}`: {error}") },
+                    Err(error) => GeneratorMessage::Refused { reason: format!("cannot store `{name}`: {error}") },
                 });
             }
             (GeneratorOrder::Call(call), part) => {
@@ -252,10 +252,10 @@ impl ServedGenerator {
 
     fn begin(&self, orders: LoadOrder, at_ns: u64) -> Result<LoadState, String> {
         let Some(left_ns) = at_ns.checked_sub(monotonic_ns()) else {
-            return Err("told to begin when the moment was past".to_owned());
+            return Err("the start time has already passed".to_owned());
         };
         if left_ns > LATEST_BEGIN_NS {
-            return Err("told to begin more than an hour from now".to_owned());
+            return Err("the start time is more than an hour away".to_owned());
         }
         let clock = Clock::starting_in(Duration::from_nanos(left_ns));
         let (sink, intervals) = sync_channel(PENDING);
@@ -289,8 +289,8 @@ impl ServedGenerator {
     }
 
     fn flush(&self) {
-        let (told, written) = channel();
-        if self.outbox.send(Outgoing::Flushed(told)).is_ok() {
+        let (sender, written) = channel();
+        if self.outbox.send(Outgoing::Flushed(sender)).is_ok() {
             // An error means that the stream has failed.
             let _ = written.recv();
         }
@@ -348,7 +348,7 @@ pub(crate) fn named<T: Send + 'static>(
 fn prepared(setup: GeneratorSetup, files: &InputFiles, tether: Option<DeathSignal>) -> Result<LoadOrder, String> {
     if setup.version != VERSION {
         return Err(format!(
-            "this generator speaks version {VERSION} of the messages and the conductor version {}: use the same Plimsoll on both",
+            "this generator uses message version {VERSION}, but the conductor uses {}: use the same Plimsoll on both",
             setup.version
         ));
     }
@@ -389,9 +389,9 @@ fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, ac
         let waiting = handed.count.saturating_sub(acknowledged.load(Ordering::Relaxed));
         if waiting >= WINDOW && !has_noticed {
             has_noticed = true;
-            interval
-                .notices
-                .push(format!("{waiting} intervals of a generator were not acknowledged yet: the way to it is slow"));
+            interval.notices.push(format!(
+                "{waiting} intervals of a generator are not acknowledged yet: the connection to it is slow"
+            ));
         }
         let number = handed.count + 1;
         let written = IntervalText::of(&interval).map_err(|error| error.to_string());
@@ -416,7 +416,8 @@ fn line(message: &GeneratorMessage) -> Result<String, String> {
     if line.len() > LONGEST_MESSAGE {
         let (mib, most) = (line.len() >> 20, LONGEST_MESSAGE >> 20);
         return Err(format!(
-            "a message of {mib} MiB, and a conductor takes {most}: audit fewer keys, or use more generators"
+            "a message of {mib} MiB is too large: the conductor accepts {most} MiB; audit fewer keys, or use more \
+             generators"
         ));
     }
     Ok(line)

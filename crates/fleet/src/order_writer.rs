@@ -159,12 +159,12 @@ mod tests {
     #[test]
     fn orders_arrive_in_order() {
         let (reader, writer) = pipe().unwrap();
-        let mut told = OrderWriter::begin(Box::new(writer)).unwrap();
-        told.tell(&GeneratorOrder::Begin { at_ns: 7 });
-        told.acknowledge(3);
-        told.tell(&GeneratorOrder::End);
-        assert!(!told.is_stuck());
-        drop(told);
+        let mut writer = OrderWriter::begin(Box::new(writer)).unwrap();
+        writer.tell(&GeneratorOrder::Begin { at_ns: 7 });
+        writer.acknowledge(3);
+        writer.tell(&GeneratorOrder::End);
+        assert!(!writer.is_stuck());
+        drop(writer);
         let ack = GeneratorOrder::Ack { through: 3 };
         assert_eq!(orders(reader), [GeneratorOrder::Begin { at_ns: 7 }, ack, GeneratorOrder::End]);
     }
@@ -174,13 +174,13 @@ mod tests {
     #[test]
     fn a_generator_that_does_not_read_does_not_block() {
         let (reader, writer) = pipe().unwrap();
-        let mut told = OrderWriter::begin(Box::new(writer)).unwrap();
-        told.enqueue(QueuedOrder::Line("x".repeat(4 << 20)));
+        let mut writer = OrderWriter::begin(Box::new(writer)).unwrap();
+        writer.enqueue(QueuedOrder::Line("x".repeat(4 << 20)));
         // At most one acknowledgement waits.
-        (1..10_000).for_each(|through| told.acknowledge(through));
-        assert!(!told.has_overflowed);
-        (0..=WAITING).for_each(|_| told.ping());
-        assert!(told.is_stuck());
+        (1..10_000).for_each(|through| writer.acknowledge(through));
+        assert!(!writer.has_overflowed);
+        (0..=WAITING).for_each(|_| writer.ping());
+        assert!(writer.is_stuck());
         drop(reader);
     }
 }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_loss_and_a_pong_breaks_it() {
+    fn a_generator_without_messages_for_three_seconds_is_lost() {
         let mut calls = until(2);
         calls.heard(0, 4.5);
         calls.heard(1, 2.5);

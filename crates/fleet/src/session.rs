@@ -82,7 +82,7 @@ pub enum SessionError {
         reason: String,
     },
     /// A file that a load names cannot be handed over.
-    #[error("cannot hand over `{name}`: {error}")]
+    #[error("cannot send `{name}` to a generator: {error}")]
     File {
         /// Name of the file as in the load.
         name: String,
@@ -106,10 +106,10 @@ pub enum SessionError {
     #[error("the recorder of the load has ended")]
     RecorderGone,
     /// The caller has given up.
-    #[error("given up")]
+    #[error("cancelled")]
     GivenUp,
     /// Bug: the session was started before its set-up.
-    #[error("a fleet was to begin before it was set up; this is a bug")]
+    #[error("a fleet began before its setup; this is a bug")]
     NotSetUp,
     /// Bug: a thread panicked.
     #[error("a thread of the fleet panicked; this is a bug")]
@@ -146,14 +146,14 @@ struct Heard {
 impl FleetSession {
     /// Takes over the generators.
     pub fn begin(streams: Vec<GeneratorStream>) -> Result<Self, SessionError> {
-        let (told, heard) = channel();
+        let (sender, heard) = channel();
         let mut members = Vec::new();
         for (generator, stream) in streams.into_iter().enumerate() {
             let GeneratorStream { name, orders, messages } = stream;
-            let (told, orders) = (told.clone(), OrderWriter::begin(orders)?);
+            let (sender, orders) = (sender.clone(), OrderWriter::begin(orders)?);
             let calls = Arc::new(PendingCalls::default());
             let answered = Arc::clone(&calls);
-            named("fleet-read", move || read_messages(generator, messages, &told, &answered))?;
+            named("fleet-read", move || read_messages(generator, messages, &sender, &answered))?;
             members.push(SessionMember { name, orders, clock: ClockComparison::default(), calls });
         }
         Ok(Self { playing: members.len(), members, terms: None, heard })
@@ -283,7 +283,7 @@ impl FleetSession {
             }
             match self.heard.recv_timeout(GLANCE) {
                 Ok(Heard { generator, message: None, .. }) => {
-                    return Err(self.wrong(generator, "it ended, or says what is no message"));
+                    return Err(self.wrong(generator, "it ended, or sent an invalid message"));
                 }
                 Ok(heard) => return Ok(heard),
                 Err(_) if Instant::now() < until => {}
@@ -300,7 +300,7 @@ impl FleetSession {
         let Some(GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }) = heard.message else { return Ok(()) };
         let member = &mut self.members[heard.generator];
         if !member.orders.has_pinged(t0_ns) {
-            return Err(self.wrong(heard.generator, "it answers a ping that was not sent"));
+            return Err(self.wrong(heard.generator, "it answered a ping that was not sent"));
         }
         member.clock.take(ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns });
         Ok(())
@@ -369,7 +369,7 @@ impl FleetSession {
         for generator in 0..self.playing {
             let offset = self.members[generator].clock.at(zero_ns);
             let offset = offset.and_then(|offset| Some((offset.offset_ns, offset.there_ns(zero_ns)?)));
-            let (offset_ns, at_ns) = offset.ok_or_else(|| self.wrong(generator, "its clock was not compared"))?;
+            let (offset_ns, at_ns) = offset.ok_or_else(|| self.wrong(generator, "its clock was not measured"))?;
             begun_with_ns.push(offset_ns);
             self.tell(generator, &GeneratorOrder::Begin { at_ns });
         }
@@ -558,7 +558,7 @@ impl FleetPlay {
             // A waiting generator sends no relevant messages.
             return match heard.message {
                 Some(_) => Ok(()),
-                None => Err(self.session.wrong(generator, "it ended, or says what is no message")),
+                None => Err(self.session.wrong(generator, "it ended, or sent an invalid message")),
             };
         }
         match heard.message {
@@ -610,8 +610,8 @@ impl FleetPlay {
         let reason = match lost.cause {
             LossCause::StreamEnded => "its stream ended",
             LossCause::Silent => "it sent nothing for 3 s",
-            LossCause::Stalled => "it sent no results for 10 s, though it answers",
-            LossCause::Deaf => "it does not read its commands",
+            LossCause::Stalled => "it sent no results for 10 s, although it answers",
+            LossCause::Deaf => "it does not read its orders",
             LossCause::Incoherent => "its data is incomplete or inconsistent",
         };
         SessionError::Lost { name, at_s: lost.heard_s, reason }

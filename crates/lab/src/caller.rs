@@ -27,6 +27,6 @@ pub trait Caller: Send + Sync {
     /// # Errors
     /// A message for the user, if there was no answer with status 2xx.
     fn get(&self, _service: &str, _path: &str) -> Result<(), String> {
-        Err("readiness cannot be asked by `https` here".to_owned())
+        Err("readiness checks over `https` are not supported here".to_owned())
     }
 }

@@ -196,9 +196,9 @@ impl Deployment {
             socket.connect((host, 9))?;
             socket.local_addr()
         })?;
-        match address.map_err(Error::system(format!("find the way to {host}")))?.ip() {
+        match address.map_err(Error::system(format!("find a route to {host}")))?.ip() {
             IpAddr::V4(address) => Ok(address),
-            IpAddr::V6(address) => Err(Error::Fault(format!("the clients have no IPv4 address, but {address}"))),
+            IpAddr::V6(address) => Err(Error::Fault(format!("the clients need an IPv4 address, but use {address}"))),
         }
     }
 
@@ -300,7 +300,7 @@ impl Deployment {
         let hook = format!("action {action}");
         let tasks = self.hooks.tasks_of(&self.processes, &chosen, &hook, within, &environment);
         if tasks.len() < chosen.len() {
-            return Err(Error::Fault(format!("the action `{action}` cannot be run on {}", chosen.join(", "))));
+            return Err(Error::Fault(format!("the action `{action}` cannot run on {}", chosen.join(", "))));
         }
         Ok(tasks)
     }

@@ -18,14 +18,14 @@ pub enum Error {
         program: String,
     },
     /// A process of the target must run as a user that does not exist.
-    #[error("`{role}` is to run as the user `{user}`, and there is none of that name")]
+    #[error("`{role}` must run as user `{user}`, which does not exist on this machine")]
     NoUser {
         /// The process's role.
         role: String,
         user: String,
     },
     /// The target's `install check` reports missing parts.
-    #[error("`{target}` is not installed completely:{}", listed(missing))]
+    #[error("`{target}` is not completely installed; missing steps:{}", listed(missing))]
     NotInstalled {
         target: String,
         /// The command that installs the target.
@@ -34,7 +34,7 @@ pub enum Error {
         missing: Vec<String>,
     },
     /// Settings of this machine do not meet a target's needs.
-    #[error("this machine's settings do not suffice:{}", listed(whats))]
+    #[error("settings of this machine are too low:{}", listed(whats))]
     Unmet {
         /// The current and the needed value, one line each.
         whats: Vec<String>,
@@ -58,7 +58,7 @@ pub enum Error {
         holder: Option<PortHolder>,
     },
     /// A process already listens on the socket of the experiment's command.
-    #[error("somebody listens on the socket {path} already")]
+    #[error("another process already listens on the socket {path}")]
     SocketTaken {
         /// The path of the socket.
         path: String,
@@ -77,7 +77,7 @@ pub enum Error {
         hidden: Option<String>,
     },
     /// A process was not ready in time.
-    #[error("`{role}` was not ready within {within_s} s; tried {tried}, last: {last}{}", quoted(log))]
+    #[error("`{role}` was not ready within {within_s} s; check: {tried}; last result: {last}{}", quoted(log))]
     NotReady {
         /// The process's role.
         role: String,
@@ -129,11 +129,12 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A fault would affect this whole machine.
-    #[error("that would hit this machine as a whole, which the experiment does not own")]
+    #[error("this fault would affect this whole machine, not only the target")]
     NotAHost,
     /// The lab mixes virtual and real hosts.
     #[error(
-        "{host} is reached over ssh, and others of the lab are virtual hosts of this machine: they cannot reach each other"
+        "{host} is reached over ssh, but other hosts of the lab are virtual hosts of this machine: the two kinds \
+         cannot reach each other"
     )]
     MixedLab { host: String },
     /// The lab needs more than this machine has.
@@ -158,7 +159,7 @@ pub enum Error {
     #[error("host {host}: {reason}")]
     Host { host: String, reason: String },
     /// A host stopped answering.
-    #[error("host {host} does not answer any more: {reason}")]
+    #[error("host {host} no longer answers: {reason}")]
     HostLost {
         host: String,
         /// The observed symptom.
@@ -174,13 +175,13 @@ pub enum Error {
     #[error("{0}")]
     Fault(String),
     /// Processes of the run did not end, not even by SIGKILL.
-    #[error("these processes could not be ended: {}", .pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("processes could not be ended: {}", .pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
     Left { pids: Vec<u32> },
     /// The user interrupted the start of the target.
     #[error("interrupted")]
     Interrupted,
     /// The plan needs hosts that this version cannot make.
-    #[error("this version cannot do that yet: {0}")]
+    #[error("not supported in this version: {0}")]
     NotYet(String),
     /// A system call or program failed.
     #[error("cannot {doing}: {error}")]
@@ -193,15 +194,15 @@ pub enum Error {
     #[error("{0}")]
     Distrusted(Box<UntrustedPath>),
     /// No folder is private enough for Plimsoll's files, because other users can write to it.
-    #[error("no place for private files: {0}")]
+    #[error("no safe folder for private files: {0}")]
     NoPrivateFolder(Box<UntrustedPath>),
     /// The folder for temporary files does not exist.
-    #[error("there is no folder {}, where temporary files should go", path.display())]
+    #[error("the folder for temporary files, {}, does not exist", path.display())]
     NoTemporaryFolder { path: PathBuf },
 }
 
 /// Remedy for a host name that cannot be resolved.
-pub const UNKNOWN_NAME: &str = "check the host's name; `getent hosts NAME` asks this machine's DNS for it";
+pub const UNKNOWN_NAME: &str = "check the host's name; `getent hosts NAME` looks it up in DNS";
 
 impl Error {
     /// Whether the target failed to start, rather than the lab.
@@ -220,11 +221,11 @@ impl Error {
         Some(match self {
             Self::Missing { .. } => "`plimsoll install TARGET` installs what a target needs".to_owned(),
             Self::NoUser { user, .. } => format!(
-                "`plimsoll install TARGET` makes it, if the target's hook does; or, as root: useradd --system --no-create-home \
-                 {user}"
+                "`plimsoll install TARGET` creates the user if the target's install hook does; or run as root: \
+                 useradd --system --no-create-home {user}"
             ),
             Self::NotInstalled { command, .. } => {
-                format!("`{command}` does this; `plimsoll run --install` does it before the run")
+                format!("`{command}` runs these steps; `plimsoll run --install` runs them before the run")
             }
             Self::Unmet { remedies, can_fix, .. } => {
                 let fix = if *can_fix {
@@ -236,41 +237,44 @@ impl Error {
             }
             Self::Packages { packages, .. } => format!("run: {}", install_command(packages)),
             Self::PortTaken { holder: Some(PortHolder { pid, .. }), .. } => {
-                format!("end process {pid}, or leave `port` out: then a free one is taken")
+                format!("end process {pid}, or leave out `port` to use a free port")
             }
-            Self::PortTaken { holder: None, .. } => "leave `port` out: then a free one is taken".to_owned(),
-            Self::SocketTaken { .. } => "end who does, or let the command and `url` name another one".to_owned(),
+            Self::PortTaken { holder: None, .. } => "leave out `port` to use a free port".to_owned(),
+            Self::SocketTaken { .. } => {
+                "end that process, or use another socket in the command and in `url`".to_owned()
+            }
             Self::DiedAtStart { hidden: Some(path), .. } => format!(
-                "a virtual host has its own /tmp, /run and /dev/shm, and not this machine's {path}: keep it in another folder"
+                "a virtual host has its own /tmp, /run and /dev/shm, so it does not see this machine's {path}: move \
+                 {path} to another folder"
             ),
             Self::DiedAtStart { .. } | Self::NotReady { .. } => {
-                "its whole output is in the trial's folder logs/".to_owned()
+                "the complete output of the process is in the trial's folder logs/".to_owned()
             }
             Self::Several(errors) => return errors.iter().find_map(Self::hint),
             Self::Unreachable { reason, .. } if reason.contains("lookup address") => UNKNOWN_NAME.to_owned(),
             Self::Unreachable { .. } => {
-                "start it first; a file can name the command that does, with `start`".to_owned()
+                "start the target first; or set `start` to the command that starts it".to_owned()
             }
-            Self::Placeholder { known, .. } => format!("there are: {}", known.join(", ")),
+            Self::Placeholder { known, .. } => format!("known placeholders: {}", known.join(", ")),
             Self::NotOurs { .. } => "let Plimsoll start the target, with `use` or `start`".to_owned(),
-            Self::NotAHost => "give it hosts of its own: [lab] hosts = 3, or ssh = [...]".to_owned(),
-            Self::MixedLab { .. } => "make all of them virtual, or reach all of them over ssh".to_owned(),
+            Self::NotAHost => "run the target on hosts of its own: [lab] hosts = 3, or ssh = [...]".to_owned(),
+            Self::MixedLab { .. } => "make all hosts virtual, or reach all of them over ssh".to_owned(),
             Self::DoesNotFit { speed: Some(speed), .. } => {
                 format!("the largest speed that fits is lab.speed = {speed}")
             }
             Self::Needs { instead, .. } => instead.clone(),
             Self::NoVictim { known, .. } => format!("there are: {}", known.join(", ")),
             Self::Left { .. } => {
-                "they wait for the kernel, most likely for a disk; `plimsoll clean` tries again".to_owned()
+                "the kernel is holding them, most likely for a disk; `plimsoll clean` tries again".to_owned()
             }
             Self::System { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
-                "free some space; TMPDIR says where targets keep their data".to_owned()
+                "free some disk space; targets keep their data in TMPDIR".to_owned()
             }
             Self::Distrusted(found) => found.remedy(),
             Self::NoPrivateFolder(_) => {
-                "remove that, or set XDG_RUNTIME_DIR and TMPDIR to folders that only you can write to".to_owned()
+                "remove it, or set XDG_RUNTIME_DIR and TMPDIR to folders that only you can write to".to_owned()
             }
-            Self::NoTemporaryFolder { .. } => "make it, or set TMPDIR to another one".to_owned(),
+            Self::NoTemporaryFolder { .. } => "create the folder, or set TMPDIR to an existing one".to_owned(),
             Self::Manifest(_)
             | Self::Hook { .. }
             | Self::DoesNotFit { .. }
@@ -340,7 +344,7 @@ fn each(errors: &[Error]) -> String {
 }
 
 fn quoted(log: &[String]) -> String {
-    if log.is_empty() { "; it wrote nothing".to_owned() } else { format!("; its last lines:{}", listed(log)) }
+    if log.is_empty() { "; it printed nothing".to_owned() } else { format!("; its last lines:{}", listed(log)) }
 }
 
 #[cfg(test)]
@@ -352,6 +356,6 @@ mod tests {
         let holder = Some(PortHolder { pid: 17, program: "nginx".to_owned() });
         let error = Error::from(PortError::Taken { port: 80, holder });
         assert_eq!(error.to_string(), "port 80 is taken: process 17 (nginx) listens on it");
-        assert_eq!(error.hint().unwrap(), "end process 17, or leave `port` out: then a free one is taken");
+        assert_eq!(error.hint().unwrap(), "end process 17, or leave out `port` to use a free port");
     }
 }

@@ -90,7 +90,7 @@ fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
 /// The argument that names a program in a process's tree.
 const PROGRAM: Field = Field {
     name: "program",
-    help: "only the processes of this program in its tree, by file name; an error if there is none",
+    help: "only processes of this program (file name) in the member's process tree; an error if there are none",
     required: false,
 };
 
@@ -202,7 +202,7 @@ impl<'a> Arguments<'a> {
     pub fn tier(&mut self) -> Option<String> {
         let name = self.text("tier")?;
         if ["memory", "pmem"].contains(&name.as_str()) {
-            let hint = "`disk` is where the host's data is; `sata`, `nvme` and tiers of your own are volumes, too";
+            let hint = "use `disk` (the host's data), `sata`, `nvme` or a tier of your own";
             self.refuse(Some("tier"), format!("the tier `{name}` has no volume of its own"), hint);
         }
         (name != DISK_TIER).then_some(name)
@@ -214,7 +214,7 @@ impl<'a> Arguments<'a> {
         let Some(text) = self.text(name) else { return first };
         let found = words.iter().copied().find(|word| *word == text);
         found.unwrap_or_else(|| {
-            self.refuse(Some(name), self.not(name, "one of them"), &format!("there are: {}", words.join(", ")));
+            self.refuse(Some(name), self.not(name, "a known value"), &format!("known values: {}", words.join(", ")));
             first
         })
     }
@@ -225,7 +225,7 @@ impl<'a> Arguments<'a> {
         let number = text.trim().trim_end_matches('%').trim().parse().ok();
         let hint =
             if most.is_finite() { format!("above {above}, at most {most}") } else { format!("a number above {above}") };
-        self.take(name, number.filter(|number| *number > above && *number <= most), "possible", &hint)
+        self.take(name, number.filter(|number| *number > above && *number <= most), "valid", &hint)
     }
 
     /// Returns a bit rate in bits/s, such as `"10mbit"`.
@@ -250,7 +250,7 @@ impl<'a> Arguments<'a> {
     fn quantity(&mut self, name: &'static str, quantity: Quantity) -> Option<f64> {
         let value = quantity.parse(&self.text(name)?).ok();
         let (kind, _) = quantity.words().split_once(" such as").unwrap_or((quantity.words(), ""));
-        self.take(name, value, kind, &format!("{}; there are {}", quantity.words(), quantity.units()))
+        self.take(name, value, kind, &format!("{}; units: {}", quantity.words(), quantity.units()))
     }
 
     /// Returns a duration in seconds, such as `"500ms"`.
@@ -358,7 +358,7 @@ fn among(on: &Victim, seed: u64, members: &[String]) -> Result<Vec<String>, Erro
         Victim::Leader | Victim::Named(_) => return named(on.name(), members),
     };
     if count == 0 {
-        let known = vec![format!("{} members, of which none are a minority", members.len())];
+        let known = vec![format!("{} members, too few for a minority", members.len())];
         return Err(Error::NoVictim { on: on.to_string(), known });
     }
     let mut random = fastrand::Rng::with_seed(seed);

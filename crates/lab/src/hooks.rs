@@ -91,7 +91,7 @@ impl Hook {
             }
         })?;
         if !status.success() {
-            let last = complaint.trim().lines().last().unwrap_or("it wrote nothing");
+            let last = complaint.trim().lines().last().unwrap_or("no error message");
             return Err(self.failed(format!("{status}: {last}")));
         }
         self.parsed(&answer)
@@ -138,7 +138,7 @@ impl Hook {
         }
         let ran = self.run_on(host)?;
         if ran.ended != ProcessExit::Exit(0) {
-            let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");
+            let last = ran.errors.trim().lines().last().unwrap_or("no error message");
             return Err(self.failed(format!("{} on {}: {last}", ran.ended, host.name())));
         }
         self.parsed(&ran.output)
@@ -201,7 +201,7 @@ impl Hook {
             }
             if Instant::now() >= until {
                 let status = ended.map(|(status, _)| status);
-                return status.ok_or_else(|| self.failed(format!("not done within {} s", self.within.as_secs())));
+                return status.ok_or_else(|| self.failed(format!("it did not end within {} s", self.within.as_secs())));
             }
         }
     }
@@ -292,7 +292,7 @@ mod tests {
         let folder = TestDir::new();
         let fails = |script: &str| hook(&folder, script).ask().err().unwrap().to_string();
         assert_eq!(fails("echo first >&2; echo no >&2; exit 3"), "hook `inspect` failed: exit status: 3: no");
-        assert_eq!(fails("exit 1"), "hook `inspect` failed: exit status: 1: it wrote nothing");
+        assert_eq!(fails("exit 1"), "hook `inspect` failed: exit status: 1: no error message");
         assert_eq!(fails("echo '[1]'"), "hook `inspect` failed: its answer is not a JSON object");
         assert!(fails("echo yes").contains("its answer is not JSON: "));
         let mut missing = hook(&folder, "");
@@ -306,7 +306,7 @@ mod tests {
         let note = folder.join("pid");
         let mut slow = hook(&folder, &format!("sleep 1000 & echo $! > {}; wait", note.display()));
         slow.within = Duration::from_millis(500);
-        assert!(slow.ask().err().unwrap().to_string().contains("not done within"));
+        assert!(slow.ask().err().unwrap().to_string().contains("did not end within"));
         if let Ok(pid) = std::fs::read_to_string(note).unwrap_or_default().trim().parse() {
             until("it is gone", || !is_alive(pid));
         }

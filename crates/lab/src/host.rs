@@ -207,7 +207,7 @@ impl Host {
             return self.folder(name);
         }
         self.backend.tier_folder(tier, name)?.ok_or_else(|| {
-            let reason = format!("it has no tier `{}`", tier.name);
+            let reason = format!("the host has no tier `{}`", tier.name);
             Error::Host { host: self.name.clone(), reason }
         })
     }
@@ -255,16 +255,16 @@ impl Host {
 
     /// Ends the host at once, like a power failure.
     pub fn crash(&mut self) -> Result<(), Error> {
-        self.session.expect_end("its power was cut");
+        self.session.expect_end("a fault crashed the host");
         self.backend.crash()?;
         // Ends the session now, not only when the pipe has been read to its end.
-        self.session.give_up("its power was cut");
+        self.session.give_up("a fault crashed the host");
         Ok(())
     }
 
     /// Starts the host again after a crash: same name, address, folders and data, but no processes.
     pub fn boot(&mut self) -> Result<(), Error> {
-        self.session.give_up("it was started again");
+        self.session.give_up("the host was started again");
         self.session = self.backend.boot()?;
         self.facts = self.backend.facts();
         Ok(())
@@ -284,7 +284,7 @@ impl Host {
     /// host.
     pub fn listen(&self, name: &str) -> Result<(UnixListener, PathBuf), Error> {
         self.backend.listen(name).unwrap_or_else(|| {
-            let reason = "this program shares no folder with it, so no generator can be placed on it".to_owned();
+            let reason = "a generator cannot run there, because this program shares no folder with the host".to_owned();
             Err(Error::Host { host: self.name.clone(), reason })
         })
     }

@@ -52,7 +52,7 @@ impl MemberPrograms {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Option<MemberProgramEnd>, Error> {
         let Some(session) = self.sources.session(&self.host) else {
-            return Err(Error::Host { host: self.host.clone(), reason: "it is down".to_owned() });
+            return Err(Error::Host { host: self.host.clone(), reason: "the host is down".to_owned() });
         };
         let program = ProgramSpec {
             // Without a role, the program gets no rows in the samples.

@@ -88,7 +88,7 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
         let value: Option<u64> = root.number(&format!("proc/sys/{}", name.replace('.', "/")));
         if let Some(value) = value.filter(|value| value < needed) {
             unmet.push(UnmetNeed {
-                what: format!("{name} is {value}, and `{target}` needs {needed} at least"),
+                what: format!("{name} is {value}, but `{target}` needs at least {needed}"),
                 sysctl: Some((name.clone(), *needed)),
                 remedy: format!("sysctl -w {name}={needed}"),
             });
@@ -101,10 +101,10 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
         let Some(needed) = own.needed.filter(|needed| hard < *needed) else { continue };
         let (is, needs) = (own.show(hard), own.show(needed));
         unmet.push(UnmetNeed {
-            what: format!("the limit {} is {is}, and `{target}` needs {needs}", own.name),
+            what: format!("the limit {} is {is}, but `{target}` needs {needs}", own.name),
             sysctl: None,
             remedy: format!(
-                "run it as root; or ulimit {0} {1} after `* hard {2} {1}` in /etc/security/limits.conf",
+                "run Plimsoll as root; or set `* hard {2} {1}` in /etc/security/limits.conf, then run ulimit {0} {1}",
                 own.option,
                 own.for_ulimit(needed),
                 own.name
@@ -154,8 +154,8 @@ mod tests {
         let sysctl = BTreeMap::from([("kernel.pid_max".to_owned(), u64::MAX / 2)]);
         let needs = Needs { sysctl, ..Needs::default() };
         assert!(matches!(ensure("search", &needs), Err(Error::Unmet { can_fix: true, .. })));
-        let told = ensure("search", &Needs { advised: true, ..needs }).unwrap();
-        assert!(told.len() == 1 && told[0].what.starts_with("kernel.pid_max is "), "{told:?}");
+        let texts = ensure("search", &Needs { advised: true, ..needs }).unwrap();
+        assert!(texts.len() == 1 && texts[0].what.starts_with("kernel.pid_max is "), "{texts:?}");
     }
 
     #[test]
@@ -181,14 +181,16 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("vm.max_map_count is 65530, and `search` needs 262144 at least", "sysctl -w vm.max_map_count=262144"),
+                ("vm.max_map_count is 65530, but `search` needs at least 262144", "sysctl -w vm.max_map_count=262144"),
                 (
-                    "the limit nofile is 4096, and `search` needs 65535",
-                    "run it as root; or ulimit -n 65535 after `* hard nofile 65535` in /etc/security/limits.conf"
+                    "the limit nofile is 4096, but `search` needs 65535",
+                    "run Plimsoll as root; or set `* hard nofile 65535` in /etc/security/limits.conf, then run \
+                     ulimit -n 65535"
                 ),
                 (
-                    "the limit memlock is 8MiB, and `search` needs unlimited",
-                    "run it as root; or ulimit -l unlimited after `* hard memlock unlimited` in /etc/security/limits.conf"
+                    "the limit memlock is 8MiB, but `search` needs unlimited",
+                    "run Plimsoll as root; or set `* hard memlock unlimited` in /etc/security/limits.conf, then run \
+                     ulimit -l unlimited"
                 ),
             ]
         );

@@ -120,7 +120,8 @@ fn divide(lab: &plan::Lab, room: &MachineCapacity) -> Result<(Vec<u32>, Vec<u32>
     let unasked = if room.shares_cpus { 0 } else { all / 2 };
     let clients = lab.generator_cpus.map_or(unasked, |asked| asked as usize);
     if clients > 0 && clients >= all {
-        let what = format!("lab.generator_cpus = {clients} leaves the hosts none of {}", cpus_of(all));
+        let what =
+            format!("lab.generator_cpus = {clients} leaves no CPU for the hosts: expected fewer than {}", cpus_of(all));
         return Err(Error::DoesNotFit { what, speed: None });
     }
     let (hosts, clients) = room.cpus.split_at(all - clients);
@@ -218,7 +219,7 @@ fn claims<'a>(lab: &'a plan::Lab, room: &MachineCapacity, cpus: usize) -> Vec<Pr
 #[expect(clippy::cast_precision_loss, reason = "a few hundred CPUs")]
 fn fits(lab: &plan::Lab, room: &MachineCapacity, cpus: usize) -> Result<(), Error> {
     if let (true, None) = (needs_score(lab), room.score) {
-        let what = "a profile gives a score and no speed, and this machine's own score is not known".to_owned();
+        let what = "a profile has a score but no speed, and this machine's own score is unknown".to_owned();
         return Err(Error::DoesNotFit { what, speed: None });
     }
     let claims = claims(lab, room, cpus);
@@ -250,7 +251,7 @@ fn too_much_cpu(speed: f64, claims: &[ProfileDemand<'_>], asked: f64, cpus: usiz
         let words: Vec<String> = claims.iter().map(|claim| claim.words(speed)).collect();
         let cpus = if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") };
         wrong.push(format!(
-            "the hosts ask for {} of this machine's cores ({}), and {} is what may be asked of the {cpus} that they have",
+            "the hosts need {} of this machine's cores ({}), but can use at most {} on their {cpus}",
             three_digits(asked * speed),
             words.join(", "),
             three_digits(usable),
@@ -264,11 +265,11 @@ fn too_much_cpu(speed: f64, claims: &[ProfileDemand<'_>], asked: f64, cpus: usiz
 fn too_small(speed: f64, claims: &[ProfileDemand<'_>], smallest: Option<f64>) -> Option<String> {
     let claim = claims.iter().find(|claim| claim.core_speed * speed < SMALLEST_SHARE - ROUNDING)?;
     let remedy = match smallest {
-        Some(smallest) => format!(": lab.speed has to be {smallest} at least"),
-        None => ", and at the lab.speed that it takes the hosts do not fit".to_owned(),
+        Some(smallest) => format!(": lab.speed must be at least {smallest}"),
+        None => "; at a higher lab.speed the hosts do not fit".to_owned(),
     };
     Some(format!(
-        "a core of {} would be {} of a core, and less than {SMALLEST_SHARE} cannot be given out{remedy}",
+        "a core of {} would get {} of a core, below the minimum of {SMALLEST_SHARE}{remedy}",
         claim.profile.name,
         three_digits(claim.core_speed * speed)
     ))
@@ -279,7 +280,7 @@ fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     let asked = hosts.filter_map(|host| lab.profile_of(host)?.memory_bytes).fold(0_u64, u64::saturating_add);
     (asked > room.memory_bytes).then(|| {
         let (asked, there) = (show_bytes(asked), show_bytes(room.memory_bytes));
-        format!("the hosts have {asked} of memory in all, and {there} is available")
+        format!("the hosts need {asked} of memory in total, but {there} is available")
     })
 }
 
@@ -293,7 +294,7 @@ fn too_hungry(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     let asked = each.saturating_mul(unlimited);
     (asked > room.memory_bytes).then(|| {
         format!(
-            "each member of `{}` takes {} of memory, {unlimited} of them {}, and {} is available, enough for {}",
+            "each member of `{}` needs {} of memory, {unlimited} members need {}, but {} is available, enough for {}",
             demand.target,
             show_bytes(each),
             show_bytes(asked),
@@ -308,9 +309,11 @@ fn too_many_members(lab: &plan::Lab, cpus: usize) -> Option<String> {
     let (per_cpu, members) = (demand.per_cpu?, demand.hosts.len() as u64);
     let most = per_cpu.saturating_mul(cpus as u64);
     (members > most).then(|| {
-        let cpus =
-            if cpus == 1 { "the 1 CPU that they have".to_owned() } else { format!("the {cpus} CPUs that they have") };
-        format!("the lab has {members} members of `{}`, and {cpus} can carry {most}, {per_cpu} each", demand.target)
+        let cpus = if cpus == 1 { "their 1 CPU".to_owned() } else { format!("their {cpus} CPUs") };
+        format!(
+            "the lab has {members} members of `{}`, but {cpus} can run at most {most} ({per_cpu} per CPU)",
+            demand.target
+        )
     })
 }
 
@@ -461,7 +464,7 @@ mod tests {
         let (what, speed) = refused(&Lab { generator_cpus: Some(2), ..lab(1, None) }, &machine(2));
         assert_eq!(
             (what.as_str(), speed),
-            ("lab.generator_cpus = 2 leaves the hosts none of this machine's 2 CPUs", None)
+            ("lab.generator_cpus = 2 leaves no CPU for the hosts: expected fewer than this machine's 2 CPUs", None)
         );
     }
 
@@ -555,8 +558,8 @@ mod tests {
         let (what, _) = refused(&lab(4, Some(pi())), &machine(2));
         assert_eq!(
             what,
-            "the hosts ask for 1.6 of this machine's cores (4 × pi with 4 cores at 0.1), and 0.8 is what may be asked of the 1 CPU \
-         that they have"
+            "the hosts need 1.6 of this machine's cores (4 × pi with 4 cores at 0.1), but can use at most 0.8 on \
+             their 1 CPU"
         );
         // Hosts without a profile use the remaining capacity.
         let mut mixed = lab(2, Some(pi()));
@@ -576,10 +579,7 @@ mod tests {
     #[test]
     fn shares_that_are_too_small_are_refused() {
         let (what, speed) = refused(&Lab { speed: 0.05, ..lab(1, Some(pi())) }, &machine(2));
-        assert!(
-            what.starts_with("a core of pi would be 0.005 of a core, and less than 0.01 cannot be given out"),
-            "{what}"
-        );
+        assert!(what.starts_with("a core of pi would get 0.005 of a core, below the minimum of 0.01"), "{what}");
         assert_eq!(speed, None, "a lower speed would not help");
         // With this many hosts, a speed at which they fit makes each core too slow.
         let (_, speed) = refused(&lab(30, Some(Profile { memory_bytes: None, ..pi() })), &machine(2));
@@ -587,11 +587,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_not_promised_twice() {
+    fn profiles_beyond_the_machines_memory_are_refused() {
         let hungry = Profile { cores: None, core_speed: None, memory_bytes: Some(6 * GIB), ..pi() };
         assert!(place(&lab(2, Some(hungry.clone())), &machine(2)).is_ok());
         let (what, speed) = refused(&lab(3, Some(hungry)), &machine(2));
-        assert_eq!((what.as_str(), speed), ("the hosts have 18GiB of memory in all, and 16GiB is available", None));
+        assert_eq!((what.as_str(), speed), ("the hosts need 18GiB of memory in total, but 16GiB is available", None));
     }
 
     #[test]
@@ -604,9 +604,9 @@ mod tests {
         };
         assert!(place(&members(8, None), &machine(4)).is_ok());
         let memory =
-            "each member of `ring` takes 2GiB of memory, 9 of them 18GiB, and 16GiB is available, enough for 8";
+            "each member of `ring` needs 2GiB of memory, 9 members need 18GiB, but 16GiB is available, enough for 8";
         assert_eq!(refused(&members(9, None), &machine(4)), (memory.to_owned(), None));
-        let cpus = "the lab has 7 members of `ring`, and the 2 CPUs that they have can carry 6, 3 each";
+        let cpus = "the lab has 7 members of `ring`, but their 2 CPUs can run at most 6 (3 per CPU)";
         assert_eq!(refused(&members(7, None), &machine(2)), (cpus.to_owned(), None));
         // If a profile limits the memory, its limit counts.
         let limited = Profile { cores: None, core_speed: None, memory_bytes: Some(GIB), ..pi() };
@@ -636,14 +636,11 @@ mod tests {
     #[test]
     fn a_too_slow_core_names_the_lowest_possible_speed() {
         let (what, speed) = refused(&Lab { speed: 0.07, ..lab(1, Some(pi())) }, &machine(4));
-        assert!(
-            what.ends_with("0.007 of a core, and less than 0.01 cannot be given out: lab.speed has to be 0.1 at least"),
-            "{what}"
-        );
+        assert!(what.ends_with("0.007 of a core, below the minimum of 0.01: lab.speed must be at least 0.1"), "{what}");
         assert_eq!(speed, None);
         let (what, speed) =
             refused(&Lab { speed: 0.05, ..lab(60, Some(Profile { memory_bytes: None, ..pi() })) }, &machine(4));
-        assert!(what.ends_with("at the lab.speed that it takes the hosts do not fit"), "{what}");
+        assert!(what.ends_with("at a higher lab.speed the hosts do not fit"), "{what}");
         assert_eq!(speed, None);
     }
 

@@ -215,7 +215,7 @@ impl AskedPlaces {
         let reason = match failed {
             NotDelivered::Stopped => return Error::Interrupted,
             NotDelivered::System(error) => error.to_string(),
-            NotDelivered::Ended(said) => format!("it ended before it was there: {said}"),
+            NotDelivered::Ended(said) => format!("it ended before it connected: {said}"),
             NotDelivered::Waited => {
                 let why = match &self.of {
                     PlatformUse::Slurm => slurm::why_waiting(&self.run),
@@ -223,7 +223,7 @@ impl AskedPlaces {
                 };
                 let why = why.map_or_else(String::new, |why| format!(": {why}"));
                 let waited_s = within.as_secs_f64();
-                format!("it was not there after {waited_s} s{why}; `[fleet] wait` is how long it may take")
+                format!("it did not connect within {waited_s} s{why}; `[fleet] wait` sets this time limit")
             }
         };
         Error::Platform { reason: format!("generator {name}: {reason}") }
@@ -240,7 +240,9 @@ impl Drop for AskedPlaces {
 /// Explains why a platform's program was not started.
 fn no_program(program: &str, error: &io::Error) -> Error {
     let reason = match error.kind() {
-        io::ErrorKind::NotFound => format!("`{program}` is not on this machine; install it, or play where it is"),
+        io::ErrorKind::NotFound => {
+            format!("`{program}` is not on this machine: install it, or run Plimsoll on a machine that has it")
+        }
         _ => format!("`{program}` could not be started: {error}"),
     };
     Error::Platform { reason }

@@ -118,7 +118,7 @@ fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
         ReadinessCheck::Tcp(places) => places.iter().try_for_each(|place| reach(place)),
         ReadinessCheck::Http(url) => get(url, caller),
         // The caller of `attempt` runs the program on its host.
-        ReadinessCheck::Run(_) => Err("nobody has run it".to_owned()),
+        ReadinessCheck::Run(_) => Err("the program was not run".to_owned()),
     }
 }
 
@@ -170,7 +170,7 @@ fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     match place.scheme.as_str() {
         "http" => {}
         "https" => return caller.get(&place.origin(), &place.path),
-        other => return Err(format!("readiness is asked by http or https, not by `{other}`")),
+        other => return Err(format!("`{other}` is not supported in a readiness check: expected http or https")),
     }
     let with = [("path".to_owned(), place.path.clone())].into();
     let client = client::connect::<Http>(&place.origin(), &TlsTrust::default(), PATIENCE);
@@ -219,13 +219,13 @@ impl UrlParts {
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
-            return Err(format!("`{url}` names no host"));
+            return Err(format!("`{url}` has no host name"));
         }
         let port = match (port, scheme) {
             (Some(port), _) => port.parse().map_err(|_| format!("`{port}` in `{url}` is not a port"))?,
             (None, "http") => 80,
             (None, "https") => 443,
-            (None, _) => return Err(format!("`{url}` names no port")),
+            (None, _) => return Err(format!("`{url}` has no port")),
         };
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -277,7 +277,10 @@ mod tests {
     #[test]
     fn failed_checks_state_their_reason() {
         let other = format!("ftp://{}/", answering(""));
-        assert_eq!(get(&other, &LineClient), Err("readiness is asked by http or https, not by `ftp`".to_owned()));
+        assert_eq!(
+            get(&other, &LineClient),
+            Err("`ftp` is not supported in a readiness check: expected http or https".to_owned())
+        );
         let secret = format!("https://{}/health?now", answering(""));
         assert_eq!(
             get(&secret, &LineClient),
@@ -310,8 +313,8 @@ mod tests {
         assert_eq!(place("127.0.0.1:7000"), is("", "127.0.0.1", 7000, "/"));
         assert_eq!(place("http://[::1]:81/"), is("http", "::1", 81, "/"));
         assert_eq!(place("http://[::1]/"), is("http", "::1", 80, "/"));
-        assert_eq!(place("vsns://n1"), Err("`vsns://n1` names no port".to_owned()));
-        assert_eq!(place("http://:80/"), Err("`http://:80/` names no host".to_owned()));
+        assert_eq!(place("vsns://n1"), Err("`vsns://n1` has no port".to_owned()));
+        assert_eq!(place("http://:80/"), Err("`http://:80/` has no host name".to_owned()));
         assert_eq!(place("n1:many"), Err("`many` in `n1:many` is not a port".to_owned()));
     }
 }

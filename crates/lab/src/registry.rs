@@ -75,7 +75,7 @@ impl Registry {
             }
         }
         let refused = refused.map(Error::for_private_files);
-        Err(refused.unwrap_or_else(|| Error::NotYet("a registry without a folder for it".to_owned())))
+        Err(refused.unwrap_or_else(|| Error::NotYet("a registry without a folder".to_owned())))
     }
 
     pub(crate) fn begin_in(folder: &Path, run_folder: &Path) -> Result<Self, Error> {
@@ -499,7 +499,7 @@ fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Re
             Err(error) => return Err(Error::on("write", &folder.path(&name))(error)),
         }
     }
-    Err(Error::on("find a name in", &folder.path(""))(io::ErrorKind::AlreadyExists.into()))
+    Err(Error::on("find a free name in", &folder.path(""))(io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Appends a line in one write. Returns its length.

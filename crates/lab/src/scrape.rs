@@ -45,8 +45,8 @@ impl Endpoint {
         let types = types(text);
         let kept = figures(text).filter(|figure| self.metrics.keep.contains_key(figure.name));
         let metric = |figure: ScrapedValue<'_>| {
-            let said = said_kind(figure.name, &types);
-            self.metric(at_s, (figure.name, figure.labels), figure.value, said)
+            let kind = said_kind(figure.name, &types);
+            self.metric(at_s, (figure.name, figure.labels), figure.value, kind)
         };
         kept.take(FIGURES).map(metric).collect()
     }

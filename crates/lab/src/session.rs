@@ -235,9 +235,9 @@ impl RunnerSession {
     /// Has the runner undo all changes to the host, and ends the session. Returns false if the
     /// runner did not confirm in time.
     pub fn close(&self, within: Duration) -> bool {
-        self.expect_end("it was taken down");
+        self.expect_end("the host was shut down");
         let ended = self.ask(Order::End, within).is_ok();
-        self.give_up("it was taken down");
+        self.give_up("the host was shut down");
         ended
     }
 
@@ -320,7 +320,10 @@ impl RunnerSession {
 
     fn unexpected(&self, answer: &OrderReply) -> Error {
         let answer = plain_text::beginning(&format!("{answer:?}"), plain_text::LINE_CHARACTERS);
-        Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer}") }
+        Error::Host {
+            host: self.shared.host.clone(),
+            reason: format!("its runner sent an unexpected answer: {answer}"),
+        }
     }
 }
 
@@ -414,10 +417,12 @@ impl OrderSubject {
         match (why, self) {
             (OrderRefusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
             (OrderRefusal::NoProgram { program }, _) => {
-                Error::Host { host, reason: format!("`{program}` is not there") }
+                Error::Host { host, reason: format!("`{program}` is not on the host") }
             }
             (OrderRefusal::NoUser { user }, Self::Role(role)) => Error::NoUser { role, user },
-            (OrderRefusal::NoUser { user }, _) => Error::Host { host, reason: format!("it has no user `{user}`") },
+            (OrderRefusal::NoUser { user }, _) => {
+                Error::Host { host, reason: format!("the host has no user `{user}`") }
+            }
             (OrderRefusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
             (OrderRefusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
             (OrderRefusal::Cannot { reason }, _) => Error::Host { host, reason },
@@ -466,15 +471,15 @@ fn begin_hearing(
 /// Skips lines that are not from the runner, and sends the runner's first message to `first`.
 fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
     let (mut noise, mut heard_bytes): (Vec<String>, usize) = (Vec::new(), 0);
-    let said = loop {
+    let outcome = loop {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break Err(silent(&noise)),
-            Err(reason) => break Err(format!("no runner spoke, but something else did: {reason}")),
+            Err(reason) => break Err(format!("the output is not from a runner: {reason}")),
         };
         heard_bytes += line.len();
         if heard_bytes > NOISE_BYTES {
-            break Err(format!("{}; it says more than {} MiB", silent(&noise), NOISE_BYTES >> 20));
+            break Err(format!("{}; more than {} MiB in all", silent(&noise), NOISE_BYTES >> 20));
         }
         match RunnerMessage::read(line) {
             Ok(RunnerMessage::Ready { notices, .. }) => break Ok(notices),
@@ -485,17 +490,17 @@ fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, Strin
             }
         }
     };
-    let went = said.as_ref().map(drop).map_err(Clone::clone);
+    let result = outcome.as_ref().map(drop).map_err(Clone::clone);
     // An error means that the time limit passed and no one waits.
-    let _ = first.send(said);
-    went
+    let _ = first.send(outcome);
+    result
 }
 
 fn silent(noise: &[String]) -> String {
     if noise.is_empty() {
-        return "its runner ended without a word".to_owned();
+        return "its runner ended without any output".to_owned();
     }
-    format!("no runner spoke, but something else did: {}", noise.join(" / "))
+    format!("the output is not from a runner: {}", noise.join(" / "))
 }
 
 fn quoted(line: &[u8]) -> String {
@@ -509,7 +514,7 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => return RUNNER_GONE.to_owned(),
-            Err(reason) => return format!("its runner broke the rules: {reason}"),
+            Err(reason) => return format!("its runner sent unreadable output: {reason}"),
         };
         let was_asked = match RunnerMessage::read(line) {
             Ok(said) => take(said, shared),
@@ -539,7 +544,7 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
         }
         RunnerMessage::Printed { number, to_errors, text } => {
             match shared.state().pending.get_mut(&number).map(|asker| asker.take(to_errors, &text)) {
-                Some(false) => Err("its runner gave more of what a program printed than was to be kept".to_owned()),
+                Some(false) => Err("its runner sent more of a program's output than requested".to_owned()),
                 taken => Ok(taken.is_some()),
             }
         }

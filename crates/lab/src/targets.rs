@@ -60,8 +60,8 @@ pub struct UntrustedTarget {
 impl From<&Error> for UntrustedTarget {
     fn from(error: &Error) -> Self {
         let remedy = match error {
-            Error::Distrusted(found) => format!("{}; {VARIABLE} names more folders with targets", found.remedy()),
-            error => error.hint().unwrap_or_else(|| "`plimsoll targets` lists the others".to_owned()),
+            Error::Distrusted(found) => format!("{}; set {VARIABLE} to use other folders with targets", found.remedy()),
+            error => error.hint().unwrap_or_else(|| "`plimsoll targets` lists the other targets".to_owned()),
         };
         Self { why: error.to_string(), remedy }
     }
@@ -127,7 +127,7 @@ fn replaces_built_in(path: &Path) -> Option<UntrustedTarget> {
     let source = trusted::read(&path.join(FILE), MANIFEST_BYTES);
     let is_same = source.is_ok_and(|source| source == built_in().source);
     (!is_same).then(|| UntrustedTarget {
-        why: format!("{} is named like the built-in target, which cannot be replaced", path.display()),
+        why: format!("{} has the name of the built-in target, which cannot be replaced", path.display()),
         remedy: "give the folder another name".to_owned(),
     })
 }
@@ -248,14 +248,14 @@ fn run_check(hook: &Hook) -> Result<Vec<String>, Error> {
         Some(0) => Ok(Vec::new()),
         Some(1) if !missing.is_empty() => Ok(missing),
         _ => {
-            let reason = format!("{status}: {}", complaint.unwrap_or_else(|| "it names nothing".to_owned()));
+            let reason = format!("{status}: {}", complaint.unwrap_or_else(|| "no error message".to_owned()));
             Err(Error::Hook { hook: "install check".to_owned(), reason })
         }
     }
 }
 
 fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let mut last = "it wrote nothing".to_owned();
+    let mut last = "no output".to_owned();
     let status = hook.run(&mut |_, line| {
         out(line);
         if !line.trim().is_empty() {
@@ -289,10 +289,10 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
 /// Returns the reason why the packages could not be installed, or `None` if they were installed.
 fn install_by_apt(packages: &[String]) -> Result<Option<String>, Error> {
     if !Path::new(APT).exists() {
-        return Ok(Some("this system has no apt-get; they go by Debian's names here".to_owned()));
+        return Ok(Some("this system has no apt-get; the names are Debian's".to_owned()));
     }
     if !geteuid().is_root() {
-        return Ok(Some("that needs root".to_owned()));
+        return Ok(Some("installing packages needs root".to_owned()));
     }
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "debian-packages.sh"]).args(packages).stdin(Stdio::null());
@@ -473,7 +473,7 @@ mod tests {
         let found = all_in(&[folder.to_path_buf()]);
         assert_eq!(found.targets, [built_in()]);
         let why = &found.refused["echo"].why;
-        assert!(why.contains("echo is named like the built-in target, which cannot be replaced"), "{why}");
+        assert!(why.contains("echo has the name of the built-in target, which cannot be replaced"), "{why}");
     }
 
     #[test]
@@ -490,7 +490,7 @@ mod tests {
             let refused = refused().unwrap();
             let path_as_found = path.canonicalize().unwrap();
             assert!(refused.why.contains(&format!("{} belongs to ", path_as_found.display())), "{refused:?}");
-            assert!(refused.why.contains("mode 0777: everybody may write to it"), "{refused:?}");
+            assert!(refused.why.contains("mode 0777: all users may write to it"), "{refused:?}");
             assert!(
                 refused.remedy.contains("chmod go-w") && refused.remedy.contains("PLIMSOLL_TARGETS"),
                 "{refused:?}"
@@ -702,7 +702,7 @@ mod tests {
             assert!(matches!(values().fill(text), Err(Error::Placeholder { .. })), "{text}");
         }
         let hint = values().fill("{port}").err().unwrap().hint().unwrap();
-        assert_eq!(hint, "there are: {data}, {port.http}, {state}");
+        assert_eq!(hint, "known placeholders: {data}, {port.http}, {state}");
     }
 
     #[test]

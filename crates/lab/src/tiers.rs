@@ -103,7 +103,7 @@ pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
         AccountProblem::NotRoot => Error::Needs {
             what: format!("`{role}`, which runs as the user `{user}`,"),
             needs: "root".to_owned(),
-            instead: format!("run it as root, or as `{user}` itself"),
+            instead: format!("run Plimsoll as root, or as `{user}` itself"),
         },
     }
 }
@@ -112,14 +112,15 @@ pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
 fn is_direct(path: &str, dax: bool, mount: Option<&MountPoint>) -> Result<(), Error> {
     let (needs, instead) = match mount {
         _ if !Path::new(path).is_dir() => {
-            (format!("a folder {path}, and there is none"), "say in [lab.tier.pmem] where it is mounted")
+            (format!("the folder {path}, which does not exist"), "set the mount point in [lab.tier.pmem]")
         }
         Some(mount) if dax && !mount.options.split(',').any(|option| matches!(option, "dax" | "dax=always")) => {
             let (device, kind) = (&mount.device, &mount.file_system);
             (
-                format!("a file system that is mounted with dax, and {path} is on {device} ({kind}) without"),
-                "mount -o dax (ext4 with blocks of 4096 bytes, or xfs); `plimsoll doctor` says what this machine has; \
-                 with dax = false in [lab.tier.pmem] any file system is taken, and a page cache may be in between",
+                format!("a file system mounted with dax, but {path} is on {device} ({kind}) without it"),
+                "use mount -o dax (ext4 with blocks of 4096 bytes, or xfs); `plimsoll doctor` lists what this \
+                 machine has; with dax = false in [lab.tier.pmem] any file system works, but a page cache may affect \
+                 results",
             )
         }
         _ => return Ok(()),
@@ -144,12 +145,12 @@ mod tests {
         for options in ["rw,relatime", "rw,dax=never", "rw,dax=inode"] {
             let error = is_direct("/", true, Some(&mount(options))).unwrap_err();
             let words =
-                "the tier `pmem` needs a file system that is mounted with dax, and / is on /dev/pmem0 (ext4) without";
+                "the tier `pmem` needs a file system mounted with dax, but / is on /dev/pmem0 (ext4) without it";
             assert_eq!(error.to_string(), words);
             assert!(is_direct("/", false, Some(&mount(options))).is_ok());
         }
         let error = is_direct("/no/such/folder", false, None).unwrap_err();
-        assert_eq!(error.to_string(), "the tier `pmem` needs a folder /no/such/folder, and there is none");
+        assert_eq!(error.to_string(), "the tier `pmem` needs the folder /no/such/folder, which does not exist");
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
     let mut above: Vec<&Path> = found.ancestors().collect();
     above.reverse();
     for step in above {
-        let metadata = step.symlink_metadata().map_err(Error::on("look at", step))?;
+        let metadata = step.symlink_metadata().map_err(Error::on("examine", step))?;
         let is_shared = metadata.is_dir() && (may_be_shared || step != found);
         judge(step, &metadata, is_shared)?;
     }
@@ -113,7 +113,7 @@ fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
 pub fn read(path: &Path, at_most: u64) -> Result<String, Error> {
     let found = resolved(path, false)?;
     let file = open(&found)?;
-    let metadata = file.metadata().map_err(Error::on("look at", &found))?;
+    let metadata = file.metadata().map_err(Error::on("examine", &found))?;
     judge(&found, &metadata, false)?;
     text(&file, &found, at_most)
 }
@@ -190,7 +190,7 @@ pub fn tree(path: &Path) -> Result<(), Error> {
         if !seen.insert(path.clone()) {
             continue;
         }
-        let looking = Error::on("look at", &path);
+        let looking = Error::on("examine", &path);
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         for entry in entries.map_err(looking)? {
             let path = entry.path();
@@ -218,7 +218,7 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
         // Editors leave dangling links next to files. They are accepted if no other user can make
         // their target.
         Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-            let to = fs::read_link(link).map_err(Error::on("look at", link))?;
+            let to = fs::read_link(link).map_err(Error::on("examine", link))?;
             let parent = link.parent().map(|folder| folder.join(to)).and_then(|to| to.parent().map(Path::to_path_buf));
             let is_safe = parent.is_some_and(|parent| folder(&parent).is_ok());
             if is_safe { Ok(None) } else { Err(UntrustedPath::of(link, found, TrustProblem::Dangling).into()) }
@@ -414,7 +414,7 @@ mod tests {
         mode(&path, 0o646);
         let found = distrusted(read(&path, 10).unwrap_err());
         assert_eq!((found.path.as_path(), found.why), (&*path.canonicalize().unwrap(), TrustProblem::Everybody));
-        assert!(found.to_string().contains("mode 0646: everybody may write to it"), "{found}");
+        assert!(found.to_string().contains("mode 0646: all users may write to it"), "{found}");
         mode(&path, 0o644);
         mode(&folder.join("inner"), 0o777);
         assert_eq!(distrusted(read(&path, 10).unwrap_err()).path, folder.join("inner").canonicalize().unwrap());

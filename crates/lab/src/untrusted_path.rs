@@ -47,10 +47,10 @@ impl fmt::Display for UntrustedPath {
         match why {
             TrustProblem::Owner => Ok(()),
             TrustProblem::Group(gid) => write!(out, ": the group {gid} may write to it"),
-            TrustProblem::Everybody => write!(out, ": everybody may write to it"),
+            TrustProblem::Everybody => write!(out, ": all users may write to it"),
             TrustProblem::Kind(kind) => write!(out, ": it is a {kind}"),
-            TrustProblem::Dangling => write!(out, ": it is a link to what is not there"),
-            TrustProblem::Links(count) => write!(out, ": it has {count} names"),
+            TrustProblem::Dangling => write!(out, ": it is a link to a missing file"),
+            TrustProblem::Links(count) => write!(out, ": it has {count} hard links"),
             TrustProblem::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
         }
     }
@@ -67,11 +67,11 @@ impl UntrustedPath {
         let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
         match self.why {
             TrustProblem::Owner => format!(
-                "run Plimsoll as {owner}; or, if you trust what is in there, chown it to {me}, or copy it to a folder that only \
-                 {me} can write to"
+                "run Plimsoll as {owner}; or, if you trust its content, chown it to {me}, or copy it to a folder \
+                 that only {me} can write to"
             ),
             TrustProblem::Group(_) | TrustProblem::Everybody => {
-                format!("if you trust what is in there: chmod go-w {path}")
+                format!("if you trust its content: chmod go-w {path}")
             }
             TrustProblem::Kind(_) | TrustProblem::Dangling | TrustProblem::Links(_) | TrustProblem::Long(_) => {
                 format!("remove {path}")

@@ -48,7 +48,7 @@ pub enum CgroupError {
         used_bytes: u64,
     },
     /// Killed processes do not end.
-    #[error("{count} processes of {name} are still there after being killed")]
+    #[error("{count} processes of {name} are still alive after being killed")]
     Undying {
         /// Name of the group.
         name: String,
@@ -89,10 +89,10 @@ impl Device {
     /// # Errors
     /// The file does not exist or is not a block device.
     pub fn at(node: &Path) -> Result<Self, CgroupError> {
-        let doing = || format!("look at {}", node.display());
+        let doing = || format!("examine {}", node.display());
         let found = fs::metadata(node).map_err(|error| CgroupError::of(doing(), error))?;
         if rustix::fs::FileType::from_raw_mode(found.mode()) != rustix::fs::FileType::BlockDevice {
-            return Err(CgroupError::of(doing(), io::Error::other("it is no block device")));
+            return Err(CgroupError::of(doing(), io::Error::other("it is not a block device")));
         }
         let number = found.rdev();
         Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
@@ -283,13 +283,14 @@ impl Hierarchies {
 
     fn missing(&self, controller: Controller, needed_for: &'static str) -> CgroupError {
         let why = if self.disabled.contains(&controller) {
-            "which was switched off when this kernel was started: boot it with `cgroup_enable=NAME`, without `cgroup_disable=NAME`"
+            "which is switched off on the kernel command line: boot with `cgroup_enable=NAME`, without \
+             `cgroup_disable=NAME`"
         } else if self.is_empty() {
-            "and no control groups are mounted here: mount them at /sys/fs/cgroup"
+            "but no control groups are mounted: mount them at /sys/fs/cgroup"
         } else if self.of(controller).is_some() {
-            "which this kernel has, but without this feature, or it is not handed down to this group"
+            "which lacks this feature on this kernel, or is not enabled for this group"
         } else {
-            "which is neither mounted nor in the version 2 tree here: mount it, or take a kernel that has it"
+            "which is neither mounted nor in the version 2 tree: mount it, or use a kernel that has it"
         };
         CgroupError::Missing { controller, needed_for, why }
     }
@@ -638,7 +639,7 @@ pub fn remove_tree(name: &str) -> Result<Removed, CgroupError> {
 
 fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed, CgroupError> {
     if !name.starts_with(PREFIX) || name.contains('/') {
-        let refused = io::Error::other(format!("only groups named {PREFIX}… are removed"));
+        let refused = io::Error::other(format!("only groups whose names begin with {PREFIX} are removed"));
         return Err(CgroupError::of(format!("remove the control group {name:?}"), refused));
     }
     let group = Cgroup::new(hierarchies, name);
@@ -698,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_together_and_one_switched_off() {
+    fn shared_and_disabled_controllers_are_reported() {
         let machine = CgroupTree::hybrid();
         let hierarchies = hierarchies(&machine);
         let together = Some((Version::V1, "cpu,cpuacct".to_owned()));
@@ -707,7 +708,7 @@ mod tests {
         assert_eq!(hierarchies.all().len(), 3);
         let why = hierarchies.need(Controller::Memory, "a limit of memory").unwrap_err().to_string();
         assert!(
-            why.starts_with("a limit of memory needs the control group controller `memory`, which was switched off"),
+            why.starts_with("a limit of memory needs the control group controller `memory`, which is switched off"),
             "{why}"
         );
         let why = hierarchies.need(Controller::Pids, "an end to processes").unwrap_err().to_string();
@@ -715,7 +716,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_alone() {
+    fn controllers_of_a_version_2_system_are_found() {
         let machine = CgroupTree::v2();
         let hierarchies = hierarchies(&machine);
         assert_eq!(hierarchies.all().len(), 1, "mounted twice, and one tree");
@@ -727,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_control_groups() {
+    fn a_machine_without_control_groups_has_no_hierarchies() {
         let hierarchies = Hierarchies::detect_in(&TestDir::new());
         assert!(hierarchies.is_empty());
         let why = hierarchies.need(Controller::Cpu, "a limit of CPU time").unwrap_err().to_string();

@@ -130,7 +130,7 @@ fn mark_close_on_exec(number: i32) {
 
 /// Sets the parent death signal of the child of `command`: the kernel kills the child when the
 /// thread that started it ends, and so at the latest with this program.
-#[expect(unsafe_code, reason = "the death signal can only be asked for by the child itself")]
+#[expect(unsafe_code, reason = "only the child itself can request the death signal")]
 pub fn ends_with_us(command: &mut Command) {
     let us = getpid();
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are two system
@@ -144,7 +144,7 @@ pub fn ends_with_us(command: &mut Command) {
     }
 }
 
-#[expect(unsafe_code, reason = "a process that joined its groups only later would have run outside of them")]
+#[expect(unsafe_code, reason = "a process that joins its groups later runs outside of them at first")]
 fn joins(command: &mut Command, groups: Vec<File>) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. This is one system
     // call per group, on files that are already open, and no memory is allocated.
@@ -159,7 +159,7 @@ fn joins(command: &mut Command, groups: Vec<File>) {
     }
 }
 
-#[expect(unsafe_code, reason = "only whoever has joined its groups as root may become another")]
+#[expect(unsafe_code, reason = "a process must join its groups as root before it changes its user")]
 fn becomes(command: &mut Command, credentials: Credentials) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are three
     // system calls, and no memory is allocated.

@@ -93,8 +93,8 @@ pub enum NetworkError {
 impl std::fmt::Display for NetworkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoProgram(program) => write!(f, "there is no `{program}` on this machine"),
-            Self::NoKernel(what) => write!(f, "not on this kernel: {what}"),
+            Self::NoProgram(program) => write!(f, "`{program}` is not on this machine"),
+            Self::NoKernel(what) => write!(f, "not supported by this kernel: {what}"),
             Self::System { doing, error } => write!(f, "cannot {doing}: {error}"),
         }
     }
@@ -125,12 +125,12 @@ pub fn interfaces() -> Vec<String> {
 
 /// Returns the output of `tc`.
 pub fn tc_says(arguments: &[&str]) -> Result<String, NetworkError> {
-    run("tc", arguments, "", "ask for queues")
+    run("tc", arguments, "", "list queues")
 }
 
 /// Returns the output of `nft`.
 pub fn nft_says(arguments: &[&str]) -> Result<String, NetworkError> {
-    run("nft", arguments, "", "ask for packet filters")
+    run("nft", arguments, "", "list packet filters")
 }
 
 /// Sets whether this namespace forwards packets.
@@ -142,7 +142,7 @@ pub fn forward(on: bool) -> Result<(), NetworkError> {
 
 /// Returns the output of `ip`.
 pub fn ip_says(arguments: &[&str]) -> Result<String, NetworkError> {
-    run("ip", arguments, "", "ask for interfaces")
+    run("ip", arguments, "", "list interfaces")
 }
 
 /// Prevents automatic IPv6 addresses on new interfaces of this namespace. They would be unused, and
@@ -175,12 +175,13 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
 
 /// Shortens the error output of `ip`, `tc` or `nft` to the first complaint and the line of `input`
 /// that caused it.
-pub fn understood(doing: &str, input: &str, said: &str) -> NetworkError {
-    let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
-    let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
+pub fn understood(doing: &str, input: &str, errors: &str) -> NetworkError {
+    let complaint = errors.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
+    let number = errors.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
     let line = number.and_then(|number| input.lines().nth(number.checked_sub(1)?)).unwrap_or_default();
-    let complaint = complaint.unwrap_or("it did not say why").trim_start_matches("Error: ").trim();
-    let is_unknown = ["kind is unknown", "Unknown device type", "not supported"].iter().any(|text| said.contains(text));
+    let complaint = complaint.unwrap_or("no reason given").trim_start_matches("Error: ").trim();
+    let is_unknown =
+        ["kind is unknown", "Unknown device type", "not supported"].iter().any(|text| errors.contains(text));
     if is_unknown && let Some(part) = part_of(line) {
         return NetworkError::NoKernel(format!("{part} is missing"));
     }
@@ -733,7 +734,7 @@ mod tests {
             match shape("eth0", LinkLimits::of(&slow)) {
                 Ok(()) => assert!(said("tc", &["qdisc"]).contains("delay 10ms")),
                 Err(trouble) => {
-                    assert_eq!(trouble.to_string(), "not on this kernel: netem is missing");
+                    assert_eq!(trouble.to_string(), "not supported by this kernel: netem is missing");
                     assert!(!said("tc", &["qdisc"]).contains("tbf"));
                     assert!(!said("ip", &["link"]).contains("ifb"));
                 }
@@ -847,7 +848,7 @@ mod tests {
             "a\nqdisc add dev x root netem delay 1ms\n",
             "Error: Specified qdisc kind is unknown.\nCommand failed -:2\n",
         );
-        assert_eq!(missing.to_string(), "not on this kernel: netem is missing");
+        assert_eq!(missing.to_string(), "not supported by this kernel: netem is missing");
         let wrong =
             understood("set up interfaces", "link set x up\n", "Cannot find device \"x\"\nCommand failed -:1\n");
         assert_eq!(wrong.to_string(), "cannot set up interfaces: Cannot find device \"x\" (at `link set x up`)");

@@ -30,8 +30,9 @@ pub enum Error {
     Setting(String),
     /// Too few file descriptors.
     #[error(
-        "{agents} agents need {needed} open files, and this process may open {limit}: raise the limit as root \
-         (`ulimit -n {needed}`, or `nofile` in /etc/security/limits.conf; beyond fs.nr_open that first) or use fewer agents"
+        "{agents} agents need {needed} open files, but this process may open {limit}: raise the limit as root \
+         (`ulimit -n {needed}`, or `nofile` in /etc/security/limits.conf; beyond fs.nr_open, raise fs.nr_open first) \
+         or use fewer agents"
     )]
     Files {
         /// Number of agents in the load.

@@ -88,7 +88,7 @@ pub struct IntervalTerms {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalTextError {
     /// A time or index is out of range.
-    #[error("an interval whose {0} cannot be")]
+    #[error("invalid {0} in an interval")]
     Impossible(&'static str),
     /// A histogram is not valid.
     #[error("the histogram `{tag}`: {reason}")]
@@ -98,7 +98,7 @@ pub enum IntervalTextError {
         reason: String,
     },
     /// The operations belong to another load.
-    #[error("an interval of another load: it counts {0}")]
+    #[error("an interval of another load: its operations are {0}")]
     Operations(String),
 }
 
@@ -177,7 +177,7 @@ impl IntervalText {
             let tag = Tag::parse(&text).ok_or_else(|| wrong("not a tag"))?;
             let histogram = hlog::histogram_of(&payload).map_err(|reason| wrong(&reason))?;
             if !sheet.insert(&tag, histogram) {
-                return Err(wrong("of another load, or there twice"));
+                return Err(wrong("it belongs to another load, or occurs twice"));
             }
         }
         let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| operation.len().max(name.len()));

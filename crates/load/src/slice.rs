@@ -41,29 +41,29 @@ impl LoadSlice {
         let refused = |reason: String| Err(Error::Setting(reason));
         let (first, end) = (self.first, self.mine().end);
         if self.count == 0 || end > self.threads {
-            return refused(format!("threads {first} to {end} of {} are no part of a load", self.threads));
+            return refused(format!("threads {first} to {end} of {} are not a valid part of a load", self.threads));
         }
         if self.threads > places.connections {
             return refused(format!(
-                "the load has {} connections, and the fleet {} threads, of which each needs one: use fewer generators, fewer threads of \
-                 each, or more agents",
+                "the load has {} connections, but the fleet has {} threads, each of which needs one: use fewer \
+                 generators, fewer threads per generator, or more agents",
                 places.connections, self.threads
             ));
         }
         if orders.purpose != LoadPurpose::Measure {
-            return refused("a preparation is played by one process".to_owned());
+            return refused("a preparation runs in a single process, not in a fleet".to_owned());
         }
         if orders.load.populations().iter().any(|population| population.count.is_some()) {
             return refused(
-                "`count` bounds the cycles of all agents together, and generators do not ask each other: leave it out, or play the load \
-                 without a fleet"
+                "`count` limits the cycles of all agents together, which generators do not share: leave out `count`, \
+                 or run the load without a fleet"
                     .to_owned(),
             );
         }
         if let Some(feed) = orders.load.feeds.iter().find(|feed| feed.stream) {
             return refused(format!(
-                "feed `{}` is read ahead, and its records are dealt out by one process: leave `stream` out, or play the load without a \
-                 fleet",
+                "feed `{}` is a stream, which only one process can read: leave out `stream`, or run the load without \
+                 a fleet",
                 feed.name
             ));
         }

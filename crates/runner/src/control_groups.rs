@@ -152,11 +152,11 @@ impl Groups {
 
     fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
         if setup.run.is_empty() || setup.host.is_empty() {
-            return Err("its control groups have no name: the run or the host has none".to_owned());
+            return Err("cannot name its control groups: the run or the host has no name".to_owned());
         }
         let envelope = setup.envelope.clone();
         if setup.is_here {
-            return Ok((Self { made: Err("this machine is not limited".to_owned()), envelope }, Vec::new()));
+            return Ok((Self { made: Err("this machine itself has no limits".to_owned()), envelope }, Vec::new()));
         }
         let top = Cgroup::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
@@ -168,7 +168,7 @@ impl Groups {
         };
         if let Err(why) = made {
             if is_limited(&envelope) {
-                let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
+                let remedy = "a host with limits needs control groups, so run as root or leave out its profile";
                 return Err(format!("{why}; {remedy}"));
             }
             let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
@@ -210,7 +210,7 @@ impl Groups {
             made.set_tier(name, &throttle(disk))?;
         }
         let refused = made.target.set_pids(Some(PIDS)).err();
-        Ok(refused.map(|error| format!("{error}: a target that multiplies is not stopped")).into_iter().collect())
+        Ok(refused.map(|error| format!("{error}: the number of processes is not limited")).into_iter().collect())
     }
 
     fn made(&self, needed_for: &str) -> Result<&MadeGroups, OrderRefusal> {

@@ -496,8 +496,8 @@ mod tests {
             self.note(format!("disk {:?}", disk.write_iops))
         }
         fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal> {
-            let told: Vec<_> = tiers.iter().map(|(name, disk)| (name.as_str(), disk.write_iops)).collect();
-            self.note(format!("tiers {told:?}"))
+            let figures: Vec<_> = tiers.iter().map(|(name, disk)| (name.as_str(), disk.write_iops)).collect();
+            self.note(format!("tiers {figures:?}"))
         }
         fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal> {
             self.note(format!("fill tiers {leave_bytes:?}"))

@@ -416,10 +416,10 @@ mod tests {
         (0..slots.len())
             .map(|to| {
                 let own = slots[to].threads.iter().filter(|thread| moves.iter().all(|m| m.thread != thread.id));
-                let came = moves.iter().filter(|m| m.to == to);
-                let came = came
+                let moved = moves.iter().filter(|m| m.to == to);
+                let moved = moved
                     .filter_map(|m| slots.iter().flat_map(|slot| &slot.threads).find(|thread| thread.id == m.thread));
-                own.chain(came).map(|thread| thread.demand).sum()
+                own.chain(moved).map(|thread| thread.demand).sum()
             })
             .collect()
     }

@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_laptop() {
+    fn a_laptop_is_described() {
         let (root, _folder) = root(&[
             ("etc/os-release", "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             ("proc/cpuinfo", "processor\t: 0\nmodel name\t: A Processor @ 2.00GHz\nflags\t\t: fpu vme\n"),

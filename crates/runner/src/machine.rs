@@ -54,7 +54,7 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
         together,
         link_mbit_per_s: fastest_link(Path::new(INTERFACES)),
         disk,
-        by: if by_fio { "fio" } else { "a loop of reads and synced writes, for fio could not" },
+        by: if by_fio { "fio" } else { "a loop of reads and synced writes, because fio failed" },
         machine,
     };
     Ok(written(&found))
@@ -86,7 +86,7 @@ fn fastest_link(interfaces: &Path) -> Option<u64> {
 
 fn written(found: &MachineInventory) -> String {
     let machine = &found.machine;
-    let model = machine.cpu.model.as_deref().unwrap_or("a processor that does not say what it is");
+    let model = machine.cpu.model.as_deref().unwrap_or("a processor of unknown model");
     let of = machine.hostname.as_deref().unwrap_or("this machine");
     let mut text = format!(
         "# {of}, measured by Plimsoll {}. Save it as profiles/NAME.toml.\n",
@@ -99,31 +99,38 @@ fn written(found: &MachineInventory) -> String {
     }
     match found.link_mbit_per_s {
         Some(rate) => {
-            let _ = write!(text, "\n[link]\nrate = \"{rate}mbit\"\nsource = \"what its fastest interface says\"\n");
+            let _ = write!(text, "\n[link]\nrate = \"{rate}mbit\"\nsource = \"reported by its fastest interface\"\n");
         }
-        None => text.push_str("\n# No interface says its speed.\n# [link]\n# rate = \"1gbit\"\n# source = \"\"\n"),
+        None => text.push_str("\n# No interface reports its speed.\n# [link]\n# rate = \"1gbit\"\n# source = \"\"\n"),
     }
     disk_section(&mut text, found);
     text.push_str(
-        "\n# To be filled in, from a power meter and an invoice; `lifetime_years = 5` then goes to the top.\n\
-         # [power]\n# idle_watts = 0\n# load_watts = 0\n# source = \"\"\n\n\
-         # [price]\n# amount = 0\n# currency = \"EUR\"\n# source = \"\"\n",
+        "\n# Fill in from a power meter and an invoice, and add `lifetime_years = 5` at the top of the file.\n# \
+         [power]\n# idle_watts = 0\n# load_watts = 0\n# source = \"\"\n\n# [price]\n# amount = 0\n# currency = \
+         \"EUR\"\n# source = \"\"\n",
     );
     text
 }
 
 fn cpu_section(text: &mut String, found: &MachineInventory, model: &str) {
     let together = found.together.map_or_else(String::new, |together| {
-        format!("; all {} at once did {:.2} times that", found.cores, together / found.alone.max(f64::MIN_POSITIVE))
+        format!(
+            "; all {} cores at once did {:.2} times that",
+            found.cores,
+            together / found.alone.max(f64::MIN_POSITIVE)
+        )
     });
     // Scores are comparable only between builds of the same kind.
-    let build =
-        if cfg!(debug_assertions) { ", by a build without optimisation: not to be compared with others" } else { "" };
+    let build = if cfg!(debug_assertions) {
+        ", by a build without optimisation: do not compare it with other scores"
+    } else {
+        ""
+    };
     let source = format!("measured on {model}: rounds/s of one core while the others were idle{together}{build}");
     let _ = write!(
         text,
-        "\n[cpu]\ncores = {}\n# A core's speed is this against the score of the machine that plays it; `speed = 1` would be as it is.\n\
-         score = {:.0}\nsource = {}\n",
+        "\n[cpu]\ncores = {}\n# A virtual core's speed is this score divided by the score of the machine that runs \
+         it; `speed = 1` would be full speed.\nscore = {:.0}\nsource = {}\n",
         found.cores,
         found.alone,
         text::toml_string(&source)
@@ -152,7 +159,7 @@ fn disk_section(text: &mut String, found: &MachineInventory) {
     };
     let sync = found.disk.storage_sync_us.map_or_else(String::new, |us| format!("; a sync took {us:.0} us"));
     let source =
-        format!("measured{on} by {}: random blocks of 4 KiB, each read waited for, each write synced{sync}", found.by);
+        format!("measured{on} by {}: random blocks of 4 KiB, one read at a time, each write synced{sync}", found.by);
     let _ = write!(text, "\n[disk]\n{}\nsource = {}\n", figures.join("\n"), text::toml_string(&source));
 }
 
@@ -369,9 +376,9 @@ impl MachineBenchmark<'_> {
         let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
         let wanted = if self.is_throttled { THROTTLED_BYTES } else { FILE_BYTES };
         let bytes = wanted.min(quarter / MEBIBYTE * MEBIBYTE);
-        (bytes > 0)
-            .then_some(bytes)
-            .ok_or_else(|| BenchmarkError::NotStarted(format!("{folder} is too full to measure it")))
+        (bytes > 0).then_some(bytes).ok_or_else(|| {
+            BenchmarkError::NotStarted(format!("{folder} has too little free space for the measurement"))
+        })
     }
 
     fn run(&self, arguments: Vec<String>, for_s: f64, past_cache: bool) -> Result<HostFigures, BenchmarkError> {
@@ -450,7 +457,7 @@ fn output_of(mut child: Child, within: Duration) -> Result<String, BenchmarkErro
         match output.recv_timeout(within) {
             Ok(read) => read.map_err(|error| BenchmarkError::Failed(format!("fio's output: {error}"))),
             Err(RecvTimeoutError::Timeout) => {
-                Err(BenchmarkError::NotStarted(format!("fio was not done within {} s", within.as_secs())))
+                Err(BenchmarkError::NotStarted(format!("fio did not end within {} s", within.as_secs())))
             }
             Err(RecvTimeoutError::Disconnected) => Err(BenchmarkError::Failed("fio's output was lost".to_owned())),
         }
@@ -470,8 +477,8 @@ fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
     // Notes and warnings may precede the JSON.
     let json = output.find('{').map(|at| &output[at..]).ok_or_else(|| "fio failed".to_owned())?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
-    let said = values.next().and_then(Result::ok).ok_or_else(|| "fio's answer is not JSON".to_owned())?;
-    let (read, write) = (job(&said, "read")?, job(&said, "write")?);
+    let report = values.next().and_then(Result::ok).ok_or_else(|| "fio's answer is not JSON".to_owned())?;
+    let (read, write) = (job(&report, "read")?, job(&report, "write")?);
     let [reads, writes, sync_ns] = [&read["read"]["iops"], &write["write"]["iops"], &write["sync"]["lat_ns"]["mean"]]
         .map(|value| value.as_f64().filter(|value| *value > 0.0));
     Ok(HostFigures {
@@ -483,13 +490,14 @@ fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
     })
 }
 
-fn job<'a>(said: &'a Value, name: &str) -> Result<&'a Value, String> {
-    let mut jobs = said["jobs"].as_array().into_iter().flatten();
-    let job = jobs.find(|job| job["jobname"] == name).ok_or_else(|| format!("fio did not {name}"))?;
+fn job<'a>(report: &'a Value, name: &str) -> Result<&'a Value, String> {
+    let mut jobs = report["jobs"].as_array().into_iter().flatten();
+    let job =
+        jobs.find(|job| job["jobname"] == name).ok_or_else(|| format!("the output of fio has no job `{name}`"))?;
     match job["error"].as_i64() {
         Some(0) => Ok(job),
         Some(errno) => Err(io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0)).to_string()),
-        None => Err("fio does not say whether it failed".to_owned()),
+        None => Err("the output of fio has no error status".to_owned()),
     }
 }
 
@@ -610,7 +618,7 @@ mod tests {
         assert_eq!(figures(&nothing_done, true).unwrap().storage_read_per_s, None);
         assert_eq!(figures("fio: cannot", true), Err("fio failed".to_owned()));
         assert_eq!(figures("{ \"jobs\": [", true), Err("fio's answer is not JSON".to_owned()));
-        assert_eq!(figures("{ \"jobs\": [] }", true), Err("fio did not read".to_owned()));
+        assert_eq!(figures("{ \"jobs\": [] }", true), Err("the output of fio has no job `read`".to_owned()));
     }
 
     #[test]

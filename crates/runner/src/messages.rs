@@ -195,7 +195,7 @@ impl<R: Read> HostLines<R> {
             return Ok(Some(&self.line));
         }
         if self.line.len() >= LINE_BYTES {
-            return Err(format!("it says a line of more than {} MiB", LINE_BYTES >> 20));
+            return Err(format!("a line is longer than {} MiB", LINE_BYTES >> 20));
         }
         // The stream ended within a line: ignore that line.
         match read {
@@ -213,17 +213,17 @@ impl RunnerMessage {
     /// The line is not a message, or contains impossible values.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         if elements(line) > ELEMENTS {
-            return Err(format!("it has more than {ELEMENTS} values"));
+            return Err(format!("a message has more than {ELEMENTS} values"));
         }
-        let said = serde_json::from_slice(line).map_err(|_| "it is no message".to_owned())?;
-        Self::checked(said)
+        let parsed = serde_json::from_slice(line).map_err(|_| "not a message".to_owned())?;
+        Self::checked(parsed)
     }
 
     fn checked(self) -> Result<Self, String> {
         Ok(match self {
             Self::Ready { version, pid, folder, notices } => {
                 if pid > LAST_PID {
-                    return Err(format!("{pid} is no pid"));
+                    return Err(format!("{pid} is not a process id"));
                 }
                 let (version, folder) = (plain_text::beginning(&version, NAME_CHARACTERS), path(folder)?);
                 Self::Ready { version, pid, folder, notices: some(notices) }
@@ -243,28 +243,34 @@ impl OrderReply {
     fn checked(self) -> Result<Self, String> {
         Ok(match self {
             Self::Started(ProcessGroup { pid, .. }) if pid == 0 || pid > LAST_PID => {
-                return Err(format!("{pid} is no pid"));
+                return Err(format!("{pid} is not a process id"));
             }
             Self::Ran { how, output, errors } => Self::Ran { how: end(how)?, output, errors },
             Self::Ports { ports } => {
                 if ports.len() > PORTS || ports.contains(&0) {
-                    return Err(format!("these are no ports: {} numbers, all above 0", ports.len()));
+                    return Err(format!(
+                        "invalid list of ports: {} numbers; expected at most {PORTS}, all above 0",
+                        ports.len()
+                    ));
                 }
                 Self::Ports { ports }
             }
             Self::Folder { path: folder } => Self::Folder { path: path(folder)? },
             Self::Samples { rows, programs } => {
                 if rows.len().max(programs.len()) > ROWS {
-                    return Err(format!("no host has {} roles or programs", rows.len().max(programs.len())));
+                    return Err(format!(
+                        "{} roles or programs are too many: expected at most {ROWS}",
+                        rows.len().max(programs.len())
+                    ));
                 }
                 let programs = programs.into_iter().map(believable_program).collect();
                 Self::Samples { rows: rows.into_iter().map(believable).collect(), programs }
             }
             Self::Processes { pids } if pids.iter().any(|pid| *pid == 0 || *pid > LAST_PID) => {
-                return Err("these are no pids".to_owned());
+                return Err("invalid process ids".to_owned());
             }
             Self::Figures { figures } => Self::Figures { figures: Box::new(believable_figures(*figures)) },
-            Self::Text { text } if text.len() > TEXT_BYTES => return Err("its text is too long".to_owned()),
+            Self::Text { text } if text.len() > TEXT_BYTES => return Err("a text is too long".to_owned()),
             Self::Text { text } => Self::Text { text: plain_text::lines(&text) },
             Self::Nothing | Self::Started(_) | Self::Processes { .. } => self,
         })
@@ -320,11 +326,11 @@ fn path(path: PathBuf) -> Result<PathBuf, String> {
     if text.is_some_and(|text| text.is_empty() || is_path) {
         return Ok(path);
     }
-    Err(format!("{} is no whole path", plain_text::beginning(&path.to_string_lossy(), NAME_CHARACTERS)))
+    Err(format!("{} is not an absolute path", plain_text::beginning(&path.to_string_lossy(), NAME_CHARACTERS)))
 }
 
 fn end(how: i32) -> Result<i32, String> {
-    if (-LAST_END..=LAST_END).contains(&how) { Ok(how) } else { Err(format!("no program ends with {how}")) }
+    if (-LAST_END..=LAST_END).contains(&how) { Ok(how) } else { Err(format!("{how} is not an exit status")) }
 }
 
 /// Drops an impossible figure, as if it had not been measured.
@@ -422,7 +428,7 @@ mod tests {
     #[test]
     fn an_endless_line_is_refused() {
         let mut lines = HostLines::of(io::repeat(b'x'));
-        assert_eq!(lines.next_line().unwrap_err(), "it says a line of more than 1 MiB");
+        assert_eq!(lines.next_line().unwrap_err(), "a line is longer than 1 MiB");
         assert!(lines.line.capacity() <= 4 * LINE_BYTES, "{}", lines.line.capacity());
         let mut lines = HostLines::of(&b"one\ntwo"[..]);
         assert_eq!(lines.next_line().unwrap(), Some(&b"one\n"[..]));
@@ -433,7 +439,7 @@ mod tests {
     fn too_many_values_are_refused_before_parsing() {
         let many =
             format!(r#"{{"said":"done","number":1,"answer":{{"is":"ports","ports":[{}0]}}}}"#, "0,".repeat(ELEMENTS));
-        assert_eq!(read(&many).unwrap_err(), "it has more than 65536 values");
+        assert_eq!(read(&many).unwrap_err(), "a message has more than 65536 values");
         let text = format!(r#"{{"said":"wrote","process":1,"text":"{}"}}"#, ",[{\\\"".repeat(ELEMENTS));
         assert!(read(&text).is_ok());
     }

@@ -333,7 +333,7 @@ impl Finder {
             AddressNamespace::Net(net) => self.look_in(proc, all, &net),
             AddressNamespace::Elsewhere => TargetLocation::Elsewhere,
             AddressNamespace::Unreadable => {
-                TargetLocation::Unknown("the addresses of this machine cannot be read in `/proc/net`".to_owned())
+                TargetLocation::Unknown("cannot read the addresses of this machine in `/proc/net`".to_owned())
             }
         }
     }
@@ -344,7 +344,8 @@ impl Finder {
         let serving = serving(&listeners, address);
         let Some(first) = serving.first() else {
             return TargetLocation::Unknown(format!(
-                "no process that listens at {address} can be seen here; the kernel may pass its connections on to another address"
+                "no process that listens at {address} is visible here; the kernel may forward its connections to \
+                 another address"
             ));
         };
         self.get_to_know(proc, all_processes, serving.iter().map(|one| one.link()).collect());
@@ -352,8 +353,8 @@ impl Finder {
         self.had_holders = !holders.is_empty();
         if holders.is_empty() {
             let why = match self.known.values().any(|known| known.is_closed) {
-                true => format!("belongs to user {}, into whose processes this user may not look", first.uid),
-                false => "is held by no process that can be seen here".to_owned(),
+                true => format!("belongs to user {}, whose processes this user may not examine", first.uid),
+                false => "belongs to no process that is visible here".to_owned(),
             };
             return TargetLocation::Unknown(format!("the socket that listens at {address} {why}"));
         }
@@ -368,7 +369,8 @@ impl Finder {
         }
         for name in FORWARDERS {
             if let Some(pid) = named.get(name).and_then(BTreeSet::first) {
-                let text = format!("`{name}` (pid {pid}) passes connections to {address} on, and to whom is not known");
+                let text =
+                    format!("`{name}` (pid {pid}) forwards connections to {address}, but their destination is unknown");
                 return TargetLocation::Unknown(text);
             }
         }
@@ -384,14 +386,14 @@ impl Finder {
         proxies: BTreeSet<u32>,
     ) -> TargetLocation {
         let found = match container_address(&proc.text(&format!("{proxy}/cmdline")).unwrap_or_default()) {
-            None => Err("and its arguments do not say which".to_owned()),
+            None => Err("but its arguments do not name the container".to_owned()),
             Some(inside) => match namespace_of(proc, all_processes, inside.ip()) {
                 AddressNamespace::Net(net) => match Self::new(inside, self.us).look_in(proc, all_processes, &net) {
                     TargetLocation::Here(found) => Ok(found),
                     TargetLocation::Unknown(why) => Err(format!("where {why}")),
-                    TargetLocation::Elsewhere => Err("and that is not on this machine".to_owned()),
+                    TargetLocation::Elsewhere => Err("which is not on this machine".to_owned()),
                 },
-                _ => Err("whose processes this user may not look into".to_owned()),
+                _ => Err("whose processes this user may not examine".to_owned()),
             },
         };
         match found {
@@ -400,7 +402,7 @@ impl Finder {
                 TargetLocation::Here(found)
             }
             Err(why) => TargetLocation::Unknown(format!(
-                "`{DOCKER_PROXY}` (pid {proxy}) passes connections to a container, {why}"
+                "`{DOCKER_PROXY}` (pid {proxy}) forwards connections to a container, {why}"
             )),
         }
     }
@@ -441,7 +443,7 @@ impl Finder {
             let name = all_processes.get(&keeper).map_or("", |stat| stat.name.as_str());
             let address = self.address;
             return TargetLocation::Unknown(format!(
-                "`{name}` (pid {keeper}) keeps the socket that listens at {address} for a service that does not have it"
+                "`{name}` (pid {keeper}) holds the socket that listens at {address} for a service that has not taken it"
             ));
         }
         // An editor or terminal that started Plimsoll may also hold the socket. Its other children

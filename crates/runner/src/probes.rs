@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_writes_to_its_disk_as_fast_as_it_can() {
+    fn figures_of_a_machine_with_a_busy_disk() {
         let host = recorded("linux-6.18");
         // 206 ticks: 174 user, 26 system and 3 softirq, 3 iowait.
         near(host.cpu_user_pct, 84.47);

@@ -698,14 +698,14 @@ impl CpuShares {
     /// first.
     pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
         let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
-        let mut told = Vec::new();
+        let mut shares = Vec::new();
         for ((pid, _), account) in accounts {
             let cpu_pct = self.percent(account.ticks);
-            told.push(ProcessShare { name: account.name.clone(), pid: *pid, cpu_pct });
+            shares.push(ProcessShare { name: account.name.clone(), pid: *pid, cpu_pct });
         }
-        told.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
-        told.truncate(TOLD);
-        told
+        shares.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
+        shares.truncate(TOLD);
+        shares
     }
 }
 
@@ -870,9 +870,9 @@ mod tests {
         assert_eq!((target.host.as_str(), target.process.as_str()), ("local", "target"));
         assert!((target.cpu_user_pct.unwrap() - 27.5).abs() < 1e-9 && (second.run.unwrap().0 - 27.5).abs() < 1e-9);
         let share = |pid, cpu_pct| ProcessShare { name: "a (b) c".to_owned(), pid, cpu_pct };
-        let told = forest.told();
-        assert_eq!(told.0, [share(10, 15.0), share(30, 5.0), share(12, 2.5)]);
-        assert_eq!(told.1, [share(20, 20.0), share(31, 10.0)]);
+        let shares = forest.told();
+        assert_eq!(shares.0, [share(10, 15.0), share(30, 5.0), share(12, 2.5)]);
+        assert_eq!(shares.1, [share(20, 20.0), share(31, 10.0)]);
     }
 
     #[test]
@@ -885,8 +885,8 @@ mod tests {
         let reading = Machine::with(&[line(10, 5_020)]).share_out(&mut forest);
         assert_eq!((reading.roles[0].cpu_user_pct, reading.run), (Some(10.0), Some((10.0, 0.0))));
         assert_eq!(reading.roles[0].run_delay_pct, Some(0.0));
-        let told = forest.told();
-        assert_eq!((told.0[0].cpu_pct, told.1.len()), (10.0, 0));
+        let shares = forest.told();
+        assert_eq!((shares.0[0].cpu_pct, shares.1.len()), (10.0, 0));
     }
 
     #[test]

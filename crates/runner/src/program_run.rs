@@ -55,7 +55,7 @@ pub(crate) fn run(
     let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
     let mut errors = errors.text();
     let how = how.unwrap_or_else(|| {
-        errors.push_str(&format!("\n[killed: not done within {} s]\n", within.as_secs_f64()));
+        errors.push_str(&format!("\n[killed: it did not end within {} s]\n", within.as_secs_f64()));
         entry.kill();
         entry.wait()
     });

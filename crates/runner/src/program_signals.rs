@@ -22,7 +22,7 @@ pub fn signal_program(root: u32, program: &str, signal: Signal) -> Result<Vec<u3
         let names: BTreeSet<&str> = tree.iter().map(|stat| stat.name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
         let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        return Err(format!("no `{program}` runs in its tree of processes, where there is {there}"));
+        return Err(format!("`{program}` does not run in the process tree, which contains {there}"));
     }
     Ok(hit)
 }
@@ -50,7 +50,10 @@ mod tests {
             signal_program(root.id(), "sleep", Signal::CONT).is_ok_and(|hit| hit.len() == 3)
         });
         let unknown = signal_program(root.id(), "a-worker", Signal::KILL).unwrap_err();
-        assert!(unknown.contains("no `a-worker` runs") && unknown.contains("`a-worker-of-the`, `sh`"), "{unknown}");
+        assert!(
+            unknown.contains("`a-worker` does not run") && unknown.contains("`a-worker-of-the`, `sh`"),
+            "{unknown}"
+        );
         let hit = signal_program(root.id(), "a-worker-of-the-tree", Signal::KILL).unwrap();
         assert_eq!(hit.len(), 2);
         hit.into_iter().for_each(|pid| until("it goes", || !is_alive(pid)));

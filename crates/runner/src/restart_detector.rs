@@ -45,7 +45,7 @@ impl RestartDetector {
     /// Fills in nothing at the first reading.
     pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
         let mut before = std::mem::take(&mut self.there);
-        let mut came = Vec::new();
+        let mut appeared = Vec::new();
         for stat in pids.iter().filter_map(|pid| all.get(pid)) {
             // A process id can be reused, so the start time is compared too.
             let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
@@ -56,7 +56,7 @@ impl RestartDetector {
                 readings: 0,
             });
             if worker.readings == 0 {
-                came.push(worker.clone());
+                appeared.push(worker.clone());
             }
             worker.readings += 1;
             self.there.insert(stat.pid, worker);
@@ -68,10 +68,10 @@ impl RestartDetector {
         // A process whose parent has also ended was not replaced by that parent.
         let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
         self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
-        came.retain(|worker| self.is_replacement(worker));
+        appeared.retain(|worker| self.is_replacement(worker));
         self.readings += 1;
-        row.processes_replaced = (self.readings > 1).then_some(came.len() as u64);
-        self.replaced = came.into_iter().map(|worker| worker.name).collect();
+        row.processes_replaced = (self.readings > 1).then_some(appeared.len() as u64);
+        self.replaced = appeared.into_iter().map(|worker| worker.name).collect();
     }
 
     /// Returns the number of replaced processes that run this program, or `None` at the first

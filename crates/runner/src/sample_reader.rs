@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn noise_around_zero_cancels_out() {
         let mut meter = StrangersMeter::default();
-        let told = [18.0, 22.0, 19.0, 21.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
-        assert_eq!(told, [0.0, 0.0, 0.0, 0.0]);
-        let told = [0.0, 30.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
-        assert_eq!(told, [0.0, 5.0], "no more is owed than can be an error");
+        let readings = [18.0, 22.0, 19.0, 21.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
+        assert_eq!(readings, [0.0, 0.0, 0.0, 0.0]);
+        let readings = [0.0, 30.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
+        assert_eq!(readings, [0.0, 5.0], "no more is owed than can be an error");
     }
 }

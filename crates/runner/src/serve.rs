@@ -92,12 +92,12 @@ fn setup(input: &mut impl Read) -> Result<Setup, String> {
             Ok(0) => break,
             Ok(_) => line.push(byte[0]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(format!("cannot read what the host is to be: {error}")),
+            Err(error) => return Err(format!("cannot read the setup of the host: {error}")),
         }
     }
     serde_json::from_slice(&line).map_err(|error| match version_of(&line) {
         Some(version) if version != VERSION => other_version(&version),
-        _ => format!("cannot understand what the host is to be: {error}"),
+        _ => format!("invalid setup of the host: {error}"),
     })
 }
 
@@ -108,7 +108,7 @@ fn version_of(line: &[u8]) -> Option<String> {
 }
 
 fn other_version(asked: &str) -> String {
-    format!("its runner is of version {VERSION}, and {asked} was asked for")
+    format!("its runner has version {VERSION}, but version {asked} was requested")
 }
 
 /// Serves one session to its end. `input` starts after the setup.
@@ -155,7 +155,7 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter
             Ok(NumberedOrder { number, order: Order::End }) => return SessionEnd::Asked(number),
             Ok(request) => Runner::take(runner, request),
             Err(error) => match number_of(&line) {
-                Some(number) => writer.refused(number, OrderRefusal::system("understand an order", &error)),
+                Some(number) => writer.refused(number, OrderRefusal::system("read an order", &error)),
                 None => return SessionEnd::Nonsense,
             },
         }
@@ -202,7 +202,7 @@ impl Runner {
             }
         };
         let load_average = load_average::keep_for(setup).unwrap_or_else(|error| {
-            notices.push(format!("its load average is that of the machine: {error}"));
+            notices.push(format!("the host shows the machine's load average: {error}"));
             None
         });
         let ready = RunnerMessage::Ready {
@@ -470,7 +470,7 @@ impl Processes {
             drop(table);
             entry.kill();
             entry.wait();
-            return Err(OrderRefusal::Cannot { reason: "the host is being taken down".to_owned() });
+            return Err(OrderRefusal::Cannot { reason: "the host is being shut down".to_owned() });
         }
         table.by_number.insert(number, Arc::clone(&entry));
         Ok(entry)
@@ -491,9 +491,10 @@ impl Processes {
 
     fn to_signal(&self, process: u64, signal: i32) -> Result<(Arc<ProcessEntry>, Signal), OrderRefusal> {
         let known = self.table().by_number.get(&process).cloned();
-        let entry = known.ok_or_else(|| OrderRefusal::system(format!("signal process {process}"), &"there is none"))?;
+        let entry =
+            known.ok_or_else(|| OrderRefusal::system(format!("signal process {process}"), &"it does not exist"))?;
         let signal = Signal::from_named_raw(signal)
-            .ok_or_else(|| OrderRefusal::system(format!("send signal {signal}"), &"there is none of that number"))?;
+            .ok_or_else(|| OrderRefusal::system(format!("send signal {signal}"), &"no such signal"))?;
         Ok((entry, signal))
     }
 
@@ -582,7 +583,7 @@ impl ProcessEntry {
 /// Returns the command: program, arguments, environment and folder.
 pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
     let [name, arguments @ ..] = program.command.as_slice() else {
-        return Err(OrderRefusal::system(format!("start `{}`", program.role), &"it has no program"));
+        return Err(OrderRefusal::system(format!("start `{}`", program.role), &"no program is given"));
     };
     let mut command = Command::new(name);
     command.args(arguments).envs(&program.environment);
@@ -590,7 +591,7 @@ pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
         if !folder.is_dir() {
             return Err(OrderRefusal::system(
                 format!("start `{name}` in {}", folder.display()),
-                &"there is no such folder",
+                &"the folder does not exist",
             ));
         }
         command.current_dir(folder);
@@ -775,7 +776,7 @@ impl HostDirs {
         let mut parts = Path::new(name).components();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(_)), None) => Ok(self.folder.join(name)),
-            _ => Err(OrderRefusal::system(format!("use the folder `{name}`"), &"that is no name of a folder")),
+            _ => Err(OrderRefusal::system(format!("use the folder `{name}`"), &"this is not the name of a folder")),
         }
     }
 
@@ -814,7 +815,7 @@ impl MessageWriter {
         if line.len() > LINE_BYTES {
             // The receiver would treat a longer line as an error.
             if let RunnerMessage::Done { number, .. } | RunnerMessage::Refused { number, .. } = said {
-                self.refused(*number, OrderRefusal::system("answer", &"what there is to say is too long"));
+                self.refused(*number, OrderRefusal::system("answer", &"the answer is too long"));
             }
             return;
         }

@@ -37,18 +37,18 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     let Some(isolation) = &setup.isolation else { return Ok(None) };
     if isolation.is_switch {
         linux::leave_network().map_err(cannot("leave the machine's network"))?;
-        mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+        mount::keep_to_ourselves().map_err(cannot("make its mounts private"))?;
         network::only_given_addresses();
         own_sys()?;
         return Ok(None);
     }
     control_groups::enter(setup).map_err(|error| error.to_string())?;
     linux::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
-    mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+    mount::keep_to_ourselves().map_err(cannot("make its mounts private"))?;
     network::only_given_addresses();
     furnish(&setup.host, isolation)?;
     own_folders(&setup.folder, &isolation.private)?;
-    linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
+    linux::be_called(&setup.host).map_err(cannot("set its host name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
     let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
     // Groups that remain are removed with the run's groups.
@@ -121,13 +121,13 @@ fn show_own(data: &Path, path: &Path, points: &mut MountPoints) -> io::Result<()
     let place = points.folder(path, |place| match place.to_str().map(refused_private) {
         Some(None) => Ok(()),
         why => {
-            let why = why.flatten().unwrap_or("its name is no text");
-            Err(io::Error::other(format!("it is {} on this machine: {why}", place.display())))
+            let why = why.flatten().unwrap_or("its name is not UTF-8");
+            Err(io::Error::other(format!("its path on this machine is {}: {why}", place.display())))
         }
     })?;
     let found = fs::metadata(&place)?;
     if !found.is_dir() {
-        return Err(io::Error::other("it is no folder on this machine"));
+        return Err(io::Error::other("it is not a folder on this machine"));
     }
     let own = data.join(PRIVATE).join(path.strip_prefix("/").unwrap_or(path));
     if !own.exists() {
@@ -172,7 +172,7 @@ fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
         // A missing file needs no replacement, except the hosts file: names must resolve to the
         // lab's hosts.
         None if file == "hosts" => {
-            Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
+            Err(io::Error::other("this machine has no /etc/hosts, on which the host's own file could be mounted"))
         }
         None => Ok(()),
         Some(place) => PinnedPath::hold(&own)?.show(place, true),

@@ -80,6 +80,9 @@ route add 10.83.2.0/24 via 10.83.1.7
     #[test]
     fn a_missing_kernel_feature_is_refused() {
         let refusal = OrderRefusal::from(NetworkError::NoKernel("netem is missing".to_owned()));
-        assert_eq!(refusal, OrderRefusal::Cannot { reason: "not on this kernel: netem is missing".to_owned() });
+        assert_eq!(
+            refusal,
+            OrderRefusal::Cannot { reason: "not supported by this kernel: netem is missing".to_owned() }
+        );
     }
 }

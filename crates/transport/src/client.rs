@@ -100,7 +100,7 @@ impl Client {
     /// expansion. After an error, the next operation connects again.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let answer = self.0.call_all(operation, std::slice::from_ref(with)).pop();
-        answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
+        answer.unwrap_or_else(|| Err(CallError::Invalid("no operation was given".to_owned())))
     }
 
     /// Sends all requests in one go and waits for their answers in order, with a full timeout for
@@ -131,7 +131,10 @@ impl std::fmt::Debug for Client {
 /// each operation.
 pub fn connect<P: SessionProtocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
     if P::RUNS_PROGRAMS {
-        return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
+        return Err(CallError::Invalid(format!(
+            "`{}` has no single operations: only a load can run programs",
+            P::INFO.name
+        )));
     }
     let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
     let protocol = P::open(service).map_err(wrong)?;
@@ -212,7 +215,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             ClientConnection::open(&address, self.tunnel.as_ref(), session, self.timeout).map_err(|error| match error
                 .kind()
             {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("timed out after {:?}", self.timeout)),
                 _ => wrong(error.to_string()),
             });
         let mut pipe = opened?;
@@ -226,7 +229,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         let refused = |reason: String| CallError::Connect { service: protocol.authority().to_owned(), reason };
         // No operation has been sent yet, so none can have taken effect.
         let unasked = |error: io::Error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {timeout:?}")),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("timed out after {timeout:?}")),
             _ => refused(error.to_string()),
         };
         let deadline = Instant::now() + timeout;
@@ -247,7 +250,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
                 Opening::Refused(cause) => {
                     let text = excerpt::last_line(&input);
-                    return Err(refused(format!("{}: it said `{text}`", cause.text(P::REFUSALS))));
+                    return Err(refused(format!("{}: the server sent `{text}`", cause.text(P::REFUSALS))));
                 }
                 Opening::Wait { used } => {
                     input.drain(..used);
@@ -279,15 +282,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 template: CompiledTemplate::constant(value.as_bytes()),
             })
             .collect();
-        let call = Call {
-            number: 0,
-            operation: known,
-            arguments: &arguments,
-            wants,
-            program: None,
-            closes: false,
-            cookies: false,
-        };
+        let call = Call { number: 0, operation: known, arguments: &arguments, wants, program: None, closes: false };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
@@ -397,10 +392,20 @@ impl<P: SessionProtocol> ClientExchange<P> {
 
     /// Encodes as many of the unsent requests as the protocol takes now.
     fn encode_unsent(&mut self, requests: &mut [ClientRequest<P>], out: &mut Vec<u8>) -> Result<(), CallError> {
-        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        let source = ValueSource {
+            agent: 0,
+            seq: 0,
+            copy: 1,
+            repeat: 1,
+            draw: 0,
+            slots: &[],
+            kept: 0,
+            feeds: &[],
+            records: &[],
+        };
         for request in requests.iter_mut().filter(|request| request.id == 0) {
             let id = self.last_id.wrapping_add(1).max(1);
-            let values = OperationValues { source, arguments: &request.arguments, cookies: None };
+            let values = OperationValues { source, arguments: &request.arguments };
             let encoded = P::encode(&mut self.session, &mut self.memory, &request.request, id, &values, out);
             match encoded.map_err(|refusal| CallError::Invalid(refusal.to_string()))? {
                 Encoded::NotNow => break,
@@ -581,7 +586,7 @@ impl ClientConnection {
             // Without a TLS close, the answer may be incomplete (RFC 9112, 9.8).
             let why = match session.has_no_protocol() && input.is_empty() {
                 true => NO_PROTOCOL,
-                false => "the connection was closed without a word",
+                false => "the target closed the connection without an answer",
             };
             return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
         }

@@ -14,9 +14,9 @@ pub enum Error {
     },
     /// Too few local ports.
     #[error(
-        "{connections} connections need as many local ports towards one service, and {addresses} local address(es) have {ports} each: widen \
-         net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`), name more local addresses in \
-         `load.from`, or use fewer agents"
+        "{connections} connections to one service need as many local ports, but {addresses} local address(es) have \
+         {ports} each: widen net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`), \
+         name more local addresses in `load.from`, or use fewer agents"
     )]
     Ports {
         /// Number of connections to the service.

@@ -118,17 +118,17 @@ impl ProgramWorker {
         let mut frame = vec![0; u32::from_be_bytes(length) as usize];
         self.agent.read_exact(&mut frame)?;
         let order = ProgramRun::read(&frame).ok_or(ErrorKind::InvalidData)?;
-        let mut told = Vec::new();
+        let mut answer = Vec::new();
         let runner = self.host.as_ref().and_then(|host| host.runner.as_ref()).filter(|_| order.on_member);
         match runner {
-            Some(runner) => self.run_by(runner.as_ref(), &order, &mut told)?,
-            None => self.run_here(&order, &mut told)?,
+            Some(runner) => self.run_by(runner.as_ref(), &order, &mut answer)?,
+            None => self.run_here(&order, &mut answer)?,
         }
-        self.agent.write_all(&told)
+        self.agent.write_all(&answer)
     }
 
     /// Runs a program on the member's host. Stops if the agent closes its socket.
-    fn run_by(&self, runner: &dyn ProgramRunner, order: &ProgramRun<'_>, told: &mut Vec<u8>) -> io::Result<()> {
+    fn run_by(&self, runner: &dyn ProgramRunner, order: &ProgramRun<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let input = order.stdin.map(text).unwrap_or_default();
         let goes_on = || {
@@ -144,22 +144,22 @@ impl ProgramWorker {
         };
         let kept = [stdout, stderr].map(|output| &output.as_bytes()[..output.len().min(OUTPUT_LIMIT)]);
         let is_cut = stdout.len().max(stderr.len()) > OUTPUT_LIMIT;
-        ProgramOutcome { how, is_cut, stdout: kept[0], stderr: kept[1] }.write(told);
+        ProgramOutcome { how, is_cut, stdout: kept[0], stderr: kept[1] }.write(answer);
         Ok(())
     }
 
-    fn run_here(&self, order: &ProgramRun<'_>, told: &mut Vec<u8>) -> io::Result<()> {
+    fn run_here(&self, order: &ProgramRun<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         match self.start(order) {
             Ok(mut running) => {
                 let how = running.wait_for(&self.agent)?;
                 let [stdout, stderr] = running.outputs();
                 let is_cut = stdout.is_cut || stderr.is_cut;
-                ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(told);
+                ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(answer);
             }
             Err(error) => {
                 let why = error.to_string();
                 ProgramOutcome { how: ProgramExit::NotStarted, is_cut: false, stdout: b"", stderr: why.as_bytes() }
-                    .write(told);
+                    .write(answer);
             }
         }
         Ok(())

@@ -566,16 +566,16 @@ mod tests {
         assert_eq!(of, token);
         assert!(taken > 0 && taken < long.len());
         assert!(ring.unsent(token, taken) == &long[taken..]);
-        let mut came = vec![0; taken];
-        theirs.read_exact(&mut came).unwrap();
-        assert!(came == long[..taken]);
+        let mut received = vec![0; taken];
+        theirs.read_exact(&mut received).unwrap();
+        assert!(received == long[..taken]);
         // The rest is not sent later, and the next send is independent.
         theirs.set_nonblocking(true).unwrap();
-        assert!(theirs.read(&mut came).is_err());
+        assert!(theirs.read(&mut received).is_err());
         ring.send(token, ours.as_fd(), b"next");
         ring.hand_over().unwrap();
-        let count = theirs.read(&mut came).unwrap();
-        assert_eq!(&came[..count], b"next");
+        let count = theirs.read(&mut received).unwrap();
+        assert_eq!(&received[..count], b"next");
     }
 
     #[test]
@@ -586,15 +586,15 @@ mod tests {
         ring.receive(token, ours.as_fd()).unwrap();
         drop(theirs);
         ring.send(token, ours.as_fd(), b"hello");
-        let mut told = next(&mut ring);
-        while told.len() < 2 {
+        let mut events = next(&mut ring);
+        while events.len() < 2 {
             let more = next(&mut ring);
-            assert!(!more.is_empty(), "{told:?}");
-            told.extend(more);
+            assert!(!more.is_empty(), "{events:?}");
+            events.extend(more);
         }
         assert!(
-            told.contains(&Completion::Mute(token, Errno::PIPE)) && told.contains(&Completion::Ended(token)),
-            "{told:?}"
+            events.contains(&Completion::Mute(token, Errno::PIPE)) && events.contains(&Completion::Ended(token)),
+            "{events:?}"
         );
     }
 
@@ -609,18 +609,18 @@ mod tests {
             for (_, theirs) in &pairs[..here] {
                 (&*theirs).write_all(b"x").unwrap();
             }
-            let mut came = 0;
-            while came < here {
+            let mut received = 0;
+            while received < here {
                 let mut arrivals = Vec::new();
                 ring.wait(SECOND_NS, WakePolicy { arrivals: wanted, within_us }, &mut arrivals).unwrap();
-                assert!(!arrivals.is_empty(), "{came} of {here}");
-                came += arrivals.len();
+                assert!(!arrivals.is_empty(), "{received} of {here}");
+                received += arrivals.len();
                 for arrival in arrivals {
                     let Completion::Bytes { place, length, .. } = arrival else { panic!("{arrival:?}") };
                     ring.take(place, length, &mut [0]);
                 }
             }
-            assert_eq!(came, here);
+            assert_eq!(received, here);
         }
     }
 

@@ -98,7 +98,9 @@ impl SourceAddresses {
             bound.map_err(|errno| Error::From {
                 address: source.ip().to_string(),
                 reason: match errno {
-                    Errno::ADDRNOTAVAIL => "this machine has no such address (`ip address` lists them)".to_owned(),
+                    Errno::ADDRNOTAVAIL => {
+                        "this machine does not have this address (`ip address` lists its addresses)".to_owned()
+                    }
                     errno => errno.to_string(),
                 },
             })?;
@@ -113,7 +115,8 @@ impl SourceAddresses {
         let (first, last) = (several.first()?.ip(), several.last()?.ip());
         let count = several.len();
         Some(format!(
-            "agents connect from {count} local addresses in turn, {first} to {last}: one has only {ports} ports towards a service"
+            "agents connect from {count} local addresses in turn, {first} to {last}: one address has only {ports} \
+             ports to a service"
         ))
     }
 }
@@ -154,7 +157,7 @@ fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Er
     if sources.is_empty() {
         let kind = if service.is_ipv4() { "IPv4" } else { "IPv6" };
         let address = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(Error::From { address, reason: format!("the service {service} takes an {kind} address") });
+        return Err(Error::From { address, reason: format!("the service {service} needs an {kind} address") });
     }
     Ok(sources)
 }
@@ -248,10 +251,10 @@ mod tests {
     fn unusable_addresses_are_named() {
         let here = services(&["127.0.0.1:80"]);
         let error = |from: &[&str]| SourceAddresses::of(&named(from), &here, 1, 100).unwrap_err().to_string();
-        assert!(error(&["::1"]).contains("takes an IPv4 address"), "{}", error(&["::1"]));
+        assert!(error(&["::1"]).contains("needs an IPv4 address"), "{}", error(&["::1"]));
         // TEST-NET-1 (RFC 5737) belongs to no machine.
         let sources = SourceAddresses::of(&named(&["192.0.2.1"]), &here, 1, 100).unwrap();
         let error = sources.try_out().unwrap_err().to_string();
-        assert!(error.contains("192.0.2.1: this machine has no such address"), "{error}");
+        assert!(error.contains("192.0.2.1: this machine does not have this address"), "{error}");
     }
 }

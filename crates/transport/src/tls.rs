@@ -22,8 +22,8 @@ const SESSIONS: usize = 256;
 
 /// Message for a peer that closes the connection without having accepted an offered protocol
 /// (ALPN).
-pub const NO_PROTOCOL: &str = "the target closed the connection without an answer, and by TLS it had agreed on no protocol (ALPN): it may \
-                               speak HTTP/2 alone; HTTP/1.1 is spoken here";
+pub const NO_PROTOCOL: &str = "the target closed the connection without an answer, and TLS agreed on no protocol \
+                               (ALPN): the target may support only HTTP/2, but Plimsoll uses HTTP/1.1";
 
 /// Trust settings of a TLS client.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ impl TlsTrust {
             None => builder.with_no_client_auth(),
             Some(cert) => {
                 let (chain, key) = self.identity(cert)?;
-                let refused = |error: Error| format!("`{cert}`: it cannot be used with its key: {error}");
+                let refused = |error: Error| format!("`{cert}` cannot be used with its key: {error}");
                 builder.with_client_auth_cert(chain, key).map_err(refused)?
             }
         };
@@ -70,14 +70,14 @@ impl TlsTrust {
         let chain = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| wrong(&path, error.to_string()))?;
         if chain.is_empty() {
-            return Err(wrong(&path, "there is no certificate in it".to_owned()));
+            return Err(wrong(&path, "the file has no certificate".to_owned()));
         }
         let path = self.files.path(self.tls.key.as_deref().unwrap_or(cert));
         let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| match error {
             pem::Error::NoItemsFound if self.tls.key.is_none() => {
-                wrong(&path, "there is no private key in it: name the file that has it with `tls.key`".to_owned())
+                wrong(&path, "the file has no private key: set `tls.key` to the file with the key".to_owned())
             }
-            pem::Error::NoItemsFound => wrong(&path, "there is no private key in it, or it is encrypted".to_owned()),
+            pem::Error::NoItemsFound => wrong(&path, "the file has no private key, or the key is encrypted".to_owned()),
             error => wrong(&path, error.to_string()),
         })?;
         Ok((chain, key))
@@ -96,7 +96,7 @@ impl TlsTrust {
             known.push(certificate);
         }
         if roots.is_empty() {
-            return Err(wrong("there is no certificate in it".to_owned()));
+            return Err(wrong("the file has no certificate".to_owned()));
         }
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
@@ -105,7 +105,7 @@ impl TlsTrust {
 
     fn name(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.tls.server_name.as_deref().unwrap_or(host);
-        let refused = |_| format!("`{name}` is neither a name nor an address that a certificate can be made out to");
+        let refused = |_| format!("`{name}` cannot be in a certificate: expected a host name or an address");
         ServerName::try_from(name.to_owned()).map_err(refused)
     }
 }
@@ -116,7 +116,7 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(
-            "no system CA certificates found: install them (ca-certificates), or name a file with `tls.ca`".to_owned()
+            "no system CA certificates found: install them (ca-certificates), or set `tls.ca` to a file".to_owned()
         );
     }
     Ok(roots)
@@ -254,22 +254,23 @@ fn why_refused(error: &Error) -> String {
             format!("it will be valid in {} days; is this machine's clock right?", days(time, not_before))
         }
         Error::InvalidCertificate(C::UnknownIssuer) => {
-            "its issuer is unknown: it is self-signed, or signed by a CA that is not trusted here, or the server does not send the \
-             certificates in between; trust its CA with `tls.ca`, or check nothing with `tls.insecure`"
+            "its issuer is unknown: it is self-signed, or signed by a CA that is not trusted here, or the server \
+             does not send the intermediate certificates; trust its CA with `tls.ca`, or switch the check off with \
+             `tls.insecure`"
                 .to_owned()
         }
         Error::InvalidCertificate(C::BadSignature) => {
-            "it is signed by another CA than the trusted one of the same name".to_owned()
+            "it is not signed by the trusted CA, but by another CA of the same name".to_owned()
         }
         Error::InvalidCertificate(C::NotValidForName) => "it is for another name".to_owned(),
         Error::InvalidCertificate(C::NotValidForNameContext { expected, presented }) => {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
             let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
-            format!("it is for {names}, and not for {}", expected.to_str())
+            format!("it is for {names}, not for {}", expected.to_str())
         }
         error if is_an_authoritys(error) => {
-            "it is a CA certificate (CA:TRUE) that is used as the server's: name that very certificate with `tls.ca`, or check nothing \
-             with `tls.insecure`"
+            "it is a CA certificate (CA:TRUE) that is used as the server's: set `tls.ca` to that certificate, or \
+             switch the check off with `tls.insecure`"
                 .to_owned()
         }
         error => error.to_string(),
@@ -483,13 +484,13 @@ mod tests {
             (C::UnknownIssuer, "self-signed"),
             (
                 C::NotValidForNameContext { expected: name, presented: vec!["DnsName(\"a.example\")".into()] },
-                "it is for a.example, and not for shop.example",
+                "it is for a.example, not for shop.example",
             ),
             (C::BadSignature, "another CA"),
             (C::Revoked, "Revoked"),
         ] {
-            let told = why_refused(&Error::InvalidCertificate(why));
-            assert!(told.contains(words), "{told}");
+            let reason = why_refused(&Error::InvalidCertificate(why));
+            assert!(reason.contains(words), "{reason}");
         }
     }
 

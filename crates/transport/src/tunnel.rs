@@ -60,7 +60,7 @@ impl TunnelAnswer {
     fn refused(status: u16, bytes: &[u8]) -> Self {
         let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let line = String::from_utf8_lossy(&line[..line.len().min(100)]);
-        let login = if status == 407 { ", so it wants a login; Plimsoll sends none to a proxy" } else { "" };
+        let login = if status == 407 { ": it requires a login, which Plimsoll does not send" } else { "" };
         let why = format!("the proxy opened no tunnel and answered `{}`{login}", line.escape_debug());
         Self::Refused { status, why }
     }

@@ -242,7 +242,7 @@ impl FeedQueue {
                 }
             }
             if is_empty {
-                return Err("it has no record any more".to_owned());
+                return Err("the feed has no more records".to_owned());
             }
             if self.feed.ends {
                 self.put(&mut block);

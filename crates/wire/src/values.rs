@@ -23,8 +23,6 @@ pub mod lua;
 pub mod lua;
 pub mod words;
 
-use crate::cookies::RequestCookies;
-
 use allowed::{AllowedBytes, NotSendable};
 use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
@@ -72,6 +70,8 @@ pub struct ValueSource<'a> {
     pub seq: u64,
     /// Number of the copy of the load to which the agent belongs, from 1.
     pub copy: u64,
+    /// Number of the operation among the repetitions of its step, from 1.
+    pub repeat: u64,
     /// Random number of the operation.
     pub draw: u64,
     /// Values that the agent has kept, by slot.
@@ -86,7 +86,8 @@ pub struct ValueSource<'a> {
 
 impl ValueSource<'_> {
     /// Inputs for templates that use none.
-    const NOTHING: Self = Self { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+    const NOTHING: Self =
+        Self { agent: 0, seq: 0, copy: 1, repeat: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
 }
 
 /// A compiled template.
@@ -105,6 +106,7 @@ enum TemplatePiece {
     Agent(Arithmetic),
     Seq(Arithmetic),
     Copy(Arithmetic),
+    Repeat(Arithmetic),
     Bytes(u32),
     Uniform {
         from: u64,
@@ -190,8 +192,6 @@ pub struct OperationValues<'a> {
     /// Inputs of the values.
     pub source: ValueSource<'a>,
     pub arguments: &'a [Argument],
-    /// Cookies of the session, if it has a jar.
-    pub cookies: Option<RequestCookies<'a>>,
 }
 
 impl OperationValues<'_> {
@@ -349,6 +349,7 @@ impl TemplatePiece {
             | Self::Agent(_)
             | Self::Seq(_)
             | Self::Copy(_)
+            | Self::Repeat(_)
             | Self::Bytes(_)
             | Self::Uniform { .. }
             | Self::Decimal { .. }
@@ -398,6 +399,7 @@ impl TemplatePiece {
             TemplatePart::Agent(arithmetic) => Self::Agent(arithmetic),
             TemplatePart::Seq(arithmetic) => Self::Seq(arithmetic),
             TemplatePart::Copy(arithmetic) => Self::Copy(arithmetic),
+            TemplatePart::Repeat(arithmetic) => Self::Repeat(arithmetic),
             TemplatePart::Bytes(count) => Self::Bytes(count),
             TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
             TemplatePart::Decimal { from, to, decimals } => Self::Decimal { from, to, decimals },
@@ -481,6 +483,7 @@ impl TemplatePiece {
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
             Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
             Self::Copy(arithmetic) => write_decimal(arithmetic.apply(source.copy), out),
+            Self::Repeat(arithmetic) => write_decimal(arithmetic.apply(source.repeat), out),
             Self::Bytes(count) => write(*count as usize, random, out),
             Self::Uniform { from, to } => write_decimal(random.u64(*from..=*to), out),
             Self::Zipf(zipf) => write_decimal(zipf.draw(random), out),

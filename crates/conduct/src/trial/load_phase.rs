@@ -85,8 +85,8 @@ impl<'a> LoadPhase<'a> {
         let one_in = load.map_or(1, audits_one_in);
         if one_in > 1 {
             records.notice(format!(
-                "one of {one_in} audited keys is checked, with all its operations: all of them together would be too many for the \
-                 disk and the memory of this machine"
+                "only one of {one_in} audited keys is checked, with all its operations: this machine lacks the disk \
+                 space or memory to check all keys"
             ));
         }
         let recorded = RecordedLoad {

@@ -100,7 +100,7 @@ impl<'a> TrialTarget<'a> {
             }
             Err(error) if self.context.interrupts.is_pending() => Err(error.into()),
             Err(error) => {
-                records.notice(format!("the target of trial {} is started anew: {error}", standing.of));
+                records.notice(format!("the target of trial {} is started again: {error}", standing.of));
                 standing.deployment.kill_all()?;
                 self.elsewhere = Arc::default();
                 Ok(None)

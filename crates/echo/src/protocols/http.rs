@@ -138,7 +138,7 @@ impl Heads {
             Ok(httparse::Status::Partial) if input.len() > self.limit_bytes => return Err(TOO_LONG),
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err((431, "more than 100 header lines")),
-            Err(_) => return Err((400, "this is not HTTP")),
+            Err(_) => return Err((400, "the request is not HTTP")),
         };
         if bytes > self.limit_bytes {
             return Err(TOO_LONG);
@@ -208,7 +208,7 @@ fn meaning(headers: &[httparse::Header<'_>]) -> Result<HeaderMeaning, RejectedHe
     Ok(meaning)
 }
 
-const CHUNKED: RejectedHead = (411, "chunked request bodies are not read here: send a Content-Length");
+const CHUNKED: RejectedHead = (411, "chunked request bodies are not supported: send a Content-Length");
 
 /// Parses a number of decimal digits only.
 fn number(text: &[u8]) -> Option<u64> {

@@ -95,10 +95,6 @@ section! {
         overflow = "drop": Choice(&["drop", "stop"]),
             "If an operation or session is due while `backlog` is full: drop and count it, or stop the load",
             ["when_full"];
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        cookies = "false": Boolean => bool,
-            "Whether each session has a cookie jar: it sends the cookies that its answers have set (RFC 6265); a cycle is a \
-             session", ["cookie_jar", "cookiejar"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
             "Generator threads; default: one for every two cores";
         => order: StepOrder = order, "Order in which an agent goes through `steps`";
@@ -107,7 +103,7 @@ section! {
             "Continuation of a cycle after a wrong answer";
         => steps: Vec<Step>, "Operations";
         cycle: Tables(CYCLE), "Operations, done in this order, again and again", ["steps", "operations"];
-        mix: Tables(MIX), "Operations, chosen at random by `weight`; each is a cycle", ["weighted"];
+        mix: Tables(MIX), "Operations or sequences of operations, chosen at random by `weight`; each is a cycle", ["weighted"];
         feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
             "Files with values for templates", ["feeds", "data"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -371,8 +367,6 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     check_from(section, context);
     check_failover(section, context);
     check_feeds(section, context);
-    check_cookies(section, context);
-    section.sections("group").iter().for_each(|group| check_cookies(group, context));
     if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
 
@@ -406,8 +400,13 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
 
 /// Returns the place of the key in the first step that has it.
 fn place_in_steps<'a>(section: &Section<'a>, key: &str) -> Option<&'a TextSpan> {
-    let steps = ["cycle", "mix"].into_iter().flat_map(|steps| section.sections(steps));
-    steps.filter_map(|step| step.node(key)).map(|node| &node.place).next()
+    step_sections(section).into_iter().find_map(|step| step.node(key)).map(|node| &node.place)
+}
+
+/// Returns the sections of all steps of a load or a group.
+pub(super) fn step_sections<'a>(section: &Section<'a>) -> Vec<Section<'a>> {
+    let entries = ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key));
+    entries.flat_map(|entry| if entry.has("steps") { entry.sections("steps") } else { vec![entry] }).collect()
 }
 
 /// Settings of a load that exclude each other.
@@ -449,6 +448,12 @@ impl Load {
         files
     }
 
+    /// Returns the sequences of steps that are a cycle each: all steps, or the entries of a mix.
+    pub fn sequences(&self) -> impl Iterator<Item = &[Step]> {
+        let is_mix = self.order == StepOrder::Mix;
+        self.steps.chunk_by(move |_, next| !is_mix || next.follows)
+    }
+
     /// Returns the operations of all populations.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.populations().iter().flat_map(|population| &population.steps)
@@ -479,8 +484,12 @@ impl Load {
     #[must_use]
     pub fn operations_per_cycle(&self) -> f64 {
         match self.order {
-            StepOrder::Cycle => self.steps.iter().map(|step| 1.0 / f64::from(step.every.max(1))).sum(),
-            StepOrder::Mix => 1.0,
+            StepOrder::Cycle => self.steps.iter().map(Step::times_per_cycle).sum(),
+            StepOrder::Mix => {
+                let weight = |step: &Step| f64::from(step.weight.max(1));
+                let all: f64 = self.steps.iter().filter(|step| !step.follows).map(weight).sum();
+                self.steps.iter().map(|step| weight(step) * step.times_per_cycle()).sum::<f64>() / all.max(1.0)
+            }
         }
     }
 
@@ -551,19 +560,6 @@ fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
                     .hint("`ip address` lists them; names and ports have no place here"),
             );
         }
-    }
-}
-
-/// Reports `cookies` for a protocol without cookies.
-fn check_cookies(section: &Section<'_>, context: &mut CheckContext<'_>) {
-    let Some(protocol) = context.protocol.filter(|_| section.boolean("cookies")) else { return };
-    let answers = protocol.operations.iter().flat_map(|operation| operation.answers);
-    if !answers.into_iter().any(|field| field.name == "cookie.*") {
-        context.problems.push(
-            Problem::new(section.place("cookies"), format!("the protocol `{}` has no cookies", protocol.name))
-                .expected("cookies belong to HTTP")
-                .hint("remove it"),
-        );
     }
 }
 
@@ -654,14 +650,27 @@ fn empty(section: &Section<'_>, path: &str, key: &str) -> Problem {
 }
 
 fn cycle(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
+    sequence(section.place("cycle"), &section.sections("cycle"), context)
+}
+
+/// Reads steps that follow each other in a cycle.
+fn sequence(place: &TextSpan, parts: &[Section<'_>], context: &mut CheckContext<'_>) -> Vec<Step> {
     let mut slots: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    let mut steps = Vec::new();
-    for part in section.sections("cycle") {
-        let step = operation::read(&part, &Scope { slots: &slots, no_slots: None, by_agent: true }, context);
+    let mut steps: Vec<Step> = Vec::new();
+    for part in parts {
+        let step = operation::read(part, &Scope { slots: &slots, no_slots: None, by_agent: true }, context);
         for slot in step.keep.keys() {
-            slots.entry(slot.clone()).or_default().push(step.every);
+            slots.entry(slot.clone()).or_default().push(if step.is_certain() { step.every } else { 0 });
         }
         steps.push(step);
+    }
+    if !steps.is_empty() && !steps.iter().any(Step::is_certain) {
+        let problem = Problem::new(place, "a cycle may have no operation at all");
+        context.problems.push(
+            problem
+                .expected("each step has `probability_pct`")
+                .hint("remove it from one of the steps; a choice between operations is a mix with weights"),
+        );
     }
     steps
 }
@@ -669,10 +678,40 @@ fn cycle(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
 fn mix(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
     let scope = Scope {
         slots: &BTreeMap::new(),
-        no_slots: Some("each operation of a mix is a cycle of its own; slots need a [[load.cycle]]"),
+        no_slots: Some(
+            "each operation of a mix is a cycle of its own; slots need a [[load.cycle]], or `steps` of an entry of the mix",
+        ),
         by_agent: true,
     };
-    section.sections("mix").iter().map(|part| operation::read(part, &scope, context)).collect()
+    let mut steps = Vec::new();
+    for part in section.sections("mix") {
+        if !part.has("steps") {
+            steps.push(operation::read(&part, &scope, context));
+            continue;
+        }
+        check_entry(&part, context);
+        let weight = part.get("weight").unwrap_or(1);
+        let own = sequence(part.place("steps"), &part.sections("steps"), context);
+        steps.extend(own.into_iter().enumerate().map(|(index, step)| Step { weight, follows: index > 0, ..step }));
+    }
+    steps
+}
+
+/// Checks an entry of a mix that is a sequence.
+fn check_entry(part: &Section<'_>, context: &mut CheckContext<'_>) {
+    let steps = part.place("steps");
+    if part.sections("steps").is_empty() && part.node("steps").and_then(Node::list).is_some() {
+        let problem = Problem::absent(steps, "`steps` is empty").expected("no operations");
+        context.problems.push(problem.hint("write `call` for a single operation"));
+    }
+    for entry in part.table.entries.iter().filter(|entry| !["weight", "steps"].contains(&entry.key.as_str())) {
+        context.problems.push(
+            Problem::new(&entry.key_place, format!("`{}` and `steps` exclude each other", entry.key))
+                .expected("belongs to one operation")
+                .related(steps, "a sequence of operations")
+                .hint(format!("move `{}` into the steps", entry.key)),
+        );
+    }
 }
 
 fn read_retry(section: &Section<'_>) -> Retry {

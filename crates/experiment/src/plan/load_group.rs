@@ -12,7 +12,7 @@ section! {
     const GROUP {
         name = required: Name, "Name in results, and in paths such as load.group.NAME.agents";
         ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, ramp, timeout, think, think_spread_pct,
-            retry, when_failed, cookies;
+            retry, when_failed;
     }
 }
 
@@ -20,7 +20,7 @@ section! {
     const GROUPS {
         group: Tables(GROUP),
             "Several populations in one load, each with its own agents, cycle or mix, and pace; defaults of `ramp`, \
-             `timeout`, `think`, `retry`, `when_failed` and `cookies` are those of the load",
+             `timeout`, `think`, `retry` and `when_failed` are those of the load",
             ["groups", "population", "scenarios"];
     }
 }
@@ -142,7 +142,7 @@ fn check_names(sections: &[Section<'_>], context: &mut CheckContext<'_>) {
 /// their names, and groups by their operations.
 fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut CheckContext<'_>) {
     for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
-        for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
+        for step in load::step_sections(section) {
             let Some(name) = step.text("name").or(step.text("call")) else { continue };
             let mut before = groups[..index].iter();
             let other = before.find(|other| other.steps.iter().any(|known| known.name == name));

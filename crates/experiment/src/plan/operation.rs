@@ -12,6 +12,7 @@ use crate::keys::{self, Key, section};
 use crate::manifest::TargetOperation;
 use crate::pattern;
 use crate::plan::check_context::CheckContext;
+use crate::plan::load::{is_one, one};
 use crate::plan::pause::{self, Pause, THINK};
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
@@ -51,6 +52,12 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         think: THINK => think: Option<Pause> = Pause::read,
             "Pause after this step; default: `think` of the load or group", ["pause", "sleep", "wait"];
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        repeat = "1": Whole { min: 1, max: 10_000 } => u32,
+            "Number of times that it is done in a row; {repeat} counts them", ["times", "loop"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        probability_pct: Positive => Option<f64>,
+            "Share of cycles in which it is done, drawn for each cycle; default: all", ["probability", "chance"];
         every = "1": COUNT => u32, "Done only in cycles whose {seq} is a multiple of this";
         count = "1": COUNT, "Number of times; {seq} counts them", ["times", "repeat"];
         audit = "false": Either(
@@ -73,6 +80,9 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => audit_as: Option<AuditAs> = read_audit,
             "Effect of an audited operation, if its protocol does not know it";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        => follows: bool = |_| false,
+            "Whether it continues the sequence of a mix to which the step before it belongs";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => program: Option<MemberProgram> = |_| None,
             "Program on the member's host, if the target has one of this name";
@@ -104,11 +114,36 @@ section! {
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, think, every, units, parts, audit; }
+    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, every, units, parts, audit; }
 }
 
 section! {
-    const MIX { ..OPERATION: call, name, with, set, expect, keep, think, weight, units, parts, audit; }
+    const SEQUENCE {
+        ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, units, parts, audit;
+    }
+}
+
+section! {
+    const MIX {
+        ..OPERATION: call = (unless steps), name, with, set, expect, keep, think, repeat, weight, units, parts, audit;
+        steps: Tables(SEQUENCE),
+            "Instead of one operation, a sequence of operations, done in this order", ["sequence", "cycle", "tasks"];
+    }
+}
+
+impl Step {
+    /// Whether the step is done in each cycle that `every` gives it.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.probability_pct.is_none_or(|pct| pct >= 100.0)
+    }
+
+    /// Returns the mean number of times that a cycle does the step.
+    #[must_use]
+    pub fn times_per_cycle(&self) -> f64 {
+        let share = self.probability_pct.map_or(1.0, |pct| (pct / 100.0).min(1.0));
+        share * f64::from(self.repeat.max(1)) / f64::from(self.every.max(1))
+    }
 }
 
 section! {
@@ -163,7 +198,7 @@ section! {
 /// Names that the templates of a step may use.
 pub(super) struct Scope<'a> {
     /// Slots that earlier steps keep. For each such step, the number N if it keeps the slot in
-    /// every Nth cycle.
+    /// every Nth cycle, or 0 if a draw decides.
     pub slots: &'a BTreeMap<String, Vec<u32>>,
     /// Reason why there are no slots here, if there can be none.
     pub no_slots: Option<&'static str>,
@@ -201,6 +236,10 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         check_kept(&entry, context);
     }
     check_audit_keys(section, every, scope, context);
+    if let Some(node) = section.node("probability_pct").filter(|node| node.number().is_some_and(|pct| pct > 100.0)) {
+        let problem = Problem::new(&node.place, "a probability is at most 100 percent");
+        context.problems.push(problem.expected("percent of the cycles"));
+    }
     pause::check(section, context);
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
@@ -369,14 +408,13 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
                 None => Some(unknown_slot(slot, node, scope)),
                 Some(kept) if kept.iter().all(|kept| !every.is_multiple_of(*kept)) => {
                     let kept = kept.iter().min().copied().unwrap_or(1);
-                    let what = format!(
-                        "`{slot}` is kept by a step with `every = {kept}`, and this step is done in other cycles too"
-                    );
-                    Some(
-                        Problem::new(&placeholder(node, slot), what)
-                            .expected("not always there")
-                            .hint(format!("give this step `every = {kept}` too")),
-                    )
+                    let (what, hint) = match kept {
+                        0 => ("`probability_pct`".to_owned(), "let a step that is always done keep it".to_owned()),
+                        _ => (format!("`every = {kept}`"), format!("give this step `every = {kept}` too")),
+                    };
+                    let what =
+                        format!("`{slot}` is kept by a step with {what}, and this step is done in other cycles too");
+                    Some(Problem::new(&placeholder(node, slot), what).expected("not always there").hint(hint))
                 }
                 Some(_) => None,
             },
@@ -391,7 +429,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
             TemplatePart::Script(name) if !context.has_script => {
                 Some(no_script(&placeholder(node, &format!("lua.{name}"))))
             }
-            TemplatePart::Agent(_) | TemplatePart::Copy(_) if !scope.by_agent => Some(
+            TemplatePart::Agent(_) | TemplatePart::Copy(_) | TemplatePart::Repeat(_) if !scope.by_agent => Some(
                 Problem::new(&placeholder(node, word_of(part)), "no agent does the preparation")
                     .expected("there is no agent here")
                     .hint("use {seq}, which counts the repetitions: `count = 200` and \"agent-{seq}\""),
@@ -404,7 +442,11 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
 
 /// Returns the name of a placeholder that only agents can fill in.
 fn word_of(part: &TemplatePart) -> &'static str {
-    if matches!(part, TemplatePart::Copy(_)) { "copy" } else { "agent" }
+    match part {
+        TemplatePart::Copy(_) => "copy",
+        TemplatePart::Repeat(_) => "repeat",
+        _ => "agent",
+    }
 }
 
 /// Returns the place of `{word` in a template.
@@ -426,7 +468,9 @@ fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
     let place = placeholder(node, slot);
     let problem =
         Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
-    if let Some(near) = nearest_name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "copy", "seq"])) {
+    if let Some(near) =
+        nearest_name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "copy", "repeat", "seq"]))
+    {
         return problem.hint(format!("did you mean {{{near}}}?"));
     }
     match scope.no_slots {

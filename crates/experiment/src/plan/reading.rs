@@ -168,7 +168,10 @@ fn names<'a>(
     for setting in settings {
         let of_groups = groups(setting).and_then(Node::list).unwrap_or_default().iter().filter_map(Node::table);
         let populations = setting.tree.table("load").into_iter().chain(of_groups);
-        lists.extend(populations.flat_map(|load| ["cycle", "mix"].into_iter().filter_map(|key| load.get(key))));
+        for load in populations {
+            lists.extend(["cycle", "mix"].into_iter().filter_map(|key| load.get(key)));
+            lists.extend(load.tables("mix").filter_map(|(_, entry)| entry.get("steps")));
+        }
     }
     MetricNames {
         catalog,

@@ -337,6 +337,7 @@ fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let (name, operation) = word.text.split_at(name_length);
     let part: fn(Arithmetic) -> TemplatePart = match name {
         "agent" => TemplatePart::Agent,
+        "repeat" => TemplatePart::Repeat,
         "seq" => TemplatePart::Seq,
         "copy" => TemplatePart::Copy,
         _ => return slot(word, operation),

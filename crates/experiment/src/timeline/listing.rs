@@ -10,7 +10,7 @@ use text::{distinct, of_json};
 use crate::duration::show;
 use crate::plan::{
     Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
-    Pause, Plan, Port, Rate, RateStage, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup, percentile,
+    Pause, Plan, Port, Rate, RateStage, Requirement, Retry, Step, StepOrder, TargetKind, Trial, Warmup, percentile,
     samples_for,
 };
 use crate::problem::join_words;
@@ -536,16 +536,31 @@ fn bound(backlog: Backlog) -> String {
 }
 
 fn operations(load: &Load) -> String {
-    let steps = load.steps.iter().map(|step| {
-        let name = match load.order {
-            StepOrder::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
-            StepOrder::Cycle => step.name.clone(),
-            StepOrder::Mix => format!("{} {}", step.name, step.weight),
-        };
-        step.think.map_or(name.clone(), |pause| format!("{name} (then {pause})"))
+    let sequences = load.sequences().map(|steps| {
+        let names: Vec<String> = steps.iter().map(operation).collect();
+        let names = names.join(" → ");
+        match load.order {
+            StepOrder::Cycle => names,
+            StepOrder::Mix => format!("{names} {}", steps.first().map_or(1, |step| step.weight)),
+        }
     });
+    let all: Vec<String> = sequences.collect();
     match load.order {
-        StepOrder::Cycle => steps.collect::<Vec<_>>().join(" → "),
-        StepOrder::Mix => format!("at random: {}", steps.collect::<Vec<_>>().join(", ")),
+        StepOrder::Cycle => all.join(" → "),
+        StepOrder::Mix => format!("at random: {}", all.join(", ")),
     }
+}
+
+/// Describes a step: `browse (every 2, then 3s)`.
+fn operation(step: &Step) -> String {
+    let mut notes = Vec::new();
+    if step.every > 1 {
+        notes.push(format!("every {}", thousands(step.every.into())));
+    }
+    if step.repeat > 1 {
+        notes.push(format!("{} times", thousands(step.repeat.into())));
+    }
+    notes.extend(step.probability_pct.map(|pct| format!("in {pct} %")));
+    notes.extend(step.think.map(|pause| format!("then {pause}")));
+    if notes.is_empty() { step.name.clone() } else { format!("{} ({})", step.name, notes.join(", ")) }
 }

@@ -133,8 +133,9 @@ fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<IntervalText
     fleet.iter_mut().for_each(|conductor| conductor.tell(&GeneratorOrder::Begin { at_ns }));
     let (mut sum, mut all) = (Summary::default(), Vec::new());
     for mut conductor in fleet {
-        let (came, mut intervals) = conductor.hear_all();
-        (sum.ok, sum.failed, sum.attempts) = (sum.ok + came.ok, sum.failed + came.failed, sum.attempts + came.attempts);
+        let (outcome, mut intervals) = conductor.hear_all();
+        (sum.ok, sum.failed, sum.attempts) =
+            (sum.ok + outcome.ok, sum.failed + outcome.failed, sum.attempts + outcome.attempts);
         all.append(&mut intervals);
         conductor.tell(&GeneratorOrder::End);
         conductor.generator.take().unwrap().join().unwrap().unwrap();
@@ -146,9 +147,9 @@ fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<IntervalText
 fn three_generators_equal_a_single_generator() {
     let service = server();
     for (generators, each) in [(1, 1), (3, 1), (3, 2)] {
-        let (came, intervals) = play(&service, generators, each);
+        let (outcome, intervals) = play(&service, generators, each);
         let due: u64 = intervals.iter().filter_map(|interval| interval.generator.due).sum();
-        assert_eq!((came.ok, came.failed, came.attempts, due), (200, 0, 200, 200), "{generators} × {each}");
+        assert_eq!((outcome.ok, outcome.failed, outcome.attempts, due), (200, 0, 200, 200), "{generators} × {each}");
         let threads: BTreeSet<u32> = intervals.iter().map(|interval| interval.thread).collect();
         assert_eq!(threads, (0..generators * each).collect(), "each thread plays in one of them");
         for thread in threads {
@@ -186,7 +187,7 @@ fn impossible_orders_are_refused_with_a_reason() {
     let many = GeneratorSetup { slice: LoadSlice { threads: 13, ..slice }, ..good.clone() };
     let unknown = GeneratorSetup { protocol: "gopher".into(), ..good.clone() };
     for (order, expected) in [
-        (GeneratorOrder::Begin { at_ns: 0 }, "first `setup`"),
+        (GeneratorOrder::Begin { at_ns: 0 }, "expected `setup`"),
         (GeneratorOrder::Setup(Box::new(newer)), "use the same Plimsoll on both"),
         (GeneratorOrder::Setup(Box::new(many)), "use fewer generators"),
         (GeneratorOrder::Setup(Box::new(unknown)), "gopher"),
@@ -201,7 +202,7 @@ fn impossible_orders_are_refused_with_a_reason() {
     conductor.tell(&GeneratorOrder::Setup(Box::new(good)));
     assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
     conductor.tell(&GeneratorOrder::Begin { at_ns: 1 });
-    assert!(matches!(conductor.hear(), GeneratorMessage::Failed { reason } if reason.contains("was past")));
+    assert!(matches!(conductor.hear(), GeneratorMessage::Failed { reason } if reason.contains("already passed")));
     conductor.hang_up().unwrap();
 }
 
@@ -248,8 +249,8 @@ fn a_load_that_is_stopped_ends_with_a_summary() {
         assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
         conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
         conductor.tell(&order);
-        let (came, intervals) = conductor.hear_all();
-        assert_eq!((came.failed, came.timeout), (0, 0));
+        let (outcome, intervals) = conductor.hear_all();
+        assert_eq!((outcome.failed, outcome.timeout), (0, 0));
         assert!(intervals.last().unwrap().is_last);
     }
     conductor.hang_up().unwrap();

@@ -160,8 +160,8 @@ fn a_generator_that_does_not_read_orders_is_lost() {
     long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20));
     session.members[0].orders.tell(&GeneratorOrder::Setup(Box::new(long)));
     let (ended, _) = play(session, 1);
-    let told = ended.err().unwrap().to_string();
-    assert!(told.contains("g1 was lost") && told.contains("does not read its commands"), "{told}");
+    let error = ended.err().unwrap().to_string();
+    assert!(error.contains("g1 was lost") && error.contains("does not read its orders"), "{error}");
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn an_answer_to_a_ping_that_was_not_sent_is_refused() {
     })];
     let mut session = FleetSession::begin(streams).unwrap();
     session.set_up(&setup("127.0.0.1:1", 60.0), 1, &|| false).unwrap();
-    let told = play(session, 1).0.err().unwrap().to_string();
-    assert!(told.contains("g1: it answers a ping that was not sent"), "{told}");
+    let error = play(session, 1).0.err().unwrap().to_string();
+    assert!(error.contains("g1: it answered a ping that was not sent"), "{error}");
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn a_start_too_far_ahead_is_refused() {
     }
     // The reading thread keeps the stream open.
     drop(orders);
-    let said: Vec<String> = BufReader::new(messages).lines().map(Result::unwrap).collect();
-    assert!(said.last().unwrap().contains("more than an hour from now"), "{said:?}");
+    let received: Vec<String> = BufReader::new(messages).lines().map(Result::unwrap).collect();
+    assert!(received.last().unwrap().contains("more than an hour away"), "{received:?}");
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn a_generator_that_loses_an_interval_is_detected() {
     let mut session = FleetSession::begin(streams).unwrap();
     session.set_up(&setup("127.0.0.1:1", 1.0), 1, &|| false).unwrap();
     let (ended, _) = play(session, 1);
-    let told = ended.err().unwrap().to_string();
-    assert!(told.contains("g1 was lost") && told.contains("incomplete"), "{told}");
+    let error = ended.err().unwrap().to_string();
+    assert!(error.contains("g1 was lost") && error.contains("incomplete"), "{error}");
 }
 
 fn send(caller: &GeneratorCaller, service: &str, within: Duration) -> Result<ClientAnswer, CallError> {
@@ -245,8 +245,8 @@ fn single_calls_work_before_during_and_after_a_load() {
 fn a_waiting_call_fails_when_the_generator_goes() {
     let goes = fake("g1", |_, _| ());
     let session = FleetSession::begin(vec![goes]).unwrap();
-    let came = send(&session.caller().unwrap(), "127.0.0.1:1", Duration::from_secs(600));
-    assert_eq!(came, Err(CallError::Lost("the generator g1 is gone".to_owned())));
+    let outcome = send(&session.caller().unwrap(), "127.0.0.1:1", Duration::from_secs(600));
+    assert_eq!(outcome, Err(CallError::Lost("the generator g1 is gone".to_owned())));
 }
 
 /// Regression test: feeds had to exist on each generator's machine, which for a pod means in its

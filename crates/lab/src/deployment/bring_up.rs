@@ -151,7 +151,7 @@ fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, Stri
     let mut urls = target.urls();
     urls.retain(|url| !is_lab && (!is_started || socket_url::socket_of(url).is_none()));
     let addresses = urls.iter().map(|url| match target.tls.proxy {
-        Some(_) if !is_started => Err("it is reached through a proxy".to_owned()),
+        Some(_) if !is_started => Err("the target is reached through a proxy".to_owned()),
         _ => readiness::address(url),
     });
     addresses.collect()
@@ -203,7 +203,8 @@ fn prepare(
     let urls = build.trial.target.urls();
     match &build.trial.target.kind {
         TargetKind::Folder { name, with } => {
-            let manifest = build.manifest.ok_or_else(|| Error::Manifest(format!("there is none of `{name}`")))?;
+            let manifest =
+                build.manifest.ok_or_else(|| Error::Manifest(format!("the target `{name}` has no target.toml")))?;
             prepare_folder(build, manifest, with, hosts)
         }
         TargetKind::Running { url } => {
@@ -418,7 +419,7 @@ fn fast_disk(tier: Option<&str>) -> Injection {
 /// Returns the cause of a failed start. If the host is down, the host failed and not the target.
 fn cause(error: Error, slot: &ProcessSlot, host: &Host) -> Error {
     if !host.is_up() && error.is_targets() {
-        let reason = "it was lost while the target was being started".to_owned();
+        let reason = "the host was lost while the target was being started".to_owned();
         return Error::HostLost { host: host.name().to_owned(), reason };
     }
     match error {

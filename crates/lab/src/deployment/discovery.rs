@@ -116,9 +116,9 @@ fn reaches(role: &str, user: &str, target: &Path) -> Result<(), Error> {
     let Some(closed) = account.is_kept_from(&target.join("target.toml")) else { return Ok(()) };
     Err(Error::Needs {
         what: format!("`{role}`, which runs as the user `{user}`,"),
-        needs: format!("a way to {}, and {} is closed to it", target.display(), closed.display()),
-        instead: "copy the target to a folder that all may read, and name that in PLIMSOLL_TARGETS; on a virtual host \
-                  ([lab] hosts = 1) it is reached wherever it is"
+        needs: format!("access to {}, but may not enter {}", target.display(), closed.display()),
+        instead: "copy the target to a folder that all users may read, and name that folder in PLIMSOLL_TARGETS; or \
+                  use a virtual host ([lab] hosts = 1), where any folder works"
             .to_owned(),
     })
 }
@@ -149,10 +149,10 @@ fn check_installed(
         ProcessExit::Exit(0) => return Ok(()),
         ProcessExit::Exit(1) if !missing.is_empty() => {
             let lines = missing.join("\n  ");
-            format!("`{}` is not installed completely there; what has to be done on it:\n  {lines}", manifest.name)
+            format!("`{}` is not completely installed there; missing steps:\n  {lines}", manifest.name)
         }
         ended => {
-            let last = checked.errors.trim().lines().last().unwrap_or("it names nothing");
+            let last = checked.errors.trim().lines().last().unwrap_or("no error message");
             format!("`install check` of `{}` failed there: {ended}: {last}", manifest.name)
         }
     };

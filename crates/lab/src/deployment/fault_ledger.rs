@@ -311,7 +311,7 @@ mod tests {
         // An injection on a host that is down takes effect later, unless it is healed meanwhile.
         inject(&mut stage, "cut#2", &["n2"], &SQUEEZE).unwrap();
         heal(&mut stage, "cut#1");
-        assert!(crash(&mut stage, "n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));
+        assert!(crash(&mut stage, "n2", "crash#2").err().unwrap().to_string().contains("n2 is already down"));
         assert_eq!(stage.done(), [] as [&str; 0]);
 
         boot(&mut stage, "crash#2").unwrap();

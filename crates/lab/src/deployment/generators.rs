@@ -84,10 +84,10 @@ fn await_generator(
         match listener.accept() {
             Ok((stream, _)) => {
                 let blocking = stream.set_nonblocking(false);
-                return blocking.map(|()| stream).map_err(Error::system("speak to a generator"));
+                return blocking.map(|()| stream).map_err(Error::system("connect to a generator"));
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => break format!("its generator cannot be heard: {error}"),
+            Err(error) => break format!("cannot accept its generator's connection: {error}"),
         }
         if given_up() {
             return Err(Error::Interrupted);
@@ -96,10 +96,10 @@ fn await_generator(
             && let Some(how) = process.ended()
         {
             let last = process.last_lines().pop().map_or_else(String::new, |line| format!(": {line}"));
-            break format!("its generator ended ({how}) before it was there{last}");
+            break format!("its generator ended ({how}) before it connected{last}");
         }
         if Instant::now() >= until {
-            break format!("its generator was not there within {} s", TO_COME.as_secs());
+            break format!("its generator did not connect within {} s", TO_COME.as_secs());
         }
         std::thread::park_timeout(GLANCE);
     };

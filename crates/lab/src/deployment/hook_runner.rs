@@ -240,9 +240,11 @@ impl HookRunner {
         }
         let mut here = processes.slots.iter().filter(|slot| slot.host == member.host && slot.member.is_some());
         if let Some(slot) = here.find(|slot| slot.process.is_none()) {
-            return Err(format!("its process `{}` does not run", slot.start.role));
+            return Err(format!("its process `{}` is not running", slot.start.role));
         }
-        let hook = self.hook_at(processes, member, AUDIT, self.scaled(AUDIT_PATIENCE)).ok_or("there is no hook")?;
+        let hook = self
+            .hook_at(processes, member, AUDIT, self.scaled(AUDIT_PATIENCE))
+            .ok_or("the target has no hook `audit`")?;
         Ok(Hook { answer_bytes: AUDIT_BYTES, ..hook })
     }
 }
@@ -262,7 +264,9 @@ pub(super) fn table(answer: Value) -> Result<ReplicaContents, String> {
     for (key, value) in records {
         let Some(held) = held(value) else {
             let key = plain_text::line(&key);
-            return Err(format!("its record `{key}` is neither a text nor {{\"value\": TEXT, \"version\": TEXT}}"));
+            return Err(format!(
+                "its record `{key}` is invalid: expected a text or {{\"value\": TEXT, \"version\": TEXT}}"
+            ));
         };
         contents.insert(key, held);
     }

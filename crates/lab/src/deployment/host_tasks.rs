@@ -57,7 +57,7 @@ impl TaskEnd {
         };
         let answer: Option<serde_json::Value> = serde_json::from_str(answer).ok();
         let leader = answer.as_ref().and_then(|answer| answer.get("leader")?.as_str());
-        leader.map(str::to_owned).ok_or_else(|| "the hook `leader` names none".to_owned())
+        leader.map(str::to_owned).ok_or_else(|| "the hook `leader` names no leader".to_owned())
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(ends("echo one; echo two; exit 1", 20_000, false), TaskEnd::Exit(1, "two".to_owned()));
         assert_eq!(ends("echo bad >&2; exit 3", 20_000, false), TaskEnd::Exit(3, "bad".to_owned()));
         assert!(matches!(ends("kill -9 $$", 20_000, false), TaskEnd::Broken(_)));
-        assert!(matches!(ends("sleep 1000", 300, false), TaskEnd::Broken(why) if why.contains("not done within")));
+        assert!(matches!(ends("sleep 1000", 300, false), TaskEnd::Broken(why) if why.contains("did not end within")));
         assert_eq!(ends("sleep 1000", 600_000, true), TaskEnd::Broken(Error::Interrupted.to_string()));
     }
 }

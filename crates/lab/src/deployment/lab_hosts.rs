@@ -108,7 +108,7 @@ impl LabHosts {
     pub fn lost_at_start(&self) -> Option<Error> {
         let lost = self.all.iter().find(|host| !host.is_up())?;
         let why = lost.session().lost_for().map_or_else(String::new, |why| format!(": {why}"));
-        let reason = format!("it went while the target was being started{why}");
+        let reason = format!("the host was lost while the target was being started{why}");
         Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
 
@@ -201,9 +201,9 @@ impl LabHosts {
         self.report(What::HostDown { host: name.clone(), expected });
         if !expected {
             let otherwise = if kind == HostKind::Remote {
-                "the connection to it broke: whether it went down itself cannot be told from here"
+                "the connection broke; whether the host itself went down is unknown"
             } else {
-                "its runner ended, which is Plimsoll's program and no part of the target"
+                "Plimsoll's runner on it ended; the runner is not part of the target"
             };
             let why = lost_for.filter(|why| why != RUNNER_GONE).unwrap_or_else(|| otherwise.to_owned());
             self.notice(format!("host {name} was lost without a fault: {why}"));
@@ -229,8 +229,7 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
         IpAddr::V4(address) => Some(address),
         IpAddr::V6(_) => None,
     });
-    v4.next()
-        .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
+    v4.next().ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, which a partition needs")))
 }
 
 /// Returns the record of every host.

@@ -83,8 +83,9 @@ impl<'a> Service<'a> {
             let mut processes = manifest.processes.iter();
             processes.any(|process| process.role == *role && process.ports.iter().any(|name| name == port))
         });
-        let (role, port) =
-            found.ok_or_else(|| Error::Manifest(format!("service `{service}` is no role.port of it")))?;
+        let (role, port) = found.ok_or_else(|| {
+            Error::Manifest(format!("service `{service}` is unknown: expected role.port of a process in this file"))
+        })?;
         Ok(Self { role, port })
     }
 }
@@ -117,7 +118,10 @@ fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process
             .partition(|process| process.after.as_ref().is_none_or(|role| started.contains(role.as_str())));
         if next.is_empty() {
             let roles: Vec<&str> = others.iter().map(|process| process.role.as_str()).collect();
-            return Err(Error::Manifest(format!("`after` of {} leads nowhere or in a circle", roles.join(", "))));
+            return Err(Error::Manifest(format!(
+                "`after` of {} names an unknown role or forms a cycle",
+                roles.join(", ")
+            )));
         }
         ranks.push(next);
         waiting = others;
@@ -128,9 +132,9 @@ fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process
 impl LayoutInput<'_> {
     /// Computes the layout.
     pub fn lay_out(&self) -> Result<DeploymentLayout, Error> {
-        for (who, role) in [("clients go to", self.service.role), ("its members run", self.members())] {
+        for (who, role) in [("clients connect to", self.service.role), ("members run", self.members())] {
             if !role.is_empty() && !self.hosts.iter().any(|host| host.runs(role)) {
-                return Err(Error::Manifest(format!("{who} `{role}`, and no host of the lab has this role")));
+                return Err(Error::Manifest(format!("{who} `{role}`, but no host of the lab has this role")));
             }
         }
         let mut slots = Vec::new();
@@ -214,7 +218,8 @@ impl OnHost<'_> {
     fn slot(&self, process: &manifest::Process, rank: usize) -> Result<ProcessSlot, Error> {
         let values = self.values(process);
         let mut run = process.run.iter().map(|text| self.fill(&values, text).map(OsString::from));
-        let program = run.next().ok_or_else(|| Error::Manifest(format!("`{}` has nothing to run", process.role)))??;
+        let program =
+            run.next().ok_or_else(|| Error::Manifest(format!("`{}` has no program to run", process.role)))??;
         let arguments = run.collect::<Result<_, Error>>()?;
         let environment = process.env.iter().map(|(name, text)| Ok((name.into(), self.fill(&values, text)?.into())));
         let serves = process.role == self.basis.service.role;
@@ -235,7 +240,7 @@ impl OnHost<'_> {
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s * self.basis.slowdown,
             stop_signal: stop_signal(&process.stop.signal)
-                .ok_or_else(|| Error::Manifest(format!("`{}` is not a stop signal", process.stop.signal)))?,
+                .ok_or_else(|| Error::Manifest(format!("`{}` is not a valid stop signal", process.stop.signal)))?,
             stop_within_s: process.stop.within_s * self.basis.slowdown,
             service: serves.then(|| self.basis.address(self.host)),
             member: is_member.then(|| self.basis.address_of_member(self.host)),
@@ -261,7 +266,7 @@ impl OnHost<'_> {
                 let of = name.strip_prefix("host.").or_else(|| name.strip_prefix("hosts."));
                 let mut processes = self.basis.manifest.processes.iter();
                 match of.filter(|of| processes.any(|process| process.role == *of)) {
-                    Some(of) => Error::Manifest(format!("`{role}` asks for {{{name}}}, and no host runs `{of}`")),
+                    Some(of) => Error::Manifest(format!("`{role}` uses {{{name}}}, but no host runs `{of}`")),
                     None => error,
                 }
             }
@@ -355,7 +360,7 @@ impl OnHost<'_> {
     ) -> Result<Hook, Error> {
         let words: Vec<String> = run.iter().map(|text| self.fill(values, text)).collect::<Result<_, _>>()?;
         let [program, arguments @ ..] = words.as_slice() else {
-            return Err(Error::Manifest(format!("`{}` has nothing to run that tells when it is ready", process.role)));
+            return Err(Error::Manifest(format!("`{}` has no program to run for its readiness check", process.role)));
         };
         let is_own = program.contains('/');
         let mut environment = self.hook_environment();
@@ -605,7 +610,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
             [Some("10.83.0.1:7001"), None]
         );
         let error = lay_out(&manifest, &dealt[..1]).err().unwrap();
-        assert_eq!(error.to_string(), "target.toml: its members run `member`, and no host of the lab has this role");
+        assert_eq!(error.to_string(), "target.toml: members run `member`, but no host of the lab has this role");
     }
 
     #[test]
@@ -614,11 +619,11 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         let mut wanted = manifest(vec![asking, saying("db", "x")]);
         let hosts = [host(1, Some("server"), &["server"])];
         let error = lay_out(&wanted, &hosts).err().unwrap();
-        assert_eq!(error.to_string(), "target.toml: `server` asks for {host.db}, and no host runs `db`");
+        assert_eq!(error.to_string(), "target.toml: `server` uses {host.db}, but no host runs `db`");
         wanted.processes[0].run.pop();
         assert_eq!(lines(&lay_out(&wanted, &hosts).unwrap()), "n1 server: ");
         let error = lay_out(&wanted, &[host(1, Some("db"), &["db"])]).err().unwrap();
-        assert_eq!(error.to_string(), "target.toml: clients go to `server`, and no host of the lab has this role");
+        assert_eq!(error.to_string(), "target.toml: clients connect to `server`, but no host of the lab has this role");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl ProcessSlot {
     }
 
     fn running(&self) -> Result<&HostProcess, Error> {
-        self.process.as_ref().ok_or_else(|| Error::Fault("its process does not run".to_owned()))
+        self.process.as_ref().ok_or_else(|| Error::Fault("its process is not running".to_owned()))
     }
 
     fn is_generator(&self) -> bool {
@@ -214,7 +214,10 @@ impl ProcessSlots {
     /// Returns an error that names the first host or process of the target that is down.
     pub fn first_down(&self) -> Option<Error> {
         if let Some(host) = self.hosts.down().first() {
-            return Some(Error::Host { host: self.hosts.name(*host).to_owned(), reason: "it is down".to_owned() });
+            return Some(Error::Host {
+                host: self.hosts.name(*host).to_owned(),
+                reason: "the host is down".to_owned(),
+            });
         }
         let ended = self.slots.iter().find(|slot| !slot.is_generator() && slot.process.is_none())?;
         let reason = format!("its process `{}` has ended", ended.start.role);
@@ -473,7 +476,7 @@ impl ProcessSlots {
         self.note_end(index);
         let slot = &mut self.slots[index];
         if slot.process.is_some() {
-            let lives_on = format!("`{}` did not end, so there is nothing to start again", slot.start.role);
+            let lives_on = format!("`{}` did not end, so it is not started again", slot.start.role);
             return if slot.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
         }
         if let Some(last) = slot.last.take() {
@@ -486,7 +489,7 @@ impl ProcessSlots {
     /// does not run.
     pub fn restart(&mut self, index: usize, wait: Duration) -> Result<(), Error> {
         if self.restarts.iter().any(|restart| restart.slot == index) {
-            return Err(Error::Fault("its process is being restarted already".to_owned()));
+            return Err(Error::Fault("its process is already being restarted".to_owned()));
         }
         let slot = &self.slots[index];
         let pid = slot.process.as_ref().map_or(0, |process| process.pid());
@@ -525,7 +528,7 @@ impl ProcessSlots {
     /// Ends a host at once, with every process on it.
     pub fn crash_host(&mut self, host: usize) -> Result<(), Error> {
         if !self.hosts.is_up(host) {
-            return Err(Error::Fault(format!("{} is down already", self.hosts.name(host))));
+            return Err(Error::Fault(format!("{} is already down", self.hosts.name(host))));
         }
         // Processes that ended earlier did not end because of the crash.
         for index in 0..self.slots.len() {

@@ -224,7 +224,7 @@ fn unknown_placeholders_and_cycles_are_errors() {
     assert_eq!(error.to_string(), "`{colour}` in `{colour}` of `server` is not a placeholder");
     assert!(error.hint().unwrap().contains("{port.service}"), "{:?}", error.hint());
     let error = bench.up(&manifest(vec![server("server").after("other"), shell("other", &[]).after("server")]));
-    assert!(error.err().unwrap().to_string().contains("in a circle"));
+    assert!(error.err().unwrap().to_string().contains("forms a cycle"));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_record_is_a_text_or_a_value_with_its_version() {
         [json!(1), json!(null), json!(["x"]), json!({}), json!({ "value": 1 }), json!({ "value": "x", "verison": "1" })]
     {
         let error = read(json!({ "k": bad })).unwrap_err();
-        assert!(error.starts_with("its record `k` is neither a text nor "), "{bad}: {error}");
+        assert!(error.starts_with("its record `k` is invalid: expected a text or "), "{bad}: {error}");
     }
     assert_eq!(table(json!({})).unwrap_err(), "its answer has no object `records`");
     assert_eq!(table(json!({ "records": [] })).unwrap_err(), "its answer has no object `records`");
@@ -428,7 +428,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     let expected = [("at", "127.0.0.2"), ("of", "n2,n3,n4")].map(|(key, value)| (key.to_owned(), held(value, None)));
     assert_eq!(two.replica.holds, Ok(expected.into()));
     assert_eq!(three.replica.holds.unwrap_err(), "hook `audit` failed: exit 7 on n3: tables are not loaded");
-    assert_eq!(four.replica.holds.unwrap_err(), "its process `server` does not run");
+    assert_eq!(four.replica.holds.unwrap_err(), "its process `server` is not running");
     let mut asked: Vec<String> =
         fs::read_to_string(bench.folder.join("asked")).unwrap().lines().map(str::to_owned).collect();
     asked.sort();
@@ -558,10 +558,10 @@ fn a_process_that_dies_ends_the_start() {
     let failed = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
     let Error::DiedAtStart { role, how, .. } = &*failed.error else { panic!("{}", failed.error) };
     assert_eq!((role.as_str(), how.as_str()), ("server on n2", "exit 7"));
-    let told = story(&failed.observed);
-    assert_eq!(told[..6], ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server"]);
+    let events = story(&failed.observed);
+    assert_eq!(events[..6], ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server"]);
     let downs = ["!n2.server", "-n1.server", "-n3.server", "-n1", "-n2", "-n3"];
-    assert_eq!(as_set(&told[6..]), downs.into());
+    assert_eq!(as_set(&events[6..]), downs.into());
     assert_eq!(bench.alive(), 0);
 }
 
@@ -625,7 +625,7 @@ fn an_incomplete_installation_is_reported_before_the_start() {
     assert!(lab.up(&manifest).is_ok(), "virtual hosts have what this machine has");
     lab.failures[1].is_real = true;
     let failed = lab.up(&manifest).err().unwrap();
-    let expected = "host n2: `test` is not installed completely there; what has to be done on it:\n  apt install it";
+    let expected = "host n2: `test` is not completely installed there; missing steps:\n  apt install it";
     assert_eq!(failed.error.to_string(), expected);
     assert_eq!(story(&failed.observed), ["+n1", "+n2", "-n1", "-n2"]);
     bench.folder.script("hooks/install", "echo no >&2; exit 3");
@@ -660,9 +660,9 @@ fn a_lost_host_takes_only_its_processes_down() {
     let mut deployment = lab.up(&manifest(vec![server("server")])).unwrap();
     deployment.poll();
     lab.failures[1].lose();
-    let told = story(&deployment.poll());
-    assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
-    assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
+    let events = story(&deployment.poll());
+    assert_eq!((events[0].as_str(), events[2].as_str(), events.len()), ("!n2", "-n2.server", 3));
+    assert!(events[1].starts_with("host n2 was lost without a fault: Plimsoll's runner"), "{}", events[1]);
     assert_eq!(deployment.members().len(), 1);
     assert!(deployment.poll().is_empty());
     deployment.processes.hosts.all[1].boot().unwrap();
@@ -697,14 +697,14 @@ fn host_events_carry_resources_and_measured_storage() {
     let mut deployment =
         Deployment::up_on(lab.hosts(), ClientPlacement::default(), &build, Arc::new(LineClient), &stop).unwrap();
     let observed = deployment.poll();
-    let told: Vec<_> = observed
+    let events: Vec<_> = observed
         .iter()
         .filter_map(|observed| match &observed.what {
             What::HostUp { kind, profile, is, .. } => Some((kind.as_str(), profile.as_deref(), is)),
             _ => None,
         })
         .collect();
-    assert_eq!((told[0].0, told[0].1, told[0].2.cores), ("netns", Some("slow"), Some(4)));
-    assert_eq!((told[0].2.storage_sync_us, &told[0].2.storage_unmeasured), (Some(600.0), &None));
-    assert_eq!(told[1].2.storage_unmeasured.as_deref(), Some("host n2: no room"));
+    assert_eq!((events[0].0, events[0].1, events[0].2.cores), ("netns", Some("slow"), Some(4)));
+    assert_eq!((events[0].2.storage_sync_us, &events[0].2.storage_unmeasured), (Some(600.0), &None));
+    assert_eq!(events[1].2.storage_unmeasured.as_deref(), Some("host n2: no room"));
 }

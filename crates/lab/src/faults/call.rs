@@ -14,7 +14,7 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "call",
         help: "call an operation of the target that makes it fail",
-        takes: &[Field { name: "call", help: "the operation; its arguments go into `with`, too", required: true }],
+        takes: &[Field { name: "call", help: "the operation; put its arguments into `with`, too", required: true }],
         label: "call",
         colour: "#d97706",
         heals: Heals::ByItself,

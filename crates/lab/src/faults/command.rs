@@ -23,14 +23,15 @@ pub static KIND: FaultKind = FaultKind {
         takes: &[
             Field {
                 name: "run",
-                help: "the command, with the target's placeholders, such as {host} and {port.NAME}; any exit code but \
-                       0 is a failure",
+                help: "the command, with the target's placeholders, such as {host} and {port.NAME}; any exit code \
+                       other than 0 is a failure",
                 required: true,
             },
             Field { name: "heal", help: "the command that undoes it", required: false },
             Field {
                 name: "within",
-                help: "time limit, then it is killed; default: 5s. Meanwhile no other fault begins or heals",
+                help: "time limit, after which the command is killed; default: 5s. No other fault begins or heals \
+                       while it runs",
                 required: false,
             },
         ],

@@ -12,8 +12,8 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_crash",
-        help: "end a host at once; with `for`, boot it again after that time and start its processes, else it stays \
-               down",
+        help: "end a host at once; with `for`, boot it again after that time and start its processes; without `for`, \
+               it stays down",
         takes: &[],
         label: "host crash",
         colour: "#a35159",

@@ -16,8 +16,8 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "kill",
-        help: "kill a member's process; with `for`, start it again after that time. A `program` in its tree is started \
-               again by its supervisor, or not at all",
+        help: "kill a member's process; with `for`, start it again after that time. Plimsoll does not restart a \
+               killed `program`; its supervisor may",
         takes: &[
             Field {
                 name: "signal",
@@ -50,7 +50,7 @@ fn signal(name: &str) -> Option<Signal> {
 fn checked(with: &BTreeMap<String, Value>) -> Result<(), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     if let Some(name) = arguments.text("signal").filter(|name| signal(name).is_none()) {
-        let what = format!("`{name}` is no signal that it sends");
+        let what = format!("`{name}` is not a signal that `kill` can send");
         arguments.refuse(Some("signal"), what, "KILL, TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2");
     }
     arguments.finish(())

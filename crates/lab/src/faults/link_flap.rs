@@ -16,8 +16,8 @@ pub static KIND: FaultKind = FaultKind {
         name: "link_flap",
         help: "take a host's link down and up, again and again",
         takes: &[
-            Field { name: "down", help: "time that it is down; default: 500ms", required: false },
-            Field { name: "up", help: "time that it is up in between; default: 2s", required: false },
+            Field { name: "down", help: "how long the link stays down; default: 500ms", required: false },
+            Field { name: "up", help: "how long the link stays up in between; default: 2s", required: false },
         ],
         label: "link flap",
         colour: "#ff3f79",
@@ -35,7 +35,7 @@ fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<
     let up_s = arguments.seconds("up").unwrap_or(2.0);
     for (name, time_s) in [("down", down_s), ("up", up_s)] {
         if time_s < SHORTEST_S {
-            arguments.refuse(Some(name), format!("`{name}` is too short to be kept"), "at least 10ms");
+            arguments.refuse(Some(name), format!("`{name}` is too short"), "at least 10ms");
         }
     }
     arguments.finish(Injection::LinkFlap { down_s: down_s / speed, up_s: up_s / speed })

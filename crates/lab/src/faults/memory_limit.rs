@@ -12,7 +12,7 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "memory_limit",
         help: "give a host less memory; the kernel kills what does not fit",
-        takes: &[Field { name: "size", help: "memory that it has then, such as \"256MiB\"", required: true }],
+        takes: &[Field { name: "size", help: "memory limit of the host, such as \"256MiB\"", required: true }],
         label: "memory limit",
         colour: "#647038",
         heals: Heals::AfterFor,
@@ -27,7 +27,7 @@ fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec
     let mut arguments = Arguments::new(with);
     let bytes = arguments.bytes("size").unwrap_or(1);
     if bytes == 0 {
-        arguments.refuse(Some("size"), "a host without memory is a crash", "use the fault `host_crash`");
+        arguments.refuse(Some("size"), "a host needs some memory", "to end the host, use the fault `host_crash`");
     }
     arguments.finish(Injection::Memory { bytes })
 }

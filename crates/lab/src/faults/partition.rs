@@ -14,20 +14,20 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "partition",
-        help: "cut hosts off from each other; the hosts it hits are one side, and a proxy in front of the members is \
-               on neither",
+        help: "cut hosts off from each other; the hosts in `on` are one side; a proxy in front of the members is on \
+               neither side",
         takes: &[
             Field {
                 name: "shape",
-                help: "halves (default): that side against the others; one: each host of that side against all; \
-                       one_way: the others do not hear that side, but it hears them; ring: each host of the lab, \
-                       whatever `on` is, hears only its two neighbours",
+                help: "halves (default): that side is cut off from the others; one: each host of that side is cut \
+                       off from all; one_way: packets from that side to the others are dropped; ring: each host of \
+                       the lab, whatever `on` is, reaches only its two neighbours",
                 required: false,
             },
             Field {
                 name: "clients",
-                help: "both (default): clients reach every host; majority: only those of the larger side, or of two \
-                       equal sides those that are not hit",
+                help: "both (default): clients reach every host; majority: clients reach only the larger side or, if \
+                       both are equal, the side not in `on`",
                 required: false,
             },
         ],
@@ -147,8 +147,10 @@ fn deaf(shape: PartitionShape, group: &PartitionSides) -> Result<Vec<(usize, usi
         return Ok(deaf);
     }
     Err(match (shape, group.count) {
-        (_, 1) => "a partition needs two hosts".to_owned(),
-        (PartitionShape::Ring, count) => format!("in a ring of {count} hosts all are neighbours: it takes 4"),
+        (_, 1) => "a partition needs at least two hosts".to_owned(),
+        (PartitionShape::Ring, count) => {
+            format!("a ring needs at least 4 hosts, but the lab has {count}: all of them are neighbours")
+        }
         _ => "all hosts are on one side: leave at least one on the other".to_owned(),
     })
 }
@@ -228,11 +230,14 @@ mod tests {
         let refused = |shape, count, side: &[usize]| {
             super::deaf(shape, &PartitionSides { count, side: side.to_vec() }).unwrap_err()
         };
-        assert_eq!(refused(PartitionShape::Ring, 3, &[0]), "in a ring of 3 hosts all are neighbours: it takes 4");
+        assert_eq!(
+            refused(PartitionShape::Ring, 3, &[0]),
+            "a ring needs at least 4 hosts, but the lab has 3: all of them are neighbours"
+        );
         assert!(refused(PartitionShape::Halves, 3, &[0, 1, 2]).contains("on one side"));
         assert!(refused(PartitionShape::OneWay, 2, &[0, 1]).contains("on one side"));
         for shape in [PartitionShape::Halves, PartitionShape::One, PartitionShape::OneWay, PartitionShape::Ring] {
-            assert!(refused(shape, 1, &[0]).contains("needs two hosts"));
+            assert!(refused(shape, 1, &[0]).contains("needs at least two hosts"));
         }
     }
 
@@ -259,7 +264,7 @@ mod tests {
         assert_eq!(shape(&BTreeMap::new()), Ok((PartitionShape::Halves, false)));
         assert_eq!(shape(&with("shape", "one_way")), Ok((PartitionShape::OneWay, false)));
         assert_eq!(shape(&with("clients", "majority")), Ok((PartitionShape::Halves, true)));
-        assert_eq!(shape(&with("shape", "rings")).unwrap_err()[0].what, "`shape = \"rings\"` is not one of them");
+        assert_eq!(shape(&with("shape", "rings")).unwrap_err()[0].what, "`shape = \"rings\"` is not a known value");
         let both = BTreeMap::from([("shape".to_owned(), "ring".into()), ("clients".to_owned(), "majority".into())]);
         assert_eq!(shape(&both).unwrap_err()[0].argument, Some("clients"));
     }

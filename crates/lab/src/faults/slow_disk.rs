@@ -23,7 +23,7 @@ pub static KIND: FaultKind = FaultKind {
             Field { name: "write_rate", help: "write rate, such as \"10MB/s\"", required: false },
             Field {
                 name: "factor",
-                help: "instead of the others: fraction of its speed in the profile, or as measured",
+                help: "instead of the rates: fraction of the disk's speed in the profile, or of its measured speed",
                 required: false,
             },
             super::TIER,
@@ -61,8 +61,10 @@ fn slower(with: &BTreeMap<String, Value>) -> Result<DiskSlowdown, Vec<ArgumentPr
     let figures = FIGURES.iter().any(|name| with.contains_key(*name));
     arguments.tier();
     match (with.contains_key("factor"), figures) {
-        (true, true) => arguments.refuse(Some("factor"), "`factor` and figures exclude each other", "give one of them"),
-        (false, false) => arguments.refuse(None, "nothing says how slow", "give `write_iops`, … or `factor`"),
+        (true, true) => {
+            arguments.refuse(Some("factor"), "`factor` cannot be combined with rates", "give `factor` or rates")
+        }
+        (false, false) => arguments.refuse(None, "the limit is missing", "give `write_iops`, … or `factor`"),
         _ => {}
     }
     arguments.finish(factor.map_or(DiskSlowdown::To(disk), DiskSlowdown::By))
@@ -94,8 +96,8 @@ fn so_far(host: &str, tier: Option<&str>, deployment: &Deployment) -> Result<Dis
         return Ok(measured);
     }
     Err(refused(format!(
-        "nobody knows what the disk of {host} does, so `factor` has nothing to go by: give `write_iops`, a profile \
-         with a disk, or let the storage be measured"
+        "the speed of the disk of {host} is unknown, so `factor` cannot be applied: give `write_iops`, use a profile \
+         with a disk, or let Plimsoll measure the storage"
     )))
 }
 

@@ -17,7 +17,7 @@ pub static KIND: FaultKind = FaultKind {
             Field { name: "rate", help: "rate of the link in each direction, such as \"10mbit\"", required: false },
             Field {
                 name: "delay",
-                help: "delay of every packet that leaves, such as \"50ms\"; needs a kernel with netem",
+                help: "delay of every outgoing packet, such as \"50ms\"; needs a kernel with netem",
                 required: false,
             },
         ],
@@ -41,7 +41,7 @@ fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<
 pub(super) fn slowness(arguments: &mut Arguments<'_>, with: &BTreeMap<String, Value>, speed: f64) -> Link {
     let (rate_bits_per_s, delay_s) = (arguments.bits_per_s("rate"), arguments.seconds("delay"));
     if !with.contains_key("rate") && !with.contains_key("delay") {
-        arguments.refuse(None, "nothing says how slow", "give `rate` or `delay`");
+        arguments.refuse(None, "the limit is missing", "give `rate` or `delay`");
     }
     Link { rate_bits_per_s, delay_s, loss_pct: None }.at_speed(speed)
 }

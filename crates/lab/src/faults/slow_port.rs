@@ -16,7 +16,7 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_port",
-        help: "slow down one port of the target on a host, and nothing else there",
+        help: "slow down one port of the target on a host; other traffic is unaffected",
         takes: &[
             Field {
                 name: "port",
@@ -25,12 +25,12 @@ pub static KIND: FaultKind = FaultKind {
             },
             Field {
                 name: "rate",
-                help: "rate of TCP from and to it in each direction, such as \"2mbit\"",
+                help: "rate of TCP on this port in each direction, such as \"2mbit\"",
                 required: false,
             },
             Field {
                 name: "delay",
-                help: "delay of each packet of it that leaves, such as \"50ms\"; needs a kernel with netem",
+                help: "delay of each outgoing packet of this port, such as \"50ms\"; needs a kernel with netem",
                 required: false,
             },
         ],
@@ -56,7 +56,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let (port, link) = read(slower(&fault.with, deployment.speed()))?;
     let ports = deployment.lab.ports_named(&port);
     if ports.is_empty() {
-        return Err(refused(format!("this target has no port `{port}`")));
+        return Err(refused(format!("the target has no port `{port}`")));
     }
     let control = Injection::Port { ports, link };
     let at =

@@ -27,7 +27,7 @@ fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec
     let mut arguments = Arguments::new(with);
     let of_profile = arguments.number("cpu", 0.0, 1.0).unwrap_or(0.5);
     if of_profile >= 1.0 {
-        arguments.refuse(Some("cpu"), "the whole is no squeeze", "above 0 and below 1: 0.25 is a quarter");
+        arguments.refuse(Some("cpu"), "`cpu` must be below 1", "above 0 and below 1: 0.25 is a quarter");
     }
     arguments.finish(Injection::Cpu { of_profile })
 }

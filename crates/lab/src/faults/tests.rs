@@ -100,7 +100,7 @@ fn kill_refuses_unknown_signals_and_processes() {
     let mut refused = |with: &[(&str, &str)]| {
         (find("kill").unwrap().inject)(&fault("kill", with), 1, &mut deployment).err().unwrap().to_string()
     };
-    assert_eq!(refused(&[("signal", "STOP")]), "`STOP` is no signal that it sends");
+    assert_eq!(refused(&[("signal", "STOP")]), "`STOP` is not a signal that `kill` can send");
     assert_eq!(refused(&[("process", "hub")]), "n1 has no process `hub`");
 }
 
@@ -292,7 +292,7 @@ fn fault_arguments_scale_with_the_lab_speed() {
 fn slow_disk_is_relative_to_profile_or_measurement() {
     let by = with("slow_disk", "n1", json!({"factor": 0.1}));
     let mut stage = FakeDeployment::of(1);
-    assert!(stage.inject(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
+    assert!(stage.inject(&by, 1).err().unwrap().to_string().contains("the speed of the disk of n1 is unknown"));
 
     let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| {
         host.runner.storage =
@@ -331,7 +331,7 @@ fn a_partition_cuts_hosts_according_to_its_shape() {
     assert_eq!(stage.done()[1], cut("n2", &[n1, n3, n1], &[n1]));
 
     let refused = stage.inject(&with("partition", "n1", json!({"shape": "ring"})), 1).err().unwrap();
-    assert_eq!(refused.to_string(), "in a ring of 3 hosts all are neighbours: it takes 4");
+    assert_eq!(refused.to_string(), "a ring needs at least 4 hosts, but the lab has 3: all of them are neighbours");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn a_crashed_host_boots_again_only_with_a_duration() {
     let mut stage = FakeDeployment::of(2);
     let mut crash = with("host_crash", "n2", json!({}));
     stage.inject(&crash, 1).unwrap();
-    assert!(stage.inject(&crash, 2).err().unwrap().to_string().contains("n2 is down already"));
+    assert!(stage.inject(&crash, 2).err().unwrap().to_string().contains("n2 is already down"));
     assert_eq!(stage.done(), ["n2 crash"]);
     stage.heal(&crash, 1).unwrap();
     assert_eq!(stage.done(), ["n2 boot", "n2 start server", "n2 start agent"]);
@@ -475,7 +475,7 @@ mod arguments {
         );
         let wrongs = arguments.finish(()).unwrap_err();
         assert_eq!(wrongs[0].argument, Some("x"));
-        assert_eq!(wrongs[0].hint.as_deref(), Some("there are: halves, ring"));
+        assert_eq!(wrongs[0].hint.as_deref(), Some("known values: halves, ring"));
     }
 }
 
@@ -489,23 +489,23 @@ fn wrong_arguments_are_found_before_the_run() {
         ("clock_skew", json!({"offset": 5}), "`offset = 5` is not a duration"),
         ("command", json!({"run": "x", "within": "long"}), "`within = \"long\"` is not a duration"),
         ("full_disk", json!({"leave": "none"}), "`leave = \"none\"` is not a size"),
-        ("kill", json!({"signal": "STOP"}), "`STOP` is no signal that it sends"),
-        ("link_flap", json!({"down": "1ms"}), "`down` is too short to be kept"),
-        ("lossy_link", json!({"loss_pct": 0}), "`loss_pct = 0` is not possible"),
-        ("memory_limit", json!({"size": "0B"}), "a host without memory is a crash"),
-        ("partition", json!({"shape": "half"}), "`shape = \"half\"` is not one of them"),
+        ("kill", json!({"signal": "STOP"}), "`STOP` is not a signal that `kill` can send"),
+        ("link_flap", json!({"down": "1ms"}), "`down` is too short"),
+        ("lossy_link", json!({"loss_pct": 0}), "`loss_pct = 0` is not valid"),
+        ("memory_limit", json!({"size": "0B"}), "a host needs some memory"),
+        ("partition", json!({"shape": "half"}), "`shape = \"half\"` is not a known value"),
         ("restart", json!({"wait": "1"}), "`wait = \"1\"` is not a duration"),
-        ("slow_disk", json!({}), "nothing says how slow"),
-        ("slow_disk", json!({"factor": 0.5, "write_iops": 5}), "`factor` and figures exclude each other"),
+        ("slow_disk", json!({}), "the limit is missing"),
+        ("slow_disk", json!({"factor": 0.5, "write_iops": 5}), "`factor` cannot be combined with rates"),
         (
             "slow_link",
             json!({"rate": "fast", "delay": "-1s"}),
             "`rate = \"fast\"` is not a rate; `delay = \"-1s\"` is not a duration",
         ),
-        ("slow_port", json!({"port": "bulk"}), "nothing says how slow"),
+        ("slow_port", json!({"port": "bulk"}), "the limit is missing"),
         ("slow_port", json!({"port": "bulk", "rate": "0mbit"}), "`rate = \"0mbit\"` is not a rate"),
-        ("squeeze", json!({"cpu": 1}), "the whole is no squeeze"),
-        ("squeeze", json!({"cpu": "half"}), "`cpu = \"half\"` is not possible"),
+        ("squeeze", json!({"cpu": 1}), "`cpu` must be below 1"),
+        ("squeeze", json!({"cpu": "half"}), "`cpu = \"half\"` is not valid"),
     ];
     for (kind, arguments, expected) in table {
         assert_eq!(wrong(kind, arguments), expected, "{kind}");
@@ -926,5 +926,7 @@ fn an_unknown_member_name_is_refused() {
     assert_eq!(among(&"n2".into(), 1, &members(3)).unwrap(), ["n2"]);
     let error = among(&"n9".into(), 1, &members(2)).err().unwrap();
     assert_eq!((error.to_string().as_str(), error.hint().unwrap().as_str()), ("no member `n9`", "there are: n1, n2"));
-    assert!(among(&"minority".into(), 1, &members(2)).err().unwrap().hint().unwrap().contains("none are a minority"));
+    assert!(
+        among(&"minority".into(), 1, &members(2)).err().unwrap().hint().unwrap().contains("too few for a minority")
+    );
 }

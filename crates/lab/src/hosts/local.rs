@@ -146,8 +146,8 @@ impl HostBackend for Local {
         let Some(closed) = account.is_kept_from(folder) else { return Ok(()) };
         Err(Error::Needs {
             what: format!("a process that runs as the user `{user}`"),
-            needs: format!("a way to its folder {}, and {} is closed to it", folder.display(), closed.display()),
-            instead: "set TMPDIR to a folder that all may enter, such as /var/tmp".to_owned(),
+            needs: format!("access to its folder {}, but may not enter {}", folder.display(), closed.display()),
+            instead: "set TMPDIR to a folder that all users may enter, such as /var/tmp".to_owned(),
         })
     }
 
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(ran.output, format!("given{}\n", bench.registry.id()));
         let ran = run("sleep 1000 & wait", 1);
         assert_eq!(ran.ended, ProcessExit::Signal(9));
-        assert!(ran.errors.contains("killed: not done within 1 s"), "{}", ran.errors);
+        assert!(ran.errors.contains("killed: it did not end within 1 s"), "{}", ran.errors);
     }
 
     #[test]

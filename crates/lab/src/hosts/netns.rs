@@ -102,7 +102,7 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
 /// be connected, which is not the switch's fault.
 fn lost(machines: &mut [(Arc<RunnerSession>, VirtualHost)]) -> Option<Error> {
     let lost = machines.iter_mut().find_map(|(_, one)| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
-    Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
+    Some(Error::HostLost { host: lost.clone(), reason: "the runner ended while the host was being made".to_owned() })
 }
 
 /// Copies this program into the run's private folder. Reads it from the kernel, because its file
@@ -110,7 +110,7 @@ fn lost(machines: &mut [(Arc<RunnerSession>, VirtualHost)]) -> Option<Error> {
 fn kept_program(scratch: &Path) -> Result<PathBuf, Error> {
     let kept = scratch.join("plimsoll");
     if !kept.exists() {
-        fs::copy("/proc/self/exe", &kept).map_err(Error::system("keep a copy of this program, which was replaced"))?;
+        fs::copy("/proc/self/exe", &kept).map_err(Error::system("copy this program, whose file was replaced"))?;
     }
     Ok(kept)
 }
@@ -334,9 +334,9 @@ impl HostShim {
     /// Adds the last line of standard error to the error: a panic, or a library that the linker
     /// could not find.
     fn explained(&self, error: Error) -> Error {
-        let said = self.last_words().unwrap_or_default();
+        let output = self.last_words().unwrap_or_default();
         let Error::Host { host, reason } = error else { return error };
-        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let last = output.lines().rfind(|line| !line.trim().is_empty());
         let Some(last) = last else { return Error::Host { host, reason } };
         let quoted = plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS);
         Error::Host { host, reason: format!("{reason} ({quoted})") }
@@ -347,9 +347,9 @@ impl HostShim {
         if file.metadata()?.len().cast_signed() > WORDS_BYTES {
             file.seek(SeekFrom::End(-WORDS_BYTES))?;
         }
-        let mut said = Vec::new();
-        file.take(WORDS_BYTES.cast_unsigned()).read_to_end(&mut said)?;
-        Ok(String::from_utf8_lossy(&said).into_owned())
+        let mut output = Vec::new();
+        file.take(WORDS_BYTES.cast_unsigned()).read_to_end(&mut output)?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
     }
 
     /// Resumes the shim and the first process inside, because a stopped process does not react to
@@ -382,7 +382,10 @@ impl HostShim {
         if self.has_ended() {
             return Ok(());
         }
-        Err(Error::Host { host: self.name.clone(), reason: "it does not end, most likely for a disk".to_owned() })
+        Err(Error::Host {
+            host: self.name.clone(),
+            reason: "the host does not end, most likely because it waits for a disk".to_owned(),
+        })
     }
 
     /// Waits for the end of the host. Kills it after the time limit, or at once if the user wants
@@ -454,7 +457,7 @@ impl HostBackend for VirtualHost {
         if self.target.as_ref() == Some(&found) {
             return Ok(PathBuf::from(TARGET));
         }
-        let reason = format!("{} is not the folder that it was made with", target.display());
+        let reason = format!("{} is not the target folder with which the host was made", target.display());
         Err(Error::Host { host: self.setup.host.clone(), reason })
     }
 
@@ -466,7 +469,7 @@ impl HostBackend for VirtualHost {
 
     fn listen(&self, name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
         let folder = self.folder.join("tmp");
-        let listener = listen_in(&folder, name).map_err(Error::on("make a socket in", &folder));
+        let listener = listen_in(&folder, name).map_err(Error::on("create a socket in", &folder));
         Some(listener.map(|listener| (listener, Path::new("/tmp").join(name))))
     }
 
@@ -593,7 +596,7 @@ fn format(file: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 did not say why");
+    let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 gave no reason");
     // If the disk is full, mkfs may only name the structure that it was writing.
     let is_full = said.contains("No space left") || free_bytes(file).is_some_and(|free| free < FULL_BYTES);
     let error = if is_full { ErrorKind::StorageFull.into() } else { io::Error::other(why.trim().to_owned()) };

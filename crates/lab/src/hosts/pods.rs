@@ -33,8 +33,8 @@ const TO_END: Duration = Duration::from_secs(5);
 /// Interval between queries to the cluster.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Permissions that the user needs.
-const RIGHTS: &str =
-    "one needs, in that namespace: pods (get, list, delete), pods/ephemeralcontainers (patch), pods/attach (create)";
+const RIGHTS: &str = "permissions needed in that namespace: pods (get, list, delete), pods/ephemeralcontainers \
+                      (patch), pods/attach (create)";
 /// The runner's folder, inside its own container.
 const FOLDER: &str = "/tmp/plimsoll-runner";
 
@@ -84,7 +84,7 @@ pub fn reach_all(build: &DeploymentSpec<'_>, settings: &LabPods, stop: &AtomicBo
     let ready: Vec<Pod> = pods.ready(&stop)?;
     if ready.len() < hosts.len() {
         let reason = format!(
-            "{} are asked for, and {} with the labels {} are ready",
+            "the lab needs {} pods, but {} with the labels {} are ready",
             hosts.len(),
             ready.len(),
             settings.selector
@@ -137,7 +137,7 @@ impl SelectedPods {
             }
             if Instant::now() >= until {
                 let reason = format!(
-                    "no other with the labels {} was ready within {} s",
+                    "no other pod with the labels {} was ready within {} s",
                     self.settings.selector, self.settings.wait_s
                 );
                 return Err(Error::Host { host: "pods".to_owned(), reason });
@@ -173,7 +173,7 @@ impl PodHost {
         let until = Instant::now() + TO_ENTER;
         self.await_container(&container, until, stop)?;
 
-        let (errors, held) = KeptOutput::pipe().map_err(Error::system("hear what kubectl says"))?;
+        let (errors, held) = KeptOutput::pipe().map_err(Error::system("read the output of kubectl"))?;
         let mut command = self.pods.kubectl.attached(&self.pod, &container);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
         let mut carrier = linux::spawn(command).map_err(|error| self.failed(format!("kubectl: {error}")))?;
@@ -184,7 +184,7 @@ impl PodHost {
             NotDelivered::Stopped => Error::Interrupted,
             NotDelivered::System(error) => self.failed(error),
             NotDelivered::Ended(said) => self.failed(format!("the stream ended: {said}")),
-            NotDelivered::Waited => self.failed(format!("the runner was not there after {} s", TO_ENTER.as_secs())),
+            NotDelivered::Waited => self.failed(format!("the runner did not start within {} s", TO_ENTER.as_secs())),
         })?;
         let output = output.ok_or_else(|| self.failed("kubectl was started without pipes"))?;
         let setup = Setup {
@@ -197,7 +197,7 @@ impl PodHost {
         };
         RunnerSession::open(Box::new(input), Box::new(output), &setup, TO_BE_READY, &self.pods.at_once).map_err(
             |error| match delivery::last_words(&errors) {
-                Some(said) => self.failed(format!("{error}; it wrote last: \"{said}\"")),
+                Some(said) => self.failed(format!("{error}; its last output: \"{said}\"")),
                 None => error,
             },
         )
@@ -206,7 +206,7 @@ impl PodHost {
     fn await_container(&self, container: &str, until: Instant, stop: &dyn Fn() -> bool) -> Result<(), Error> {
         loop {
             let pods = self.pods.kubectl.selected(&self.pods.settings.selector, stop)?;
-            let pod = pods.iter().find(|pod| pod.name() == self.pod).ok_or_else(|| self.failed("it is gone"))?;
+            let pod = pods.iter().find(|pod| pod.name() == self.pod).ok_or_else(|| self.failed("the pod is gone"))?;
             if pod.runs_added(container).map_err(|reason| self.failed(reason))? {
                 return Ok(());
             }
@@ -258,7 +258,7 @@ impl HostBackend for PodHost {
     }
 
     fn bring(&self, _session: &RunnerSession, _target: &Path) -> Result<PathBuf, Error> {
-        Err(self.failed("a target that runs already brings no folder"))
+        Err(self.failed("a running target has no folder to copy"))
     }
 
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
@@ -294,10 +294,10 @@ mod tests {
         let security = "violates PodSecurity \"baseline:latest\": must not include \"NET_ADMIN\"";
         assert!(not_let_in(security).contains("enforce=privileged"));
         let kubectl = Kubectl::new(None, None, RIGHTS);
-        let said = |errors: &str| not_let_in(&kubectl.refused(errors).to_string());
-        assert!(said("pods \"x\" is forbidden").contains("pods/ephemeralcontainers (patch)"));
-        let both = said(&format!("pods \"x\" is forbidden: {security}"));
-        assert!(both.contains("enforce=privileged") && !both.contains("one needs"), "{both}");
+        let message = |errors: &str| not_let_in(&kubectl.refused(errors).to_string());
+        assert!(message("pods \"x\" is forbidden").contains("pods/ephemeralcontainers (patch)"));
+        let both = message(&format!("pods \"x\" is forbidden: {security}"));
+        assert!(both.contains("enforce=privileged") && !both.contains("permissions needed"), "{both}");
         assert_eq!(not_let_in("no route"), "no route");
     }
 }

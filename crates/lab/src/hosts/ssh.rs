@@ -153,7 +153,7 @@ impl RemoteHost {
     fn carry(&mut self, command: &str, stop: &dyn Fn() -> bool) -> Result<CarriedProgram, Error> {
         let name = self.name.clone();
         let script = guard::program_script(&self.guard.facts.folder, command);
-        let (errors, held) = KeptOutput::pipe().map_err(Error::system("hear what ssh says"))?;
+        let (errors, held) = KeptOutput::pipe().map_err(Error::system("read the output of ssh"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier = self
             .client
@@ -166,8 +166,9 @@ impl RemoteHost {
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
         let mut greeting = LoginLines::of(&mut output, within, stop);
-        while let Some(line) =
-            greeting.next_line().map_err(|error| refused(&name)(format!("cannot hear its {command}: {error}")))?
+        while let Some(line) = greeting
+            .next_line()
+            .map_err(|error| refused(&name)(format!("cannot read the output of its {command}: {error}")))?
         {
             if line.strip_prefix(guard::OURS) == Some(command) {
                 return Ok(CarriedProgram { input, output, errors });
@@ -227,8 +228,10 @@ impl HostBackend for RemoteHost {
     fn crash(&mut self) -> Result<(), Error> {
         Err(Error::Needs {
             what: "`host_crash`".to_owned(),
-            needs: format!("a host that Plimsoll has made, and {} is a real machine", self.name),
-            instead: "`kill` on all roles comes near; the fault `command` can have the power switched".to_owned(),
+            needs: format!("a host made by Plimsoll, but {} is a real machine", self.name),
+            instead:
+                "`kill` on all roles is similar; the fault `command` can run a command that switches the power off"
+                    .to_owned(),
         })
     }
 
@@ -255,12 +258,13 @@ fn suits(facts: &guard::MachineFacts) -> Result<(), String> {
     let ours = format!("{} {}", us.sysname().to_string_lossy(), us.machine().to_string_lossy());
     if facts.system != ours {
         return Err(format!(
-            "it is {}, and this machine is {ours}: the program that runs here is copied there, so both must be alike",
+            "its system is {}, but this machine is {ours}: both must be the same, because this program is copied to \
+             the host",
             facts.system
         ));
     }
     if !guard::is_plain(&facts.folder) {
-        return Err(format!("the name of its folder for temporary files is odd: {}", facts.folder));
+        return Err(format!("the name of its folder for temporary files has unsupported characters: {}", facts.folder));
     }
     Ok(())
 }
@@ -300,7 +304,7 @@ fn read_resolved(text: &str) -> Resolved {
 /// A message for the user, if there is no IPv4 address.
 fn address_of(resolved: &Resolved, from: &str) -> Result<Ipv4Addr, String> {
     let name = &resolved.hostname;
-    let none = || format!("`{name}` has no IPv4 address, by which the lab's hosts and the load reach it");
+    let none = || format!("`{name}` has no IPv4 address, which the lab's other hosts and the load need");
     if let Ok(address) = name.parse::<IpAddr>() {
         return v4(address).ok_or_else(none);
     }
@@ -344,18 +348,18 @@ impl Destination {
         // name.
         let is_odd = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>()\\".contains(c);
         if bare.starts_with('-') || bare.contains(is_odd) {
-            return Err(format!("`{text}` is no destination for ssh"));
+            return Err(format!("`{text}` is not a destination for ssh"));
         }
         let (user, place) = bare.rsplit_once('@').map_or((None, bare), |(user, place)| (Some(user), place));
         let (host, port) = split(place);
         if host.is_empty() || user == Some("") || host.starts_with('-') {
-            return Err(format!("`{text}` names no host"));
+            return Err(format!("`{text}` has no host name"));
         }
         let port = match port {
             None => None,
             Some(port) => match port.parse::<u16>() {
                 Ok(number) if number > 0 => Some(number),
-                _ => return Err(format!("`{port}` in `{text}` is no port")),
+                _ => return Err(format!("`{port}` in `{text}` is not a port")),
             },
         };
         let host = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
@@ -405,7 +409,7 @@ pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
     if !is_ours || !guard::is_plain(&format!("/{}", left.folder)) {
         return Ok(Vec::new());
     }
-    let why = |reason: String| format!("{} was not looked at for {}.*: {reason}", left.destination, left.folder);
+    let why = |reason: String| format!("{} was not searched for {}.*: {reason}", left.destination, left.folder);
     let destination = Destination::read(&left.destination).map_err(why)?;
     let client = SshClient::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(LEFTOVER_TIMEOUT_S);
     let script = guard::clean_script(run, &left.folder);
@@ -562,7 +566,7 @@ mod tests {
             Destination::read(text).unwrap_err();
         }
         for text in ["pi1:0", "pi1:70000", "pi1:ssh", "[fe80::1]x"] {
-            assert!(Destination::read(text).unwrap_err().contains("is no port"), "{text}");
+            assert!(Destination::read(text).unwrap_err().contains("is not a port"), "{text}");
         }
     }
 

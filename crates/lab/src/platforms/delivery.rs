@@ -104,8 +104,8 @@ impl Delivery {
 /// Returns the last line of standard error, except the line `GOT`.
 #[must_use]
 pub fn last_words(errors: &KeptOutput) -> Option<String> {
-    let said = errors.text();
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty() && *line != GOT)?;
+    let printed = errors.text();
+    let last = printed.lines().map(str::trim).rfind(|line| !line.is_empty() && *line != GOT)?;
     Some(runner::plain_text::beginning(last, runner::plain_text::LINE_CHARACTERS))
 }
 

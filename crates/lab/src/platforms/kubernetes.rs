@@ -32,7 +32,7 @@ const TO_ANSWER: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_millis(300);
 /// Required permissions, for users who lack them.
 const RIGHTS: &str =
-    "one needs, in that namespace: jobs (create, get, list, delete), pods (get, list), pods/attach (create)";
+    "permissions needed in that namespace: jobs (create, get, list, delete), pods (get, list), pods/attach (create)";
 
 /// Requests the pods of all generators, waits until they run, and returns a connection to each.
 ///
@@ -58,9 +58,9 @@ pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Generato
             if waits_for.is_none() {
                 waits_for = kubectl.why_no_pod(&name).or_else(|| warning(&created.errors));
             }
-            let waits_for = waits_for.unwrap_or_else(|| "the cluster does not say for what".to_owned());
+            let waits_for = waits_for.unwrap_or_else(|| "the cluster gives no reason".to_owned());
             return Err(Error::Platform {
-                reason: format!("after {} s not all pods of the Job {name} run: {waits_for}", fleet.wait_s),
+                reason: format!("not all pods of the Job {name} run after {} s: {waits_for}", fleet.wait_s),
             });
         }
         if (request.stop)() {
@@ -81,7 +81,7 @@ pub fn remove(settings: &KubernetesFleet, run: &str) -> Result<Vec<String>, Stri
     let outcome = kubectl.play(&words, &never).map_err(|error| error.to_string())?;
     if !outcome.is_ok() {
         return Err(format!(
-            "jobs labelled {RUN_LABEL}={run} were not looked for: kubectl says: {}",
+            "jobs labelled {RUN_LABEL}={run} may remain: kubectl says: {}",
             last_line(&outcome.errors)
         ));
     }
@@ -184,11 +184,11 @@ impl Kubectl {
 
     /// Returns kubectl's message as an error, with the required permissions if they are missing.
     pub fn refused(&self, errors: &str) -> Error {
-        let said = last_line(errors);
+        let message = last_line(errors);
         // Pod security also answers `forbidden`, but more permissions would not help.
-        let lacks_rights = said.contains("forbidden") && !said.contains("PodSecurity");
+        let lacks_rights = message.contains("forbidden") && !message.contains("PodSecurity");
         let hint = if lacks_rights { format!("; {}", self.rights) } else { String::new() };
-        Error::Platform { reason: format!("kubectl says: {said}{hint}") }
+        Error::Platform { reason: format!("kubectl says: {message}{hint}") }
     }
 
     fn of(settings: &KubernetesFleet) -> Self {
@@ -218,7 +218,7 @@ impl Kubectl {
                 return Err(Error::Interrupted);
             }
             let what = words.first().copied().unwrap_or_default();
-            let reason = format!("`kubectl {what}` had no answer within {} s", TO_ANSWER.as_secs());
+            let reason = format!("`kubectl {what}` did not answer within {} s", TO_ANSWER.as_secs());
             return Err(Error::Platform { reason });
         }
         Ok(outcome)
@@ -256,7 +256,7 @@ impl Kubectl {
             return Err(self.refused(&outcome.errors));
         }
         let list: PodList = serde_json::from_str(&outcome.output)
-            .map_err(|error| Error::Platform { reason: format!("kubectl says what is no list of pods: {error}") })?;
+            .map_err(|error| Error::Platform { reason: format!("kubectl did not print a list of pods: {error}") })?;
         Ok(list.items)
     }
 
@@ -423,11 +423,14 @@ impl Pod {
         let name = &self.metadata.name;
         let container = self.status.container_statuses.first().map(|container| &container.state);
         if let Some(ended) = container.and_then(|state| state.terminated.as_ref()) {
-            return PodState::Failed(format!("the pod {name} ended before it was spoken to: {}", ended.words()));
+            return PodState::Failed(format!(
+                "the pod {name} ended before Plimsoll connected to it: {}",
+                ended.words()
+            ));
         }
         if self.status.phase == "Failed" || self.status.phase == "Succeeded" {
             let why = WaitingReason { reason: self.status.reason.clone(), message: self.status.message.clone() };
-            return PodState::Failed(format!("the pod {name} ended before it was spoken to: {}", why.words()));
+            return PodState::Failed(format!("the pod {name} ended before Plimsoll connected to it: {}", why.words()));
         }
         if let Some(waiting) = container.and_then(|state| state.waiting.as_ref()) {
             let why = format!("the pod {name} waits: {}", waiting.words());
@@ -489,7 +492,7 @@ mod tests {
         let ended = pod(
             r#"{"metadata": {"name": "p"}, "status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"reason": "Error"}}}]}}"#,
         );
-        assert!(matches!(ended, PodState::Failed(why) if why.contains("ended before it was spoken to: Error")));
+        assert!(matches!(ended, PodState::Failed(why) if why.contains("ended before Plimsoll connected to it: Error")));
     }
 
     #[test]

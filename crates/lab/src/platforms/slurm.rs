@@ -60,7 +60,7 @@ pub fn why_waiting(run: &str) -> Option<String> {
 /// # Errors
 /// A message for the user, if Slurm was not reached.
 pub fn remove(run: &str) -> Result<Vec<String>, String> {
-    cancel(run).map_err(|reason| format!("jobs named {} were not looked for: {reason}", name(run)))
+    cancel(run).map_err(|reason| format!("jobs named {} may remain: {reason}", name(run)))
 }
 
 fn cancel(run: &str) -> Result<Vec<String>, String> {
@@ -92,7 +92,7 @@ fn play(program: &str, words: &[String]) -> Result<CommandOutcome, String> {
     let outcome = outcome.map_err(|error| no_program(program, &error).to_string())?;
     match outcome.status {
         Some(_) => Ok(outcome),
-        None => Err(format!("`{program}` had no answer within {} s", TO_ANSWER.as_secs())),
+        None => Err(format!("`{program}` did not answer within {} s", TO_ANSWER.as_secs())),
     }
 }
 

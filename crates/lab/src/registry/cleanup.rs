@@ -33,7 +33,7 @@ impl CleanupReport {
     fn failed(&mut self, error: Error) {
         match error {
             Error::Distrusted(found) => {
-                self.left_alone.push(format!("{found}; nothing in there is obeyed or removed"));
+                self.left_alone.push(format!("{found}; its content is neither used nor removed"));
             }
             error => self.failed.push(error),
         }
@@ -89,8 +89,8 @@ fn tidy(
         OwnerState::GoneWithNamespace => record.groups.clear(),
         OwnerState::Elsewhere(namespace) => {
             cleaned.left_alone.push(format!(
-                "run {} ({}) began in another {namespace} namespace, so that it cannot be seen from here whether it goes on; `plimsoll clean` \
-                 looks after it there, or as root outside of all containers; its entry is {}",
+                "run {} ({}) began in another {namespace} namespace, so whether it still runs is unknown here; run \
+                 `plimsoll clean` in that namespace, or as root outside of all containers; its entry is {}",
                 record.id,
                 record.folder.display(),
                 folder.path(name).display()

@@ -299,10 +299,10 @@ fn a_registry_that_others_can_write_is_ignored() {
         path
     };
     is_left_alone(|folder, _| mode(folder.join("registry"), 0o770), "may write to it");
-    is_left_alone(|folder, _| mode(folder.join("registry"), 0o1777), "everybody may write to it");
-    is_left_alone(|_, entry| mode(entry.to_path_buf(), 0o606), "everybody may write to it");
+    is_left_alone(|folder, _| mode(folder.join("registry"), 0o1777), "all users may write to it");
+    is_left_alone(|_, entry| mode(entry.to_path_buf(), 0o606), "all users may write to it");
     // A user who may rename the folder can replace it.
-    is_left_alone(|folder, _| mode(folder.canonicalize().unwrap(), 0o777), "everybody may write to it");
+    is_left_alone(|folder, _| mode(folder.canonicalize().unwrap(), 0o777), "all users may write to it");
     let link = |folder: &TestDir, _: &Path| {
         fs::rename(folder.join("registry"), folder.join("elsewhere")).unwrap();
         symlink("elsewhere", folder.join("registry")).unwrap();
@@ -338,7 +338,7 @@ fn irregular_entries_are_left_alone() {
         fs::hard_link(entry, folder.join("other")).unwrap();
         entry.to_path_buf()
     };
-    is_left_alone(linked, "it has 2 names");
+    is_left_alone(linked, "it has 2 hard links");
     let endless = |_: &TestDir, entry: &Path| {
         File::options().write(true).open(entry).unwrap().set_len((1 << 20) + 1).unwrap();
         entry.to_path_buf()

@@ -132,7 +132,7 @@ fn programs_get_input_and_missing_ones_are_named() {
     program.command = vec!["true".to_owned()];
     program.folder = Some(PathBuf::from("/no/such/folder"));
     let error = host.session.run(&program, "", LONG).unwrap_err();
-    assert_eq!(error.to_string(), "cannot start `true` in /no/such/folder on n1: there is no such folder");
+    assert_eq!(error.to_string(), "cannot start `true` in /no/such/folder on n1: the folder does not exist");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_closed_session_has_ended_its_processes() {
     assert!(process.ended().is_some());
     assert!(!host.session.is_open());
     let error = host.session.figures().unwrap_err();
-    assert_eq!(error.to_string(), "host n1 does not answer any more: it was taken down");
+    assert_eq!(error.to_string(), "host n1 no longer answers: the host was shut down");
     assert_eq!(host.serving.take().unwrap().join().unwrap(), 0);
 }
 
@@ -219,7 +219,7 @@ fn a_runner_that_refuses_is_quoted() {
     assert_eq!(error.to_string(), "host n1: no namespaces here");
     let setup = Setup { version: "0.0.1".to_owned(), ..setup_in(&TestDir::new()) };
     let error = RunnerSession::on_thread(&setup, &Default::default()).unwrap_err();
-    assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
+    assert!(error.to_string().contains("version 0.0.1 was requested"), "{error}");
 }
 
 #[test]
@@ -227,14 +227,14 @@ fn greetings_are_skipped_and_a_silent_end_is_reported() {
     let session = fake(|_, _| Some(format!("Welcome to n1!\n{READY}"))).unwrap();
     assert_eq!(session.notices(), ["no controller"]);
     let error = fake(|number, _| (number == 0).then(|| "sh: plimsoll: not found\n".to_owned()).filter(|_| false));
-    assert_eq!(error.unwrap_err().to_string(), "host n1: its runner ended without a word");
+    assert_eq!(error.unwrap_err().to_string(), "host n1: its runner ended without any output");
 }
 
 #[test]
 fn a_runner_that_dies_during_an_order_is_lost() {
     let session = fake(|number, _| (number == 0).then(|| READY.to_owned())).unwrap();
     let error = session.ask(Order::Sample, LONG).unwrap_err();
-    assert_eq!(error.to_string(), "host n1 does not answer any more: its runner is gone");
+    assert_eq!(error.to_string(), "host n1 no longer answers: its runner is gone");
     assert!(!session.is_open());
     assert!(matches!(session.ask(Order::Sample, LONG), Err(Error::HostLost { .. })));
 }
@@ -276,7 +276,7 @@ fn an_invalid_message_ends_the_session() {
     let error = session.ask(Order::Sample, LONG).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "host n1 does not answer any more: its runner sent an invalid message: what? (it is no message)"
+        "host n1 no longer answers: its runner sent an invalid message: what? (not a message)"
     );
 }
 
@@ -284,7 +284,7 @@ fn an_invalid_message_ends_the_session() {
 fn a_missing_sample_times_out_and_keeps_the_session() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { String::new() })).unwrap();
     let error = session.ask(Order::Sample, Duration::from_millis(50)).unwrap_err();
-    assert_eq!(error.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
+    assert_eq!(error.to_string(), "host n1 no longer answers: no answer within 0.05 s");
     assert!(session.is_open(), "it may only be slow");
 }
 
@@ -310,7 +310,7 @@ fn a_session_that_missed_a_deadline_is_closed() {
     // Another wait would take ten times as long as this test may run.
     for order in [Order::Figures, Order::Heal { key: "x".to_owned() }, Order::Sample] {
         let again = session.ask(order, LONG * 60).unwrap_err();
-        assert_eq!(again.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
+        assert_eq!(again.to_string(), "host n1 no longer answers: no answer within 0.05 s");
     }
 }
 
@@ -327,7 +327,7 @@ fn an_immediate_end_aborts_waiting_orders() {
         at_once.store(true, Ordering::SeqCst);
         asks.join().unwrap()
     });
-    assert_eq!(asked.unwrap_err().to_string(), "host n1 does not answer any more: the run was ended at once");
+    assert_eq!(asked.unwrap_err().to_string(), "host n1 no longer answers: the run was ended at once");
     assert!(!session.is_open());
     drop((input, output));
 }
@@ -353,14 +353,14 @@ fn floods(text: String) -> Error {
 #[test]
 fn a_flood_of_messages_ends_the_session() {
     for (text, why) in [
-        ("x", "it says a line of more than 1 MiB"),
+        ("x", "a line is longer than 1 MiB"),
         (READY, "more than 10000 unsolicited messages"),
         ("{\"said\":\"done\",\"number\":77,\"answer\":{\"is\":\"nothing\"}}\n", "unsolicited messages"),
-        ("{\"said\":\"printed\",\"number\":1,\"to_errors\":true,\"text\":\"xxxxxxxx\"}\n", "than was to be kept"),
+        ("{\"said\":\"printed\",\"number\":1,\"to_errors\":true,\"text\":\"xxxxxxxx\"}\n", "output than requested"),
     ] {
         // The pieces fill the pipe quickly.
         let error = floods(text.repeat((64 << 10) / text.len())).to_string();
-        assert!(error.starts_with("host n1 does not answer any more: its runner ") && error.contains(why), "{error}");
+        assert!(error.starts_with("host n1 no longer answers: its runner ") && error.contains(why), "{error}");
     }
 }
 

@@ -211,7 +211,7 @@ impl Cgroup {
             await_event(&folder.join("cgroup.events"), word, FREEZES_WITHIN);
             return Ok(());
         }
-        let state = self.at(Controller::Freezer, "standing still")?.1.join("freezer.state");
+        let state = self.at(Controller::Freezer, "freezing processes")?.1.join("freezer.state");
         let word = if frozen { "FROZEN" } else { "THAWED" };
         let until = Instant::now() + FREEZES_WITHIN;
         write_or(&state, word)?;
@@ -243,7 +243,7 @@ impl Cgroup {
                 found.iter().for_each(|process| self.kill_process(*process));
             }
             // With version 1, frozen processes die only after they are resumed.
-            if let Ok((Version::V1, folder)) = self.at(Controller::Freezer, "going on") {
+            if let Ok((Version::V1, folder)) = self.at(Controller::Freezer, "resuming processes") {
                 let _ = write(&folder.join("freezer.state"), "THAWED");
             }
             crate::await_end(*first, GLANCE);

@@ -90,8 +90,12 @@ pub struct AgentGroup {
     pub order: StepOrder,
     /// Whether a wrong answer ends the agent's cycle.
     pub wrong_ends_cycle: bool,
-    /// Running sums of the weights, for a mix.
+    /// Running sums of the weights of the group's sequences: entries of a mix, or the whole cycle.
     pub weights: Vec<u64>,
+    /// Index of the first step of each sequence.
+    pub firsts: Vec<usize>,
+    /// Maximum number of cycles in a row of which only the last has a step.
+    pub shortest: u64,
     /// Whether the group's cycles take a row of each feed, indexed by feed.
     pub takes: Vec<bool>,
     /// Start times of operations or sessions. Agents of the group are numbered from 0.
@@ -147,6 +151,14 @@ impl AgentGroup {
         let name = load.name.as_deref().unwrap_or_default();
         let seed = name.bytes().fold(orders.seed, |seed, byte| mix(seed ^ mix(u64::from(byte))));
         let used = used_feeds(load);
+        let certain = load.steps.iter().filter(|step| step.is_certain());
+        let shortest = certain.map(|step| u64::from(step.every.max(1))).min().unwrap_or(1);
+        let mut next = steps.start;
+        let first = |sequence: &[plan::Step]| {
+            next += sequence.len();
+            next - sequence.len()
+        };
+        let firsts = load.sequences().map(first).collect();
         Ok(Self {
             before,
             agents: load.agents,
@@ -155,6 +167,8 @@ impl AgentGroup {
             order: load.order,
             wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
             weights: sums(load),
+            firsts,
+            shortest,
             takes: feeds
                 .iter()
                 .map(|feed| load.name.is_none() || used.iter().any(|name| name == feed.name()))
@@ -204,11 +218,11 @@ impl AgentGroup {
 
 fn sums(load: &Load) -> Vec<u64> {
     let mut sum = 0;
-    let add = |step: &plan::Step| {
-        sum += u64::from(step.weight.max(1));
+    let add = |steps: &[plan::Step]| {
+        sum += steps.first().map_or(1, |step| u64::from(step.weight.max(1)));
         sum
     };
-    load.steps.iter().map(add).collect()
+    load.sequences().map(add).collect()
 }
 
 /// Returns the feeds that any template of the steps names.

@@ -5,10 +5,8 @@
 //! next action. This module uses no socket and reads no clock, so tests can play any sequence of
 //! events with plain numbers.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
 use record::rows::AgentCycles;
@@ -21,17 +19,17 @@ use wire::values::mix;
 use super::agent_group::{AgentGroup, GroupId, LoopKind};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
-use super::script::{CompiledStep, Script};
+use super::script::Script;
 use super::thread_stats::ThreadStats;
 use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;
+mod cycles;
 mod examples;
 mod feeding;
 mod reconnects;
-mod session_cookies;
 mod timers;
 mod turns;
 mod values;
@@ -112,6 +110,8 @@ pub struct Agent {
     pub is_unsure: bool,
     /// Number of attempts of the current operation.
     pub tries: u32,
+    /// Number of the current operation among the repetitions of its step, from 1.
+    pub repeat: u32,
     /// Id of the agent's last request on its connection; 0 before the first request.
     pub request_id: u32,
     /// Value slots filled in this cycle, one bit per slot.
@@ -163,6 +163,7 @@ impl Agent {
             has_reprieve: false,
             is_unsure: false,
             tries: 0,
+            repeat: 1,
             request_id: 0,
             kept: 0,
             needs: 0,
@@ -265,11 +266,6 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Sets the Unix time of load start, seconds, from which cookies expire.
-    pub fn set_zero(&mut self, zero_s: f64) {
-        self.values.cookies.set_zero(zero_s);
-    }
-
     /// Returns the ids of all agents.
     pub fn ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
         (0..self.list.len()).map(AgentId::at)
@@ -338,7 +334,7 @@ impl<P: SessionProtocol> Agents<P> {
         out: &mut Vec<u8>,
     ) -> Result<(Encoded, bool), NotSendable> {
         let agent = &mut self.list[id];
-        let encoded = self.values.encode(id, agent, state, (request_id, now_ns), out)?;
+        let encoded = self.values.encode(id, agent, state, request_id, out)?;
         if encoded.0 == Encoded::Done {
             (agent.request_id, agent.sent_ns) = (request_id, now_ns);
         }
@@ -546,9 +542,6 @@ impl<P: SessionProtocol> Agents<P> {
     ) -> AnswerClass {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
-        if step.keeps_cookies {
-            self.values.take_cookies(id, agent, answer, now_ns, stats);
-        }
         let (mut class, contradicted) = self.values.check_answer(id, agent, answer);
         if class == AnswerClass::Ok && step.units.is_some() {
             class = self.values.count_units(agent, answer, stats);
@@ -701,107 +694,15 @@ impl<P: SessionProtocol> Agents<P> {
         if never_began > 0 {
             let of_sessions = self.script.groups.iter().any(|group| group.kind == LoopKind::OpenSessions);
             let (things, needed) = match of_sessions {
-                true => ("sessions or operations", "a rate of sessions needs at least rate × length of a session"),
-                false => ("operations", "a rate needs at least rate × service time"),
+                true => ("sessions or operations", "a rate of sessions needs at least (rate × length of a session)"),
+                false => ("operations", "a rate needs at least (rate × service time)"),
             };
             stats.notices.push(format!(
-                "{never_began} {things} were due and never began: all agents still had others open. Either the target cannot \
-                 keep up with this rate, or it is waited for by too few agents: {needed} of them"
+                "{never_began} {things} were due but never began, because all agents were busy. Either the target cannot \
+                 keep up with this rate, or there are too few agents: {needed} agents"
             ));
         }
         self.starts.notice_dropped(stats);
-    }
-
-    /// Moves to the next step of the cycle after an operation, or ends the cycle.
-    fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
-        let agent = &mut self.list[id];
-        let group = &self.script.groups[agent.group];
-        agent.begins_cycle = true;
-        let goes_on = match outcome {
-            Outcome::Ok => true,
-            Outcome::Wrong => !group.wrong_ends_cycle,
-            _ => false,
-        };
-        if !goes_on {
-            return;
-        }
-        if group.order == StepOrder::Cycle
-            && let Some(step) =
-                step_from(&self.script.steps, agent.step.index() + 1..group.steps.end, self.script.turn_of(agent))
-        {
-            agent.step = step;
-            agent.begins_cycle = false;
-            return;
-        }
-        agent.finished_cycles += 1;
-        agent.last_cycle_ns = now_ns;
-        stats.cycle();
-    }
-
-    /// Chooses the step of the operation that begins. Returns false if there is no step left.
-    fn choose_step(&mut self, id: AgentId) -> bool {
-        if !self.list[id].begins_cycle {
-            return true;
-        }
-        let id_of_group = self.list[id].group;
-        let own = self.script.groups[id_of_group].steps.clone();
-        // If every step has an `every` above 1, some cycles have no step at all.
-        let shortest = self.script.steps[own.clone()].iter().map(|step| step.every).min().unwrap_or(1);
-        for _ in 0..shortest {
-            if !self.next_cycle(id) {
-                return false;
-            }
-            let agent = &mut self.list[id];
-            let group = &self.script.groups[id_of_group];
-            let step = match group.order {
-                StepOrder::Cycle => step_from(&self.script.steps, own.clone(), self.script.turn_of(agent)),
-                StepOrder::Mix => {
-                    let total = group.weights.last().copied().unwrap_or(1);
-                    let drawn = agent.random.u64(..total);
-                    StepId::at(own.start + group.weights.partition_point(|sum| *sum <= drawn))
-                }
-            };
-            if let Some(step) = step {
-                agent.step = step;
-                agent.begins_cycle = false;
-                agent.needs = self.script.streams_of(agent);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Begins the agent's next cycle: empties the agent's slots and jar, and takes feed rows.
-    /// Returns false if all cycles of a preparation, or of a load with a cycle limit, are taken.
-    fn next_cycle(&mut self, id: AgentId) -> bool {
-        let agent = &mut self.list[id];
-        let group = &self.script.groups[agent.group];
-        match self.script.purpose {
-            LoadPurpose::Measure => {
-                if !group.take_cycle() {
-                    // Groups without a cycle limit continue until every group with a limit is done.
-                    if self.script.groups.iter().all(|group| group.has_done_all() != Some(false)) {
-                        self.control.stop();
-                    }
-                    return false;
-                }
-                agent.cycle += 1;
-            }
-            LoadPurpose::Prepare { count } => {
-                let next = match agent.cycle {
-                    0 => u64::from(agent.number),
-                    cycle => cycle + u64::from(group.agents),
-                };
-                if next > count {
-                    return false;
-                }
-                agent.cycle = next;
-            }
-        }
-        agent.kept = 0;
-        self.values.cookies.begin_session(id);
-        self.values.take_rows(id, agent);
-        true
     }
 
     /// Sets the timers for every agent's first operation, and the heartbeat.
@@ -882,11 +783,6 @@ impl<P: SessionProtocol> Agents<P> {
         self.timers.set(AgentTimer::Timeout(id), due_ns);
         AgentEffect::Wait
     }
-}
-
-/// Returns the first of the steps in `places` that cycle number `turn` performs.
-fn step_from(steps: &[CompiledStep], mut places: Range<usize>, turn: u64) -> Option<StepId> {
-    places.find(|place| turn.is_multiple_of(steps[*place].every)).and_then(StepId::at)
 }
 
 #[cfg(test)]

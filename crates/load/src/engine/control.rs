@@ -55,8 +55,8 @@ impl LoadControl {
         let is_first = !self.has_noticed_budget.swap(true, Ordering::Relaxed);
         is_first.then(|| {
             format!(
-                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
-                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
+                "the answers read by expectations and `keep` exceed their limit of {} MiB in total: operations fail \
+                 with `answer too large`, or keep nothing; use fewer agents, or check less of long answers",
                 BUDGET_BYTES >> 20
             )
         })

@@ -134,7 +134,7 @@ impl OperationPart {
         if let Some(part) = text.strip_prefix("request.") {
             let (name, place) = experiment::pointer::split(part);
             let argument = arguments.iter().position(|argument| argument.name == name);
-            let argument = argument.ok_or_else(|| format!("the request is given no `{name}` to keep"))?;
+            let argument = argument.ok_or_else(|| format!("the operation has no argument `{name}` to keep"))?;
             let place = place.map(CompiledPointer::compile).transpose()?;
             Ok(Self::Argument(ArgumentPart { argument, place }))
         } else if let Some(field) = text.strip_prefix("answer.") {
@@ -307,7 +307,8 @@ impl TextCheck {
             texts.iter().map(|text| template(text)).collect::<Result<Box<[CompiledTemplate]>, String>>()
         };
         let function = |name: &str| {
-            let program = program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
+            let program =
+                program.ok_or_else(|| format!("the function `{name}` needs a script, but the load has none"))?;
             Program::function(program, name)
         };
         Ok(Self::Compared(Box::new(CompiledCondition {

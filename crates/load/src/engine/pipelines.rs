@@ -309,7 +309,7 @@ impl<P: SessionProtocol> Pipelines<P> {
 
     /// Resets the state of a closed connection. Returns the first agent that waited on the
     /// connection, or [`AgentId::NONE`].
-    #[must_use = "who waits must not be forgotten"]
+    #[must_use = "the waiting agents must be served"]
     pub fn reset(&mut self, conn: ConnId) -> AgentId {
         let pipeline = &mut self.list[conn.index()];
         P::reset(&mut pipeline.session, &mut self.memory);
@@ -388,7 +388,7 @@ impl WaitingAgents {
     }
 
     /// Removes all agents. Returns the first agent of the queue, or [`AgentId::NONE`].
-    #[must_use = "who waits must not be forgotten"]
+    #[must_use = "the waiting agents must be served"]
     pub fn disband(&mut self) -> AgentId {
         std::mem::take(self).first
     }

@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use experiment::mistake::{Mistake, TrialPart};
-use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
+use experiment::plan::{self, Expected, Load, Rate, SlotContent};
 use transport::connections::{ConnectionSettings, OpeningRules};
 use transport::error::Error as OpenError;
 use transport::program_worker::{DeathSignal, ProgramHost};
@@ -37,6 +37,8 @@ use crate::{Error, LoadOrder, LoadPurpose};
 const SLOTS: usize = 32;
 /// Maximum number of feeds of a load: the bits of `Agent::needs`.
 const FEEDS: usize = 64;
+/// Chance of a step that each cycle performs.
+pub const ALWAYS: u64 = u64::MAX;
 /// Index of the first random stream for expectations. Arguments use the streams from 0 on.
 const EXPECTATIONS: u64 = 1000;
 /// Index of the first random stream for `set`.
@@ -104,8 +106,6 @@ pub struct CompiledStep {
     pub arguments: Vec<Argument>,
     /// Slots that the arguments use, one bit per slot. All of them must be filled.
     pub needs: u32,
-    /// Whether the step belongs to sessions with a cookie jar.
-    pub keeps_cookies: bool,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -120,6 +120,12 @@ pub struct CompiledStep {
     pub asks_script: bool,
     /// Interval at which the step is performed, cycles.
     pub every: u64,
+    /// The step is performed in cycles whose draw is below this, or in all if this is [`ALWAYS`].
+    pub chance: u64,
+    /// Number of times that the step is performed in a row.
+    pub repeat: u32,
+    /// Steps of the sequence to which the step belongs. A cycle performs a sequence.
+    pub sequence: Range<usize>,
     /// Pause after the step, unless a schedule starts the next operation.
     pub pause: StepPause,
     /// Parts of the operation that go to the history, if the operation is audited.
@@ -141,7 +147,10 @@ impl<P: SessionProtocol> Script<P> {
         let load = &orders.load;
         check_settings(orders)?;
         if load.feeds.len() > FEEDS {
-            return Err(Error::Setting(format!("a load has at most {FEEDS} feeds; this one has {}", load.feeds.len())));
+            return Err(Error::Setting(format!(
+                "a load may have at most {FEEDS} feeds, but this load has {}",
+                load.feeds.len()
+            )));
         }
         let open = |service: &String| {
             P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason })
@@ -280,11 +289,6 @@ impl<P: SessionProtocol> Script<P> {
         found
     }
 
-    /// Whether any session has a cookie jar.
-    pub fn has_cookies(&self) -> bool {
-        self.steps.iter().any(|step| step.keeps_cookies)
-    }
-
     /// Returns the largest number of connections from the threads of this process to one service.
     pub fn most_to_a_service(&self) -> u32 {
         let mut of_services = vec![0; self.places.services as usize];
@@ -333,17 +337,11 @@ impl<P: SessionProtocol> Script<P> {
     /// Returns the streamed feeds from which a cycle that begins with the agent's step needs a
     /// record, one bit per feed.
     pub fn streams_of(&self, agent: &Agent) -> u64 {
-        let group = &self.groups[agent.group];
-        match group.order {
-            _ if self.streams == 0 => 0,
-            StepOrder::Mix => self.steps[agent.step].streams,
-            StepOrder::Cycle => {
-                let own = self.steps[group.steps.clone()].iter();
-                let turn = self.turn_of(agent);
-                let done = own.filter(|step| turn.is_multiple_of(step.every));
-                done.fold(0, |streams, step| streams | step.streams)
-            }
+        if self.streams == 0 {
+            return 0;
         }
+        let done = self.steps[agent.step].sequence.clone().filter(|place| self.performs(agent, *place));
+        done.fold(0, |streams, place| streams | self.steps[place].streams)
     }
 
     /// Returns the streamed feeds that any step uses.
@@ -376,7 +374,10 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
     slots.sort_unstable();
     slots.dedup();
     if slots.len() > SLOTS {
-        return Err(Error::Setting(format!("a cycle keeps at most {SLOTS} values; this one has {}", slots.len())));
+        return Err(Error::Setting(format!(
+            "a cycle may keep at most {SLOTS} values, but this cycle keeps {}",
+            slots.len()
+        )));
     }
     Ok(slots)
 }
@@ -422,22 +423,15 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             None => None,
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
-        let (number, closes, cookies) = (self.first + number, self.closes, self.load.cookies);
+        let own = number;
+        let (number, closes) = (self.first + number, self.closes);
         let compile = |(index, service): (usize, &P)| {
             let program = match (&step.program, self.hosts.get(index)) {
                 (Some(program), Some(host)) => Some((program, &host.values)),
-                (Some(_), None) => return Err("there is no host of the target to run it on".to_owned()),
+                (Some(_), None) => return Err("the target has no host to run the program on".to_owned()),
                 (None, _) => None,
             };
-            service.compile(&Call {
-                number,
-                operation,
-                arguments: &arguments,
-                wants: &wants.0,
-                program,
-                closes,
-                cookies,
-            })
+            service.compile(&Call { number, operation, arguments: &arguments, wants: &wants.0, program, closes })
         };
         let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
         let is_status = |expectation: &Expectation| {
@@ -460,7 +454,6 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             name,
             call: operation.name,
             needs: arguments.iter().fold(0, |slots, argument| slots | argument.template.slots()),
-            keeps_cookies: cookies,
             arguments,
             expects,
             expected,
@@ -469,6 +462,9 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             is_costly,
             asks_script,
             every,
+            chance: if step.is_certain() { ALWAYS } else { chance(step.probability_pct.unwrap_or(100.0)) },
+            repeat: step.repeat.max(1),
+            sequence: self.sequence(own),
             pause: StepPause::after(step, self.load),
             audit,
             streams,
@@ -617,14 +613,24 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
-    /// Returns the slots that are filled when step `number` begins. In a mix no step comes earlier.
+    /// Returns the slots that are filled when step `number` begins, by earlier steps of its
+    /// sequence.
     fn kept_before(&self, number: usize) -> Vec<&str> {
-        match self.load.order {
-            StepOrder::Mix => Vec::new(),
-            StepOrder::Cycle => {
-                self.load.steps[..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+        let first = self.sequence(number).start - self.first;
+        self.load.steps[first..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+    }
+
+    /// Returns the indexes of the steps in the sequence of step `number`, among the steps of all
+    /// groups.
+    fn sequence(&self, number: usize) -> Range<usize> {
+        let mut start = self.first;
+        for sequence in self.load.sequences() {
+            if self.first + number < start + sequence.len() {
+                return start..start + sequence.len();
             }
+            start += sequence.len();
         }
+        start..start
     }
 }
 
@@ -641,6 +647,11 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the bound below which draws of 64 bits are with this probability.
+fn chance(pct: f64) -> u64 {
+    (pct / 100.0 * ALWAYS as f64) as u64
+}
+
 /// Longest time of a timer, in seconds: 100 days.
 const LONGEST_S: f64 = 8_640_000.0;
 
@@ -648,14 +659,17 @@ const LONGEST_S: f64 = 8_640_000.0;
 fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     let load = &orders.load;
     if orders.services.is_empty() {
-        return Err(Error::Setting("a load needs a service to go to".to_owned()));
+        return Err(Error::Setting("a load needs a service".to_owned()));
     }
     let agents = load.populations().iter().map(|group| u64::from(group.agents)).sum::<u64>();
     if agents != u64::from(load.agents) || (!load.groups.is_empty() && load.connections.pipeline > 1) {
-        return Err(Error::Setting("agents of a load are those of its groups, which share no connections".to_owned()));
+        return Err(Error::Setting(
+            "the load's number of agents must be the sum of its groups; groups cannot be combined with `pipeline`"
+                .to_owned(),
+        ));
     }
     if load.connections.pipeline == 0 {
-        return Err(Error::Setting("`pipeline` is at least 1".to_owned()));
+        return Err(Error::Setting("`pipeline` must be at least 1".to_owned()));
     }
     load.populations().iter().try_for_each(|population| check_population(population, orders))
 }
@@ -683,6 +697,9 @@ fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
     if !pauses.flat_map(plan::Pause::times_s).all(|time_s| time_s.is_finite() && time_s >= 0.0) {
         return Err(Error::Setting("a pause of the load is negative".to_owned()));
     }
+    if !load.sequences().all(|steps| steps.iter().any(plan::Step::is_certain)) {
+        return Err(Error::Setting("a cycle may have no operation: each step has `probability_pct`".to_owned()));
+    }
     if let Some(conflict) = load.conflicts().next() {
         return Err(Error::Setting(conflict.to_string()));
     }
@@ -693,20 +710,20 @@ fn rate(load: &Load) -> Result<(), Error> {
     let inside = |per_s: f64, rates: RangeInclusive<f64>| match rates.contains(&per_s) {
         true => Ok(()),
         false => Err(Error::Setting(format!(
-            "`rate` is from {} to {:e} operations/s or sessions/s here",
+            "`rate` must be from {} to {:e} operations/s or sessions/s",
             rates.start(),
             rates.end()
         ))),
     };
     match load.rate.as_ref().map(Rate::starts) {
         None => Ok(()),
-        Some(Rate::Sessions { .. }) => Err(Error::Setting("sessions of a rate have a rate".to_owned())),
+        Some(Rate::Sessions { .. }) => {
+            Err(Error::Setting("a rate of sessions cannot contain another rate of sessions".to_owned()))
+        }
         Some(Rate::Constant(per_s)) => inside(*per_s, constant::RATES),
         Some(Rate::Poisson { poisson }) => inside(*poisson, poisson::RATES),
         Some(Rate::Replay { stretch, .. }) if stretch.is_finite() && *stretch > 0.0 => Ok(()),
-        Some(Rate::Replay { .. }) => {
-            Err(Error::Setting("a recorded schedule cannot be stretched like that".to_owned()))
-        }
+        Some(Rate::Replay { .. }) => Err(Error::Setting("`stretch` must be a number above 0".to_owned())),
         Some(Rate::Stages(stages)) => {
             for per_s in stages.iter().flat_map(|stage| [stage.from, stage.to]) {
                 inside(per_s, 0.0..=*constant::RATES.end())?;
@@ -715,7 +732,9 @@ fn rate(load: &Load) -> Result<(), Error> {
             let starts = stages.iter().any(|stage| stage.from > 0.0 || stage.to > 0.0);
             match lasts && starts {
                 true => Ok(()),
-                false => Err(Error::Setting("stages of a rate have a length, and one at least a rate".to_owned())),
+                false => Err(Error::Setting(
+                    "each stage of a rate needs a length above 0, and at least one stage a rate above 0".to_owned(),
+                )),
             }
         }
     }

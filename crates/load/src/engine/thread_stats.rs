@@ -408,7 +408,7 @@ impl ThreadStats {
         match self.sink.try_send(interval) {
             Ok(()) => {}
             Err(TrySendError::Full(interval)) => {
-                let waited = "the load waited because its records were not taken as fast as they came";
+                let waited = "the load waited because its records were not processed fast enough";
                 self.notices.push(waited.to_owned());
                 self.is_cut_off |= self.sink.send(interval).is_err();
             }

@@ -205,7 +205,7 @@ impl<'json> Visitor<'json> for ArrayLength {
 impl CompiledParts {
     fn compile(text: &str, wants: &mut WantedFields) -> Result<Self, String> {
         let (field, place) = experiment::pointer::split(text);
-        let place = place.ok_or_else(|| format!("`{text}` names no place in `{field}`"))?;
+        let place = place.ok_or_else(|| format!("`{text}` has no JSON pointer into `{field}`"))?;
         let parsed = experiment::pointer::Pointer::parse(place).map_err(|error| format!("`{place}`: {error}"))?;
         let step = |name: String| if name == "*" { PartStep::Any } else { PartStep::One(PointerStep::named(name)) };
         Ok(Self { field: CompiledField::compile(field, wants)?, steps: parsed.steps.into_iter().map(step).collect() })

@@ -100,9 +100,8 @@ impl<P: SessionProtocol> Worker<P> {
             let readers = script.streams().filter(|_| number == 0);
             stats.watch_feeds(readers.map(Arc::clone).collect());
         }
-        let mut agents = Agents::new(&script, &control, number);
-        agents.set_zero(clock.unix_s());
         let clock = LoadClock { origin: clock.origin() };
+        let agents = Agents::new(&script, &control, number);
         let connections = ConnectionSet::new(script.connection_settings(number), paths, clock)?;
         Ok(Self {
             clock,
@@ -162,8 +161,8 @@ impl<P: SessionProtocol> Worker<P> {
             && self.is_first_here
         {
             self.stats.notices.push(format!(
-                "this system has no io_uring for us ({error}), so every request costs system calls of its own: up to a sixth more of \
-                 the generator's CPU"
+                "io_uring is not available ({error}), so every request needs its own system calls: the generator \
+                 uses up to a sixth more CPU"
             ));
         }
     }
@@ -824,14 +823,15 @@ impl<P: SessionProtocol> Worker<P> {
 
     fn notice_surplus(&mut self) {
         if !std::mem::replace(&mut self.noticed.unsolicited, true) {
-            let text = "the target sent more than one answer to a request; connections on which it did were closed";
+            let text = "the target sent more than one answer to a request; these connections were closed";
             self.stats.notices.push(text.to_owned());
         }
     }
 
     fn notice_resend(&mut self) {
         if !std::mem::replace(&mut self.noticed.resend, true) {
-            let text = "the target ended connections on which requests were still in flight; those were sent again on the next";
+            let text = "the target closed connections with requests in flight; these requests were sent again on the \
+                        next connection";
             self.stats.notices.push(text.to_owned());
         }
     }
@@ -841,14 +841,14 @@ impl<P: SessionProtocol> Worker<P> {
             && let Some(why) = self.connections.certificate_error(conn)
         {
             self.noticed.certificate = true;
-            self.stats.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
+            self.stats.notices.push(format!("TLS: the target's certificate is not accepted: {why}"));
         }
     }
 
     /// Adds a notice with the text of the first refusal that has a text.
     fn notice_refusal(&mut self, by: &str, said: &str) {
         if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {
-            self.stats.notices.push(format!("{by} refused connections: it said `{said}`"));
+            self.stats.notices.push(format!("{by} refused connections with the message `{said}`"));
         }
     }
 
@@ -870,11 +870,11 @@ impl<P: SessionProtocol> Worker<P> {
     fn notice_resources(&mut self, cause: AttemptCause) {
         let text = match cause {
             AttemptCause::NoPort if !self.script.keep_alive => {
-                "no local port is left to connect from: without `keep_alive` each operation takes one, and may keep it for a minute; \
-                 set net.ipv4.tcp_tw_reuse to 1, or widen net.ipv4.ip_local_port_range"
+                "no free local port is left: without `keep_alive` each operation uses a port, and may hold it for a \
+                 minute; set net.ipv4.tcp_tw_reuse to 1, or widen net.ipv4.ip_local_port_range"
             }
-            AttemptCause::NoPort => "no local port is left to connect from: widen net.ipv4.ip_local_port_range",
-            AttemptCause::NoFile => "no file descriptor is left to connect with: raise `ulimit -n`",
+            AttemptCause::NoPort => "no free local port is left: widen net.ipv4.ip_local_port_range",
+            AttemptCause::NoFile => "no file descriptor is left for a connection: raise `ulimit -n`",
             _ => return,
         };
         if !std::mem::replace(&mut self.noticed.resources, true) {

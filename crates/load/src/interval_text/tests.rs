@@ -233,11 +233,14 @@ fn an_interval_is_transmitted_unchanged() {
         outcome: Outcome::Timeout,
         applied: None,
     }];
-    let came = carried(&sent);
-    assert_eq!(IntervalText::of(&came), IntervalText::of(&sent));
-    assert_eq!((came.thread, came.threads, came.is_last), (3, 6, true));
-    assert_eq!((came.slots, came.units, came.history), (sent.slots, sent.units, sent.history));
-    assert_eq!((came.notices, came.agent_cycles, came.generator), (sent.notices, sent.agent_cycles, sent.generator));
+    let received = carried(&sent);
+    assert_eq!(IntervalText::of(&received), IntervalText::of(&sent));
+    assert_eq!((received.thread, received.threads, received.is_last), (3, 6, true));
+    assert_eq!((received.slots, received.units, received.history), (sent.slots, sent.units, sent.history));
+    assert_eq!(
+        (received.notices, received.agent_cycles, received.generator),
+        (sent.notices, sent.agent_cycles, sent.generator)
+    );
 }
 
 #[test]

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_agent_has_its_turn() {
+    fn agents_start_in_turn() {
         let table: [(u32, f64, u64, u32, &[u64]); 6] = [
             (1, 10.0, S / 2, 0, &[0, 100_000_000, 200_000_000, 300_000_000, 400_000_000]),
             (2, 10.0, S / 2, 0, &[0, 200_000_000, 400_000_000]),

@@ -35,7 +35,7 @@ impl Replay {
         let mut reader = csv_text::open(path).map_err(|error| wrong(error.to_string()))?;
         let header = csv_text::columns(reader.headers().map_err(|error| wrong(error.to_string()))?).map_err(wrong)?;
         let column = header.iter().position(|name| name == COLUMN);
-        let column = column.ok_or_else(|| wrong(format!("its header line names no column `{COLUMN}`")))?;
+        let column = column.ok_or_else(|| wrong(format!("its header line has no column `{COLUMN}`")))?;
         let mut times = Vec::new();
         let mut last_s = 0.0;
         let mut row = csv::StringRecord::new();
@@ -46,17 +46,19 @@ impl Replay {
             let at_s = text.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0);
             let at_s = at_s.ok_or_else(|| {
                 wrong(format!(
-                    "line {line}: `{text}` is no time; `{COLUMN}` is in seconds since load start, 0 or later"
+                    "line {line}: `{text}` is not a time: expected seconds since load start, at least 0, in `{COLUMN}`"
                 ))
             })?;
             if at_s < last_s {
-                return Err(wrong(format!("line {line}: {at_s} comes after {last_s}; starts have to be in order")));
+                return Err(wrong(format!(
+                    "line {line}: {at_s} comes after {last_s}: starts must be in ascending order"
+                )));
             }
             last_s = at_s;
             times.push(at_s);
         }
         if times.is_empty() {
-            return Err(wrong("it has no start below its header line".to_owned()));
+            return Err(wrong("it has no starts below its header line".to_owned()));
         }
         let starts = times.iter().map(|at_s| (at_s * stretch * 1e9).round() as u64).collect();
         Ok(Self { path: path.to_path_buf(), ..Self::new(starts, agents, end_ns) })
@@ -152,13 +154,13 @@ mod tests {
     #[test]
     fn invalid_files_are_refused_with_their_line() {
         let table = [
-            ("", "names no column `at_s`"),
-            ("time\n1\n", "names no column `at_s`"),
-            ("at_s\n", "no start below its header line"),
+            ("", "has no column `at_s`"),
+            ("time\n1\n", "has no column `at_s`"),
+            ("at_s\n", "no starts below its header line"),
             ("at_s\n0\n1.5\n1.25\n", "line 4: 1.25 comes after 1.5"),
-            ("at_s\n0\nsoon\n", "line 3: `soon` is no time"),
-            ("at_s\n-1\n", "line 2: `-1` is no time"),
-            ("at_s\ninf\n", "line 2: `inf` is no time"),
+            ("at_s\n0\nsoon\n", "line 3: `soon` is not a time"),
+            ("at_s\n-1\n", "line 2: `-1` is not a time"),
+            ("at_s\ninf\n", "line 2: `inf` is not a time"),
             ("at_s,user\n0,a\n1\n", "line: 3"),
             ("at_s,at_s\n0,1\n", "line 1 names the column `at_s` twice"),
             ("at_s,user\n0,a\n1,\"b\n2,c\n", "line 3: a quote is opened and never closed"),

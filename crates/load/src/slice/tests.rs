@@ -163,7 +163,7 @@ fn indivisible_loads_and_invalid_slices_are_refused() {
     let good = orders(load(8, 1, None), 1, 1, Some(slice));
     assert_eq!(refused(good.clone()), None);
     let counted = Load { count: Some(5), ..good.load.clone() };
-    assert!(refused(LoadOrder { load: counted, ..good.clone() }).unwrap().contains("leave it out"));
+    assert!(refused(LoadOrder { load: counted, ..good.clone() }).unwrap().contains("leave out `count`"));
     let prepares = LoadOrder { purpose: LoadPurpose::Prepare { count: 3 }, ..good.clone() };
     assert!(refused(prepares).unwrap().contains("preparation"));
     for bad in [
@@ -173,7 +173,7 @@ fn indivisible_loads_and_invalid_slices_are_refused() {
         LoadSlice { threads: 0, first: 0, count: 0 },
     ] {
         assert!(
-            refused(LoadOrder { slice: Some(bad), ..good.clone() }).unwrap().contains("no part of a load"),
+            refused(LoadOrder { slice: Some(bad), ..good.clone() }).unwrap().contains("not a valid part of a load"),
             "{bad:?}"
         );
     }

@@ -44,8 +44,8 @@ fn operations_beyond_the_backlog_are_dropped() {
     assert_eq!(run.times_ns(Outcome::Unfinished, Time::Latency).len(), 103, "what was dropped is in no latency");
     assert_eq!(run.intervals.iter().filter_map(|interval| interval.generator.due).sum::<u64>(), 1200);
     assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
-    assert!(run.notices().iter().any(|notice| notice.starts_with("1087 operations were due and were dropped")));
-    assert!(run.notices().iter().any(|notice| notice.starts_with("100 operations were due and never began")));
+    assert!(run.notices().iter().any(|notice| notice.starts_with("1087 operations were due but were dropped")));
+    assert!(run.notices().iter().any(|notice| notice.starts_with("100 operations were due but never began")));
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn single_calls_are_greeted_too() {
     assert_eq!(log.lock().unwrap().len(), 3);
     let (server, _) = redis(|_| bytes(b"-WRONGPASS no\r\n"));
     let Err(CallError::Connect { reason, .. }) = connect(&server) else { panic!("not refused") };
-    assert_eq!(reason, "answer: wrongpass: it said `-WRONGPASS no`");
+    assert_eq!(reason, "answer: wrongpass: the server sent `-WRONGPASS no`");
     let (server, _) = redis(|_| Some(Reply::Close));
     assert!(matches!(connect(&server), Err(CallError::Connect { .. })));
 }

@@ -141,7 +141,7 @@ fn backlogs_and_retries_apply_per_group() {
     let load = Load { drain_s: 0.1, ..groups(0.5, 2, vec![busy, crowded, patient]) };
     let run = play(orders(&server.service(), load));
     assert_eq!(ended(&run, "ping", Outcome::Unfinished), 4, "one, and as many as may wait");
-    assert!(run.summary.dropped > 0 && run.notices().iter().any(|notice| notice.contains("3 others waited")));
+    assert!(run.summary.dropped > 0 && run.notices().iter().any(|notice| notice.contains("3 others already waited")));
     let (failed, attempts) = (ended(&run, "remove", Outcome::Failed), run.attempts("answer: busy"));
     // At the end, each of the two agents may have made two attempts of an open operation.
     assert!(failed > 0 && (3 * failed..=3 * failed + 4).contains(&attempts), "{attempts} attempts, {failed} failed");
@@ -189,9 +189,9 @@ fn invalid_groups_are_refused() {
     let one = || group("one", 2, vec![step("ping", &[])]);
     let of = |load: Load| try_play(orders("127.0.0.1:1", load)).err().unwrap().to_string();
     let sum = Load { agents: 3, ..groups(1.0, 1, vec![one()]) };
-    assert!(of(sum).contains("those of its groups"));
+    assert!(of(sum).contains("the sum of its groups"));
     let shared = Load { connections: Connections { keep_alive: true, pipeline: 2 }, ..groups(1.0, 1, vec![one()]) };
-    assert!(of(shared).contains("share no connections"));
+    assert!(of(shared).contains("cannot be combined with `pipeline`"));
     let idle = groups(1.0, 1, vec![one(), group("idle", 1, Vec::new())]);
     assert!(of(idle).contains("at least one agent and one step"));
 }

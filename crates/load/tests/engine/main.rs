@@ -5,7 +5,6 @@
 mod backlog;
 mod client;
 mod connections;
-mod cookies;
 mod encoding;
 mod expectations;
 mod feeds;

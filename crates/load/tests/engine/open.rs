@@ -109,7 +109,7 @@ fn operations_never_started_are_counted_as_unfinished() {
     let (all_s, due_s) = (first.interval_s, first.interval_s.min(1.2));
     let expected = (500.0 * due_s * due_s + 1200.0 * (all_s - due_s)) / all_s - 10.0;
     assert!((first.in_flight_mean - expected).abs() < 15.0, "{first:?}");
-    assert!(run.notices().iter().any(|notice| notice.starts_with("1187 operations were due and never began")));
+    assert!(run.notices().iter().any(|notice| notice.starts_with("1187 operations were due but never began")));
     // No operation was dropped, since the backlog has no limit.
     assert!(run.intervals.iter().all(|interval| interval.generator.dropped == 0));
 }

@@ -75,9 +75,9 @@ fn a_replay_reports_starts_after_the_load() {
     let run = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay, stretch: 1.0 })));
     assert_eq!(due(&run), [5, 2]);
     assert_eq!(run.summary.ok, 7);
-    let told: Vec<&str> = run.notices().into_iter().filter(|notice| notice.contains("not played")).collect();
-    assert_eq!(told.len(), 1, "once, whatever the number of threads");
-    assert!(told[0].starts_with("1 of the 8 starts in "), "{told:?}");
+    let found: Vec<&str> = run.notices().into_iter().filter(|notice| notice.contains("not played")).collect();
+    assert_eq!(found.len(), 1, "once, whatever the number of threads");
+    assert!(found[0].starts_with("1 of the 8 starts in "), "{found:?}");
 }
 
 #[test]

@@ -340,8 +340,8 @@ fn an_open_loop_starts_a_new_cycle_after_a_wrong_answer() {
 fn invalid_audits_are_refused() {
     let (server, _) = register(|_, _| None);
     for (told, about) in [
-        (audit(AuditEffect::Write, None), "an audited write has a value"),
-        (audit(AuditEffect::Read, Some("request.path")), "a read one of its answer"),
+        (audit(AuditEffect::Write, None), "a write needs request.FIELD"),
+        (audit(AuditEffect::Read, Some("request.path")), "a read answer.FIELD"),
         (audit(AuditEffect::Remove, Some("answer.body")), "a removal none"),
         (audit(AuditEffect::Write, Some("request.body")), "no `body`"),
         (audit(AuditEffect::Read, Some("body")), "neither"),

@@ -61,7 +61,7 @@ fn one_doubtful_attempt_makes_the_operation_doubtful() {
 }
 
 #[test]
-fn waiting_hides_every_failure() {
+fn a_waiting_retry_repeats_each_operation_until_it_succeeds() {
     let seen = AtomicUsize::new(0);
     let server = Server::frames(move |_| match seen.fetch_add(1, Ordering::SeqCst) {
         10..50 => Reply::Close,

@@ -86,5 +86,5 @@ fn invalid_scripts_are_refused_before_the_load() {
     assert!(refused("function f() end", "path=/{lua.g}").contains("no function `g`; it has f"));
     let mut without = of(&server, &folder, "", vec![step("get", &["path=/{lua.g}"])]);
     without.load.script = None;
-    assert!(load::check(&without).unwrap_err().to_string().contains("there is no script"));
+    assert!(load::check(&without).unwrap_err().to_string().contains("needs a script"));
 }

@@ -94,7 +94,7 @@ fn sessions_beyond_the_backlog_are_dropped() {
     assert_in_order(&run, &sessions);
     assert_eq!(sessions.len() as u64 + run.summary.dropped, 100);
     assert!(run.summary.dropped >= 50);
-    assert!(run.notices().iter().any(|notice| notice.contains("sessions were due and were dropped")));
+    assert!(run.notices().iter().any(|notice| notice.contains("sessions were due but were dropped")));
 }
 
 #[test]

@@ -85,8 +85,8 @@ const MOMENT_S: f64 = 0.3;
 /// Extends the nominal time according to the machine's load, which may have grown since. On a
 /// starved machine nothing may happen for a tenth of a second.
 pub fn moment(time_s: f64) -> f64 {
-    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let waiting: f64 = told.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
+    let averages = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let waiting: f64 = averages.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
     let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     time_s * (2.0 + waiting / cores).min(10.0)
 }

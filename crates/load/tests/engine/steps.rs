@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use experiment::plan::{Feed, Step, StepOrder};
+use experiment::plan::{Feed, Rate, Step, StepOrder};
 use fixture::TestDir;
 use load::LoadOrder;
 
@@ -223,4 +223,92 @@ fn a_value_that_is_set_is_drawn_once_for_the_operation() {
         ids.insert(request.split_once("\r\n\r\nid=").unwrap().1.to_owned());
     }
     assert_eq!(ids.len(), 50);
+}
+
+#[test]
+fn repeated_steps_count_their_repetitions() {
+    let (server, keys) = witness();
+    let key = "key={seq}:{repeat}";
+    let repeated = Step { repeat: 3, ..step("save", &[key, "value=v"]) };
+    let run = play(orders(&server.service(), load(1, 0.1, vec![repeated, step("load", &[key])])));
+    assert!(run.summary.cycles > 1);
+    let expected =
+        (1_u64..).flat_map(|seq| [(1, 1), (1, 2), (1, 3), (2, 1)].map(|(op, at)| (op, format!("{seq}:{at}"))));
+    for (seen, expected) in keys.lock().unwrap().iter().zip(expected) {
+        assert_eq!(*seen, expected);
+    }
+}
+
+#[test]
+fn a_failure_ends_the_repetitions_of_its_cycle() {
+    let keys = Keys::default();
+    let seen = Arc::clone(&keys);
+    let server = Server::frames(move |request| {
+        let key = String::from_utf8_lossy(text(text(&request.body).1).0).into_owned();
+        let is_bad = key == "2:2";
+        seen.lock().unwrap().push((request.opcode, key));
+        Reply::Frame(if is_bad { 4 } else { 0 }, Vec::new())
+    });
+    let repeated = Step { repeat: 3, ..step("load", &["key={seq}:{repeat}"]) };
+    play(orders(&server.service(), load(1, 0.1, vec![repeated])));
+    let keys: Vec<String> = keys.lock().unwrap().iter().map(|(_, key)| key.clone()).take(8).collect();
+    assert_eq!(keys, ["1:1", "1:2", "1:3", "2:1", "2:2", "3:1", "3:2", "3:3"]);
+}
+
+#[test]
+fn steps_with_a_probability_are_drawn_in_each_cycle() {
+    let (server, keys) = witness();
+    let rare = Step { probability_pct: Some(20.0), repeat: 2, ..step("load", &["key={agent}-{seq}"]) };
+    let run =
+        play(orders(&server.service(), load(2, 0.3, vec![step("save", &["key={agent}-{seq}", "value=v"]), rare])));
+    let mut cycles: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for (opcode, key) in keys.lock().unwrap().iter() {
+        cycles.entry(key.clone()).or_default().push(*opcode);
+    }
+    let all = cycles.len() as f64;
+    let drawn = cycles.values().filter(|opcodes| opcodes.len() > 1).count() as f64;
+    assert!(cycles.values().all(|opcodes| [1, 2, 2].starts_with(opcodes)), "{cycles:?}");
+    assert!((drawn - all / 5.0).abs() < 6.0 * (all * 0.16).sqrt(), "{drawn} of {all}");
+    assert!(run.summary.cycles + 2 >= cycles.len() as u64);
+}
+
+/// Returns a mix of a single step, and of a sequence that saves and loads.
+fn mixed() -> Vec<Step> {
+    let key = "key={agent}-{seq}";
+    let mut save = Step { weight: 3, ..step("save", &[key, "value={bytes:9}"]) };
+    save.keep = pairs(&["saved=request.value"]);
+    let mut read = Step { weight: 3, follows: true, ..step("load", &[key]) };
+    read.expect = pairs(&["value={saved}"]);
+    vec![Step { weight: 1, ..step("remove", &[key]) }, save, read]
+}
+
+#[test]
+fn a_mix_draws_whole_sequences() {
+    for rate in [None, Some(Rate::Constant(400.0)), Some(Rate::Sessions { sessions: Box::new(Rate::Constant(200.0)) })]
+    {
+        let seen: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+        let keys = Arc::clone(&seen);
+        let names: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
+        let server = Server::frames(move |request| {
+            let (key, rest) = text(text(&request.body).1);
+            let key = String::from_utf8_lossy(key).into_owned();
+            keys.lock().unwrap().entry(key.clone()).or_default().push(request.opcode);
+            match request.opcode {
+                1 => drop(names.lock().unwrap().insert(key, rest[4..].to_vec())),
+                2 => return Reply::Frame(0, names.lock().unwrap().get(&key).cloned().unwrap_or_default()),
+                _ => return Reply::Frame(0, vec![1]),
+            }
+            Reply::Frame(0, Vec::new())
+        });
+        let mut load = load(5, 1.0, mixed());
+        (load.order, load.rate) = (StepOrder::Mix, rate);
+        let run = play(orders(&server.service(), load));
+        assert_eq!((run.summary.wrong, run.summary.failed), (0, 0), "slots last for the sequence");
+        let seen = seen.lock().unwrap();
+        let is_whole = |opcodes: &Vec<u8>| [&[3][..], &[1, 2], &[1]].contains(&opcodes.as_slice());
+        assert!(seen.values().all(is_whole), "{seen:?}");
+        let (all, alone) = (seen.len() as f64, seen.values().filter(|opcodes| **opcodes == [3]).count() as f64);
+        assert!((alone - all / 4.0).abs() < 6.0 * (all * 0.1875).sqrt(), "{alone} of {all}");
+        assert!(run.summary.cycles <= seen.len() as u64 && run.summary.cycles + 10 >= seen.len() as u64);
+    }
 }

@@ -486,7 +486,7 @@ mod tests {
             (&[URL, "--expect", "body/a=1", "--expect", "body/a=2"], "expected twice"),
             (&[URL, "-k", "--server-name", "a"], "--insecure and --server-name without https"),
             (&["https://h/", "-k", "--cacert", CA], "--insecure with --cacert"),
-            (&["https://h/", "--cacert", "Cargo.toml"], "no certificate in it"),
+            (&["https://h/", "--cacert", "Cargo.toml"], "the file has no certificate"),
             (&["https://h/", "--cacert", "no-such-file"], "no-such-file"),
             (&[URL, "--pipeline", "2", "--no-keep-alive"], "--pipeline 2 with --no-keep-alive"),
             (&[URL, "--poisson"], "without --rate"),

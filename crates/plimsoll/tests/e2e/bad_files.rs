@@ -56,15 +56,11 @@ fn requests_and_files_are_checked_before_the_start() {
     let with = |with: &str| GOOD.replace("path = \"/\"", with);
     let rate = |file: &str| GOOD.replace("agents = 1", &format!("agents = 1\nrate = {{ replay = \"{file}\" }}"));
     for (name, text, words) in [
-        (
-            "connection",
-            with("path = \"/\", header.connection = \"close\""),
-            &["\"close\"", "written by the engine"][..],
-        ),
-        ("length", with("path = \"/\", header.content-length = \"3\""), &["\"3\"", "written by the engine"]),
+        ("connection", with("path = \"/\", header.connection = \"close\""), &["\"close\"", "Plimsoll itself sets"][..]),
+        ("length", with("path = \"/\", header.content-length = \"3\""), &["\"3\"", "Plimsoll itself sets"]),
         ("line-end", with("path = \"/\", header.x = \"a\\nb\""), &["header.x", "does not allow"]),
         ("pair", with("path = \"/\", header.x-a = \"1\", header.X-A = \"2\""), &["header.X-A", "the same header"]),
-        ("slash", with("path = \"ok\""), &["\"ok\"", "begins with"]),
+        ("slash", with("path = \"ok\""), &["\"ok\"", "must begin with"]),
         ("blank", with("path = \"/o k\""), &["\"/o k\"", "does not allow"]),
         ("filled", with("path = \"/o k/{seq}\""), &["/o k/{seq}", "does not allow"]),
         ("missing", with_feed("no.csv"), &["\"no.csv\"", "No such file"]),

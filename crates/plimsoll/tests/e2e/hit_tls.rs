@@ -142,7 +142,7 @@ fn server_name_overrides_the_urls_host() {
     assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
     let unnamed = hit(&sandbox, &server.url(), &["--cacert", &ca]);
     says_what_to_do(&unnamed, &["tls: bad certificate", "`--server-name`"]);
-    unnamed.says(&["it is for shop.example, and not for 127.0.0.1"]);
+    unnamed.says(&["it is for shop.example, not for 127.0.0.1"]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
@@ -155,7 +155,7 @@ fn failed_handshakes_are_reported_with_a_remedy() {
     let words =
         ["tls: bad certificate", "TLS handshakes failed", "`--cacert`", "`--insecure`", "-k disables the check"];
     says_what_to_do(&refused, &words);
-    refused.says(&["it is signed by another CA than the trusted one"]);
+    refused.says(&["it is not signed by the trusted CA"]);
     let unsealed = hit(&sandbox, &server.url().replace("https:", "http:"), &[]);
     says_what_to_do(&unsealed, &["https://…", "if the server speaks TLS at this port"]);
     let line = ["hit", &server.url().replace("https:", "http:"), "--debug"];

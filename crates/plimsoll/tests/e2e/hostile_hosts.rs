@@ -79,16 +79,16 @@ const MODES: &[(&str, &str)] = &[
     ("complaints without an end", "ssh says: complaint"),
     // It sends as fast as its output is read, until the deadline.
     ("24 GB of output", "host n1"),
-    ("a giant line", "a line of more than 1 MiB"),
-    ("a giant array", "a line of more than 1 MiB"),
+    ("a giant line", "a line is longer than 1 MiB"),
+    ("a giant array", "a line is longer than 1 MiB"),
     ("many arrays", "more than 65536 values"),
     ("no answer", "no answer within 20 s"),
     ("an answer, then none", "no answer within"),
-    ("no answer to a folder", "does not answer any more"),
+    ("no answer to a folder", "no longer answers"),
     ("closed at once", "login shell"),
     ("garbage", "host n1"),
     ("escape sequences", "no room"),
-    ("lying numbers", "these are no ports"),
+    ("lying numbers", "invalid list of ports"),
 ];
 
 /// Generator that misbehaves as its mode says. Otherwise it answers until it is asked to end; it
@@ -108,11 +108,11 @@ esac; done
 
 /// Name of each generator mode, and the text that the output must contain.
 const GENERATORS: &[(&str, &str)] = &[
-    ("a giant interval", "says what is no message"),
+    ("a giant interval", "sent an invalid message"),
     ("a long refusal", "xxxx…"),
-    ("a clock of another century", "its clock was not compared"),
-    ("no results", "though it answers"),
-    ("an answer to no ping", "answers a ping that was not sent"),
+    ("a clock of another century", "its clock was not measured"),
+    ("no results", "although it answers"),
+    ("an answer to no ping", "answered a ping that was not sent"),
 ];
 
 /// Returns an error if a generator mode does not end as expected.
@@ -265,7 +265,7 @@ fn an_interrupt_ends_a_run_with_stopped_shims() {
     // other took minutes.
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);
     let played = played.expect("it ends by itself").exits(130);
-    assert!(played.stderr.contains("does not answer any more: no answer within"), "{}", played.stderr);
+    assert!(played.stderr.contains("no longer answers: no answer within"), "{}", played.stderr);
     assert_eq!(sandbox.leftovers(), [""; 0]);
     assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }

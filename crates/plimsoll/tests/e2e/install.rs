@@ -98,7 +98,7 @@ fn each_parameter_set_of_an_experiment_is_installed_once() {
     let file = sandbox.file("diary.toml", EXPERIMENT);
     let refused = sandbox.run(&[&file]).exits(3);
     refused.says(&[
-        "`diary` is not installed completely",
+        "`diary` is not completely installed",
         "make 1-blue",
         "plimsoll install diary --with 'colour=blue'`",
     ]);

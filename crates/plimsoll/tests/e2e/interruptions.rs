@@ -299,7 +299,7 @@ fn a_resumed_run_stays_within_its_folder() {
     fs::write(run.join("plan.json"), &plan).unwrap();
     let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
     fs::set_permissions(run.join("plan.json"), mode(0o666)).unwrap();
-    sandbox.play(&resume).exits(2).says(&["plan.json", "everybody may write to it", "chmod"]);
+    sandbox.play(&resume).exits(2).says(&["plan.json", "all users may write to it", "chmod"]);
     fs::set_permissions(run.join("plan.json"), mode(0o644)).unwrap();
     sandbox.play(&resume).exits(0);
 }

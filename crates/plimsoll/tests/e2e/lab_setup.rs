@@ -108,7 +108,7 @@ fn a_delay_without_netem_is_refused() {
         let checked = sandbox.play(&["check", &file]).exits(0).stdout;
         assert!(checked.contains("cannot make them") && checked.contains("netem"), "{checked}");
         let played = sandbox.start_run(&[&file]).wait();
-        refused(&sandbox, played, &["netem", "this kernel has not", "without"]);
+        refused(&sandbox, played, &["netem", "this kernel lacks", "without"]);
     }
     assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
@@ -131,7 +131,7 @@ fn only_limited_labs_need_control_groups() {
     assert_eq!(unlimited.leftovers(), [""; 0]);
     let (limited, file) = sandbox("hosts = 2\nprofile = \"small\"", "");
     let done = play(&limited, &file);
-    refused(&limited, done, &["a profile's disk", "blkio", "without that"]);
+    refused(&limited, done, &["a profile's disk", "blkio", "work without it"]);
     assert_eq!(lab_traces::added_since(&before), [""; 0]);
 }
 
@@ -208,7 +208,7 @@ fn labs_that_need_root_are_refused_to_other_users() {
     for (lab, faults) in [("hosts = 3", ""), ("hosts = 3\nprofile = \"small\"", ""), ("hosts = 3", CUT)] {
         let text = format!("{HEAD}{lab}\n{LOAD}{faults}");
         let done = nobody.play(&text, &["run", "lab.toml"]).exits(3);
-        done.says(&["virtual hosts", "needs root", "profile", "fault", "works without", "leave [lab] out", "ssh"]);
+        done.says(&["virtual hosts", "needs root", "profile", "fault", "without root", "leave out [lab]", "ssh"]);
         let checked = nobody.play(&text, &["check", "lab.toml"]).exits(0).stdout;
         assert!(checked.contains("n1 … n3 (3 hosts)") && checked.contains("needs root"), "{checked}");
         assert!(!nobody.0.join("own/runs").exists());
@@ -234,17 +234,17 @@ fn a_lab_that_does_not_fit_is_refused_with_a_remedy() {
         sandbox.start_run(&words).wait()
     };
     profile("cores = 1\nspeed = 0.1", "900TiB");
-    refused(&sandbox, run(&[]), &["1800TiB of memory in all", "is available"]);
+    refused(&sandbox, run(&[]), &["1800TiB of memory in total", "is available"]);
     profile("cores = 1\nspeed = 0.1", "64MiB");
-    refused(&sandbox, run(&["lab.speed=0.05"]), &["less than 0.01", "lab.speed has to be 0.1 at least"]);
+    refused(&sandbox, run(&["lab.speed=0.05"]), &["below the minimum of 0.01", "lab.speed must be at least 0.1"]);
     let (many, many_file) = self::sandbox("hosts = 255", "");
-    refused(&many, many.start_run(&[&many_file]).wait(), &["255 virtual hosts are more than the 253"]);
+    refused(&many, many.start_run(&[&many_file]).wait(), &["255 virtual hosts are too many: a lab has at most 253"]);
     let all = std::thread::available_parallelism().unwrap().get();
     profile(&format!("cores = {}\nspeed = 1", 2 * all), "64MiB");
     let done = run(&[]);
     let speed =
         done.stderr.lines().find_map(|line| line.split_once("the largest speed that fits is ")).unwrap().1.to_owned();
-    refused(&sandbox, done, &[&format!("ask for {} of this machine's cores", 4 * all)]);
+    refused(&sandbox, done, &[&format!("need {} of this machine's cores", 4 * all)]);
     run(&[&speed, "load.agents=1"]).exits(0).says(&["all 2 hosts are up"]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
@@ -257,7 +257,7 @@ fn hosts_that_cannot_reach_each_other_are_refused() {
     let mixed = host("a", "") + &host("b", "ssh = \"pi@192.0.2.1\"");
     let Some(_turn) = lab_traces::turn() else { return };
     for (lab, words) in
-        [(apart, ["cannot reach network `y`", "routes = true"]), (mixed, ["over ssh", "all of them virtual"])]
+        [(apart, ["cannot reach network `y`", "routes = true"]), (mixed, ["over ssh", "all hosts virtual"])]
     {
         let (sandbox, file) = sandbox(&lab, "");
         let checked = sandbox.play(&["check", &file]).exits(0).stdout;

@@ -139,7 +139,10 @@ fn an_unknown_program_is_reported_with_the_running_programs() {
     let file = sandbox.file("crew.toml", format!("{HEAD}{LAB}{IDLE}{fault}"));
     sandbox.run(&[&file]);
     let failed = events(&sandbox).into_iter().find(|event| event["event"] == "fault_failed").unwrap().to_string();
-    assert!(failed.contains("no `crew-slow` runs in its tree") && failed.contains("`crew-fast`"), "{failed}");
+    assert!(
+        failed.contains("`crew-slow` does not run in the process tree") && failed.contains("`crew-fast`"),
+        "{failed}"
+    );
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 

@@ -35,7 +35,7 @@ fn the_replacement_of_a_deleted_pod_gets_a_runner() {
     fs::write(platform.join("running"), "echo-a echo-b").unwrap();
     let (server, url) = echo(&sandbox, &[]);
     let few = experiment(&sandbox, &url, "selector = \"app=echo\"\nimage = \"tools\"\ncount = 3", DELETED);
-    sandbox.run(&[&few]).exits(3).says(&["3 are asked for, and 2 with the labels app=echo are ready"]);
+    sandbox.run(&[&few]).exits(3).says(&["the lab needs 3 pods, but 2 with the labels app=echo are ready"]);
 
     let file = experiment(&sandbox, &url, "selector = \"app=echo\"\nimage = \"tools\"\ncount = 2", DELETED);
     let runs = sandbox.path().join("again");

@@ -83,7 +83,7 @@ fn unreachable_machines_are_reported_with_the_reason() {
     play_all(&["10.84.0.2", "10.84.0.1:23"]).says(&["n2", "Connection refused", "ssh -v -p 23 10.84.0.1"]);
     play("nowhere.invalid").says(&["n1", "nowhere.invalid", "ssh -v"]);
     play("nobody@10.84.0.1").says(&["n1", "login shell", "currently not available"]);
-    play("10.84.0.1:x").says(&["`x` in `10.84.0.1:x` is no port"]);
+    play("10.84.0.1:x").says(&["`x` in `10.84.0.1:x` is not a port"]);
     let known = fs::read_to_string(machines.known()).unwrap();
     let without: String =
         known.lines().filter(|line| !line.starts_with("10.84.0.1 ")).map(|line| format!("{line}\n")).collect();
@@ -91,7 +91,7 @@ fn unreachable_machines_are_reported_with_the_reason() {
     play("10.84.0.1").says(&["n1", "host key is not known", "Host key verification failed"]);
     let other = without.replace("10.84.0.2 ", "10.84.0.1 ") + &without;
     fs::write(machines.known(), other).unwrap();
-    play("10.84.0.1").says(&["n1", "not the one that is known"]);
+    play("10.84.0.1").says(&["n1", "its host key has changed"]);
     fs::write(machines.known(), &known).unwrap();
     machines.of(1).play("rm /run/here/authorized");
     play("10.84.0.1").says(&["n1", "without a password", "Permission denied (publickey)"]);
@@ -113,9 +113,9 @@ fn unsuitable_machines_are_reported_with_the_reason() {
     machine.pretend("df", "echo head; echo /dev/sda 9 9 2048 1% /");
     sandbox.run(&[&file]).exits(3).says(&["n1", "2 MiB are free", "TMPDIR"]);
     machine.play("rm /run/here/bin/df && mount -o remount,bind,ro /tmp && mount -o remount,bind,ro /var/tmp && mount -o remount,bind,ro /root");
-    sandbox.run(&[&file]).exits(3).says(&["n1", "can be written"]);
+    sandbox.run(&[&file]).exits(3).says(&["n1", "is writable"]);
     machine.play("mount -o remount,bind,rw,noexec /var/tmp && mount -o remount,bind,rw,noexec /tmp");
-    sandbox.run(&[&file]).exits(3).says(&["n1", "must not run", "/var/tmp"]);
+    sandbox.run(&[&file]).exits(3).says(&["n1", "do not allow programs", "/var/tmp"]);
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }

@@ -125,7 +125,7 @@ fn a_process_runs_as_the_user_that_its_target_names() {
 
     let ghost = sandbox.file("ghost.toml", experiment("user = \"no-such-user\"", "", ""));
     let refused = sandbox.run(&[&ghost]).exits(3);
-    refused.says(&["`node` is to run as the user `no-such-user`, and there is none", "useradd --system"]);
+    refused.says(&["`node` must run as user `no-such-user`, which does not exist", "useradd --system"]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 

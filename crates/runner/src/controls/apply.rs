@@ -106,11 +106,13 @@ impl KernelControls {
         if self.is_isolated || self.is_reached_aside {
             return Ok(None);
         }
-        self.connection.ok_or_else(|| {
-            let reason = "how the orders come to this host is not known, for its sshd sets no SSH_CONNECTION: its network is \
-                          left alone, or else the way to heal it might be cut";
-            cannot(reason.to_owned())
-        }).map(Some)
+        self.connection
+            .ok_or_else(|| {
+                let reason = "the connection for orders to this host is unknown, because its sshd sets no \
+                          SSH_CONNECTION: network faults are refused, because they might cut that connection";
+                cannot(reason.to_owned())
+            })
+            .map(Some)
     }
 
     /// Returns the interfaces to shape. On a real host, returns only the interface through which
@@ -121,7 +123,9 @@ impl KernelControls {
         let says = network::ip_says(&["-o", "address", "show", "to", &address])?;
         match interface_in(&says) {
             Some(interface) => Ok(vec![interface]),
-            None => Err(cannot(format!("no link of this host has the address {address} that it is reached by"))),
+            None => {
+                Err(cannot(format!("no link of this host has the address {address}, by which Plimsoll reaches it")))
+            }
         }
     }
 
@@ -156,15 +160,15 @@ impl KernelControls {
         let discipline = discipline.unwrap_or("unknown");
         if !PLAIN.contains(&discipline) {
             return Err(cannot(format!(
-                "the link {interface} is shaped already ({discipline}), by another run of Plimsoll or by somebody else, and \
-                 that could not be put back"
+                "the link {interface} is already shaped ({discipline}) by another run of Plimsoll or another \
+                 program, and Plimsoll could not restore that"
             )));
         }
         // Without nft, no rule drops packets.
         let tables = network::nft_says(&["list", "tables"]).unwrap_or_default();
         if let Some(table) = self.owner.others_losses(interface, &tables) {
             return Err(cannot(format!(
-                "another run of Plimsoll loses packets of the link {interface} (nft table {table})"
+                "another run of Plimsoll drops packets on the link {interface} (nft table {table})"
             )));
         }
         let most = most.unwrap_or("65535");
@@ -213,14 +217,14 @@ impl HostControls for KernelControls {
             && let Some(mount) = remote_mount(&mounts())
         {
             return Err(cannot(format!(
-                "{mount} comes over the network, and a host that cannot read it might not be healed: use `pause`"
+                "{mount} is mounted over the network; without it the fault might not be healed: use `pause`"
             )));
         }
         Ok(network::cut(&rules, spared, &self.owner)?)
     }
 
     fn link(&self, links: &LinkState) -> Result<(), OrderRefusal> {
-        self.need_root("a link that is limited")?;
+        self.need_root("limiting a link")?;
         let mut shaped = lock(&self.shaped);
         match self.shape(links) {
             Ok(()) => shaped.clone_from(links),
@@ -235,7 +239,8 @@ impl HostControls for KernelControls {
 
     fn carrier(&self, up: bool) -> Result<(), OrderRefusal> {
         if !self.is_isolated {
-            let reason = "the link of a real host also carries the orders to take it up again; use `partition`";
+            let reason = "the link of a real host cannot be taken down, because it carries the order to take it up \
+                          again; use `partition`";
             return Err(cannot(reason.to_owned()));
         }
         for interface in network::interfaces() {
@@ -263,8 +268,8 @@ impl HostControls for KernelControls {
     fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal> {
         let Some(leave_bytes) = leave_bytes else { return empty_disk(&self.data) };
         if self.is_isolated && !self.has_volume {
-            let reason = "the data of this host shares a disk with the whole machine, and filling that would hit everybody: \
-                          give its profile a disk with a size";
+            let reason = "this host's data is on the machine's own disk, and filling that would affect the whole \
+                          machine: give its profile a disk with a size";
             return Err(cannot(reason.to_owned()));
         }
         fill_disk(&self.data, leave_bytes)
@@ -286,7 +291,7 @@ impl HostControls for KernelControls {
 
     fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal> {
         if self.is_isolated {
-            let reason = "virtual hosts share the wall clock of this machine, which is not theirs to set; `clock_skew` needs \
+            let reason = "virtual hosts share the wall clock of this machine and cannot set it; `clock_skew` needs \
                           hosts that are reached over ssh";
             return Err(cannot(reason.to_owned()));
         }
@@ -297,7 +302,7 @@ impl HostControls for KernelControls {
         let set = clock_settime(ClockId::Realtime, shifted(now, offset_s - *was_s));
         set.map_err(|errno| match errno {
             Errno::PERM => {
-                cannot("this host does not let its clock be set, most likely because it is a container".to_owned())
+                cannot("this host does not allow its clock to be set, most likely because it is a container".to_owned())
             }
             errno => OrderRefusal::System { doing: "set the clock".to_owned(), error: errno.to_string() },
         })?;
@@ -379,8 +384,10 @@ fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     let file = file.map_err(|error| OrderRefusal::system(doing.clone(), &error))?;
     let filled = match is_in_memory(&file) {
         Ok(true) => {
-            let reason =
-                format!("{} is in memory, and filling it would take that from the whole machine", folder.display());
+            let reason = format!(
+                "{} is in memory, and filling it would use up the memory of the whole machine",
+                folder.display()
+            );
             Err(OrderRefusal::Cannot { reason })
         }
         Ok(false) => grow(&file, leave_bytes).map_err(|errno| OrderRefusal::System { doing, error: errno.to_string() }),

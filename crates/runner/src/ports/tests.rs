@@ -20,7 +20,7 @@ fn free_ports_are_different_and_not_of_the_ephemeral_range() {
 }
 
 #[test]
-fn the_range_avoids_what_the_kernel_gives_away() {
+fn the_range_avoids_the_kernels_ephemeral_ports() {
     assert_eq!(below(None), 10_000..=32_767);
     assert_eq!(below(Some((32_768, 60_999))), 10_000..=32_767);
     assert_eq!(below(Some((1_024, 40_000))), 40_001..=u16::MAX);
@@ -305,7 +305,7 @@ fn a_published_port_leads_into_the_container() {
     let arguments = ["/usr/bin/docker-proxy", "-proto", "tcp", "-host-ip", "0.0.0.0", "-host-port", "8080"];
     let more = ["-container-ip", "172.17.0.2", "-container-port", "80", ""];
     machine.proc.write("50/cmdline", [&arguments[..], &more].concat().join("\0"));
-    assert!(machine.why_not("127.0.0.1:8080").contains("whose processes this user may not look into"));
+    assert!(machine.why_not("127.0.0.1:8080").contains("whose processes this user may not examine"));
     // Each container has its own namespace with a port 80.
     for (pid, namespace, ip, inode) in [(10, 2, "172.17.0.2", 81), (12, 2, "172.17.0.2", 0), (20, 3, "172.17.0.3", 82)]
     {
@@ -330,12 +330,12 @@ fn missing_permissions_are_explained() {
     machine.listens("net", &[("0.0.0.0:80", 71)]);
     assert_eq!(
         machine.why_not("127.0.0.1:80"),
-        "the socket that listens at 127.0.0.1:80 is held by no process that can be seen here"
+        "the socket that listens at 127.0.0.1:80 belongs to no process that is visible here"
     );
     fs::remove_dir_all(machine.proc.join("10/fd")).unwrap();
     assert_eq!(
         machine.why_not("127.0.0.1:80"),
-        "the socket that listens at 127.0.0.1:80 belongs to user 33, into whose processes this user may not look"
+        "the socket that listens at 127.0.0.1:80 belongs to user 33, whose processes this user may not examine"
     );
 }
 
@@ -349,7 +349,7 @@ fn addresses_of_other_machines_are_elsewhere() {
         assert!(machine.why_not(here).starts_with("no process that listens at "), "{here}");
     }
     fs::remove_file(machine.proc.join("net/fib_trie")).unwrap();
-    assert!(machine.why_not("10.0.0.7:80").starts_with("the addresses of this machine cannot be read"));
+    assert!(machine.why_not("10.0.0.7:80").starts_with("cannot read the addresses of this machine"));
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn socket_activators_and_forwarders_are_not_servers() {
     machine.listens("net", &[("127.0.0.1:80", 71)]);
     machine.holds(1, 71);
     let why = machine.why_not("127.0.0.1:80");
-    assert!(why.starts_with("`systemd` (pid 1) keeps the socket that listens at 127.0.0.1:80"), "{why}");
+    assert!(why.starts_with("`systemd` (pid 1) holds the socket that listens at 127.0.0.1:80"), "{why}");
     machine.process(10, 1, "server", "/system.slice/a.service");
     machine.holds(10, 71);
     assert_eq!(machine.find("127.0.0.1:80"), here(&[10], &[]), "it was started when it was needed");
@@ -366,7 +366,7 @@ fn socket_activators_and_forwarders_are_not_servers() {
     machine.listens("net", &[("127.0.0.1:81", 72)]);
     machine.holds(11, 72);
     let why = machine.why_not("127.0.0.1:81");
-    assert!(why.starts_with("`rootlessport` (pid 11) passes connections to 127.0.0.1:81 on"), "{why}");
+    assert!(why.starts_with("`rootlessport` (pid 11) forwards connections to 127.0.0.1:81"), "{why}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::sample_source::SampleSource;
 
 pub static KIND: ProbeKind = ProbeKind {
     name: "out_of_memory",
-    help: "processes killed for want of memory: /proc/vmstat, a host's control group",
+    help: "processes killed because memory ran out: /proc/vmstat, a host's control group",
     make: || Box::new(OutOfMemory::default()),
 };
 

@@ -105,7 +105,7 @@ fn reading_the_setup_consumes_only_its_line() {
     assert_eq!(rest, "more");
     assert!(setup(&mut &b"hello\n"[..]).is_err());
     let later = setup(&mut &b"{\"version\": \"9\", \"hosts\": []}\n"[..]).unwrap_err();
-    assert!(later.ends_with("and 9 was asked for"), "{later}");
+    assert!(later.ends_with("version 9 was requested"), "{later}");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_slow_program_is_killed_with_its_children() {
         panic!("not run")
     };
     assert_eq!(how, -9);
-    assert!(errors.contains("not done within 0.5 s"), "{errors}");
+    assert!(errors.contains("it did not end within 0.5 s"), "{errors}");
     until("the child of the killed one is gone", || !is_alive(output.trim().parse().unwrap()));
 }
 

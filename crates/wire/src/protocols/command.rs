@@ -43,8 +43,12 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
                 help: "the standard output, without line ends at its end, cut off after 1 MiB",
                 required: false,
             },
-            Field { name: "stderr", help: "the standard error, likewise, or why it was not started", required: false },
-            Field { name: "cut", help: "1 if either was longer than 1 MiB, else 0", required: false },
+            Field {
+                name: "stderr",
+                help: "the standard error, shortened in the same way, or the reason why the program was not started",
+                required: false,
+            },
+            Field { name: "cut", help: "1 if the output or the error was longer than 1 MiB, else 0", required: false },
         ],
         effect: Effect::None,
     }],
@@ -230,13 +234,15 @@ fn parts(word: &str, call: &Call<'_>, values: &BTreeMap<String, String>) -> Resu
             continue;
         }
         let found = rest.split_once('}').filter(|_| brace == "{");
-        let (name, after) = found.ok_or_else(|| format!("`{word}` has a brace without a partner"))?;
+        let (name, after) = found.ok_or_else(|| format!("`{word}` has an unmatched brace"))?;
         rest = after;
         if let Some(place) = call.argument(name) {
             parts.push(WordPart::Text(std::mem::take(&mut text).into_bytes().into()));
             parts.push(WordPart::Argument(place));
         } else {
-            text.push_str(values.get(name).ok_or_else(|| format!("{{{name}}} in `{word}` stands for nothing"))?);
+            text.push_str(
+                values.get(name).ok_or_else(|| format!("{{{name}}} in `{word}` is not a known placeholder"))?,
+            );
         }
     }
     text.push_str(rest);
@@ -457,28 +463,19 @@ mod tests {
             let run = run.iter().map(|word| (*word).to_owned()).collect();
             let program = experiment::plan::MemberProgram { run, stdin: stdin.map(str::to_owned) };
             let (operation, program) = (&INFO.operations[0], Some((&program, &values)));
-            let call = Call {
-                number: 0,
-                operation,
-                arguments: &arguments,
-                wants: &[],
-                program,
-                closes: false,
-                cookies: false,
-            };
+            let call = Call { number: 0, operation, arguments: &arguments, wants: &[], program, closes: false };
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::testing::source(3, 12);
             let mut out = Vec::new();
-            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments, cookies: None }, &mut out)
-                .unwrap();
+            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out).unwrap();
             Ok::<_, String>(out)
         };
         let bytes = encoded(&["{target}/set", "{key}={value}", "{{x}} on {name}", ""], Some("<{value}>")).unwrap();
         let order = ProgramRun::read(&bytes[4..]).unwrap();
         let words: [&[u8]; 4] = [b"/t/set", b"k-3 '=12", b"{x} on n1", b""];
         assert_eq!((order.on_member, order.words.as_slice(), order.stdin), (true, &words[..], Some(&b"<12>"[..])));
-        assert_eq!(encoded(&["{other}"], None).unwrap_err(), "{other} in `{other}` stands for nothing");
-        assert_eq!(encoded(&["{key"], None).unwrap_err(), "`{key` has a brace without a partner");
+        assert_eq!(encoded(&["{other}"], None).unwrap_err(), "{other} in `{other}` is not a known placeholder");
+        assert_eq!(encoded(&["{key"], None).unwrap_err(), "`{key` has an unmatched brace");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! HTTP/1.1 over TCP or TLS. Requests are encoded in advance. Answers are framed by length, by
 //! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
-//! Redirects are not followed. Cookies are kept in the session's jar, if it has one.
+//! Redirects are not followed and cookies are not kept.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use experiment::socket_url;
 use super::{AboutData, Call, Protocol};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
-use crate::cookies::{CookieJar, SetCookie};
+use crate::cookies::SetCookie;
 use crate::in_order::{InOrderProtocol, Progress};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::encoding::{Encoding, ValuePlace};
-use crate::values::layout::{CookieBegin, LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
+use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
 
 const PATH: Field = Field {
@@ -82,8 +82,6 @@ pub struct Request {
     /// Whether the method is safe: it changes nothing (RFC 9110, 9.2.1).
     is_safe: bool,
     wants: Vec<Want>,
-    /// Prefix of the path, and the index of the path among the arguments, if cookies are kept.
-    cookie_target: Option<(Box<str>, usize)>,
     wants_head: bool,
     wants_body: bool,
 }
@@ -182,8 +180,8 @@ impl Protocol for Http {
 
     fn advice(failure: AttemptCause) -> Option<&'static str> {
         (failure == AttemptCause::Malformed(Malformation::Http2)).then_some(
-            "the target answers in HTTP/2, and may speak nothing else at this port; HTTP/1.1 is spoken here: give a port, or a proxy, \
-             that takes it",
+            "the target answers in HTTP/2 and may support nothing else on this port, but Plimsoll uses HTTP/1.1: \
+             give a port or a proxy that supports HTTP/1.1",
         )
     }
 
@@ -253,25 +251,6 @@ impl InOrderProtocol for Http {
     ) -> Option<&'a [u8]> {
         let Want::Header(name) = request.wants.get(want)? else { return None };
         headers(decoder.block(input)?, name).nth(nth)
-    }
-
-    fn take_cookies(
-        request: &Request,
-        decoder: &Decoder,
-        input: &[u8],
-        values: &OperationValues<'_>,
-        now_s: i64,
-        jar: &mut CookieJar,
-        scratch: &mut Vec<u8>,
-    ) {
-        let Some(((base, path), block)) = request.cookie_target.as_ref().zip(decoder.block(input)) else { return };
-        for cookie in headers(block, "set-cookie").filter_map(SetCookie::parse) {
-            if cookie.path.is_none() && scratch.is_empty() {
-                scratch.extend_from_slice(base.as_bytes());
-                values.write(*path, scratch);
-            }
-            jar.set(&cookie, scratch, now_s);
-        }
     }
 
     fn rest(decoder: &mut Decoder, memory: &mut HttpScratch) {
@@ -545,8 +524,7 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
         layout: layout(place, call)?,
         is_head: call.operation.name == "head",
         is_safe: matches!(call.operation.name, "get" | "head"),
-        cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| (place.base.as_str().into(), path)),
-        wants_head: call.cookies || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
+        wants_head: wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
         wants_body: wants.contains(&Want::Body),
         wants,
     })
@@ -554,14 +532,14 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
 
 fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String> {
     let mut builder = LayoutBuilder::default();
-    let path = call.argument("path").ok_or("a request needs a `path`")?;
+    let path = call.argument("path").ok_or("an operation needs a `path`")?;
     builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
     let template = &call.arguments[path].template;
     let begins: &[&[u8]] = if place.base.is_empty() { &[b"/", b"http://"] } else { &[b"/"] };
     let begins_with = template.begins_with();
     let is_known = !template.is_from_outside() || !begins_with.is_empty();
     if is_known && !begins.iter().any(|begins| begins_with.starts_with(begins)) {
-        return Err("`path` begins with `/`, or is a whole http:// URL for a forward proxy".to_owned());
+        return Err("`path` must begin with `/`, or be a complete http:// URL for a forward proxy".to_owned());
     }
     let check = ValueCheck {
         allowed: AllowedBytes::which(|byte| byte > b' ' && byte != 0x7f, NotSendable::InPath),
@@ -577,7 +555,6 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     }
     let is_in_header = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
     let in_header = ValueCheck { allowed: AllowedBytes::which(is_in_header, NotSendable::InHeader), begins: &[] };
-    let (is_secure, mut has_cookies) = (place.tls_host.is_some(), false);
     for (number, argument) in call.arguments.iter().enumerate() {
         let Some(name) = argument.name.strip_prefix("header.") else { continue };
         check_header_name(name)?;
@@ -585,18 +562,11 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
             other.name.strip_prefix("header.").is_some_and(|other| other.eq_ignore_ascii_case(name))
         };
         if let Some(other) = call.arguments[..number].iter().find(is_same) {
-            return Err(format!("`{}` is the same header as `{}`: give it once", argument.name, other.name));
+            return Err(format!("`{}` is the same header as `{}`: set it only once", argument.name, other.name));
         }
         builder.bytes(name.as_bytes()).bytes(b": ");
         checked(&mut builder, call, number, &in_header)?;
-        if call.cookies && name.eq_ignore_ascii_case("cookie") {
-            has_cookies = true;
-            builder.cookies(is_secure, CookieBegin::Value);
-        }
         builder.bytes(b"\r\n");
-    }
-    if call.cookies && !has_cookies {
-        builder.cookies(is_secure, CookieBegin::Header);
     }
     add_body(&mut builder, call)?;
     builder.finish()
@@ -656,7 +626,7 @@ fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> 
 fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
     let Argument { name, template } = &call.arguments[place];
     if template.literals().any(|text| check.allowed.check(text).is_err()) {
-        return Err(format!("`{name}` has a character that HTTP does not allow there"));
+        return Err(format!("`{name}` has a character that HTTP does not allow in it"));
     }
     builder.checked(call.arguments, place, check.clone());
     Ok(())
@@ -668,7 +638,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
         return Err(format!("`header.{name}`: `{name}` is not the name of a header"));
     }
     if ["content-length", "transfer-encoding", "connection"].contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(format!("`header.{name}`: `{name}` is written by the engine itself"));
+        return Err(format!("`header.{name}`: Plimsoll itself sets `{name}`"));
     }
     Ok(())
 }

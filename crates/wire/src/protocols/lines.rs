@@ -23,7 +23,11 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
         help: "sends a line and reads the lines of the answer",
         takes: &[
             Field { name: "line", help: "the text to send; it may contain line ends", required: true },
-            Field { name: "end", help: "the line end after it, such as \"\\r\\n\"; default: \"\\n\"", required: false },
+            Field {
+                name: "end",
+                help: "the line end after the text, such as \"\\r\\n\"; default: \"\\n\"",
+                required: false,
+            },
             Field {
                 name: "until",
                 help: "the beginning of the answer's last line, several separated by |; default: the answer is one \
@@ -103,7 +107,7 @@ impl Protocol for Lines {
     type Request = Request;
 
     fn open(service: &str) -> Result<Self, String> {
-        const FORM: &str = "write tcp://host:port, or tcp://host:port?banner=1 where the server speaks first";
+        const FORM: &str = "write tcp://host:port, or tcp://host:port?banner=1 if the server sends a line first";
         let rest = service.strip_prefix("tcp://").unwrap_or(service);
         let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
         let authority = place.strip_suffix('/').unwrap_or(place);
@@ -258,7 +262,7 @@ fn begins(line: &[u8], beginnings: &[Vec<u8>]) -> bool {
 fn constant<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a [u8]>, String> {
     let Some(place) = call.argument(name) else { return Ok(None) };
     let text = call.arguments[place].template.as_constant();
-    text.map(Some).ok_or_else(|| format!("`{name}` is the same for all requests, without placeholders"))
+    text.map(Some).ok_or_else(|| format!("`{name}` must have no placeholders: it is the same for all operations"))
 }
 
 /// Splits an argument at `|` into beginnings of lines.
@@ -266,7 +270,7 @@ fn beginnings(call: &Call<'_>, name: &str) -> Result<Box<[Vec<u8>]>, String> {
     let Some(text) = constant(call, name)? else { return Ok(Box::default()) };
     let all: Box<[Vec<u8>]> = text.split(|byte| *byte == b'|').map(<[u8]>::to_vec).collect();
     if all.iter().any(Vec::is_empty) {
-        return Err(format!("`{name}` has an empty text in it, which every line begins with"));
+        return Err(format!("`{name}` contains an empty text, which would match every line"));
     }
     Ok(all)
 }

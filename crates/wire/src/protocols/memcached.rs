@@ -164,7 +164,7 @@ impl Protocol for Memcached {
             Some((host, port)) if !host.is_empty() && !host.contains(['/', '@']) && port.parse::<u16>().is_ok() => {
                 Ok(Self { authority: authority.to_owned() })
             }
-            _ => Err("write memcached://host:port; there is no login".to_owned()),
+            _ => Err("write memcached://host:port, without a login".to_owned()),
         }
     }
 
@@ -375,7 +375,7 @@ fn number<N: FromStr>(call: &Call<'_>, name: &str, default: N) -> Result<N, Stri
     let Some(place) = call.argument(name) else { return Ok(default) };
     let text = call.arguments[place].template.as_constant().and_then(|text| std::str::from_utf8(text).ok());
     text.and_then(|text| text.parse().ok())
-        .ok_or_else(|| format!("`{name}` is a whole number without placeholders, from 0 on"))
+        .ok_or_else(|| format!("`{name}` must be a whole number from 0, without placeholders"))
 }
 
 #[cfg(any(test, feature = "testing"))]

@@ -77,7 +77,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             answers: &[
                 Field {
                     name: "value",
-                    help: "the answer; of a list one element per line, nested lists included",
+                    help: "the answer; for a list one element per line, nested lists included",
                     required: false,
                 },
                 Field { name: "count", help: "number of elements of a list, or of pairs of a map", required: false },
@@ -203,8 +203,9 @@ impl Protocol for Redis {
     fn advice(failure: AttemptCause) -> Option<&'static str> {
         let AttemptCause::Answer(number) = failure else { return None };
         matches!(word_of(REFUSALS, number), "ask" | "clusterdown" | "crossslot" | "moved" | "tryagain").then_some(
-            "this is a Redis Cluster: each member holds a part of the keys, and redirects (MOVED, ASK) are not followed; use keys of one \
-             member's slots, such as with a {tag} in them, or a proxy that knows the cluster",
+            "the target is a Redis Cluster, where each member holds a part of the keys; redirects (MOVED, ASK) are \
+             not followed: use keys of one member's slots, for example with a {tag} in them, or a proxy that knows \
+             the cluster",
         )
     }
 
@@ -440,7 +441,7 @@ impl RedisAddress {
             Ok(0) => {}
             Ok(number) => greeting.add(&[b"SELECT".to_vec(), number.to_string().into_bytes()]),
             Err(_) if database.is_empty() => {}
-            Err(_) => return Err(format!("`{database}` is not the number of a database; {FORM}")),
+            Err(_) => return Err(format!("`{database}` is not a database number; {FORM}")),
         }
         Ok(Self {
             authority: authority.to_owned(),
@@ -463,9 +464,7 @@ impl Greeting {
 fn secret(text: &str) -> Result<Vec<u8>, String> {
     let is_one = text.starts_with("{env:") && text.find('}') == Some(text.len() - 1);
     if !is_one {
-        return Err(
-            "a password belongs into the environment and not into a file: redis://:{env:NAME}@host:port".to_owned()
-        );
+        return Err("the password must come from the environment: redis://:{env:NAME}@host:port".to_owned());
     }
     let nothing = TemplateNames { slots: &[], feeds: &[], own: BTreeMap::new(), program: None };
     let template = CompiledTemplate::compile(text, 0, &nothing)?;

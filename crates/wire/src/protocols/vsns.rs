@@ -392,7 +392,7 @@ fn limit(call: &Call<'_>) -> Result<u16, String> {
     text.and_then(|text| std::str::from_utf8(text).ok())
         .and_then(|text| text.parse().ok())
         .filter(|limit| *limit > 0)
-        .ok_or_else(|| "`limit` is a whole number from 1 to 65535, without placeholders".to_owned())
+        .ok_or_else(|| "`limit` must be a whole number from 1 to 65535, without placeholders".to_owned())
 }
 
 #[cfg(any(test, feature = "testing"))]

@@ -90,31 +90,32 @@ const HOSTS: HostTool = HostTool {
     program: "ip",
     package: "iproute2",
     needed_for: "a virtual host",
-    without: Some("targets on this machine itself work without"),
+    without: Some("targets on this machine itself work without it"),
 };
 const LINKS: HostTool = HostTool {
     program: "tc",
     package: "iproute2",
-    needed_for: "a link with limits or such a fault",
-    without: Some("labs whose links have neither limits nor such faults work without"),
+    needed_for: "a link with limits, or a fault that limits links,",
+    without: Some("labs without limits or faults on links work without it"),
 };
 const FILTERS: HostTool = HostTool {
     program: "nft",
     package: "nftables",
     needed_for: "a host whose packets are dropped",
-    without: Some("labs without loss, partitions, lossy links and frozen hosts work without"),
+    without: Some("labs without loss, partitions, lossy links and frozen hosts work without it"),
 };
 const VOLUMES: HostTool = HostTool {
     program: "mkfs.ext4",
     package: "e2fsprogs",
     needed_for: "a disk of a host's own",
     without: Some(
-        "profiles without [disk] work without, the tiers disk, memory and pmem, and all faults but slow_disk and full_disk",
+        "profiles without [disk], the tiers disk, memory and pmem, and all faults except slow_disk and full_disk \
+         work without it",
     ),
 };
 /// The program that measures disks. If it is missing, disks are not measured, and the records say
 /// so.
-const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
+const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "measuring a disk", without: None };
 const TOOLS: [HostTool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
 
 /// Returns the programs that this trial's hosts need.
@@ -155,11 +156,11 @@ fn root() -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Needs {
-        what: "a lab of virtual hosts, and so every profile of one and every fault on one,".to_owned(),
+        what: "a lab of virtual hosts (with its profiles and faults)".to_owned(),
         needs: "root".to_owned(),
-        instead: "run it as root; what works without: a target on this machine (leave [lab] out), one that runs \
-                  already (`url`), one that a command starts (`start`), the faults of their processes, and real \
-                  machines ([lab] ssh = [...])"
+        instead: "run Plimsoll as root; without root you can use a target on this machine (leave out [lab]), a \
+                  running target (`url`), a target that a command starts (`start`), faults of their processes, and \
+                  real machines ([lab] ssh = [...])"
             .to_owned(),
     })
 }
@@ -208,25 +209,27 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
     }
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let known =
-        tried.iter().find(|(link, ports, _)| link == hardest && *ports == of_ports).map(|(.., came)| came.clone());
-    let came = match known {
-        Some(came) => came,
+        tried.iter().find(|(link, ports, _)| link == hardest && *ports == of_ports).map(|(.., result)| result.clone());
+    let result = match known {
+        Some(result) => result,
         None => {
-            let came = try_link(hardest, of_ports)?;
-            tried.push((hardest.clone(), of_ports, came.clone()));
-            came
+            let result = try_link(hardest, of_ports)?;
+            tried.push((hardest.clone(), of_ports, result.clone()));
+            result
         }
     };
-    let Err(NetworkError::NoKernel(part)) = came else {
+    let Err(NetworkError::NoKernel(part)) = result else {
         // The affected host reports any other error.
         return Ok(());
     };
     Err(match part.contains("netem") {
         true => Error::Needs {
-            what: "a link that takes longer (`delay` of a profile, a network, a port, or of the faults slow_link and slow_port)".to_owned(),
-            needs: "netem (CONFIG_NET_SCH_NETEM; try `modprobe sch_netem`), which this kernel has not".to_owned(),
-            instead: "leave the delay out, or run it on a kernel of a distribution; rates, loss and partitions work \
-                      without"
+            what: "a link with a delay (`delay` of a profile, a network, a port, or of the faults slow_link and \
+                   slow_port)"
+                .to_owned(),
+            needs: "netem (CONFIG_NET_SCH_NETEM; try `modprobe sch_netem`), which this kernel lacks".to_owned(),
+            instead: "leave out the delay, or use a distribution's kernel; rates, loss and partitions work without \
+                      netem"
                 .to_owned(),
         },
         false => of_kernel("a limited link", &part),
@@ -246,13 +249,13 @@ pub struct LinkSupport {
 
 /// Tests which kinds of limits this machine can set on a link.
 pub fn what_links_can_be() -> LinkSupport {
-    let came = |link: Link| {
+    let attempt = |link: Link| {
         try_link(&link, false).unwrap_or_else(|error| {
-            Err(NetworkError::System { doing: "try a link".to_owned(), error: error.to_string() })
+            Err(NetworkError::System { doing: "test a link".to_owned(), error: error.to_string() })
         })
     };
-    let rate = came(Link { rate_bits_per_s: Some(1e9), delay_s: None, loss_pct: None });
-    let delay = came(Link { rate_bits_per_s: None, delay_s: Some(0.001), loss_pct: None });
+    let rate = attempt(Link { rate_bits_per_s: Some(1e9), delay_s: None, loss_pct: None });
+    let delay = attempt(Link { rate_bits_per_s: None, delay_s: Some(0.001), loss_pct: None });
     LinkSupport { has_tc: !matches!(rate, Err(NetworkError::NoProgram(_))), rate: rate.is_ok(), delay: delay.is_ok() }
 }
 
@@ -285,8 +288,7 @@ fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
                 cgroup::CgroupError::Missing { controller, why, .. } => Error::Needs {
                     what: needed_for.to_owned(),
                     needs: format!("the control group controller `{controller}`, {why}"),
-                    instead: "without that, virtual hosts work, and so do the faults of processes and of the network"
-                        .to_owned(),
+                    instead: "virtual hosts and the faults of processes and of the network work without it".to_owned(),
                 },
                 error => Error::Host { host: "of the lab".to_owned(), reason: error.to_string() },
             });
@@ -299,7 +301,8 @@ fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
 pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Vec<String> {
     let mut notices = Vec::new();
     if placement.generator_cpus.is_empty() && Hierarchies::detect().of(Controller::Cpuset).is_none() {
-        let text = "hosts and clients share all CPUs: there is no control group controller `cpuset` to keep them apart";
+        let text =
+            "hosts and clients share all CPUs: the control group controller `cpuset`, which separates them, is missing";
         notices.push(text.to_owned());
     }
     let disks = placement.envelopes.iter().filter(|envelope| needs_volume(trial, envelope));
@@ -309,7 +312,7 @@ pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Ve
     let asked = asked.fold(0, u64::saturating_add);
     if let Some(free) = free_bytes(scratch).filter(|free| *free < asked) {
         notices.push(format!(
-            "the disks of the hosts are files in {}, where {} is free: what is written beyond that fails in the host",
+            "the disks of the hosts are files in {}, where only {} is free: writes beyond that fail in the host",
             scratch.display(),
             show_bytes(free)
         ));
@@ -321,8 +324,8 @@ pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Ve
 pub fn of_kernel(what: &str, part: &str) -> Error {
     Error::Needs {
         what: what.to_owned(),
-        needs: format!("{}, which this kernel has not", part.trim_end_matches(" is missing")),
-        instead: "run it on a machine with an ordinary kernel of a distribution".to_owned(),
+        needs: format!("{}, which this kernel lacks", part.trim_end_matches(" is missing")),
+        instead: "use a machine with a distribution's ordinary kernel".to_owned(),
     }
 }
 
@@ -336,15 +339,15 @@ fn folder(tool: &HostTool) -> Result<PathBuf, String> {
     if let Some(folder) = folders.iter().find(|folder| !is_hidden(folder)) {
         return Ok(folder.clone());
     }
-    let package = format!("which is in Debian's package {}", tool.package);
+    let package = format!("from Debian's package {}", tool.package);
     Err(match folders.first() {
         // `/usr/sbin` has such programs, and an ordinary user's PATH may lack it.
         None if Path::new("/usr/sbin").join(program).is_file() => {
-            format!("the program `{program}`, which is in /usr/sbin, and that is not in PATH")
+            format!("the program `{program}`, which is in /usr/sbin: add /usr/sbin to PATH")
         }
-        None => format!("the program `{program}`, {package}"),
+        None => format!("the program `{program}` ({package})"),
         Some(folder) => {
-            format!("the program `{program}`, {package}, and that in {} is not seen by a host", folder.display())
+            format!("the program `{program}` ({package}): hosts cannot see the one in {}", folder.display())
         }
     })
 }
@@ -376,7 +379,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_its_package() {
         let tool = HostTool { program: "no such program", package: "none", needed_for: "this", without: None };
-        assert_eq!(folder(&tool), Err("the program `no such program`, which is in Debian's package none".to_owned()));
+        assert_eq!(folder(&tool), Err("the program `no such program` (from Debian's package none)".to_owned()));
         assert_eq!(absent(&[tool, tool]), ["none"]);
         assert!(absent(&[HostTool { program: "sh", ..tool }]).is_empty());
     }

@@ -158,7 +158,7 @@ fn too_many(what: &str, count: usize, most: usize) -> Result<(), Error> {
     if count <= most {
         return Ok(());
     }
-    Err(Error::DoesNotFit { what: format!("{count} {what} are more than the {most} that fit into a lab"), speed: None })
+    Err(Error::DoesNotFit { what: format!("{count} {what} are too many: a lab has at most {most}"), speed: None })
 }
 
 /// Returns the indexes of a host's networks.
@@ -168,7 +168,7 @@ fn networks_of(host: &plan::Host, networks: &[String]) -> Result<Vec<usize>, Err
     }
     let number = |name: &String| {
         let found = networks.iter().position(|network| network == name);
-        let reason = || format!("there is no network `{name}`; there are: {}", networks.join(", "));
+        let reason = || format!("unknown network `{name}`; known networks: {}", networks.join(", "));
         found.ok_or_else(|| Error::Host { host: host.name.clone(), reason: reason() })
     };
     host.networks.iter().map(number).collect()
@@ -206,7 +206,7 @@ fn unreachable(from: &str, own: &[usize], unreached: usize, networks: &[String])
     let name = |network: &usize| networks.get(*network).cloned().unwrap_or_default();
     let own = own.iter().map(name).collect::<Vec<_>>().join(", ");
     let reason = format!(
-        "it is on {own} and cannot reach network `{}`: no host with `routes = true` leads there",
+        "the host is on {own} and cannot reach network `{}`: a host with `routes = true` must connect them",
         name(&unreached)
     );
     Error::Host { host: from.to_owned(), reason }
@@ -338,7 +338,7 @@ impl Switch {
         if done.ended == ProcessExit::Exit(0) {
             return Ok(());
         }
-        Err(match network::understood("wire the lab", batch, &done.errors) {
+        Err(match network::understood("connect the lab's hosts", batch, &done.errors) {
             NetworkError::NoKernel(part) => needs::of_kernel("a lab of virtual hosts", &part),
             trouble => Error::Host { host: NAME.to_owned(), reason: trouble.to_string() },
         })
@@ -442,9 +442,12 @@ link set h2n0 master net0 up
     fn an_unreachable_network_is_named() {
         let hosts: [(&str, &[&str], bool); 2] = [("n1", &["a"], false), ("n2", &["a", "b"], false)];
         let error = Cables::plan(&lab(&["a", "b"], &hosts), false).unwrap_err().to_string();
-        assert_eq!(error, "host n1: it is on a and cannot reach network `b`: no host with `routes = true` leads there");
+        assert_eq!(
+            error,
+            "host n1: the host is on a and cannot reach network `b`: a host with `routes = true` must connect them"
+        );
         let error = Cables::plan(&lab(&["a"], &[("n1", &["c"], false)]), false).unwrap_err().to_string();
-        assert_eq!(error, "host n1: there is no network `c`; there are: a");
+        assert_eq!(error, "host n1: unknown network `c`; known networks: a");
     }
 
     #[test]
@@ -452,6 +455,6 @@ link set h2n0 master net0 up
         let hosts = |count: usize| Lab { hosts: vec![Host::default(); count], ..Lab::default() };
         assert!(Cables::plan(&hosts(MOST_HOSTS), false).is_ok());
         let error = Cables::plan(&hosts(MOST_HOSTS + 1), false).unwrap_err();
-        assert_eq!(error.to_string(), "254 virtual hosts are more than the 253 that fit into a lab");
+        assert_eq!(error.to_string(), "254 virtual hosts are too many: a lab has at most 253");
     }
 }

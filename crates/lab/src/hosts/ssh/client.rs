@@ -173,14 +173,15 @@ pub fn unreached(errors: &str, destination: &Destination) -> String {
     let by_hand = destination.by_hand();
     let says = |text: &str| errors.contains(text);
     let what = if says("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        "its host key is not the one that is known here: it was set up anew, or somebody is in between; when you are sure, \
-         remove the old one with `ssh-keygen -R`"
+        "its host key has changed: the host was reinstalled, or someone intercepts the connection; if the new key is \
+         right, remove the old one with `ssh-keygen -R`"
             .to_owned()
     } else if says("Host key verification failed") {
-        format!("its host key is not known here: log in once by hand with `ssh {by_hand}`")
+        format!("its host key is not known on this machine: log in once by hand with `ssh {by_hand}`")
     } else if says("Permission denied (") {
         format!(
-            "it refuses to log in without a password: put your key there with `ssh-copy-id {by_hand}`, or into your agent"
+            "it refuses a login without a password: copy your key there with `ssh-copy-id {by_hand}`, or add it to \
+             your ssh agent"
         )
     } else {
         "cannot connect".to_owned()
@@ -193,10 +194,10 @@ pub fn unreached(errors: &str, destination: &Destination) -> String {
 pub fn does_not_run(errors: &str) -> String {
     match errors.split('`').nth(1).and_then(|rest| rest.split('\'').next()).filter(|name| name.starts_with("GLIBC_")) {
         Some(version) => format!(
-            "its C library is older than the one Plimsoll was built with ({version} is not there): build Plimsoll on the \
-             oldest system of the lab"
+            "its C library is too old for this build of Plimsoll ({version} is missing): build Plimsoll on the lab's \
+             oldest system"
         ),
-        None => format!("Plimsoll was copied there but does not run: {}", last_line(errors)),
+        None => format!("Plimsoll was copied to the host but does not run there: {}", last_line(errors)),
     }
 }
 
@@ -276,7 +277,10 @@ mod tests {
             let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\r\nHost key verification failed.\r\n";
             assert!(words(changed).contains("ssh-keygen -R"));
             let unknown = words("Host key verification failed.\r\n");
-            assert!(unknown.contains("not known here") && unknown.contains("`ssh -p 2222 pi@pi1`"), "{unknown}");
+            assert!(
+                unknown.contains("not known on this machine") && unknown.contains("`ssh -p 2222 pi@pi1`"),
+                "{unknown}"
+            );
             assert!(words("pi@pi1: Permission denied (publickey).\r\n").contains("ssh-copy-id"));
         }
 
@@ -293,7 +297,7 @@ mod tests {
         #[test]
         fn an_old_c_library_is_named() {
             let old = "/x/plimsoll: /lib/libc.so.6: version `GLIBC_2.39' not found (required by /x/plimsoll)\n";
-            assert!(does_not_run(old).contains("(GLIBC_2.39 is not there)"));
+            assert!(does_not_run(old).contains("(GLIBC_2.39 is missing)"));
             assert!(does_not_run("sh: 1: /x/plimsoll: not found\n").ends_with("sh: 1: /x/plimsoll: not found"));
             assert!(does_not_run("sh: `x' is odd\n").ends_with("sh: `x' is odd"));
         }

@@ -113,8 +113,8 @@ impl RemoteGenerator {
         // The caller has already closed the generator's input.
         self.host.release_within(LAST_WORDS);
         self.host.guard.dismiss(&|| true);
-        let said = self.errors.text();
-        let last = said.lines().rfind(|line| !line.trim().is_empty())?;
+        let printed = self.errors.text();
+        let last = printed.lines().rfind(|line| !line.trim().is_empty())?;
         Some(plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS))
     }
 }

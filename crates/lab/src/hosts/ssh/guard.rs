@@ -95,7 +95,7 @@ impl Guard {
     /// # Errors
     /// A message for the user.
     pub fn post(client: &SshClient, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
-        let (errors, held) = KeptOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
+        let (errors, held) = KeptOutput::pipe().map_err(|error| format!("cannot read the output of ssh: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut master =
             client.spawn(ConnectionRole::Master, &guard_script(run, host), pipes).map_err(|error| no_ssh(&error))?;
@@ -108,7 +108,7 @@ impl Guard {
             match greeting.next_line() {
                 Ok(Some(line)) if facts.hear(&line) => break Ok(()),
                 Ok(Some(_)) => {}
-                Ok(None) => break Err("it ended".to_owned()),
+                Ok(None) => break Err("ssh ended".to_owned()),
                 Err(error) => break Err(error.to_string()),
             }
         };
@@ -133,14 +133,14 @@ impl Guard {
         match status.and_then(|status| status.code()) {
             Some(255) => client::unreached(&errors, client.destination()),
             Some(code) => {
-                let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
-                format!("its login shell did not do what was asked (exit {code}): {}", last_line(&said))
+                let output = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
+                format!("its login shell failed (exit {code}): {}", last_line(&output))
             }
             None if self.facts == MachineFacts::default() && why == TOO_LONG => {
                 let seconds = self.patience.as_secs_f64();
                 client::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
             }
-            None => format!("cannot look at it: {why}"),
+            None => format!("cannot examine the host: {why}"),
         }
     }
 
@@ -172,20 +172,23 @@ impl Drop for Guard {
 /// Explains that ssh could not be started.
 pub fn no_ssh(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
-        return "there is no `ssh` on this machine (Debian's package is openssh-client)".to_owned();
+        return "`ssh` is not on this machine (Debian's package is openssh-client)".to_owned();
     }
     format!("cannot start ssh: {error}")
 }
 
 fn nowhere(facts: &MachineFacts) -> String {
     if facts.noexec.is_empty() {
-        return "no folder for temporary files can be written to there: not TMPDIR, /var/tmp, /tmp nor the home folder"
+        return "no folder for temporary files is writable there: tried TMPDIR, /var/tmp, /tmp and the home folder"
             .to_owned();
     }
-    format!("programs must not run in its folders for temporary files ({}); set TMPDIR there", facts.noexec.join(", "))
+    format!(
+        "its folders for temporary files do not allow programs to run ({}); set TMPDIR on the host to another folder",
+        facts.noexec.join(", ")
+    )
 }
 
-const TOO_LONG: &str = "it took too long";
+const TOO_LONG: &str = "the time limit has passed";
 
 /// Reader of the lines that a machine prints up to the expected line. The output may be endless,
 /// even within one line, so one time limit and one byte limit apply to all lines together.
@@ -222,7 +225,7 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
             }
             self.left_bytes = self.left_bytes.saturating_sub(1);
             if self.left_bytes == 0 {
-                let reason = format!("it says more than {} KiB, and not what is waited for", GREETING_BYTES >> 10);
+                let reason = format!("it printed more than {} KiB before the expected line", GREETING_BYTES >> 10);
                 return Err(io::Error::other(reason));
             }
         }
@@ -232,7 +235,7 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
     fn await_more(&mut self) -> io::Result<()> {
         loop {
             if (self.stop)() {
-                return Err(io::Error::other("the user wants an end"));
+                return Err(io::Error::other("interrupted by the user"));
             }
             let left = self.until.saturating_duration_since(Instant::now()).min(GLANCE);
             if left.is_zero() {
@@ -395,7 +398,10 @@ pub fn send_program(
         return Ok(());
     }
     if outcome.status.is_none() {
-        return Err(format!("it did not take this program within {} s", client.patience(TO_SEND).as_secs_f64()));
+        return Err(format!(
+            "copying this program to the host took longer than {} s",
+            client.patience(TO_SEND).as_secs_f64()
+        ));
     }
     if outcome.is_ssh() {
         return Err(client::unreached(&outcome.errors, client.destination()));
@@ -407,7 +413,7 @@ fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
     let needed_kib = size / 1024 + TO_SPARE_KIB;
     match facts.free_kib {
         Some(free_kib) if free_kib < needed_kib => Err(format!(
-            "{} MiB are free where {} is, and {} MiB are needed; set TMPDIR there",
+            "too little space: {} MiB are free for {}, but {} MiB are needed; set TMPDIR on the host to another folder",
             free_kib / 1024,
             facts.folder,
             needed_kib.div_ceil(1024)
@@ -492,7 +498,7 @@ pub fn send_folder(
     let outcome = outcome.map_err(|error| no_ssh(&error))?;
     if !outcome.is_ok() {
         let last = last_line(&outcome.errors);
-        return Err(format!("it did not take the target's folder {}: {last}", folder.display()));
+        return Err(format!("cannot copy the target's folder {} to the host: {last}", folder.display()));
     }
     if !packed.success() {
         return Err(format!("cannot pack {} with tar: {}", folder.display(), last_line(&errors.text())));
@@ -535,9 +541,9 @@ mod tests {
     #[test]
     fn the_lack_of_a_usable_folder_is_explained() {
         let (facts, is_last) = heard(&["plimsoll system Linux x86_64", "plimsoll nowhere"]);
-        assert!(is_last && nowhere(&facts).contains("can be written"));
+        assert!(is_last && nowhere(&facts).contains("is writable"));
         let (facts, _) = heard(&["plimsoll noexec /tmp", "plimsoll nowhere"]);
-        assert!(nowhere(&facts).contains("must not run") && nowhere(&facts).contains("/tmp"));
+        assert!(nowhere(&facts).contains("do not allow programs") && nowhere(&facts).contains("/tmp"));
     }
 
     #[test]
@@ -575,7 +581,7 @@ mod tests {
         let mut greeting = LoginLines::of(&mut reader, Duration::ZERO, &never);
         assert_eq!(greeting.next_line().unwrap_err().kind(), io::ErrorKind::TimedOut);
         let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &|| true);
-        assert!(greeting.next_line().unwrap_err().to_string().contains("wants an end"));
+        assert!(greeting.next_line().unwrap_err().to_string().contains("interrupted by the user"));
     }
 
     #[test]

@@ -59,14 +59,6 @@ pub struct CaptureMemory {
     bytes: usize,
 }
 
-impl CaptureMemory {
-    /// Returns empty memory for a value.
-    pub(super) fn scratch(&mut self) -> &mut Vec<u8> {
-        self.value.clear();
-        &mut self.value
-    }
-}
-
 impl<P: SessionProtocol> AgentValues<P> {
     /// Counts the units of the agent's operation, which is `ok` so far. An answer without the
     /// fields from which units are counted is `wrong`, like an answer that lacks an expected field.
@@ -88,8 +80,8 @@ impl<P: SessionProtocol> AgentValues<P> {
                 if self.control.is_first_untold() {
                     let name = &self.script.names[step.name];
                     stats.notices.push(format!(
-                        "`{name}` is answered without what `units` and `parts` are to be counted from, or that is cut off: such \
-                         operations are `wrong`, and did no units"
+                        "answers to `{name}` lack the fields from which `units` and `parts` are counted, or are cut \
+                         off: these operations are `wrong`, and their units are not counted"
                     ));
                 }
                 AnswerClass::Wrong
@@ -113,8 +105,9 @@ impl<P: SessionProtocol> AgentValues<P> {
             });
             let name = &self.script.names[step.name];
             stats.notices.push(format!(
-                "`{name}` is answered with a redirect ({status}{to}), which is not followed: the figures are those of the redirect; \
-                 give the address that it leads to, or expect the status {status} if the redirect is what is to be measured"
+                "`{name}` is answered with a redirect ({status}{to}), which is not followed: the results are those \
+                 of the redirect; use the address that it leads to, or expect the status {status} to measure the \
+                 redirect itself"
             ));
         }
         Some(AttemptCause::Redirect(status))
@@ -241,7 +234,9 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
         }
         Effect::Remove => ("remove", None),
         Effect::RemoveAll => ("remove_all", None),
-        Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
+        Effect::None => {
+            return Err(format!("`{}` cannot be audited: it neither reads nor changes a key", operation.name));
+        }
     };
     Ok(Audit { effect, space: text("space"), key: text("key"), value, keys: None })
 }
@@ -258,7 +253,7 @@ pub fn told_audit(
     if let Some(keys) = &told.keys {
         let is_write = told.effect == AuditEffect::Write;
         if told.effect == AuditEffect::Read || told.value.is_some() {
-            return Err("many keys are written or removed, and their values stand behind them".into());
+            return Err("`keys` is for writes and removals, and excludes `value`".into());
         }
         let keys = BulkKeys::compile(keys, arguments, is_write)?;
         let effect = if is_write { "write" } else { "remove" };
@@ -269,7 +264,12 @@ pub fn told_audit(
         (AuditEffect::Write, Some(OperationPart::Argument(_))) => "write",
         (AuditEffect::Read, Some(OperationPart::Answer(_))) => "read",
         (AuditEffect::Remove, None) => "remove",
-        _ => return Err("an audited write has a value of its request, a read one of its answer, a removal none".into()),
+        _ => {
+            return Err(
+                "the audited `value` is invalid: a write needs request.FIELD, a read answer.FIELD, a removal none"
+                    .into(),
+            );
+        }
     };
     Ok(Audit { effect, space: Some(space), key: Some(text(&told.key, STREAM + 1)?), value, keys: None })
 }

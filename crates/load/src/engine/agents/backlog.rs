@@ -194,12 +194,12 @@ impl<P: SessionProtocol> OpenStarts<P> {
             }
             stats.notices.push(match overflow {
                 Overflow::Drop => format!(
-                    "{dropped} {things} were due and were dropped: {most} others waited already, as many as `backlog` lets \
-                     wait. They are in no latency"
+                    "{dropped} {things} were due but were dropped: {most} others already waited, the limit set by \
+                     `backlog`. Dropped {things} are not in any latency"
                 ),
                 Overflow::Stop => format!(
                     "the load was stopped at {at_s:.1} s: more than {most} {things} were due and could not begin. \
-                     {dropped} were due then or later, and were dropped; they are in no latency"
+                     {dropped} {things} due then or later were dropped; they are not in any latency"
                 ),
             });
         }

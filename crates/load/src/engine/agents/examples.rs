@@ -108,7 +108,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         for argument in arguments {
             let mut value = Vec::new();
             argument.template.write(&source, &mut value);
-            let told = match argument.name.as_str() {
+            let shown = match argument.name.as_str() {
                 name if !argument.template.is_filled(&source) => format!("{name} (not filled)"),
                 name if SHOWN.contains(&name) && !argument.template.has_environment() => {
                     let end = value.iter().position(|byte| *byte == b'?').filter(|_| name == "path");
@@ -119,7 +119,7 @@ impl<P: SessionProtocol> AgentValues<P> {
                 name => format!("{name} ({} bytes)", value.len()),
             };
             text.push(' ');
-            text.push_str(&told);
+            text.push_str(&shown);
         }
         text
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, Warmup, WhenFailed};
+use experiment::plan::{
+    Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, StepOrder, Warmup, WhenFailed,
+};
 use fixture::TestDir;
 use record::clock::Clock;
 use wire::feed_stream::FeedQueue;
@@ -57,7 +59,6 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
 pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
-        cookies: false,
         name: None,
         groups: Vec::new(),
         copies: 1,
@@ -523,8 +524,8 @@ fn a_broken_feed_ends_the_load() {
     let (mut played, stream) = streaming(load(1));
     stream.end_feed(Err("it ends in mid-line".to_owned()));
     assert_eq!(played.at(0), []);
-    let said = played.agents.values.feeding.failure.as_ref().unwrap().to_string();
-    assert_eq!(said, "feed `docs`: it ends in mid-line");
+    let error = played.agents.values.feeding.failure.as_ref().unwrap().to_string();
+    assert_eq!(error, "feed `docs`: it ends in mid-line");
 }
 
 /// Returns the number of sent operations by step for each second, and each agent's steps in order.
@@ -602,6 +603,27 @@ fn steps_of_every_nth_cycle_keep_their_share() {
         let share = f64::from(*reads) / f64::from(saves + reads);
         assert!((0.15..0.25).contains(&share), "one of five is a read: {seconds:?}");
     }
+}
+
+#[test]
+fn an_open_loop_mixes_the_positions_of_sequences() {
+    let mut load = Load { order: StepOrder::Mix, ..two_steps(500, Rate::Constant(100.0)) };
+    let sequence = [("save", false, 3), ("load", true, 3), ("remove", false, 1)];
+    let all = self::load(1).steps;
+    load.steps = sequence
+        .iter()
+        .map(|(call, follows, weight)| {
+            let step = all.iter().find(|step| step.call == *call).unwrap();
+            Step { follows: *follows, weight: *weight, ..step.clone() }
+        })
+        .collect();
+    let (seconds, by_agent) = sent_by_second(load, 5, 8);
+    for [saves, reads, removals] in &seconds {
+        assert!((30..=56).contains(saves) && saves.abs_diff(*reads) <= 14, "{seconds:?}");
+        assert!(saves + reads + removals == 100, "{seconds:?}");
+    }
+    let in_order = |steps: &Vec<u8>| steps.windows(2).all(|pair| (pair[0] == 1) == (pair[1] == 2));
+    assert!(by_agent.iter().all(in_order));
 }
 
 #[test]

@@ -18,7 +18,6 @@
 
 use std::sync::Arc;
 
-use experiment::plan::StepOrder;
 use wire::session::SessionProtocol;
 
 use super::backlog::{self, Queue};
@@ -26,11 +25,13 @@ use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 use crate::engine::agent_group::{AgentGroup, GroupId, LoopKind};
 use crate::engine::control::LoadControl;
 use crate::engine::ids::{AgentId, indexed_by};
-use crate::engine::script::{CompiledStep, Script};
+use crate::engine::script::{ALWAYS, CompiledStep, Script};
 use crate::engine::thread_stats::ThreadStats;
 
 /// Golden section of the range of 64-bit numbers.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Share of a step that each cycle performs once.
+const WHOLE: f64 = 4_294_967_296.0;
 
 /// Starts of a thread's open loops, and the agents that are free to take them.
 pub struct Turns {
@@ -106,18 +107,12 @@ impl Line {
 
 impl Roster {
     fn new(group: &AgentGroup, steps: &[CompiledStep]) -> Self {
-        // In a mix, an agent's next step is drawn when the operation begins. An agent that waits
-        // for a session is at no step.
-        let own = match group.order {
-            StepOrder::Cycle if group.kind != LoopKind::OpenSessions => &steps[group.steps.clone()],
-            _ => &[],
-        };
         let mut sum = 0;
-        let mut add = |step: &CompiledStep| {
-            sum += ((1 << 32) / step.every.max(1)).max(1);
+        let mut add = |share: f64| {
+            sum += (share.max(f64::MIN_POSITIVE) as u64).max(1);
             sum
         };
-        let shares: Vec<u64> = own.iter().map(&mut add).collect();
+        let shares: Vec<u64> = shares(group, steps).into_iter().map(&mut add).collect();
         let lines = shares.len().max(1);
         Self { free: vec![Line::EMPTY; lines], shares, taken: 0, waiting: Line::EMPTY, is_spent: false }
     }
@@ -135,6 +130,29 @@ impl Roster {
         self.taken += 1;
         Some(line)
     }
+}
+
+/// Returns the shares of the positions in a sequence: how often starts go to each.
+fn shares(group: &AgentGroup, steps: &[CompiledStep]) -> Vec<f64> {
+    let mut shares = Vec::new();
+    // An agent that waits for a session is at no step.
+    if group.kind == LoopKind::OpenSessions {
+        return shares;
+    }
+    let all = group.weights.last().copied().unwrap_or(1).max(1) as f64;
+    let mut before = 0;
+    for (first, sum) in group.firsts.iter().zip(&group.weights) {
+        let weight = (*sum - before) as f64 / all;
+        before = *sum;
+        for (position, step) in steps[steps[*first].sequence.clone()].iter().enumerate() {
+            if position == shares.len() {
+                shares.push(0.0);
+            }
+            let chance = step.chance as f64 / ALWAYS as f64;
+            shares[position] += WHOLE * weight * chance * f64::from(step.repeat) / step.every.max(1) as f64;
+        }
+    }
+    shares
 }
 
 impl Turns {
@@ -412,8 +430,8 @@ impl<P: SessionProtocol> Agents<P> {
     fn rest(&mut self, id: AgentId) {
         let agent = &mut self.list[id];
         agent.work = AgentWork::Pause;
-        let first = self.script.groups[agent.group].steps.start;
-        let step = if agent.begins_cycle { 0 } else { agent.step.index() - first };
+        let sequence = &self.script.steps[agent.step].sequence;
+        let step = if agent.begins_cycle { 0 } else { agent.step.index() - sequence.start };
         self.starts.turns.rest(id, step);
     }
 

@@ -11,7 +11,6 @@ use wire::values::{OperationValues, ValueSource};
 use super::Agent;
 use super::answers::CaptureMemory;
 use super::feeding::Feeding;
-use super::session_cookies::SessionCookies;
 use crate::engine::control::LoadControl;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
@@ -23,7 +22,6 @@ pub struct AgentValues<P: SessionProtocol> {
     /// Slots of all agents, agent by agent.
     pub(super) slots: Vec<Vec<u8>>,
     pub(super) feeding: Feeding,
-    pub(super) cookies: SessionCookies,
     /// Memory for values that are read from answers and kept.
     pub(super) captures: CaptureMemory,
 }
@@ -34,7 +32,6 @@ impl<P: SessionProtocol> AgentValues<P> {
         Self {
             slots: vec![Vec::new(); agents * script.slots],
             feeding: Feeding::new(script, thread, agents),
-            cookies: SessionCookies::new(if script.has_cookies() { agents } else { 0 }),
             captures: CaptureMemory::default(),
             script: Arc::clone(script),
             control: Arc::clone(control),
@@ -52,7 +49,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         id: AgentId,
         agent: &Agent,
         (session, memory): (&mut P::Session, &mut P::Memory),
-        (request_id, now_ns): (u32, u64),
+        request_id: u32,
         out: &mut Vec<u8>,
     ) -> Result<(Encoded, bool), NotSendable> {
         let step = &self.script.steps[agent.step];
@@ -61,8 +58,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             return Err(NotSendable::NoSlot(self.script.slot_names[missing.trailing_zeros() as usize]));
         }
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
-        let cookies = if step.keeps_cookies { self.cookies.of(id, now_ns) } else { None };
-        let values = OperationValues { source, arguments: &step.arguments, cookies };
+        let values = OperationValues { source, arguments: &step.arguments };
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
         Ok((encoded, step.asks_script))
     }
@@ -81,6 +77,7 @@ pub(super) fn source<'a, P: SessionProtocol>(
     ValueSource {
         agent: u64::from(agent.number),
         seq: agent.cycle,
+        repeat: u64::from(agent.repeat),
         copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
         draw: agent.draw,
         slots: &slots[id.index() * script.slots..][..script.slots],

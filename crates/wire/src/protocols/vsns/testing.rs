@@ -40,7 +40,6 @@ const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static
         ends,
         or: &[],
         greets: false,
-        cookies: false,
     }
 }
 

@@ -1,0 +1,87 @@
+//! Flow of a cycle: `repeat`, `probability_pct`, and sequences in a mix.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod known;
+
+use experiment::plan::{Load, Plan, StepOrder};
+use experiment::timeline;
+use known::read;
+
+fn file(load: &str) -> String {
+    format!("[target]\nuse = \"vsns\"\n[load]\nagents = 10\ntime = \"1m\"\n{load}\n")
+}
+
+fn plan(load: &str) -> Plan {
+    read(&file(load), &[]).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn load(text: &str) -> Load {
+    plan(text).trials[0].load.clone().unwrap()
+}
+
+const CYCLE: &str = "[[load.cycle]]\ncall = \"save\"\nwith = { space = \"s\", key = \"{repeat}\", value = \"v\" }\nrepeat = 4\n\
+                     [[load.cycle]]\ncall = \"ping\"\nprobability_pct = 12.5\n";
+
+const MIX: &str = "[[load.mix]]\ncall = \"ping\"\n\
+                   [[load.mix]]\nweight = 3\nsteps = [\n\
+                     { call = \"save\", with = { space = \"s\", key = \"k\", value = \"{bytes:8}\" }, keep = { sent = \"request.value\" } },\n\
+                     { call = \"load\", with = { space = \"s\", key = \"k\" }, expect = { value = \"{sent}\" }, repeat = 2 },\n\
+                   ]\n";
+
+#[test]
+fn steps_are_repeated_and_drawn() {
+    let load = load(CYCLE);
+    let flow: Vec<_> = load.steps.iter().map(|step| (step.repeat, step.probability_pct)).collect();
+    assert_eq!(flow, [(4, None), (1, Some(12.5))]);
+    assert_eq!(load.operations_per_cycle(), 4.125);
+    assert!(timeline::print(&plan(CYCLE)).contains("save (4 times) → ping (in 12.5 %)"));
+}
+
+#[test]
+fn a_mix_has_sequences() {
+    let load = load(MIX);
+    let flow: Vec<_> = load.steps.iter().map(|step| (step.name.as_str(), step.weight, step.follows)).collect();
+    assert_eq!(flow, [("ping", 1, false), ("save", 3, false), ("load", 3, true)]);
+    assert_eq!((load.order, load.sequences().map(<[_]>::len).collect::<Vec<_>>()), (StepOrder::Mix, vec![1, 2]));
+    assert_eq!(load.operations_per_cycle(), 2.5);
+    let plan = plan(MIX);
+    let printed = timeline::print(&plan);
+    assert!(printed.contains("at random: ping 1, save → load (2 times) 3"), "{printed}");
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    let set = read(&file(MIX), &["load.mix.1.steps.load.repeat=5"]).unwrap();
+    assert_eq!(set.trials[0].load.as_ref().unwrap().steps[2].repeat, 5);
+}
+
+#[test]
+fn older_plans_have_no_flow() {
+    let plan = serde_json::to_value(plan("[[load.cycle]]\ncall = \"ping\"\n")).unwrap();
+    let step = &plan["trials"][0]["load"]["steps"][0];
+    assert!(["repeat", "probability_pct", "follows", "think"].iter().all(|key| step.get(key).is_none()), "{step}");
+}
+
+#[test]
+fn mistakes_in_a_flow_are_reported() {
+    let save = "call = \"save\", with = { space = \"s\", key = \"k\", value = \"v\" }";
+    let table = [
+        ("[[load.cycle]]\ncall = \"ping\"\nprobability_pct = 20\n".to_owned(), "a cycle may have no operation at all"),
+        ("[[load.cycle]]\ncall = \"ping\"\nprobability_pct = 120\n".to_owned(), "at most 100 percent"),
+        ("[[load.cycle]]\ncall = \"ping\"\nrepeat = 0\n".to_owned(), "a whole number from 1 to 10000"),
+        (
+            format!(
+                "cycle = [{{ call = \"ping\" }}, {{ {save}, keep = {{ sent = \"request.value\" }}, probability_pct = 9 }}, \
+                 {{ call = \"load\", with = {{ space = \"s\", key = \"{{sent}}\" }} }}]\n"
+            ),
+            "`sent` is kept by a step with `probability_pct`",
+        ),
+        (format!("mix = [{{ call = \"ping\", steps = [{{ {save} }}] }}]\n"), "`call` and `steps` exclude each other"),
+        ("mix = [{ weight = 2, steps = [] }]\n".to_owned(), "`steps` is empty"),
+        ("mix = [{ weight = 2 }]\n".to_owned(), "needs `call`"),
+        ("mix = [{ steps = [{ call = \"ping\", weight = 2 }] }]\n".to_owned(), "has no key `weight`"),
+        ("rate = 5\nmix = [{ steps = [{ call = \"ping\", think = \"1s\" }] }]\n".to_owned(), "`think` and a `rate`"),
+    ];
+    for (load, expected) in table {
+        let told = read(&file(&load), &[]).unwrap_err().to_string();
+        assert!(told.contains(expected), "{load}: {told}");
+    }
+}
