@@ -84,7 +84,7 @@ pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<
         Some(format) if format <= u64::from(known) => Ok(()),
         Some(format) => Err(ReadError::Later { path: path.to_path_buf(), format, known, writer: writer(path) }),
         None => {
-            let reason = format!("its format is {format}, and a format is a whole number from 1");
+            let reason = format!("its format is {format}: expected a whole number from 1");
             Err(ReadError::Content { path: path.to_path_buf(), reason })
         }
     }
@@ -136,7 +136,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The path is not a regular file. Reading it could block or never end.
-    #[error("{} is {what}, and a record is a regular file: move it away, or copy the run folder anew", path.display())]
+    #[error("{} is {what}: expected a regular file (move it away, or copy the run folder again)", path.display())]
     NotRegular {
         path: PathBuf,
         /// Type of the file, with its article.
@@ -195,7 +195,7 @@ impl LineFile {
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
         let mut file = private::append(path)?;
         if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and no regular file")));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}: expected a regular file")));
         }
         let all = file.seek(SeekFrom::End(0))?;
         let whole = whole_length(&mut file, all)?;
@@ -381,10 +381,7 @@ mod tests {
                 lines::read_events(&path).unwrap_err().to_string(),
                 crate::hlog::read(&path).unwrap_err().to_string(),
             ];
-            assert!(
-                said.iter().all(|said| said.contains(&format!("is {what}, and a record is a regular file"))),
-                "{said:?}"
-            );
+            assert!(said.iter().all(|said| said.contains(&format!("is {what}: expected a regular file"))), "{said:?}");
         }
         assert!(lines::JsonLinesWriter::<Value>::append(&fifo).unwrap_err().to_string().contains("a FIFO"));
     }

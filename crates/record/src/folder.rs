@@ -258,7 +258,7 @@ pub fn is_folder_name(text: &str) -> bool {
 }
 
 fn within(id: &str) -> io::Result<()> {
-    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("`{id}` is no name of a trial"));
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("`{id}` is not a trial name"));
     is_trial_id(id).then_some(()).ok_or_else(refused)
 }
 
@@ -319,7 +319,7 @@ impl TrialFolder {
     /// `InvalidInput` if `name` is not the name of a folder.
     pub fn create_member(&self, name: &str) -> io::Result<Self> {
         if !is_folder_name(name) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a member")));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is not a member name")));
         }
         if !self.members().is_dir() {
             private::create_folder(&self.members())?;

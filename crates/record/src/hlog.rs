@@ -104,7 +104,7 @@ impl HlogWriter {
     pub fn write(&mut self, tag: &str, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> io::Result<()> {
         let lone = tag.is_empty() || tag.contains([',', ' ', '\r', '\n']);
         if lone || !(start_s >= 0.0 && start_s.is_finite() && length_s >= 0.0 && length_s.is_finite()) {
-            let what = format!("`{tag}` at {start_s} s for {length_s} s cannot stand in an interval log");
+            let what = format!("`{tag}` at {start_s} s for {length_s} s is not allowed in an interval log");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         self.payload.clear();
@@ -208,7 +208,7 @@ pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<IntervalLog,
             bytes += room * 8;
         }
         if bytes > MOST_OF_ALL_TAGS {
-            return Err(format!("{} tags, whose histograms take more than {} MiB", tags.len(), MOST_OF_ALL_TAGS >> 20));
+            return Err(format!("the histograms of {} tags take more than {} MiB", tags.len(), MOST_OF_ALL_TAGS >> 20));
         }
         counted.start_s = line.start_timestamp().as_secs_f64();
         counted.length_s = line.duration().as_secs_f64();
@@ -396,14 +396,14 @@ impl PayloadDecoder {
         let digits = self.word(12).and_then(|digits| u8::try_from(digits).ok());
         let head = (self.word(8), digits, self.long(16), self.long(24), self.long(32));
         let (Some(0), Some(digits @ 0..=MOST_DIGITS), Some(low @ 1..), Some(high), Some(ratio)) = head else {
-            return Err("a histogram of a kind that is not known".to_owned());
+            return Err("a histogram of an unknown kind".to_owned());
         };
         if high / 2 < low || f64::from_bits(ratio) != 1.0 {
-            return Err("a histogram of a kind that is not known".to_owned());
+            return Err("a histogram of an unknown kind".to_owned());
         }
         counts.bounds = (low, high, digits);
         counts.buckets.clear();
-        let layout = BucketLayout::of(low, high, digits).ok_or("a histogram of a kind that is not known")?;
+        let layout = BucketLayout::of(low, high, digits).ok_or("a histogram of an unknown kind")?;
         let mut index: u64 = 0;
         let mut rest = self.plain.get(HEAD..HEAD + length).unwrap_or_default();
         while !rest.is_empty() {
@@ -439,7 +439,7 @@ impl PayloadDecoder {
             return Err("a damaged histogram".to_owned());
         }
         if counts.windows(IMPOSSIBLE.len()).any(|window| *window == IMPOSSIBLE) {
-            return Err("a histogram with a count that cannot be".to_owned());
+            return Err("a histogram with an impossible count".to_owned());
         }
         Ok(length as usize)
     }
@@ -468,7 +468,7 @@ impl PayloadDecoder {
             let rest = usize::try_from(taken).ok().and_then(|taken| stream.get(taken..)).unwrap_or_default();
             let status = inflate.decompress_vec(rest, plain, FlushDecompress::None);
             match status.map_err(|error| error.to_string())? {
-                _ if plain.len() > LONGEST => return Err("a histogram without end".to_owned()),
+                _ if plain.len() > LONGEST => return Err("a histogram that is too long".to_owned()),
                 // The checksum is verified only at the end of the stream.
                 Status::StreamEnd => return Ok(()),
                 _ if (inflate.total_in(), plain.len()) == (taken, made) => {
@@ -738,7 +738,7 @@ mod tests {
     /// The `hdrhistogram` decoder negates the lowest number, which overflows.
     #[test]
     fn an_impossible_count_is_an_error() {
-        assert!(read_payload(&payload(&plain(&[0xff; 9]))).unwrap_err().contains("cannot be"));
+        assert!(read_payload(&payload(&plain(&[0xff; 9]))).unwrap_err().contains("impossible count"));
     }
 
     #[test]

@@ -78,7 +78,10 @@ pub fn append(path: &Path) -> io::Result<File> {
     let file = File::from(openat(&entry.folder, entry.name, flags, Mode::from_raw_mode(FILE))?);
     let found = file.metadata()?;
     if found.is_file() && (found.uid() != geteuid().as_raw() || found.nlink() > 1) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user, or has other names"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it belongs to another user, or has other hard links",
+        ));
     }
     close_to_others(file)
 }

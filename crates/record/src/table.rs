@@ -122,7 +122,7 @@ fn reason(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("{len} columns where the header has {expected_len}")
+            format!("{len} columns: expected {expected_len}, as in the header")
         }
         _ => error.to_string(),
     }
@@ -265,7 +265,10 @@ mod tests {
         assert_eq!((records.items.len(), records.torn), (1, true));
         for (content, says) in [
             ("at_s,operation,result,count\n1,save,ok,5\n2,save,ok,many\n3,save,ok,5\n", "rows.csv:3: "),
-            ("at_s,operation,result,count\n1,save\n2,save,ok,7\n", "rows.csv:2: 2 columns where the header has 4"),
+            (
+                "at_s,operation,result,count\n1,save\n2,save,ok,7\n",
+                "rows.csv:2: 2 columns: expected 4, as in the header",
+            ),
         ] {
             std::fs::write(&path, content).unwrap();
             let message = read::<Attempts>(&path).unwrap_err().to_string();
