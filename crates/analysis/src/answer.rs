@@ -56,7 +56,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     let cases = groups.len();
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.counting().any(|t| operations(t) > 0)).collect();
     if let ([only], true) = (measured.as_slice(), cases > 1 && results.safe_loads.is_empty()) {
-        sentences.push(format!("Of {cases} cases only {} has trials that count.", code(&only.name())));
+        sentences.push(format!("Only {} of {cases} cases has usable trials.", code(&only.name())));
     }
     match measured.as_slice() {
         groups if !results.safe_loads.is_empty() => {
@@ -103,7 +103,7 @@ fn busy_agents(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
     let stuck = used.iter().filter(|trial| trial.outcomes.timeout > 0);
     let busy_s = stuck.filter_map(|trial| trial.generator.all_busy_s).fold(0.0, f64::max);
-    let text = "all agents waited for answers, up to the timeout, and no operation started when it was due";
+    let text = "all agents waited for answers until the timeout, so no operation started when it was due";
     (busy_s >= 1.0).then(|| format!("For {} {text}.", numbers::seconds(busy_s)))
 }
 
@@ -141,8 +141,8 @@ fn load_of<'a>(group: &Group, plan: &'a Plan) -> Option<&'a Load> {
 fn of_load(group: &Group, plan: &Plan) -> String {
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
     let rate = match rate {
-        Some(rate) => format!("{} calls/s", rate.text(numbers::number)),
-        None => "answers at a rate that was not measured".to_owned(),
+        Some(rate) => format!("{} operations/s", rate.text(numbers::number)),
+        None => "an unmeasured number of operations/s".to_owned(),
     };
     let mut text =
         format!("{}{} {rate}", repeats(group), load_of(group, plan).map_or("the load got".to_owned(), asked));
@@ -158,14 +158,14 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     for name in text::distinct(group.trials.iter().flat_map(|trial| trial.groups.keys())) {
         let rate = group.spread(|trial| trial.groups.get(name)?.throughput_per_s);
         let p99 = group.spread(|trial| trial.groups.get(name)?.latency_us.as_ref()?.p99);
-        let rate = numbers::or_none(rate, |rate| format!("{} calls/s", rate.text(numbers::number)));
+        let rate = numbers::or_none(rate, |rate| format!("{} operations/s", rate.text(numbers::number)));
         let p99 = p99.map(|p99| format!(" at p99 {}", p99.text(numbers::micros))).unwrap_or_default();
         text.push_str(&format!(", {name} {rate}{p99}"));
     }
     let figures: [FigureOf; 2] =
         [|trial| counted(trial, |trial| trial.outcomes.failed), |trial| counted(trial, |trial| trial.outcomes.timeout)];
     let failed = counts::failures(group, "", figures, ["failed", "timed out"]);
-    let failed = failed.unwrap_or_else(|| format!("none of {} calls failed", counts::all_calls(group)));
+    let failed = failed.unwrap_or_else(|| format!("none of {} operations failed", counts::all_calls(group)));
     let parts: Vec<String> = [text, failed].into_iter().chain(counts::of_load(group)).collect();
     text::capital(&stopped(&parts.join("; ")))
 }
@@ -178,10 +178,10 @@ fn asked(load: &Load) -> String {
         None => format!("{agents} got"),
         Some(rate) => match rate.per_s() {
             Some(per_s) => {
-                let things = if rate.is_of_sessions() { "sessions" } else { "calls" };
-                format!("asked for {} {things}/s, the target answered", numbers::number(per_s))
+                let things = if rate.is_of_sessions() { "sessions" } else { "operations" };
+                format!("{} {things}/s were requested, and the target answered", numbers::number(per_s))
             }
-            None => "asked for calls on a schedule, the target answered".to_owned(),
+            None => "the rate followed a schedule, and the target answered".to_owned(),
         },
     }
 }
@@ -220,7 +220,7 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
     if let Some(before) = before {
         let agents =
             load_of(group, plan).map(|load| format!(" from {}", numbers::plural(load.agents as usize, "agent")));
-        text.push_str(&format!("at {} calls/s{}, ", before.text(numbers::number), agents.unwrap_or_default()));
+        text.push_str(&format!("at {} operations/s{}, ", before.text(numbers::number), agents.unwrap_or_default()));
     }
     let has_lab =
         group.trials.iter().filter_map(|trial| planned(plan, &trial.id)).any(|trial| !trial.lab.hosts.is_empty());
@@ -242,8 +242,8 @@ fn failures_felt(group: &Group, has_lab: bool) -> String {
             let over = group.spread(|trial| longest(trial, over)).filter(|over| over.most > 0.0);
             felt + &over.map(|over| format!(" over {}", over.text(numbers::seconds))).unwrap_or_default()
         }
-        None if is_noticed(group) => format!("{made}none of {all} calls fail"),
-        None => format!("no client noticed {name}, and none of {all} calls failed by it{}", unseen(group)),
+        None if is_noticed(group) => format!("{made}none of {all} operations fail"),
+        None => format!("no client noticed {name}, and none of {all} operations failed because of it{}", unseen(group)),
     }
 }
 
@@ -259,7 +259,7 @@ fn unseen(group: &Group) -> String {
     let drop = |outage: &Outage| Some(100.0 * (1.0 - outage.bound_per_s? / outage.baseline_per_s?));
     let largest = group.spread(|trial| longest(trial, drop)).map(|drop| drop.most).filter(|pct| *pct > 0.0);
     let words =
-        largest.map(|pct| format!(" (a drop of throughput by less than {} cannot be told)", numbers::percent(pct)));
+        largest.map(|pct| format!(" (a drop of throughput by less than {} is not detectable)", numbers::percent(pct)));
     words.unwrap_or_default()
 }
 
@@ -269,7 +269,7 @@ fn refused(group: &Group) -> Option<String> {
     let actions = group.counting().flat_map(|trial| &trial.actions).filter(|action| action.failed.is_some());
     let names = faults.map(|fault| &fault.name).chain(actions.map(|action| &action.name));
     let names = text::distinct(names.map(|name| code(name)));
-    (!names.is_empty()).then(|| format!("refused: {}", listed(&names, "and")))
+    (!names.is_empty()).then(|| format!("not carried out: {}", listed(&names, "and")))
 }
 
 /// Returns a count summed over the faults of a trial.
@@ -283,35 +283,36 @@ fn back(group: &Group) -> Option<String> {
     }
     let all = group.counting().count();
     let gone = group.counting().filter(|trial| outages(trial).any(|(_, outage)| outage.is_never_back())).count();
-    let known =
-        group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s).filter(|_| untold(trial).is_none()));
+    let known = group.spread(|trial| {
+        longest(trial, |outage| outage.back_to_baseline_s).filter(|_| unknown_recovery(trial).is_none())
+    });
     let recovered = match (known, gone) {
         (Some(back_s), 0) => Some(format!("throughput recovered after {}", back_s.text(numbers::seconds))),
         (None, 0) => None,
-        (_, 1) if all == 1 => Some("throughput did not come back to its baseline within the trial".to_owned()),
-        (_, gone) => Some(format!("throughput did not come back to its baseline in {gone} of {all} trials")),
+        (_, 1) if all == 1 => Some("throughput did not recover to its baseline within the trial".to_owned()),
+        (_, gone) => Some(format!("throughput did not recover to its baseline in {gone} of {all} trials")),
     };
     let parts: Vec<String> = recovered.into_iter().chain(doubt(group)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Returns the first outage of a trial for which recovery of throughput cannot be determined.
-fn untold(trial: &Trial) -> Option<&Outage> {
+fn unknown_recovery(trial: &Trial) -> Option<&Outage> {
     outages(trial).map(|(_, outage)| outage).find(|outage| outage.cannot_tell.is_some())
 }
 
 /// Returns the sentence that recovery of throughput cannot be determined, with the figures that are
 /// known instead.
 fn doubt(group: &Group) -> Option<String> {
-    let (found, all) = (group.counting().filter_map(untold).collect::<Vec<_>>(), group.counting().count());
+    let (found, all) = (group.counting().filter_map(unknown_recovery).collect::<Vec<_>>(), group.counting().count());
     let first = found.first()?;
-    let trials = if all > 1 { format!("in {} of {all} trials ", found.len()) } else { String::new() };
+    let trials = if all > 1 { format!(" in {} of {all} trials", found.len()) } else { String::new() };
     let by_signs = first.back_to_baseline_s.map(|back_s| {
         let signs = listed(&first.recovery_by, "and");
         format!(" (by {signs}, service recovered after {})", numbers::seconds(back_s))
     });
     let why = first.cannot_tell.as_deref().unwrap_or_default();
-    Some(format!("{trials}it cannot be told whether throughput recovered: {why}{}", by_signs.unwrap_or_default()))
+    Some(format!("whether throughput recovered is unknown{trials}: {why}{}", by_signs.unwrap_or_default()))
 }
 
 /// Returns a sentence on the slow periods of all trials used, with details of the worst, or `None`
@@ -370,19 +371,22 @@ pub fn disturbances(results: &Results) -> Option<String> {
     let timed_out: u64 = found.iter().map(|outage| outage.timed_out).sum();
     let wrong: u64 = found.iter().map(|outage| outage.wrong).sum();
     let mut felt = Vec::new();
-    if failed > 0 || wrong + timed_out == 0 {
-        felt.push(format!("{} {} failed", numbers::count_in_words(failed), if failed == 1 { "call" } else { "calls" }));
-    }
-    for (count, what) in [(timed_out, "timed out"), (wrong, "were wrong")] {
-        if count > 0 {
-            felt.push(format!("{} {what}", numbers::count_in_words(count)));
+    for (count, what) in [(failed, "failed"), (timed_out, "timed out"), (wrong, "gave a wrong answer")] {
+        // Without any count, the sentence says that no operation failed.
+        if count > 0 || (what == "failed" && timed_out + wrong == 0) {
+            let noun = match (felt.is_empty(), count) {
+                (false, _) => "",
+                (true, 1) => " operation",
+                (true, _) => " operations",
+            };
+            felt.push(format!("{}{noun} {what}", numbers::count_in_words(count)));
         }
     }
     let trials = if used.len() > 1 { format!(" in {disturbed} of {} trials", used.len()) } else { String::new() };
     let has_faults = used.iter().any(|trial| !trial.faults.is_empty());
-    let cause = if has_faults { "no fault explains" } else { "nothing planned explains" };
+    let cause = if has_faults { "no fault explains it" } else { "no planned event explains it" };
     let (times, felt) = (numbers::times(found.len()), listed(&felt, "and"));
-    Some(format!("Service broke off {times}{trials} in a way that {cause}: {felt}."))
+    Some(format!("Service was interrupted {times}{trials}, and {cause}: {felt}."))
 }
 
 #[cfg(test)]
@@ -399,9 +403,9 @@ mod tests {
         let trials = names.clone().map(|name| Trial { variant: Some(name), outcomes, ..Trial::default() });
         let plan = Plan { variants: names.to_vec(), ..synthetic::plan() };
         let mut results = Results { trials: trials.to_vec(), ..Results::default() };
-        assert!(!answer(&results, &plan).contains("cases only"));
+        assert!(!answer(&results, &plan).contains("cases has"));
         results.trials[0].verdict.is = Trust::Void;
-        assert!(answer(&results, &plan).starts_with("Of 2 cases only `one` has trials that count. "));
+        assert!(answer(&results, &plan).starts_with("Only `one` of 2 cases has usable trials. "));
     }
 
     /// The answer about one trial with a fault and its outages.
@@ -417,32 +421,37 @@ mod tests {
 
     #[test]
     fn an_unknown_recovery_is_not_claimed() {
-        let told = Outage {
+        let known = Outage {
             baseline_per_s: Some(100.0),
             back_to_baseline_s: Some(1.5),
             recovered: Some(true),
             failed: 2,
             ..Outage::default()
         };
-        let untold = Outage {
+        let unknown = Outage {
             recovered: None,
             cannot_tell: Some("the baseline varies by ±40 %".into()),
             recovery_by: vec!["failures".into(), "gaps".into()],
-            ..told.clone()
+            ..known.clone()
         };
-        let never = Outage { back_to_baseline_s: None, recovered: Some(false), ..told.clone() };
-        let text = after_a_fault(std::slice::from_ref(&told));
+        let never = Outage { back_to_baseline_s: None, recovered: Some(false), ..known.clone() };
+        let text = after_a_fault(std::slice::from_ref(&known));
         assert!(text.ends_with("throughput recovered after 1.5 s."), "{text}");
-        let whether = "it cannot be told whether throughput recovered: the baseline varies by ±40 % (by failures and gaps, service \
+        let whether = "whether throughput recovered is unknown: the baseline varies by ±40 % (by failures and gaps, service \
                        recovered after 1.5 s)";
-        let text = after_a_fault(std::slice::from_ref(&untold));
+        let text = after_a_fault(std::slice::from_ref(&unknown));
         assert!(text.ends_with(&format!("; {whether}.")) && !text.contains("throughput recovered after"), "{text}");
-        let text = after_a_fault(&[told, untold.clone()]);
-        assert!(text.contains("throughput recovered after 1.5 s; in 1 of 2 trials it cannot be told"), "{text}");
+        let text = after_a_fault(&[known, unknown.clone()]);
+        assert!(
+            text.contains(
+                "throughput recovered after 1.5 s; whether throughput recovered is unknown in 1 of 2 trials: "
+            ),
+            "{text}"
+        );
         let text = after_a_fault(&[never]);
-        assert!(text.ends_with("throughput did not come back to its baseline within the trial."), "{text}");
-        let nothing = Outage { failed: 0, back_to_baseline_s: Some(0.0), ..untold };
+        assert!(text.ends_with("throughput did not recover to its baseline within the trial."), "{text}");
+        let nothing = Outage { failed: 0, back_to_baseline_s: Some(0.0), ..unknown };
         let text = after_a_fault(&[nothing]);
-        assert!(!text.contains("no client noticed") && text.contains("it cannot be told"), "{text}");
+        assert!(!text.contains("no client noticed") && text.contains("is unknown"), "{text}");
     }
 }

@@ -123,16 +123,16 @@ struct Divergence {
 
 /// Compares the members that reported their records. Returns `None` if fewer than two did.
 fn divergence(replicas: &[Replica]) -> Option<Divergence> {
-    let told: Vec<(&str, &ReplicaContents)> =
+    let dumps: Vec<(&str, &ReplicaContents)> =
         replicas.iter().filter_map(|replica| Some((replica.member.as_str(), replica.holds.as_ref().ok()?))).collect();
-    if told.len() < 2 {
+    if dumps.len() < 2 {
         return None;
     }
-    let keys: BTreeSet<&String> = told.iter().flat_map(|(_, table)| table.keys()).collect();
+    let keys: BTreeSet<&String> = dumps.iter().flat_map(|(_, table)| table.keys()).collect();
     let mut found = Divergence::default();
     for key in keys {
         let held: Vec<(&str, Option<&ReplicaValue>)> =
-            told.iter().map(|(member, table)| (*member, table.get(key))).collect();
+            dumps.iter().map(|(member, table)| (*member, table.get(key))).collect();
         let different: BTreeSet<&ReplicaValue> = held.iter().filter_map(|(_, held)| *held).collect();
         let (differs, lacks) = (different.len() > 1, held.iter().any(|(_, held)| held.is_none()));
         found.differing += u64::from(differs);

@@ -80,18 +80,20 @@ fn as_counting(trial: &Trial) -> Trial {
 
 /// Returns the reason why no trial has a metric, if it is known.
 fn unmeasured(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
-    cost::unknown(asked, trials).or_else(|| never_told(asked, trials))
+    cost::unknown(asked, trials).or_else(|| never_reported(asked, trials))
 }
 
 /// Returns the reason if no trial has the target's metric, or if the metric is a gauge, which has
 /// no rate.
-fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
+fn never_reported(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
     let path = asked.measured()?;
     let name = path.0.get(1).filter(|_| path.0[0] == "metrics")?;
-    let mut told = trials.iter().filter_map(|trial| trial.metrics.get(name));
-    let Some(first) = told.next() else { return (!trials.is_empty()).then(|| format!("no host told `{name}`")) };
+    let mut reported = trials.iter().filter_map(|trial| trial.metrics.get(name));
+    let Some(first) = reported.next() else {
+        return (!trials.is_empty()).then(|| format!("no host reported `{name}`"));
+    };
     let figure = path.0.last().filter(|figure| ["increase", "per_s"].contains(&figure.as_str()))?;
-    let is_gauge = std::iter::once(first).chain(told).all(|told| told.kind == MetricKind::Gauge);
+    let is_gauge = std::iter::once(first).chain(reported).all(|reported| reported.kind == MetricKind::Gauge);
     is_gauge.then(|| format!("`{name}` is a gauge, which has no `{figure}`"))
 }
 
@@ -105,11 +107,11 @@ fn lacking(trials: &[&Trial], measured: &[Option<f64>]) -> Option<String> {
         Some(Ending::Interrupted) => "was interrupted",
         Some(Ending::Failed) => "failed",
         None => "has no end",
-        Some(Ending::Done) => "does not have it",
+        Some(Ending::Done) => "does not have the figure",
     };
     let more = match others.len() {
         0 => String::new(),
-        more => format!(", and {more} more of {}", trials.len()),
+        more => format!("; {more} more of {} trials lack it", trials.len()),
     };
     Some(format!("trial {} {how}{more}", first.id))
 }
@@ -450,7 +452,7 @@ fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Optio
     let Some(logarithms) = log_ratios(values) else {
         let (a, b): (Vec<f64>, Vec<f64>) = values.iter().filter_map(|[a, b]| (*a).zip(*b)).unzip();
         let below = mean(&b).filter(|below| *below > 0.0)?;
-        let note = "a figure that is 0 has no ratio to be sure of: no interval".to_owned();
+        let note = "a figure is 0, so the ratio has no interval".to_owned();
         return Some(FunctionPart { note, ..FunctionPart::of(mean(&a)? / below, None) });
     };
     let (value, pairs) = (mean(&logarithms)?, logarithms.len() as f64);
@@ -467,7 +469,7 @@ fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Optio
         }
         (_, Some(_)) => String::new(),
         (_, None) if logarithms.len() == 1 => "one trial each: no interval".to_owned(),
-        (_, None) => "the same in every pair: no interval".to_owned(),
+        (_, None) => "the ratio is the same in every pair: no interval".to_owned(),
     };
     Some(FunctionPart { note, ..FunctionPart::of(value.exp(), ci95) })
 }
@@ -556,17 +558,17 @@ fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
             (_, Some(last)) => [last, f64::INFINITY],
             (_, None) => [f64::NEG_INFINITY, f64::INFINITY],
         };
-        let note = format!("not up to {}", text::of_json(last.value));
+        let note = format!("none up to {}", text::of_json(last.value));
         let lacking = steps.iter().any(|step| step.counts.is_empty());
         return Some((FunctionPart { value: None, ci95: None, span, note }, lacking));
     };
     let step = &steps[place];
     let hit = step.counts.iter().filter(|count| **count > 0.0).count();
-    let mut note = format!("at {} in {hit} of {}", text::of_json(step.value), step.counts.len());
+    let mut note = format!("at {} in {hit} of {} trials", text::of_json(step.value), step.counts.len());
     note.push_str(&match place.checked_sub(1).map(|before| &steps[before]) {
         None => ", the first value".to_owned(),
         Some(before) if before.counts.is_empty() => format!("; {} was not measured", text::of_json(before.value)),
-        Some(before) => format!(", not at {}", text::of_json(before.value)),
+        Some(before) => format!(", none at {}", text::of_json(before.value)),
     });
     let lacking = steps[..place].iter().any(|step| step.counts.is_empty());
     let value = number(step.value);

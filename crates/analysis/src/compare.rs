@@ -79,7 +79,7 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
 }
 
 fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
-    let folders = found(path, "give a folder that `plimsoll run` made, or one that holds several of them")?;
+    let folders = found(path, "give a folder that `plimsoll run` made, or a folder of such folders")?;
     let runs = folders.iter().map(|folder| read_run(folder, options)).collect::<Result<Vec<ComparedRun>, Error>>()?;
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
@@ -88,7 +88,7 @@ fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
             let (field, a, b) = (&one.field, &one.a, &one.b);
             let (first, folder) = (folders[0].path().display(), folder.path().display());
             return Err(Error::Incomparable {
-                what: format!("{}: the runs in it are of different experiments", side.name),
+                what: format!("{}: its runs belong to different experiments", side.name),
                 hint: format!("{field} is {a} in {first} and {b} in {folder}"),
             });
         }
@@ -146,7 +146,7 @@ fn of_variants(side: &Runs, options: &CompareOptions) -> Result<Vec<GatedCompari
     let found = comparisons::within_runs(&first.plan, &played(side), options);
     if found.is_empty() {
         return Err(Error::Incomparable {
-            what: format!("{} has nothing to compare: no two variants with usable trials at one point", side.name),
+            what: format!("{} has nothing to compare: no two variants have usable trials at the same point", side.name),
             hint: "give two folders, the first of them the baseline".to_owned(),
         });
     }
@@ -219,32 +219,32 @@ fn warnings(
             format!("{name}: {void} of {all} trials are void and left out")
         } else {
             format!(
-                "{name}: {void} of {all} trials are void ({}) and used all the same (--accept): a difference may be the \
-                 disturbance's",
+                "{name}: {void} of {all} trials are void ({}) but used (--accept): the disturbance may cause the \
+                 differences",
                 rules_of(runs)
             )
         });
     }
     if let Some(side) = sides.iter().find(|side| sides.len() > 1 && is_void_throughout(side)) {
         warnings.push(format!(
-            "{}: no trial can be used ({}), so nothing is compared with it; `plimsoll show` of a run says what to do about that, \
-             and --accept compares void trials all the same",
+            "{}: all trials are void ({}), so nothing is compared with it; `plimsoll show` prints the remedies, and \
+             --accept compares void trials too",
             side.name,
             rules_of(side)
         ));
     }
     if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.p.is_none() && is_measured(judged)) {
-        let why = "with one run of a side nothing is tested: repeats of a run share a moment of the machine, and how much it \
-                   drifted between two runs they do not show";
+        let why = "one run per side cannot be tested: repeats within a run do not show how much the machine drifts \
+                   between runs";
         let remedy = match options.in_turn {
-            true => "raise --turns: runs that are here already count as well",
-            false => "`plimsoll compare --play BASE.toml CANDIDATE.toml` plays them in turn",
+            true => "raise --turns; existing runs count",
+            false => "play both in turn with `plimsoll compare --play BASE.toml CANDIDATE.toml`",
         };
         warnings.push(format!("{why}; {remedy}"));
     } else if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.pairs == 0) {
         warnings.push(
-            "the runs were not played in turn, so what drifted on the machine between them is in the differences and not \
-             in their intervals"
+            "the runs were not played in turn, so drift of the machine between them changes the differences but not \
+             their intervals"
                 .to_owned(),
         );
     }
@@ -270,7 +270,7 @@ fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
         let Some(reason) = verdicts.iter().find_map(|one| one.reasons.first()) else { continue };
         let [suspect, void] =
             [Trust::Suspect, Trust::Void].map(|is| verdicts.iter().filter(|one| one.is == is).count());
-        let void = if void > 0 { format!(" and void in {void}, which are left out of it") } else { String::new() };
+        let void = if void > 0 { format!(" and void in {void} (left out)") } else { String::new() };
         let (name, class, all) = (&side.name, class.name(), trials.len());
         warnings.push(format!("{name}: suspect {class} in {suspect} of {all} trials{void}: {reason}"));
     }
@@ -281,7 +281,7 @@ fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
 fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     let lacking = comparisons.iter().map(|judged| &judged.comparison).filter(|found| found.without != [0, 0]);
     let metrics: BTreeSet<&String> = lacking.map(|found| &found.metric).collect();
-    let what = "some trials do not have it and are left out of its comparison";
+    let what = "trials without this metric are left out of its comparison";
     metrics.into_iter().map(|metric| format!("{metric}: {what}")).collect()
 }
 
@@ -301,13 +301,13 @@ fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
 /// Returns a warning that p-values and intervals are corrected for repeated looks.
 fn of_look(look: InterimLook) -> String {
     if look.level == 0.0 {
-        return "earlier looks at these runs have spent the 5 % that all looks together may be wrong: nothing can be shown any more; play \
-                anew with another --out"
+        return "earlier looks at these runs have used up the error probability of 5 %: no difference can be shown any \
+                more; start again with another --out"
             .to_owned();
     }
     format!(
-        "this is look {} at runs that are played until the gate decides: p and intervals are corrected for that (of the 5 % that all looks \
-         together may be wrong it has {})",
+        "this is look {} at runs that are repeated until the gate decides: p and intervals are corrected for this \
+         (error probability of this look: {} of the 5 % for all looks)",
         look.number,
         text::numbers::percent(100.0 * look.level)
     )
@@ -338,7 +338,7 @@ const TOLD: usize = 6;
 fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -> Option<String> {
     let unsure: Vec<&GatedComparison> =
         comparisons.iter().filter(|judged| judged.gate == Some(Gated::CannotTell)).collect();
-    let told = unsure.iter().take(TOLD).map(|judged| {
+    let cases = unsure.iter().take(TOLD).map(|judged| {
         let found = &judged.comparison;
         let place = differing::at_place(found);
         let help = match (judged.repeats_needed, found.p) {
@@ -351,18 +351,18 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -
                 "run" => "play the two in turn".to_owned(),
                 _ => "set repeat = 3 or more".to_owned(),
             },
-            (None, None) => "not measured in both".to_owned(),
+            (None, None) => "not measured on both sides".to_owned(),
             (None, Some(_)) => "no number of repeats up to 1,000 would decide".to_owned(),
         };
         format!("{}{place} ({help})", differing::figure(&found.metric))
     });
-    let mut told: Vec<String> = told.collect();
+    let mut cases: Vec<String> = cases.collect();
     if unsure.len() > TOLD {
-        told.push(format!("{} more", unsure.len() - TOLD));
+        cases.push(format!("{} more", unsure.len() - TOLD));
     }
     (!unsure.is_empty()).then(|| {
-        let (told, all) = (text::listed(&told, "and"), comparisons.len());
-        format!("the gate of {gate_pct} % is inconclusive in {} of {all} comparisons: {told}", unsure.len())
+        let (cases, all) = (text::listed(&cases, "and"), comparisons.len());
+        format!("the gate of {gate_pct} % is inconclusive in {} of {all} comparisons: {cases}", unsure.len())
     })
 }
 
@@ -521,8 +521,8 @@ mod tests {
         assert!(found.gated(Gated::Fails).next().is_none(), "{found:#?}");
         // One run of each shows nothing, and the gate is inconclusive.
         assert!(found.gated(Gated::CannotTell).count() > 3, "{found:#?}");
-        let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
-        assert!(told.contains("the gate of 5 % ") && told.contains("play the two in turn"), "{told}");
+        let warning = found.warnings.iter().find(|text| text.contains("is inconclusive in")).unwrap();
+        assert!(warning.contains("the gate of 5 % ") && warning.contains("play the two in turn"), "{warning}");
         assert!(found.warnings.iter().any(|warning| warning.contains("compare --play")), "{:?}", found.warnings);
         // Runs that already alternate need other advice.
         let in_turn = CompareOptions { gate_pct: Some(5.0), in_turn: true, ..CompareOptions::default() };

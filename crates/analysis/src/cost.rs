@@ -37,7 +37,7 @@ pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Op
     let lacks = match window {
         None => "Cost is not known: no load was measured.",
         Some(_) if lab.hosts.is_empty() => {
-            "Cost is not known: the lab has no hosts with profiles, which say what a host draws and what it cost."
+            "Cost is not known: the lab has no hosts with profiles, which give power and price."
         }
         Some(_) => {
             let measured = powers(lab, sampled, |host| host.measured_busy_pct);
@@ -204,7 +204,7 @@ impl MissingCostInput {
         }
         let differ = currencies.iter().any(|(_, currency)| *currency != currencies[0].1);
         let several = grouped(currencies.into_iter().filter(|_| differ));
-        let several = several.map(|listed| format!("two currencies cannot be added up: {listed}"));
+        let several = several.map(|listed| format!("prices in two currencies cannot be added: {listed}"));
         Self { energy, price: grouped(unpriced.into_iter()).or(several) }
     }
 
@@ -215,7 +215,7 @@ impl MissingCostInput {
         let sentences = [
             self.energy.as_ref().map(|why| format!("Energy is not known: {why}.")),
             self.price.as_ref().map(|why| format!("Price is not known: {why}.")),
-            uncharged.map(|_| "Price is not known: electricity is to be in it, and energy is not known.".to_owned()),
+            uncharged.map(|_| "Price is not known: it includes electricity, and energy is not known.".to_owned()),
             (!cycled).then(|| "No full cycle was completed in the measured part.".to_owned()),
         ];
         let sentences: Vec<String> = sentences.into_iter().flatten().collect();

@@ -175,9 +175,9 @@ mod tests {
             steps: played(&events()[..count]),
             ..Trial::default()
         });
-        let told = sentence(&Results { trials: trials.to_vec(), ..Results::default() }, &plan).unwrap();
+        let text = sentence(&Results { trials: trials.to_vec(), ..Results::default() }, &plan).unwrap();
         let expected = "1 of 5 steps were ok: `cut` unfinished in `hosts 13`, `flip` audit failed 2 times in `hosts 13` and `hosts 16` and \
                         `split` timed out in `hosts 13`.";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
     }
 }

@@ -56,7 +56,7 @@ pub fn history(folders: &[&Path], metrics: &[String], accepts_void: bool) -> Res
 }
 
 fn read_runs(path: &Path, metrics: &[String], accepts_void: bool) -> Result<Vec<HistoryRun>, Error> {
-    let folders = found(path, "give folders that `plimsoll run` made, or one that holds several of them")?;
+    let folders = found(path, "give folders that `plimsoll run` made, or a folder of such folders")?;
     folders.iter().map(|folder| read_run(folder, metrics, accepts_void)).collect()
 }
 
@@ -164,8 +164,8 @@ fn one_experiment(runs: &[HistoryRun]) -> Result<String, Error> {
     if titles.len() > 1 {
         let each = titles.iter().map(|(title, folders)| format!("\n  `{title}`: {}", folders.join(", ")));
         return Err(Error::Incomparable {
-            what: format!("these runs are of {} experiments:{}", titles.len(), each.collect::<String>()),
-            hint: "give the runs of one of them".to_owned(),
+            what: format!("these runs belong to {} experiments:{}", titles.len(), each.collect::<String>()),
+            hint: "give runs of one experiment".to_owned(),
         });
     }
     Ok(titles.keys().next().map(|title| (*title).to_owned()).unwrap_or_default())

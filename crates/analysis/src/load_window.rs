@@ -60,7 +60,7 @@ impl LoadWindow {
             Warmup::Seconds(from_s) if changes => Steady { from_s, method: "given".to_owned(), ..Steady::default() },
             Warmup::Seconds(from_s) => judged(from_s, false, &outages(from_s)),
             Warmup::Auto if changes => {
-                Steady { method: "none, as the rate is to change".to_owned(), ..Steady::default() }
+                Steady { method: "none: the rate changes by plan".to_owned(), ..Steady::default() }
             }
             Warmup::Auto => {
                 let outages = outages(load.ramp_s);
@@ -193,7 +193,7 @@ mod tests {
         let (evidence_of_20_s, changing) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
         let changing = LoadWindow::of(&load, &evidence_of_20_s, &changing).unwrap().1;
         assert_eq!((changing.from_s, changing.is, changing.unsteady), (0.0, None, None));
-        assert!(changing.method.contains("the rate is to change"));
+        assert!(changing.method.contains("the rate changes"));
         let flat = how(Warmup::Auto, &evidence(20.0));
         assert_eq!((flat.method.as_str(), flat.is, flat.unsteady), ("MSER-5", Some(true), None));
         let mut growing = evidence(20.0);

@@ -47,10 +47,10 @@ impl RecordedSpan {
 
     fn time(self, name: &str, at_s: f64) -> Plausible {
         match at_s {
-            at_s if !at_s.is_finite() => Err(format!("`{name}` is {at_s}, and a time is a finite number")),
+            at_s if !at_s.is_finite() => Err(format!("`{name}` is {at_s}: expected a finite number")),
             at_s if at_s < -BESIDE_S || at_s > self.until_s => {
                 let until_s = self.until_s - BESIDE_S;
-                Err(format!("`{name}` is {at_s}, and the plan's load ends {until_s} s after its start"))
+                Err(format!("`{name}` is {at_s}: expected a time within the plan's load, which ends at {until_s} s"))
             }
             _ => Ok(()),
         }
@@ -58,7 +58,7 @@ impl RecordedSpan {
 
     fn length(self, name: &str, length_s: f64) -> Plausible {
         match length_s {
-            length_s if length_s < 0.0 => Err(format!("`{name}` is {length_s}, and a length is not negative")),
+            length_s if length_s < 0.0 => Err(format!("`{name}` is {length_s}: expected 0 or more")),
             length_s => self.time(name, length_s),
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
             ]
         });
         if let Some((name, time_s)) = times.find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s)) {
-            let reason = format!("trial {}: `{name}` is {time_s}, and no load lasts so long", trial.id);
+            let reason = format!("trial {}: `{name}` is {time_s}: expected 0 to {MOST_PLANNED_S} s", trial.id);
             return Err(content(path, reason));
         }
     }
@@ -135,10 +135,10 @@ fn agent_cycles(reach: RecordedSpan, row: &AgentCycles) -> Plausible {
 fn slot(reach: RecordedSpan, slot_s: f64, row: &OutcomeSlot) -> Plausible {
     reach.length("at_s", row.at_s)?;
     if !(row.slot_s > 0.0 && row.slot_s <= LONGEST_SLOT_S) {
-        return Err(format!("`slot_s` is {}, and a slot is longer than 0 and at most {LONGEST_SLOT_S} s", row.slot_s));
+        return Err(format!("`slot_s` is {}: expected more than 0 and at most {LONGEST_SLOT_S} s", row.slot_s));
     }
     if row.slot_s != slot_s {
-        return Err(format!("`slot_s` is {}, and it is {slot_s} in the first row", row.slot_s));
+        return Err(format!("`slot_s` is {}: expected {slot_s}, as in the first row", row.slot_s));
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ fn units(reach: RecordedSpan, row: &UnitSecond) -> Plausible {
 fn fleet(reach: RecordedSpan, row: &FleetSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     if !row.offset_us.is_finite() {
-        return Err(format!("`offset_us` is {}, and a time is a finite number", row.offset_us));
+        return Err(format!("`offset_us` is {}: expected a finite number", row.offset_us));
     }
     let lengths = [("bound_us", row.bound_us), ("error_us", row.error_us)];
     lengths.into_iter().try_for_each(|(name, length_us)| reach.length(name, length_us / 1e6))
@@ -178,7 +178,7 @@ fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {
     ];
     some.into_iter().try_for_each(|(name, figure)| figure.map_or(Ok(()), |figure| finite(name, figure)))?;
     if row.agents > MOST_AGENTS {
-        return Err(format!("`agents` is {}, and no thread has so many", row.agents));
+        return Err(format!("`agents` is {}: expected at most {MOST_AGENTS}", row.agents));
     }
     let counts = [
         ("operations", row.operations),
@@ -247,11 +247,11 @@ fn sampled(row: &Sample) -> Plausible {
 }
 
 fn finite(name: &str, figure: f64) -> Plausible {
-    if figure.is_finite() { Ok(()) } else { Err(format!("`{name}` is {figure}, and a figure is a finite number")) }
+    if figure.is_finite() { Ok(()) } else { Err(format!("`{name}` is {figure}: expected a finite number")) }
 }
 
 fn count(name: &str, count: u64) -> Plausible {
-    if count <= MOST { Ok(()) } else { Err(format!("`{name}` is {count}, and no row counts so many")) }
+    if count <= MOST { Ok(()) } else { Err(format!("`{name}` is {count}: expected at most {MOST}")) }
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Opti
         Some(Ending::Done) => "the run ended",
         Some(Ending::Interrupted) => "the run was interrupted",
         Some(Ending::Failed) => "the run failed",
-        None => "the run still goes on, or was killed",
+        None => "the run is still going on, or was killed",
     };
     let reason = ending.filter(|ending| ending.how != Ending::Done).and_then(|ending| ending.reason.as_ref());
     let how = format!("{how}{}", reason.map_or_else(String::new, |reason| format!(" ({reason})")));
@@ -185,7 +185,7 @@ pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
     let nothing = |what: String| Error::Incomparable { what, hint: hint.to_owned() };
     let folders = RunFolder::found_at(path).map_err(|error| nothing(format!("{}: {error}", path.display())))?;
     if folders.is_empty() {
-        return Err(nothing(format!("{} is not a run folder and holds none: there is no plan.json", path.display())));
+        return Err(nothing(format!("{} is not a run folder and contains none: plan.json is missing", path.display())));
     }
     Ok(folders)
 }
@@ -264,7 +264,7 @@ mod tests {
         let run = TestRun::new(2);
         assert_eq!(
             run.partial().unwrap(),
-            "the run still goes on, or was killed: 0 of 2 trials are complete, 2 have no records"
+            "the run is still going on, or was killed: 0 of 2 trials are complete, 2 have no records"
         );
         run.play("001", Some(Ending::Done));
         run.play("002", None);
@@ -305,7 +305,7 @@ mod tests {
         let plan = Plan { trials: order.iter().map(planned).collect(), claims: vec![claim], ..synthetic::plan() };
         let trials: Vec<Trial> = order.iter().map(played).collect();
         let (claims, _) = held_gates(&plan, &trials, &[]);
-        assert_eq!((claims[0].value, claims[0].note.as_str()), (Some(128.0), "at 128 in 1 of 1, not at 64"));
+        assert_eq!((claims[0].value, claims[0].note.as_str()), (Some(128.0), "at 128 in 1 of 1 trials, none at 64"));
     }
 
     #[test]
@@ -394,8 +394,8 @@ mod tests {
         let run = TestRun::new(1);
         run.end(Ending::Interrupted, None);
         let is_lost =
-            || analyze(&run.folder).unwrap().verdict.reasons.iter().any(|reason| reason.contains("has no records"));
-        assert!(!is_lost(), "nobody has played it yet");
+            || analyze(&run.folder).unwrap().verdict.reasons.iter().any(|reason| reason.contains("no records"));
+        assert!(!is_lost(), "the trial was not played yet");
         run.end(Ending::Done, None);
         assert!(is_lost());
         assert_eq!(analyze(&run.folder).unwrap().verdict.is, Trust::Void);

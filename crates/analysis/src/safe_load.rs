@@ -111,15 +111,19 @@ fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
 fn bunched(find: &Find, trial: &Trial) -> Option<String> {
     let pct = trial.generator.bunched_pct.filter(|_| trial.failed_pct.is_none())?;
     let is_asked = find.limits.iter().any(|limit| &*limit.metric == FAILURES);
-    is_asked
-        .then(|| format!("late starts arrived in bunches in {pct:.0} % of the time: failures may be the generator's"))
+    is_asked.then(|| {
+        format!(
+            "operations started late and in bunches for {pct:.0} % of the time: the generator may have caused the \
+             failures"
+        )
+    })
 }
 
 /// Returns the result of a trial, the reasons in words, and the metric of the broken limit with the
 /// largest margin.
 fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>, Option<String>) {
     if trial.ended != Some(Ending::Done) {
-        return (None, vec!["it was cut off".to_owned()], None);
+        return (None, vec!["the trial was cut off".to_owned()], None);
     }
     let void = findings.iter().find(|finding| finding.trust == Trust::Void && !find.accepts_void);
     if let Some(void) = void {
@@ -187,7 +191,7 @@ fn own<'a>(template: &plan::Trial, steps: &'a [SearchTrial]) -> Vec<&'a SearchTr
 /// search found no such limit.
 fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&SearchTrial]) -> String {
     match end {
-        Some(End::Bound) => return format!("the search: nothing above {} was to be tried", find.up_to.unwrap_or(0.0)),
+        Some(End::Bound) => return format!("the search: no load above {} was allowed", find.up_to.unwrap_or(0.0)),
         Some(End::Generator(reason)) => return format!("the generator: {reason}"),
         Some(End::Silent(reason)) => return format!("the search: {reason}"),
         Some(End::Narrow | End::Nowhere | End::Trials) | None => {}
@@ -196,7 +200,7 @@ fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&Sear
     let nearest = beyond.filter(|step| step.hit.is_some()).min_by(|a, b| a.step.value.total_cmp(&b.step.value));
     match (nearest.and_then(|step| step.hit.clone()), end) {
         (Some(hit), _) => hit,
-        (None, None) => "the search: it was not finished".to_owned(),
+        (None, None) => "the search: it did not finish".to_owned(),
         (None, Some(_)) => format!("the search: no limit broke within {} trials", steps.len()),
     }
 }
@@ -225,7 +229,7 @@ fn at_safe_load(line: &SafeLoad) -> Vec<&str> {
 
 /// Adds to a requirement that it was checked against the trials at the safe load.
 pub(crate) fn said_of_it(requirement: record::results::Requirement, trials: &[Trial]) -> record::results::Requirement {
-    let nowhere = trials.is_empty().then(|| "no load was found to be safe".to_owned());
+    let nowhere = trials.is_empty().then(|| "no safe load was found".to_owned());
     record::results::Requirement {
         asked: format!("{} at the safe load", requirement.asked),
         unmeasured: nowhere.or(requirement.unmeasured),
@@ -258,7 +262,7 @@ struct LimitResult {
     pub holds: Option<bool>,
     /// Absolute natural logarithm of the ratio between the value and the nearest bound.
     pub margin: Option<f64>,
-    /// Result in words: `latency_us.p99 = 71 ms, asked below 50 ms`.
+    /// Result in words: `latency_us.p99 = 71 ms, expected below 50 ms`.
     pub words: String,
     /// Whether the limit was not measured because of too few operations.
     pub takes_more: bool,
@@ -281,11 +285,11 @@ fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
     }
 }
 
-/// Returns a limit with its measured value: `latency_us.p99 = 71 ms, asked below 50 ms`.
+/// Returns a limit with its measured value: `latency_us.p99 = 71 ms, expected below 50 ms`.
 #[must_use]
 pub fn judged_words(limit: &Requirement, value: f64) -> String {
     let metric = &limit.metric;
-    format!("{metric} = {}, asked {}", by_metric(metric, value), asked(metric, &limit.range))
+    format!("{metric} = {}, expected {}", by_metric(metric, value), asked(metric, &limit.range))
 }
 
 fn values(limit: &Requirement, trial: &Trial) -> Vec<f64> {
@@ -314,7 +318,7 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let needed = metric.path().and_then(|path| percentile(path.0.last()?)).map(samples_for);
     let words = match needed {
         Some(needed) => format!(
-            "{metric} was not measured: it takes {needed} operations within the measured part, more than this load makes in its time"
+            "{metric} was not measured: it needs {needed} operations in the measured part, and this load has fewer"
         ),
         None => format!("{metric} was not measured"),
     };
@@ -335,7 +339,7 @@ fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
     let meant = trial.faults.iter().filter(|fault| name.is_empty() || fault.name == name);
     let mut felt = meant.filter_map(|fault| Some((fault, fault.outage.as_ref()?)));
     let (fault, _) = felt.find(|(_, felt)| felt.baseline_per_s.is_some() && time(felt).is_none())?;
-    Some(format!("{metric}: after `{}` ({}), not within the trial", fault.name, fault.number))
+    Some(format!("{metric}: no recovery from `{}` ({}) within the trial", fault.name, fault.number))
 }
 
 /// Returns a value's margin to its nearest bound, as in [`LimitResult::margin`].
@@ -423,7 +427,7 @@ mod tests {
             matches!(said, Some(ProbeResult::Broke(Some(margin))) if (margin - 1.42_f64.ln()).abs() < 1e-4),
             "{said:?}"
         );
-        assert_eq!(broke, ["latency_us.p99 = 71 ms, asked below 50 ms"]);
+        assert_eq!(broke, ["latency_us.p99 = 71 ms, expected below 50 ms"]);
     }
 
     #[test]
@@ -460,7 +464,7 @@ mod tests {
             assert_eq!(step.step.held, held, "{what}: {step:?}");
             if held.is_none() {
                 assert!(matches!(step.finished.unwrap().said, ProbeResult::Nothing(Inconclusive::Void(_))), "{what}");
-                assert!(step.step.broke[0].contains("in 80 % of the time"), "{:?}", step.step.broke);
+                assert!(step.step.broke[0].contains("for 80 % of the time"), "{:?}", step.step.broke);
             }
         }
     }
@@ -754,7 +758,7 @@ mod tests {
     fn an_inconclusive_search_has_a_reason() {
         let unfinished = safe_loads(&find(), &[step(&find(), &trial(Some(1.0)), &[])]);
         assert_eq!((unfinished[0].value, unfinished[0].ci95[1], unfinished[0].complete), (Some(1000.0), None, false));
-        assert_eq!(unfinished[0].limited_by, "the search: it was not finished");
+        assert_eq!(unfinished[0].limited_by, "the search: it did not finish");
         let three: Vec<SearchTrial> = (0..3).map(|_| step(&find(), &trial(Some(1.0)), &[void("steal")])).collect();
         let silent = &safe_loads(&find(), &three)[0];
         assert_eq!((silent.value, silent.limited_by.as_str()), (None, "the search: because of steal"));

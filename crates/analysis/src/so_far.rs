@@ -43,7 +43,7 @@ pub fn trial_so_far(plan: &Plan, planned: &plan::Trial, folder: &TrialFolder) ->
         let open = trial.faults.iter_mut().filter_map(|fault| fault.outage.as_mut());
         for outage in open.filter(|outage| outage.recovered == Some(false)) {
             outage.recovered = None;
-            outage.cannot_tell = Some("the trial goes on".to_owned());
+            outage.cannot_tell = Some("the trial is still running".to_owned());
         }
     }
     Ok((trial, evidence.latency_series()))

@@ -42,7 +42,7 @@ impl Group<'_> {
     /// Returns the name of the group, such as `wait, ets, agents 64`; empty for the only group of a
     /// run.
     pub fn name(&self) -> String {
-        told(&self.labels).join(", ")
+        shown(&self.labels).join(", ")
     }
 
     /// Returns median and range over the trials that count and have the value.
@@ -231,13 +231,14 @@ pub fn labels(
 
 /// Returns labels as text: `wait`, `5mbit`, `agents 64`. Only a number needs the name of its
 /// dimension.
-fn told(labels: &[(String, String)]) -> Vec<String> {
-    let told = labels.iter().filter(|(_, value)| !value.is_empty());
-    told.map(|(name, value)| match value.parse::<f64>() {
-        Ok(_) => format!("{name} {value}"),
-        Err(_) => value.clone(),
-    })
-    .collect()
+fn shown(labels: &[(String, String)]) -> Vec<String> {
+    let known = labels.iter().filter(|(_, value)| !value.is_empty());
+    known
+        .map(|(name, value)| match value.parse::<f64>() {
+            Ok(_) => format!("{name} {value}"),
+            Err(_) => value.clone(),
+        })
+        .collect()
 }
 
 /// Returns the name of a trial among the others, such as `wait, agents 64, repeat 2`; empty if
@@ -258,7 +259,7 @@ pub(crate) fn case_name(trial: &Trial, plan: &Plan) -> String {
 }
 
 fn case_parts(trial: &Trial, plan: &Plan) -> Vec<String> {
-    told(&labels_of(&dimensions(plan), trial))
+    shown(&labels_of(&dimensions(plan), trial))
 }
 
 /// Returns the plan of a trial.
@@ -313,7 +314,7 @@ pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> 
 /// Returns the label that distinguishes a distribution from others of the same fault: variant and
 /// point. Empty if there is only one case.
 pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
-    told(&labels(&dimensions(plan), of.variant.as_deref(), &of.point)).join(", ")
+    shown(&labels(&dimensions(plan), of.variant.as_deref(), &of.point)).join(", ")
 }
 
 /// Returns the name of a curve, such as `pi, hosts 3`; `throughput` if there is only one.

@@ -48,7 +48,7 @@ pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> 
 /// random: the truth is a range that contains the result of nearly every load of this length.
 #[must_use]
 pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldTruth> {
-    let ask = Asker { of: "a queue at random", trust: trial.verdict.is };
+    let ask = Asker { of: "a random queue", trust: trial.verdict.is };
     let Some(measured) = trial.measured_s else {
         return vec![ask.held("measured", TruthUnit::Count, [1.0; 2], [0.0; 2], None)];
     };
@@ -81,9 +81,9 @@ pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -
         let nearest = distances.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(distance_s, _)| *distance_s < NEAR_S);
         let began_s = nearest.map(|(_, found)| found.at_s);
         let back_s = nearest.and_then(|(_, found)| Some(found.at_s + found.outage.first_ok_s?));
-        held.push(ask.held("when it began", TruthUnit::S, [one.from_s; 2], [OFF_S + gap_s, OFF_S], began_s));
+        held.push(ask.held("start of the outage", TruthUnit::S, [one.from_s; 2], [OFF_S + gap_s, OFF_S], began_s));
         held.push(ask.held(
-            "when the first answer came",
+            "first answer after the outage",
             TruthUnit::S,
             [one.until_s; 2],
             [OFF_S, OFF_S + gap_s],
@@ -92,7 +92,7 @@ pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -
     }
     if let Some(errors) = planted.iter().map(|one| one.errors).sum::<Option<u64>>().filter(|_| !planted.is_empty()) {
         let failed = Some(trial.outcomes.failed as f64);
-        held.push(ask.held("operations that failed", TruthUnit::Count, [errors as f64; 2], [0.0; 2], failed));
+        held.push(ask.held("failed operations", TruthUnit::Count, [errors as f64; 2], [0.0; 2], failed));
     }
     held
 }
@@ -131,7 +131,7 @@ pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> 
     let reach = found.and_then(|one| one.ci95).map_or(0.0, |[low, high]| 50.0 * (high - low));
     let seen = found.and_then(|one| one.ratio).map(|ratio| 100.0 * (ratio - 1.0));
     let held = vec![
-        ask.held("the same beside itself: figures said to differ", TruthUnit::Count, [0.0; 2], [0.0; 2], known),
+        ask.held("the same work: figures reported to differ", TruthUnit::Count, [0.0; 2], [0.0; 2], known),
         ask.held(&format!("{more_pct} % more work: found"), TruthUnit::Count, [1.0; 2], [0.0; 2], is_found),
         ask.held(&format!("{more_pct} % more work: throughput"), TruthUnit::Pct, [most, least], [reach; 2], seen),
     ];

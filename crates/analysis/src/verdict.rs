@@ -197,7 +197,7 @@ fn figure_verdict(figure: FigureClass, findings: &[RuleFinding]) -> FigureVerdic
 
 /// Returns the finding against a trial without any records in a run that has ended.
 pub(crate) fn lost_trial() -> RuleFinding {
-    let reason = "it has no records, although the run came to its end".to_owned();
+    let reason = "no records, although the run ended".to_owned();
     RuleFinding::against_all("missing_records", Trust::Void, reason)
 }
 

@@ -40,13 +40,13 @@ impl EarlierVersions {
         if let Some((version, program, trial)) = &self.plimsoll {
             let is_other = *version != now.plimsoll || differ(program.as_ref(), now.program.as_ref());
             if is_other {
-                return Some(format!("Plimsoll's program is not what it was in trial {trial}"));
+                return Some(format!("Plimsoll's program differs from that in trial {trial}"));
             }
         }
         let name = now.target.as_ref()?;
         let (files, trial) = self.targets.get(name).filter(|(_, trial)| *trial != planned.id)?;
         let file = changed_file(files, &now.files)?;
-        Some(format!("the file `{file}` of the target `{name}` is not what it was in trial {trial}"))
+        Some(format!("the file `{file}` of the target `{name}` differs from that in trial {trial}"))
     }
 
     fn said_otherwise(&self, planned: &plan::Trial, now: &Value) -> Option<String> {
@@ -55,7 +55,7 @@ impl EarlierVersions {
             TargetKind::Folder { name, .. } => format!(" `{name}`"),
             TargetKind::Running { .. } | TargetKind::Started { .. } => String::new(),
         };
-        (then != now).then(|| format!("the target{name} says that it is {now}, and in trial {trial} it said {then}"))
+        (then != now).then(|| format!("the target{name} reports version {now}, but reported {then} in trial {trial}"))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     fn a_change_is_named_with_the_earlier_trial() {
         let one = versions("p", &[("src/a.erl", "1"), ("target.toml", "1")]);
         let said = between(&one, &versions("p", &[("src/a.erl", "2"), ("target.toml", "1")])).unwrap();
-        assert_eq!(said, "the file `src/a.erl` of the target `vsns` is not what it was in trial 001");
+        assert_eq!(said, "the file `src/a.erl` of the target `vsns` differs from that in trial 001");
         assert!(between(&one, &versions("p", &[("src/a.erl", "1")])).unwrap().contains("`target.toml`"), "it is gone");
         assert!(between(&one, &versions("q", &[])).unwrap().starts_with("Plimsoll's program"));
         let newer = Versions { plimsoll: "2".to_owned(), ..one.clone() };

@@ -298,7 +298,7 @@ pub fn differing(trial: &Trial) -> String {
 }
 
 /// Returns a trial's result for its search:
-/// `agents 64: held: latency_us.p99 = 43.9 ms, asked below 50 ms`.
+/// `agents 64: held: latency_us.p99 = 43.9 ms, expected below 50 ms`.
 fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String {
     let what = trial.point.keys().next().map_or("", |path| path.rsplit('.').next().unwrap_or(path));
     let says = match step.held {

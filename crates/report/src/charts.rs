@@ -230,12 +230,12 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
 /// Returns the text of a notice, if the event is one.
 fn notice(what: &What) -> Option<String> {
     match what {
-        What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
+        What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) began on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
         What::ActionTaken { action, on, kind, .. } => Some(format!("action {action} ({kind}) on {on}")),
         What::ActionFailed { action, reason, .. } => Some(format!("action {action} failed: {reason}")),
-        What::StepBegun { step } => Some(format!("step {step} begun")),
+        What::StepBegun { step } => Some(format!("step {step} began")),
         What::StepEnded { step, result, why, .. } => Some(format!(
             "step {step} {}{}",
             result.words(),
@@ -244,9 +244,9 @@ fn notice(what: &What) -> Option<String> {
         What::StepAudited { step, audit, host, failed: Some(why) } => {
             Some(format!("after step {step} audit {audit} failed on {host}: {why}"))
         }
-        What::TargetRebuilt { after } => Some(format!("the target was started anew after step {after}")),
+        What::TargetRebuilt { after } => Some(format!("the target was restarted empty after step {after}")),
         What::ProcessDown { host, process, how, expected, last_lines } => {
-            let meant = if *expected { "" } else { ", which Plimsoll did not do" };
+            let meant = if *expected { "" } else { " (unplanned)" };
             let last = if last_lines.is_empty() {
                 String::new()
             } else {
@@ -254,14 +254,14 @@ fn notice(what: &What) -> Option<String> {
             };
             Some(format!("{process} on {host} ended: {how}{meant}{last}"))
         }
-        What::StartShared { of, .. } => Some(format!("the target runs since trial {of}")),
+        What::StartShared { of, .. } => Some(format!("the target has been running since trial {of}")),
         What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
         What::HostDown { host, expected } => {
-            Some(format!("host {host} went down{}", if *expected { "" } else { ", which Plimsoll did not do" }))
+            Some(format!("host {host} went down{}", if *expected { "" } else { " (unplanned)" }))
         }
         What::Log { host, process, line, left_out: 0, .. } => Some(format!("{process} on {host} wrote: {line}")),
         What::Log { host, process, line, left_out, .. } => {
-            Some(format!("{process} on {host} wrote {} more of these, this last: {line}", numbers::count(*left_out)))
+            Some(format!("{process} on {host} wrote {} more such lines, the last: {line}", numbers::count(*left_out)))
         }
         What::Notice { text } => Some(text.clone()),
         What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
@@ -567,7 +567,7 @@ mod tests {
         let (_, series) = crash();
         let notices = notices(&series);
         let words: Vec<&str> = notices.iter().map(|(_, words)| words.as_str()).collect();
-        assert_eq!(words[..2], ["server on local started", "fault oops (call) begun on local.server"]);
+        assert_eq!(words[..2], ["server on local started", "fault oops (call) began on local.server"]);
         assert_eq!(notices[1].0, "15.002 s");
     }
 

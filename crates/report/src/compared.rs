@@ -336,7 +336,7 @@ pub(crate) mod tests {
             text.starts_with("### Plimsoll: The gate of 5 % fails for one figure: worse in 1 of 3 comparisons"),
             "{text}"
         );
-        assert!(text.contains("- **calls/s**: 1,000/s → 850/s: 15 % slower"), "{text}");
+        assert!(text.contains("- **operations/s**: 1,000/s → 850/s: 15 % slower"), "{text}");
         assert!(!text.contains('\u{1b}') && text.contains("6.2\\|y"), "{text}");
         assert!(text.lines().count() < 25, "short");
     }

@@ -153,7 +153,7 @@ mod tests {
         let order = [
             "<h1>A name server crashes at full load</h1>",
             "How many calls fail",
-            "made 99 of 1,834,666 calls fail over 12 ms",
+            "made 99 of 1,834,666 operations fail over 12 ms",
             "class=\"verdict\"",
             "p99 latency",
             "<h2>Charts</h2>",

@@ -505,20 +505,20 @@ fn torn(input: &ReportInput) -> Vec<String> {
 
 /// Files of a run folder, for the page's last section.
 const FILES: [(&str, &str); 14] = [
-    ("experiment.toml", "the experiment as it was given"),
-    ("plan.json", "what it was resolved into"),
-    ("environment.json", "what it ran on"),
+    ("experiment.toml", "the experiment file"),
+    ("plan.json", "the experiment with all defaults and references resolved"),
+    ("environment.json", "the machine and its software"),
     ("analysis.json", "all figures of this page"),
     ("trials/…/load.hlog", "latencies each second: HdrHistogram V2 interval log, nanoseconds"),
     ("trials/…/outcomes.csv", "operations by outcome, in slots of milliseconds"),
     ("trials/…/attempts.csv", "attempts by operation and result, each second"),
     ("trials/…/samples.csv", "hosts and processes, each second"),
-    ("trials/…/programs.csv", "programs that the target names, each second, where it does"),
-    ("trials/…/metrics.csv", "what the target tells of itself, each second, where it does"),
+    ("trials/…/programs.csv", "programs that the target names (if any), each second"),
+    ("trials/…/metrics.csv", "the target's own metrics (if any), each second"),
     ("trials/…/generator.csv", "the load generator's threads, each second"),
     ("trials/…/events.jsonl", "phases, faults, processes, on one clock"),
     ("trials/…/history.jsonl", "operations on audited keys, and their read-back"),
-    ("trials/…/logs/", "what the processes wrote"),
+    ("trials/…/logs/", "output of the processes"),
 ];
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -588,10 +588,13 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     let count = numbers::median_count_in_words;
     let before = group.spread(|trial| trial.throughput.before_first_fault_per_s);
     let rate = match before {
-        Some(_) => spread_figure("throughput before", before, numbers::number, "calls/s"),
-        None => {
-            spread_figure("throughput", group.spread(|t| t.throughput.operations_per_s), numbers::number, "calls/s")
-        }
+        Some(_) => spread_figure("throughput before", before, numbers::number, "operations/s"),
+        None => spread_figure(
+            "throughput",
+            group.spread(|t| t.throughput.operations_per_s),
+            numbers::number,
+            "operations/s",
+        ),
     };
     let median = spread_figure("median latency", group.spread(|t| t.latency_us.as_ref()?.p50), numbers::micros, "");
     let mut p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us.as_ref()?.p99), numbers::micros, "");
@@ -603,8 +606,11 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         p99.small = [p99.small.as_str(), &moments].join("; ").trim_start_matches("; ").to_owned();
     }
     let faulty = group.counting().any(|trial| trial_groups::outages(trial).next().is_some());
-    let failed =
-        loss("calls not ok", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
+    let failed = loss(
+        "operations not ok",
+        group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)),
+        share_of(group),
+    );
     let back = faulty.then(|| back(group)).flatten();
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|lost| lost as f64));
     let checked = group.spread(|trial| {
@@ -645,8 +651,8 @@ fn p99_of_all(group: &Group) -> Option<String> {
     let enough = of_all.iter().filter(|all| all.count >= samples_for(0.99));
     let p99_us: Option<Vec<f64>> = enough.map(|all| all.p99).collect();
     match p99_us.map(|all| all.into_iter().reduce(f64::max)) {
-        Some(worst_us) => worst_us.map(|us| format!("of what succeeded; of all calls {}", numbers::micros(us))),
-        None => Some("of what succeeded; over 1 % of all calls had no answer or an error".to_owned()),
+        Some(worst_us) => worst_us.map(|us| format!("of ok operations; of all operations {}", numbers::micros(us))),
+        None => Some("of ok operations; over 1 % of all operations had no answer or an error".to_owned()),
     }
 }
 
@@ -675,7 +681,7 @@ fn back(group: &Group) -> Option<HeadlineFigure> {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
     if let Some(why) = outages.iter().find_map(|outage| outage.cannot_tell.clone()) {
-        return Some(figure(name, "cannot tell".to_owned(), "", why, Tone::Doubtful));
+        return Some(figure(name, "unknown".to_owned(), "", why, Tone::Doubtful));
     }
     let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
     let total = group.spread(|trial| longest(trial, |outage| outage.total_s));
@@ -690,7 +696,7 @@ fn back(group: &Group) -> Option<HeadlineFigure> {
 fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
     if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
         let how = "modelled from the profile's watts".to_owned();
-        return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
+        return Some(figure("energy per cycle", numbers::joules(joules.median), "", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
     let time_us = group.spread(|trial| {
@@ -699,19 +705,19 @@ fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
         let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
         Some(host.target_cpu_pct? / 100.0 * cores / rate * 1e6)
     })?;
-    let small = "CPU time of the target".to_owned();
-    Some(figure("cost of a call", numbers::micros(time_us.median), "", small, Tone::Plain))
+    let small = "of the target".to_owned();
+    Some(figure("CPU time per operation", numbers::micros(time_us.median), "", small, Tone::Plain))
 }
 
 fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
     let counts_units = groups.iter().any(|group| group.spread(|trial| trial.throughput.median_units_per_s).is_some());
-    let work = if counts_units { "units/s" } else { "calls/s" };
+    let work = if counts_units { "units/s" } else { "operations/s" };
     let p99: FigureOf = |trial| trial.latency_us.as_ref()?.p99;
     let figures = [
         extreme(groups, "highest throughput", (|trial| trial.throughput.work_per_s(), numbers::number, work), true),
         extreme(groups, "lowest p99", (p99, numbers::micros, ""), false),
         extreme(groups, "highest p99", (p99, numbers::micros, ""), true),
-        cases(groups, "calls not ok in", |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout)),
+        cases(groups, "operations not ok in", |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout)),
         cases(groups, "wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
         cases(groups, "lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
         cases(groups, "diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),

@@ -70,15 +70,15 @@ fn chart(fault: &str, input: &ReportInput) -> Option<Chart> {
         let name = if name.is_empty() { fault } else { name };
         ChartLine::new(format!("{name} ({})", backs.all), Ink::nth(number), backs.steps(to))
     });
-    let label = "share of occurrences after which service was as before";
+    let label = "share of occurrences after which service had recovered";
     let mut panel = Panel::linear(label, PanelUnit::Percent, 180.0, lines.collect());
     panel.at_least_to = Some(100.0);
     let never = backs.iter().any(|(_, backs)| backs.known.len() < backs.all);
-    let note = if never { " A line that does not reach 100 % has occurrences after which it never was." } else { "" };
+    let note = if never { " A line that does not reach 100 % has occurrences without recovery." } else { "" };
     Some(Chart::new(
         "recovery",
         format!("Recovery from {fault}: distribution over its occurrences"),
-        format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
+        format!("Each step is an occurrence; their number follows the name.{note}"),
         AxisRange::new(Spacing::Linear, 0.0, to, "s"),
         vec![panel],
     ))
@@ -137,7 +137,8 @@ fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
     let values = line.steps.iter().map(|step| step.value);
     let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
     let title = format!("The search: {}{variant}", condition(&line.surviving));
-    let note = "A dot for each trial: whether all limits held there, and the figure of this one. Shaded: the 95 % interval of the edge.";
+    let note = "A dot for each trial: whether all limits held, and the figure of this limit. Shaded: the 95 % \
+                interval of the edge.";
     let x = AxisRange::new(Spacing::Log, least / 1.2, most * 1.2, short(&line.over));
     let panels = find.limits.iter().take(PANELS).map(|limit| panel(limit, line)).collect();
     let marks = mark(line, most * 1.2).into_iter().collect();
@@ -180,7 +181,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
 }
 
 fn levels(range: &Limits, unit: PanelUnit) -> Vec<(String, f64)> {
-    range.bounds().map(|(word, bound)| (format!("asked: {word} {}", unit.tick(bound)), bound)).collect()
+    range.bounds().map(|(word, bound)| (format!("limit: {word} {}", unit.tick(bound)), bound)).collect()
 }
 
 fn unit(metric: &str) -> PanelUnit {

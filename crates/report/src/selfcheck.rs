@@ -20,13 +20,13 @@ fn answer(checked: &SelfCheck) -> String {
         [TruthOutcome::Right, TruthOutcome::Marked, TruthOutcome::Wrong].map(|came| checked.count(came));
     let marked = match marked {
         0 => String::new(),
-        1 => " 1 was not, and the verdict had said that something was in the way.".to_owned(),
-        some => format!(" {some} were not, and the verdicts had said that something was in the way."),
+        1 => " 1 was off, and its verdict reported a disturbance.".to_owned(),
+        some => format!(" {some} were off, and their verdicts reported a disturbance."),
     };
     let wrong = match wrong {
         0 => String::new(),
-        1 => " 1 was wrong, and nothing had said so.".to_owned(),
-        some => format!(" {some} were wrong, and nothing had said so."),
+        1 => " 1 was wrong without a warning.".to_owned(),
+        some => format!(" {some} were wrong without a warning."),
     };
     format!("{right} of {all} known truths were measured right on this machine.{marked}{wrong}")
 }
@@ -40,10 +40,10 @@ fn smallest(checked: &SelfCheck) -> String {
         .map(|one| format!("{} {}", analysis::answer::differing::figure(&one.metric), numbers::percent(one.pct)))
         .collect();
     if figures.is_empty() {
-        return "How small a change this machine shows is not known: no comparison was made.".to_owned();
+        return "The smallest change that this machine can detect is not known: no comparison was made.".to_owned();
     }
     format!(
-        "Nine of ten comparisons of five repeats like these show a change of this size on this machine: {}.",
+        "Nine of ten comparisons of five such repeats detect a change of this size on this machine: {}.",
         text::listed(&figures, "and")
     )
 }
@@ -101,22 +101,20 @@ fn word(came: TruthOutcome) -> (&'static str, Tone) {
 }
 
 const TERMS: [(&str, &str); 4] = [
-    (
-        "truth",
-        "What is so by arithmetic, or by what the server itself has noted; a range where chance has a part in it.",
-    ),
-    ("measured", "By the whole road that every run takes. Of several rounds, the one that is farthest from the truth."),
+    ("truth", "Known by arithmetic or from the server's own log; a range if the result is random."),
+    ("measured", "Measured by an ordinary run. Of several rounds, the value farthest from the truth."),
     (
         "marked",
-        "Off the truth, but the trial's verdict was suspect or void: the machine was in the way, and Plimsoll said so.",
+        "Off the truth, but the trial's verdict was suspect or void: the machine disturbed the measurement, and \
+         Plimsoll reported it.",
     ),
-    ("wrong", "Off the truth, and nothing had said so. Such a figure of yours could be wrong, too."),
+    ("wrong", "Off the truth without a warning. The same figure of your runs could be wrong, too."),
 ];
 
 fn table(checked: &SelfCheck) -> Table {
     let columns = vec![
         Column::text("part"),
-        Column::text("asked"),
+        Column::text("figure"),
         Column::numeric("truth", "").brief(),
         Column::numeric("measured", "").brief(),
         Column::numeric("off by", "").brief(),
@@ -128,7 +126,8 @@ fn table(checked: &SelfCheck) -> Table {
         let begins = one.of != last;
         last = &one.of;
         let (said, tone) = word(one.came);
-        let said = if one.times > 1 { format!("{said}, {} of {}", one.right, one.times) } else { said.to_owned() };
+        let said =
+            if one.times > 1 { format!("{said}, {} of {} right", one.right, one.times) } else { said.to_owned() };
         let trusted = if one.trust == Trust::Valid { Tone::Plain } else { Tone::Doubtful };
         let cells = vec![
             Cell::new(if begins { one.of.as_str() } else { "" }),
@@ -200,7 +199,7 @@ mod tests {
         let truths = [
             ("a full queue", "throughput", TruthUnit::PerS, [200.0; 2], Some(199.6), TruthOutcome::Right),
             ("a full queue", "median latency", TruthUnit::S, [0.04; 2], Some(0.0401), TruthOutcome::Right),
-            ("stalls", "when it began", TruthUnit::S, [9.412; 2], Some(9.43), TruthOutcome::Marked),
+            ("stalls", "start of the outage", TruthUnit::S, [9.412; 2], Some(9.43), TruthOutcome::Marked),
             ("comparisons", "10 % more | work", TruthUnit::Pct, [-9.1, -8.2], None, TruthOutcome::Wrong),
         ];
         let mut truths = truths.map(|(of, asked, unit, truth, measured, came)| HeldTruth {

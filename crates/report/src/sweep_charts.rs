@@ -315,7 +315,7 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
     let has_law = sheet.curves.iter().any(|curve| curve.scaling.is_some_and(|scaling| scaling.usl.is_some()));
     let law = match (has_law, sheet.has_patterns()) {
         (false, _) => "",
-        (true, true) => "; the fitted laws stand in the table",
+        (true, true) => "; the fitted laws are in the table",
         (true, false) => "; the dashed curve is the Universal Scalability Law fitted to them",
     };
     let has_dots = panel.lines.iter().any(|line| line.shape == LineStyle::Dots);
@@ -323,7 +323,7 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         if has_dots { "Dots are the repeats, lines go through their means" } else { "A point for each load" };
     let marks = marks(sheet);
     let knee = match marks.iter().any(|mark| mark.label.starts_with("knee")) {
-        true => " At the knee the line of the lightest loads reaches the plateau: more load brings little but waiting.",
+        true => " At the knee the line of the lightest loads reaches the plateau: more load mostly adds waiting.",
         false => "",
     };
     let note = format!("{measured}{law}.{knee}");
@@ -396,7 +396,8 @@ pub fn by_value(sheet: &CurveSheet) -> Option<Chart> {
         ("ok operations per second", sheet.of_trials(|trial, _| trial.throughput.operations_per_s))
     };
     let panel = Panel::linear(label, PanelUnit::PerSecond, 220.0, lines);
-    let note = "Dots are the repeats, lines go through their means. Values stand in the order of the file, at equal distances.";
+    let note =
+        "Dots are the repeats, lines go through their means. Values are in the order of the file, at equal distances.";
     let title = format!("Throughput at each {}", short(sheet.over));
     sheet.chart("by-value", &title, note, vec![panel])
 }
@@ -443,7 +444,7 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     };
     panels.push(Panel::linear(&label, unit, 190.0, lines));
     let title = if panels.len() > 1 { format!("Cycles in all, and {}", title.to_lowercase()) } else { title };
-    let note = "Level: it scales linearly. Falling: contention, or the cost of coordination.";
+    let note = "Level: the target scales linearly. Falling: contention, or the cost of coordination.";
     sheet.chart("per-unit", &title, note, panels)
 }
 
@@ -496,7 +497,8 @@ pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
     panels.retain(Panel::has_values);
     let mut marks = knees(sheet);
     marks.sort_by(|a, b| a.at.total_cmp(&b.at));
-    let note = "Intended start to answer, of the ok operations of each trial. A quantile that too few operations tell has no point.";
+    let note =
+        "Intended start to answer, of the ok operations of each trial. A quantile of too few operations has no point.";
     let title = format!("Latency over {}", sheet.over);
     Some(Chart { marks, ..sheet.chart("latency", &title, note, panels)? })
 }
@@ -530,10 +532,11 @@ pub fn not_ok(sheet: &CurveSheet) -> Option<Chart> {
     let mut panels = vec![
         Panel::linear("timeouts, of the operations", PanelUnit::Percent, HEIGHT, timeouts),
         Panel::linear("failed, of the operations", PanelUnit::Percent, HEIGHT, failed),
-        Panel::linear("wrong answers for 1,000 cycles", PanelUnit::Plain, HEIGHT, wrong),
+        Panel::linear("wrong answers per 1,000 cycles", PanelUnit::Plain, HEIGHT, wrong),
     ];
     panels.retain(|panel| panel.highest() > 0.0);
-    let note = "Over the whole load. What is not drawn was 0 everywhere, or was not checked. The table has the counts.";
+    let note =
+        "Over the whole load. Counts that were 0 everywhere or not checked are not drawn. The table has all counts.";
     let title = format!("Operations that were not ok, over {}", short(sheet.over));
     sheet.chart("not-ok", &title, note, panels)
 }
@@ -547,7 +550,7 @@ fn share_pct(trial: &Trial, count: u64) -> Option<f64> {
 /// Draws energy over a load.
 pub fn cost(sheet: &CurveSheet) -> Option<Chart> {
     let lines = sheet.of_trials(|trial, _| trial.cost.joules_per_cycle);
-    let panel = Panel::linear("joules for each cycle, all hosts", PanelUnit::Plain, 190.0, lines);
+    let panel = Panel::linear("joules per cycle, all hosts", PanelUnit::Plain, 190.0, lines);
     let note = "Modelled from the profile's watts and the measured CPU. Hosts that idle draw power too: the busier they are, the more \
                 cycles share it.";
     let title = format!("Energy over {}", short(sheet.over));

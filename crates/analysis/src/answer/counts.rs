@@ -23,7 +23,7 @@ pub(super) struct Count {
 
 /// Operations that failed or timed out.
 pub(super) const FAILURES: Count = Count {
-    things: "calls",
+    things: "operations",
     happened: "failed",
     figure: |trial| counted(trial, |trial| trial.outcomes.failed + trial.outcomes.timeout),
     checked: Some([|trial| counted(trial, operations); 2]),
@@ -55,7 +55,7 @@ const INCONSISTENCIES: [Count; 3] = [
     },
     Count {
         things: "keys",
-        happened: "differed between members in the end",
+        happened: "differed between members at the end",
         figure: |trial| float(trial.consistency.diverged_keys),
         checked: None,
         none: None,
@@ -91,16 +91,16 @@ pub(super) fn all_calls(group: &Group) -> String {
     in_words(group.spread(|trial| counted(trial, operations))).unwrap_or_else(|| numbers::NONE.to_owned())
 }
 
-/// Returns a text such as `99 of 1,834,666 calls failed and 3 timed out`, with `before` in front
+/// Returns a text such as `99 of 1,834,666 operations failed and 3 timed out`, with `before` in front
 /// and with these `verbs`. Returns `None` if both counts are 0.
 pub(super) fn failures(group: &Group, before: &str, counts: [FigureOf; 2], verbs: [&str; 2]) -> Option<String> {
     let counts = counts.map(|count| in_words(group.spread(count).filter(|count| count.most > 0.0)));
     let all = all_calls(group);
     let [fail, time_out] = verbs;
     Some(match counts {
-        [Some(failed), None] => format!("{before}{failed} of {all} calls {fail}"),
-        [Some(failed), Some(late)] => format!("{before}{failed} of {all} calls {fail} and {late} {time_out}"),
-        [None, Some(late)] => format!("{before}{late} of {all} calls {time_out}"),
+        [Some(failed), None] => format!("{before}{failed} of {all} operations {fail}"),
+        [Some(failed), Some(late)] => format!("{before}{failed} of {all} operations {fail} and {late} {time_out}"),
+        [None, Some(late)] => format!("{before}{late} of {all} operations {time_out}"),
         [None, None] => return None,
     })
 }
@@ -119,8 +119,8 @@ impl Count {
         let all = all.filter(|all| checked.as_ref() != Some(all));
         if count.most > 0.0 {
             let of = checked.map(|checked| format!(" of {checked}")).unwrap_or_default();
-            let which = if all.is_some() { " that were checked" } else { "" };
-            return Some(format!("{}{of} {things}{which} {happened}", count.text(numbers::median_count_in_words)));
+            let which = if all.is_some() { "checked " } else { "" };
+            return Some(format!("{}{of} {which}{things} {happened}", count.text(numbers::median_count_in_words)));
         }
         let of = all.map(|all| format!(" of {all}")).unwrap_or_default();
         Some(format!("{} ({}{of} checked)", self.none?, checked?))
@@ -176,7 +176,7 @@ impl Count {
             }
         }
         dirty.sort_by(|(a, ..), (b, ..)| b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0)));
-        let of = if dirty.iter().all(|(per_1000, ..)| per_1000.is_some()) { " for 1,000 cycles" } else { "" };
+        let of = if dirty.iter().all(|(per_1000, ..)| per_1000.is_some()) { " per 1,000 cycles" } else { "" };
         let counts = dirty.into_iter().map(|(per_1000, wrong, name)| {
             let count = per_1000.map_or_else(|| numbers::count_in_words(wrong), numbers::number);
             format!("{count} with {name}")

@@ -33,7 +33,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         (None, ..) if comparison.over == "run" => (ONE_RUN_EACH.to_owned(), Tone::Muted),
         (None, ..) => ("not tested: set repeat = 3".to_owned(), Tone::Muted),
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
-            (format!("{NOT_SHOWN} (only a huge change would have been)"), Tone::Plain)
+            (format!("{NOT_SHOWN} (only a huge change would be)"), Tone::Plain)
         }
         // Percentages are not useful for values near 0.
         (Some(_), _, Some(size)) => {
@@ -112,7 +112,7 @@ pub fn chance(p: f64) -> String {
 /// Returns the name of a figure, such as `p99 latency`, or its path if it has no other name.
 pub fn figure(metric: &str) -> &str {
     match metric {
-        "throughput.operations_per_s" => "calls/s",
+        "throughput.operations_per_s" => "operations/s",
         "throughput.cycles_per_s" => "cycles/s",
         "throughput.median_units_per_s" => "units/s",
         "latency_us.p50" => "p50 latency",
@@ -169,10 +169,10 @@ fn one_by_one(found: &Comparison) -> String {
         let than = if found.ratio.is_some_and(|ratio| ratio >= MULTIPLE) { "as" } else { "than" };
         return format!("{b} was {change} {than} {a}{place}{interval}");
     }
-    let said = verdict(found).0;
-    match said.strip_prefix(NOT_SHOWN) {
+    let words = verdict(found).0;
+    match words.strip_prefix(NOT_SHOWN) {
         Some(rest) => format!("no significant difference in throughput between {b} and {a}{place}{rest}"),
-        None => format!("no difference in throughput between {b} and {a}{place}: {said}"),
+        None => format!("no difference in throughput between {b} and {a}{place}: {words}"),
     }
 }
 
@@ -322,7 +322,7 @@ mod tests {
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),
             (
                 Comparison { detectable_pct: Some(4_000.0), ..ratio(p99, 1.4, [0.1, 20.0], false) },
-                "not significant (only a huge change would have been)",
+                "not significant (only a huge change would be)",
                 Tone::Plain,
             ),
         ] {
@@ -362,8 +362,8 @@ mod tests {
             better: None,
             ..difference("consistency.lost_writes", 0.0, None, 1.0)
         };
-        let told = sentence(&[equal]).unwrap();
-        assert_eq!(told, "No difference in throughput between `b` and `a`: the same in every trial.");
+        let text = sentence(&[equal]).unwrap();
+        assert_eq!(text, "No difference in throughput between `b` and `a`: the same in every trial.");
         let slower = ratio(rate, 0.9, [0.85, 0.95], true);
         let many = [at(1, &slower), at(2, &same), at(4, &same), at(8, &faster), at(16, &faster)];
         assert_eq!(

@@ -28,9 +28,9 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
 /// Returns a sentence on p99 by the first dimension. It adds the slowest call with faults, and
 /// throughput without them.
 fn speed(groups: &[Group], with_faults: bool) -> Option<String> {
-    let p99 = range(groups, "latency at p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros);
+    let p99 = range(groups, "p99 latency", |trial| trial.latency_us.as_ref()?.p99, numbers::micros);
     let parts = if with_faults {
-        [p99, range(groups, "the slowest call", |trial| trial.latency_us.as_ref()?.max, numbers::micros)]
+        [p99, range(groups, "the maximum latency", |trial| trial.latency_us.as_ref()?.max, numbers::micros)]
     } else {
         [range(groups, "throughput", |trial| trial.throughput.work_per_s(), numbers::rate), p99]
     };
@@ -52,11 +52,11 @@ fn range(groups: &[Group], what: &str, figure: FigureOf, write: fn(f64) -> Strin
     let (most, high) = medians.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let (least, most) = (write(*least), write(*most));
     Some(if medians.len() == 1 && values.len() > 1 {
-        format!("{what} was {least} with {low}, and is not known of the others")
+        format!("{what} was {least} with {low}, and was not measured for the others")
     } else if least == most {
         format!("{what} was {least} throughout")
     } else {
-        format!("{what} ran from {least} with {low} to {most} with {high}")
+        format!("{what} ranged from {least} with {low} to {most} with {high}")
     })
 }
 
@@ -158,14 +158,14 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     let mut parts = Vec::new();
     if let (Some((least, first)), Some((most, last))) = (medians.first(), medians.last()) {
         let (least, most) = (numbers::seconds(*least), numbers::seconds(*most));
-        parts.push(format!("service was as before at the median in {least} with {first} to {most} with {last}"));
+        parts.push(format!("the median recovery ranged from {least} with {first} to {most} with {last}"));
     }
     let never = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone());
     let never: Vec<String> = never.collect();
     match never.len() {
         0 => {}
-        1..=WORDED => parts.push(format!("not always with {}", listed(&never, "and"))),
-        count => parts.push(format!("not always in {count} of {} cases", named.len())),
+        1..=WORDED => parts.push(format!("service did not always recover with {}", listed(&never, "and"))),
+        count => parts.push(format!("service did not always recover in {count} of {} cases", named.len())),
     }
     format!("after {fault} {}.", parts.join("; "))
 }
@@ -178,17 +178,17 @@ fn figures(of: &OutageDistribution) -> String {
         (Some(median), _) => {
             let range = numbers::interval(back.p50_ci95, numbers::seconds);
             let range = range.map(|range| format!(" (95 % interval {range})")).unwrap_or_default();
-            Some(format!("{} at the median{range}", numbers::seconds(median)))
+            Some(format!("median {}{range}", numbers::seconds(median)))
         }
-        (None, Some(best)) => Some(format!("{} at best", numbers::seconds(best))),
+        (None, Some(best)) => Some(format!("minimum {}", numbers::seconds(best))),
         (None, None) => None,
     };
     let worst = match (of.never_back, back.max) {
-        (0, most) => most.map(|most| format!("{} at worst", numbers::seconds(most))),
-        (never, _) if never == of.count => Some("longer than the trial".to_owned()),
-        (1, _) => Some("once longer than the trial".to_owned()),
-        (never, _) => Some(format!("{never} times longer than the trial")),
+        (0, most) => most.map(|most| format!("maximum {}", numbers::seconds(most))),
+        (never, _) if never == of.count => Some("none within the trial".to_owned()),
+        (1, _) => Some("1 not within the trial".to_owned()),
+        (never, _) => Some(format!("{never} not within the trial")),
     };
     let parts: Vec<String> = [usual, worst].into_iter().flatten().collect();
-    format!("{}, of {}", parts.join(" and "), numbers::count(of.count))
+    format!("{} ({})", parts.join(", "), numbers::plural(of.count as usize, "occurrence"))
 }

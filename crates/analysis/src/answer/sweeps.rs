@@ -43,7 +43,7 @@ fn of_curve(scaling: &Scaling) -> Option<String> {
     let is_only = scaling.variant.is_empty() && scaling.at.is_empty();
     let who = if is_only { name } else { code(&name) };
     let who = match experiment::plan::group_of(&scaling.over) {
-        Some(group) => format!("of the group {}, {who}", code(group)),
+        Some(group) => format!("in the group {}, {who}", code(group)),
         None => who,
     };
     let unit = short(&scaling.over);
@@ -83,7 +83,7 @@ fn of_crossing(crossing: &Crossing) -> String {
             format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{its_peak}", numbers::number(load))
         }
         (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{its_peak}"),
-        _ => format!("which of {b} and {a} is ahead at the highest load is not shown{at}{the_peak}"),
+        _ => format!("whether {b} or {a} is ahead at the highest load is not shown{at}{the_peak}"),
     }
 }
 
@@ -98,20 +98,20 @@ pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
 }
 
 fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
-    let who = variant.map_or_else(|| "it".to_owned(), code);
+    let who = variant.map_or_else(|| "the target".to_owned(), code);
     let carried: Vec<String> = lines.iter().map(|line| format!("{} {}", carried(line), condition(line))).collect();
     let limits = distinct(lines.iter().filter(|line| met(line)).map(|line| code(&line.limited_by)));
-    let place = if lines.iter().all(|line| nowhere(line).is_some()) { "there" } else { "beyond it" };
+    let place = if lines.iter().all(|line| nowhere(line).is_some()) { "at" } else { "above" };
     let beyond = match limits.as_slice() {
         [] => String::new(),
-        [only] => format!("; {place} {only} breaks"),
-        _ => format!("; {place} {} break", listed(&limits, "and")),
+        [only] => format!("; {only} breaks {place} that load"),
+        _ => format!("; {} break {place} that load", listed(&limits, "and")),
     };
     let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried, "and"))));
     // The reason why a search found no edge is a separate sentence, because it may be long.
     for line in lines.iter().filter(|line| !met(line) && !line.limited_by.is_empty()) {
         let what = match line.limited_by.strip_prefix(GENERATOR) {
-            Some(reason) => format!("the generator could not make more: {reason}"),
+            Some(reason) => format!("the generator could not produce more load: {reason}"),
             None => format!("no edge was found: {}", line.limited_by.trim_start_matches(SEARCH)),
         };
         text.push_str(&format!(" {}, {}", capital(&condition(line)), stopped(&what)));
@@ -151,10 +151,13 @@ fn carried(line: &SafeLoad) -> String {
             format!("at least {low} {unit} (95 %; {} near {value}, interval {interval}{wide})", edge(line))
         }
         (Some(value), None, Some(high)) => {
-            format!("no load for sure ({} near {value} {unit}, 95 % interval up to {high}{wide})", edge(line))
+            format!(
+                "no load with 95 % confidence ({} near {value} {unit}, 95 % interval up to {high}{wide})",
+                edge(line)
+            )
         }
         (Some(value), Some(low), None) if low != value => {
-            format!("at least {low} {unit} (95 %; {value} was the highest tried that held)")
+            format!("at least {low} {unit} (95 %; the limits held up to {value})")
         }
         (Some(value), _, None) => format!("at least {value} {unit}"),
         (None, _, Some(high)) if high == "1" => format!("not even 1 {}", unit.replace("agents", "agent")),
@@ -180,7 +183,7 @@ pub fn surely(line: &SafeLoad) -> Option<f64> {
 fn condition(line: &SafeLoad) -> String {
     match line.surviving.as_str() {
         "" => "with its faults".to_owned(),
-        "nothing lost" => "healthy".to_owned(),
+        "nothing lost" => "when healthy".to_owned(),
         "one member down" => "with one member down".to_owned(),
         fault => format!("with the fault {}", code(fault)),
     }
@@ -261,7 +264,7 @@ pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
     known.truncate(NAMED);
     let first = rows.first()?;
     let demand = numbers::by_metric(&first.metric, first.at_least);
-    (!known.is_empty()).then(|| format!("To carry {demand} takes {}.", listed(&known, "and")))
+    (!known.is_empty()).then(|| format!("Carrying {demand} needs {}.", listed(&known, "and")))
 }
 
 /// Returns the lowest value that was tried, if a limit broke even there.

@@ -114,7 +114,7 @@ pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
         let reach = reach(curve)?;
         let value = flat_until(&curve.means())?;
         let found = Estimate { value, ci95: interval(&[curve], |drawn| flat_until(&drawn[0])) };
-        let beyond = |_| format!("still as much for each at {}", reach[1]);
+        let beyond = |_| format!("throughput per unit of load has not fallen at {}", reach[1]);
         Some(FunctionPart::of_load(&found, reach, &[curve], beyond))
     })
 }
@@ -150,7 +150,7 @@ pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fun
         names,
         cycles(trials, over),
         |_| Some(Box::new(flat_until)),
-        |name, highest| format!("{name} still has as much for each at {highest}"),
+        |name, highest| format!("throughput per unit of load of {name} has not fallen at {highest}"),
     )
 }
 
@@ -361,7 +361,10 @@ mod tests {
         let mut trials = trials(Some("linear"), 3, 0.01, |n| n);
         trials.extend(two(3, 0.01));
         let found = flat_ratio(["linear", "xeon"], OVER, &each(&trials));
-        assert_eq!((found.value, found.note.as_str()), (None, "linear still has as much for each at 64"));
+        assert_eq!(
+            (found.value, found.note.as_str()),
+            (None, "throughput per unit of load of linear has not fallen at 64")
+        );
         assert_eq!((found.holds(&above(1.0)), found.holds(&above(20.0))), (Holds::Yes, Holds::Yes));
         assert_eq!(found.holds(&above(30.0)), Holds::NotShown, "64 / 2.5 is 25.6, and it may be more");
         let back = flat_ratio(["xeon", "linear"], OVER, &each(&trials));

@@ -185,9 +185,9 @@ fn a_claim_notes_a_missing_target_metric() {
     let found = claim(&planned("metrics.queue.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
     assert_eq!((found.value, found.holds, found.note.as_str()), (Some(7.0), Holds::Yes, ""));
     let found = claim(&planned("metrics.depth.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
-    assert_eq!((found.holds, found.note.as_str()), (Holds::NotMeasured, "no host told `depth`"));
+    assert_eq!((found.holds, found.note.as_str()), (Holds::NotMeasured, "no host reported `depth`"));
     for (metric, why) in [
-        ("metrics.depth.max", "no host told `depth`"),
+        ("metrics.depth.max", "no host reported `depth`"),
         ("metrics.queue.per_s", "`queue` is a gauge, which has no `per_s`"),
     ] {
         let found = requirement(&gate_on(metric, at_least(5.0)), std::slice::from_ref(&told), &[]);
@@ -207,7 +207,10 @@ fn a_gate_names_interrupted_trials() {
         [1, 2, 3].map(|count| (Some(0.0), count == 1))
     );
     let why = found.each_ref().map(|found| found.unmeasured.as_deref());
-    assert_eq!(why, [None, Some("trial 002 was interrupted"), Some("trial 002 was interrupted, and 1 more of 3")]);
+    assert_eq!(
+        why,
+        [None, Some("trial 002 was interrupted"), Some("trial 002 was interrupted; 1 more of 3 trials lack it")]
+    );
 }
 
 #[test]
@@ -462,7 +465,7 @@ mod onset {
         let trials =
             trials(&[("1gbit", [0, 0, 0]), ("100mbit", [0, 0, 0]), ("20mbit", [0, 3, 0]), ("5mbit", [7, 9, 8])]);
         let found = found(&trials);
-        assert_eq!((found.value, found.note.as_str()), (Some(2e7), "at 20mbit in 1 of 3, not at 100mbit"));
+        assert_eq!((found.value, found.note.as_str()), (Some(2e7), "at 20mbit in 1 of 3 trials, none at 100mbit"));
         assert_eq!((found.holds(&at_most(2e7)), found.holds(&at_most(5e6))), (Holds::Yes, Holds::No));
         assert_eq!(
             onset(&WRONG.into(), Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()),
@@ -474,7 +477,7 @@ mod onset {
     fn an_onset_not_reached_lies_beyond_the_list() {
         let none = trials(&[("100mbit", [0; 3]), ("5mbit", [0; 3])]);
         let found_none = found(&none);
-        assert_eq!((found_none.value, found_none.note.as_str()), (None, "not up to 5mbit"));
+        assert_eq!((found_none.value, found_none.note.as_str()), (None, "none up to 5mbit"));
         assert_eq!(found_none.holds(&at_most(5e6)), Holds::Yes, "if it begins, then below 5 Mbit/s");
         assert_eq!(found_none.holds(&at_most(1e6)), Holds::NotShown);
         let rising = trials(&[("1ms", [0; 3]), ("50ms", [0; 3])]);
@@ -486,7 +489,7 @@ mod onset {
     fn an_onset_at_the_first_value_is_unknown() {
         let all = trials(&[("off", [1, 0, 2]), ("5mbit", [7, 9, 8])]);
         let found = found(&all);
-        assert_eq!((found.value, found.note.as_str()), (None, "at off in 2 of 3, the first value"));
+        assert_eq!((found.value, found.note.as_str()), (None, "at off in 2 of 3 trials, the first value"));
         assert_eq!(found.holds(&at_most(5e6)), Holds::NotShown, "`off` is no number");
     }
 
@@ -497,7 +500,10 @@ mod onset {
             trial.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
         }
         let found = found(&all);
-        assert_eq!((found.value, found.note.as_str()), (Some(5e6), "at 5mbit in 3 of 3; 20mbit was not measured"));
+        assert_eq!(
+            (found.value, found.note.as_str()),
+            (Some(5e6), "at 5mbit in 3 of 3 trials; 20mbit was not measured")
+        );
         assert_eq!(found.holds(&at_most(5e6)), Holds::NotShown);
     }
 

@@ -574,8 +574,8 @@ fn unit_throughput_and_service_time_are_compared() {
     let (docs, service) = (of(&found, UNITS), of(&found, "operations.bulk.service_us.p50"));
     assert!((docs.ratio.unwrap() - 1.5).abs() < 0.01 && (service.ratio.unwrap() * 1.5 - 1.0).abs() < 0.01);
     assert!(!found.iter().any(|found| found.metric == "operations.term.service_us.p50"));
-    let told = crate::answer::differing::sentence(&found).unwrap();
-    assert!(told.contains("50 % faster than"), "{told}");
+    let text = crate::answer::differing::sentence(&found).unwrap();
+    assert!(text.contains("50 % faster than"), "{text}");
 }
 
 /// A comparison of two figures; the ends of its interval are those of the second one.

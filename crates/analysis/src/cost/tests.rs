@@ -185,7 +185,7 @@ fn an_unsampled_host_leaves_only_the_price() {
 
     let cost = charged(&Lab { electricity_per_kwh: Some(0.25), ..lab }, &samples, self::trial(40.0, 30.0)).cost;
     assert_eq!(cost.price_per_million_cycles, None, "electricity was to be in it");
-    assert!(cost.lacks.unwrap().ends_with("electricity is to be in it, and energy is not known."));
+    assert!(cost.lacks.unwrap().ends_with("it includes electricity, and energy is not known."));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn two_currencies_are_not_added_up() {
     let lab = lab(&[("proxy", Some("pi")), ("n1", Some("board")), ("n2", Some("pi"))], vec![pi(), board]);
     let cost = charged(&lab, &of_pi2c(), trial(40.0, 30.0)).cost;
     assert_eq!((cost.price_per_million_cycles, cost.currency, cost.joules_per_cycle.is_some()), (None, None, true));
-    let lacks = "Price is not known: two currencies cannot be added up: EUR for proxy, n2; USD for n1.";
+    let lacks = "Price is not known: prices in two currencies cannot be added: EUR for proxy, n2; USD for n1.";
     assert_eq!(cost.lacks.as_deref(), Some(lacks));
 }
 

@@ -332,8 +332,8 @@ fn a_slow_time_names_the_quantile_that_shows_it() {
         let [one] = &found[..] else { panic!("{found:?}") };
         assert!((one.at_s - 20.0).abs() < 0.3 && near(one.outage.degraded_s, 8.0, 0.5), "{one:?}");
         assert_eq!(one.latency_quantile, Some(0.75));
-        let told = crate::answer::slow_by(one);
-        assert!(told.starts_with("the p75 latency was ") && told.ends_with(" times as high"), "{told}");
+        let text = crate::answer::slow_by(one);
+        assert!(text.starts_with("the p75 latency was ") && text.ends_with(" times as high"), "{text}");
     }
 }
 

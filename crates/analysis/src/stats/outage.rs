@@ -222,7 +222,7 @@ impl Recovery {
         if self.back.is_some() {
             let varied = 100.0 * self.baseline.too_varied()?.min(1.0);
             return Some(format!(
-                "the baseline varies by ±{varied:.0} %, and less throughput than that cannot be told"
+                "the baseline varies by ±{varied:.0} %, so a smaller drop of throughput is not detectable"
             ));
         }
         let hold = timeline.slots_in(HOLD_S).min(end - begin);
@@ -230,7 +230,7 @@ impl Recovery {
         let is_down = timeline.bad_between(last, end) > self.baseline.tolerated(hold)
             || self.gaps.iter().chain(&self.slow).any(|stretch| stretch[1] > last)
             || hold > 0 && self.baseline.bound_over(timeline, hold).is_above(timeline, last);
-        (!is_down).then(|| "service was not observed for long enough after it".to_owned())
+        (!is_down).then(|| "too little of the load was left after it".to_owned())
     }
 
     /// Returns the signs by which recovery was determined.

@@ -238,11 +238,12 @@ fn answered(throughput: SeriesResult, times: Option<SeriesResult>, long_s: f64) 
         match (steady, trend) {
             (Some(true), _) => {}
             (Some(false), _) => moving.push(name),
-            (None, None) => doubts.push(format!("{name} is too short a series")),
+            (None, None) => doubts.push(format!("{name} has too few values")),
             (None, Some(trend)) => {
                 let ([low, high], [down, up]) = (trend.ci90.map(pct), limits.margin.map(|share| 100.0 * share));
                 doubts.push(format!(
-                    "{name} changed by {:+.1} % over the load (90 % interval {low:+.1} to {high:+.1} %), and steady is {down:+.0} to {up:+.0} %",
+                    "{name} changed by {:+.1} % over the load (90 % interval {low:+.1} to {high:+.1} %), but steady \
+                     means {down:+.0} to {up:+.0} %",
                     pct(trend.slope)
                 ));
             }
@@ -789,7 +790,10 @@ mod tests {
         let load = timeline(10.0, 0.0, |at_s| 9_000.0 * (1.0 + 0.1 * noise[(at_s * 10.0) as usize]));
         let found = steady_from(&load, &[], LoadStretch { cuts: false, ..whole(0.0, 10.0) });
         let why = found.cannot_tell.unwrap();
-        assert!(found.is.is_none() && why.contains("90 % interval") && why.contains("steady is -8 to +8 %"), "{why}");
+        assert!(
+            found.is.is_none() && why.contains("90 % interval") && why.contains("steady means -8 to +8 %"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -48,14 +48,13 @@ type Evaluation = Option<(f64, String)>;
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "alarming_log",
-        looks_at: "lines of the target's own log that its `[log]` calls alarming",
+        looks_at: "lines of the target's own log that match the alarming patterns of its `[log]`",
         unit: "lines",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
         why: "The target's author listed these lines as signs that the target is not healthy: a split brain, tables \
               that cannot be loaded. The measurement is right, but the cluster may not have been the intended one.",
-        remedy: "Read the line and those around it in the trial's `logs`; if a fault was meant to cause it, it is the \
-                 finding",
+        remedy: "Read the line and those around it in the trial's `logs`; if a planned fault caused it, it is a result",
         weigh: Whole(alarming_log),
     },
     Rule {
@@ -79,7 +78,7 @@ pub(crate) const RULES: &[Rule] = &[
         spoils: ALL,
         why: "Plimsoll measures with the monotonic clock, but a target's leases, timers and timestamps may use the \
               calendar clock. Slewing, as NTP does it, moves both clocks alike and is not seen here.",
-        remedy: "Let the clock settle before the run, and have it slewed, not stepped",
+        remedy: "Let the clock settle before the run, and correct it by slewing, not stepping",
         weigh: Whole(machine::clock_jump),
     },
     Rule {
@@ -100,13 +99,13 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
         why: "The rest of the trial was not played, so its result is unknown.",
-        remedy: "Go on with `plimsoll run --resume`",
+        remedy: "Continue with `plimsoll run --resume`",
         weigh: Whole(records::cut_off),
     },
     Rule {
         name: "delayed",
         looks_at: "how far delay by other processes or the hypervisor can have moved a figure, by the run delay of the \
-                   threads of generator and target, the others' share in that, and steal; for the shortest outage, the \
+                   threads of generator and target, the share of other processes in it, and steal; for the shortest outage, the \
                    lateness of the generator's timers",
         unit: "% of the figure",
         threshold: From { suspect: 5.0, void: 50.0 },
@@ -160,8 +159,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "The target was reached but no request was sent: its certificate was not trusted, or the two sides had no \
               TLS version or cipher in common.",
         remedy: "For a bad certificate, name the authority with `tls.ca` and the name in the certificate with \
-                 `tls.server_name`, or accept any with `tls.insecure`; for a target that wants a certificate of the client, \
-                 give one with `tls.cert`; otherwise check whether the target speaks TLS at this port",
+                 `tls.server_name`, or accept any with `tls.insecure`; for a target that requires a client certificate, give it with `tls.cert`; otherwise check whether the target speaks TLS at this port",
         weigh: Whole(connects::failed_handshakes),
     },
     Rule {
@@ -171,7 +169,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 10.0, void: 50.0 },
         spoils: OUTAGES,
         why: "The effect on clients depends on how long a fault lasts, so the figures are those of another fault.",
-        remedy: "See in events.jsonl what took so long: a host that boots, a `command`, another fault meanwhile; or let the fault last longer",
+        remedy: "Find the cause of the delay in events.jsonl (a booting host, a `command`, another fault), or let the fault last longer",
         weigh: Whole(faults::fault_duration),
     },
     Rule {
@@ -210,8 +208,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "generator_lateness",
-        looks_at: "how much of a quantile of the latency is the generator's own lateness, at least 0.2 ms; of records without \
-                   it, an estimate by the lateness of the worst second",
+        looks_at: "how much of a quantile of the latency is the generator's own lateness, at least 0.2 ms; for records without this figure, an estimate by the lateness of the worst second",
         unit: "% of the latency",
         threshold: From { suspect: 5.0, void: 50.0 },
         spoils: LATENCIES,
@@ -234,8 +231,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "generator_stall",
         looks_at: "time in which an engine thread did not run for 50 ms or more at once (with pauses or a rate, 200 \
-                   ms); for latencies, operations that it held up: for the tail a half of them, and for counts, \
-                   throughput and median only 1 % and more",
+                   ms); for latencies, the operations that it delayed: half of them for the tail; for counts, throughput and median only from 1 % on",
         unit: "% of the measured time, or of the operations",
         threshold: From { suspect: 0.1, void: 5.0 },
         spoils: LOADED,
@@ -246,8 +242,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "generator_throttled",
-        looks_at: "time in which a CPU quota of Plimsoll's own control groups stopped it, summed over CPUs; for \
-                   counts, throughput and median only 1 % and more",
+        looks_at: "time in which a CPU quota of Plimsoll's own control groups stopped it, summed over CPUs; for counts, throughput and median only from 1 % on",
         unit: "% of the measured time",
         threshold: From { suspect: 0.1, void: 5.0 },
         spoils: LOADED,
@@ -263,23 +258,19 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "ms",
         threshold: From { suspect: 10.0, void: 100.0 },
         spoils: TIMED,
-        why: "Outages are measured in slots of a millisecond, and other figures in seconds. Both allow for the error \
-              of the clocks: the larger it is, the less they say.",
+        why: "Outages are measured in slots of a millisecond, and other figures in seconds. Both allow for the error of the clocks: the larger it is, the less precise the figures are.",
         remedy: "Put the generators nearer to this machine: the error is half of the round trip to them, and the drift \
                  of the clocks while one is silent for long",
         weigh: Whole(fleet::generators_apart),
     },
     Rule {
         name: "generators_uneven",
-        looks_at: "how far one generator of a fleet is from the median of the others, in operations (at least 500 of \
-                   each), in mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 \
-                   ms and half as much again on)",
+        looks_at: "how far one generator of a fleet is from the median of the others, in operations (at least 500 of each), in mean latency (from 1 ms on) or in the lateness of its timers (relative to the latency; from 1 ms and from 1.5 times that of the others on)",
         unit: "%",
         threshold: From { suspect: 25.0, void: NEVER },
         spoils: MEASURED,
-        why: "Generators play equal parts against the same service. What only one of them sees comes from its machine \
-              or its network, and is part of the figures of all.",
-        remedy: "Look at the machine of that generator and at its network: `hosts`, `generator.csv`; or leave it out",
+        why: "Generators play equal parts against the same service. A difference in only one of them comes from its machine or its network, and changes the figures of the whole fleet.",
+        remedy: "Check the machine and the network of that generator (`hosts`, `generator.csv`), or leave it out",
         weigh: Whole(fleet::generators_uneven),
     },
     Rule {
@@ -299,9 +290,8 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "% of `for`, or without it of the rest of the load",
         threshold: From { suspect: 10.0, void: NEVER },
         spoils: OUTAGES,
-        why: "The figures of a fault count from when it began to act, and are right. But it hit another moment of the \
-              load than planned, and less time was left after it.",
-        remedy: "Make the target's hook `leader` faster, or let the fault begin later: the hook runs ahead of it",
+        why: "The figures of a fault count from when it began to act, and are right. But it acted at another time of the load than planned, and less time was left after it.",
+        remedy: "Make the target's hook `leader` faster, or let the fault begin later: the hook runs before the fault",
         weigh: Whole(faults::late_fault),
     },
     Rule {
@@ -343,8 +333,7 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "From then on the target is not the one to be measured. Its death may be the finding; its figures are not \
-              those of a running target.",
+        why: "From then on the target is not the intended one. The end of the process may be a result, but the figures are not those of a running target.",
         remedy: "Read its log in the trial's `logs`; if another process killed it, end that process",
         weigh: Whole(losses::lost_process),
     },
@@ -398,7 +387,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         spoils: MEASURED,
         why: "The mean of a changing figure depends on when the measurement ends.",
-        remedy: "Measure longer; if the target never settles, that is the finding",
+        remedy: "Measure longer; if the target never settles, that is a result",
         weigh: Whole(no_steady_state),
     },
     Rule {
@@ -443,9 +432,9 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "connects",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "The target was reached, but no request was sent: agents that are refused do not load it.",
+        why: "The target was reached, but no request was sent: refused agents do not load the target.",
         remedy: "Read the target's message in the notices of events.jsonl; correct the login or the database in the \
-                 URL, raise the target's limit of clients, or let the proxy admit this machine",
+                 URL, raise the target's limit of clients, or configure the proxy to admit this machine",
         weigh: Whole(connects::refused_connects),
     },
     Rule {
@@ -456,7 +445,7 @@ pub(crate) const RULES: &[Rule] = &[
         spoils: ALL,
         why: "A worker that its master restarts is an outage that no fault caused, and its caches are cold. Servers \
               that replace workers by design do so here too: this rule then says how often.",
-        remedy: "Read the target's logs; if it is by design, make it rarer for the run",
+        remedy: "Read the target's logs; if the restarts are by design, make them rarer for the run",
         weigh: Whole(restarted_target),
     },
     Rule {
@@ -489,10 +478,8 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "%",
         threshold: From { suspect: 1.0, void: 5.0 },
         spoils: MEASURED,
-        why: "A load that waits for its own input measures the disk that the input lies on: the target could do more, \
-              and the effect of any change to it looks smaller than it is.",
-        remedy: "Put the feed's file on a faster disk than the target's or in memory (/dev/shm), pack it otherwise (zst \
-                 unpacks fastest), or lower the load",
+        why: "A load that waits for its own input measures the disk that the input lies on: the target could do more, and any change of the target looks smaller than it is.",
+        remedy: "Put the feed's file on a faster disk than the target's or in memory (/dev/shm), compress it differently (zst is the fastest to unpack), or lower the load",
         weigh: Whole(generator::slow_feed),
     },
     Rule {
@@ -536,7 +523,7 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "files",
         threshold: SUSPECT_IF_SO,
         spoils: ALL,
-        why: "Something was lost, if only a line.",
+        why: "At least one line was lost.",
         remedy: "Run the trial again",
         weigh: Whole(records::torn_records),
     },
@@ -601,11 +588,11 @@ const AT_ITS_LIMIT_PCT: f64 = 90.0;
 const ALONE_SHARE: f64 = 0.8;
 
 fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
-    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
+    let notice = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::Notice { text } if text.contains("could not be healed") => Some(text),
         _ => None,
     })?;
-    Some((1.0, said.clone()))
+    Some((1.0, notice.clone()))
 }
 
 fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
@@ -625,7 +612,7 @@ fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
     if window.steady == Some(false) {
         let what = steady.and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
         let changes = steady.map(changes).unwrap_or_default();
-        reasons.push(format!("{what} never became steady{changes}: still changing when the load ended or broke"));
+        reasons.push(format!("{what} did not become steady{changes} before the load ended or failed"));
     }
     let slow = facts.trial.disturbances.iter().filter(|one| one.kind == DisturbanceKind::Slow);
     let slow_s: f64 = slow.filter_map(|one| one.outage.degraded_s).sum();
@@ -662,7 +649,7 @@ fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {
     let found = balancers.into_iter().flat_map(|host| {
         let whole = host.cpu_pct.map(|pct| (pct, format!("the balancer {} used {pct:.0} % of its CPU", host.name)));
         let thread = only_thread_pct(host)
-            .map(|pct| (pct, format!("the one busy thread of the balancer {} used {pct:.0} % of a core", host.name)));
+            .map(|pct| (pct, format!("the only busy thread of the balancer {} used {pct:.0} % of a core", host.name)));
         whole.into_iter().chain(thread)
     });
     let (pct, what) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -700,14 +687,14 @@ fn quantile_refused(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
-    let alarming: Vec<_> = facts.trial.said.iter().filter(|said| said.alarming).collect();
+    let alarming: Vec<_> = facts.trial.said.iter().filter(|line| line.alarming).collect();
     let first = alarming.first()?;
-    let count: u64 = alarming.iter().map(|said| said.count).sum();
+    let count: u64 = alarming.iter().map(|line| line.count).sum();
     let more = match count {
         1 => String::new(),
         _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
     };
-    Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
+    Some((count as f64, format!("{} logged at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
 }
 
 fn no_success(facts: &RuleInput<'_>) -> Evaluation {

@@ -282,7 +282,7 @@ fn a_saturated_balancer_is_the_limit() {
 
 #[test]
 fn a_slow_feed_is_limited_by_disk_or_unpacking() {
-    let disk = "40 % of the agents' time was waiting for the load's own feed: its disk gave 2 MB/s, and the reader waited for it 97 % \
+    let disk = "40 % of the agents' time was waiting for the load's own feed: its disk delivered 2 MB/s, and the reader waited for it 97 % \
                 of the time";
     for (read_pct, limited_by, words) in [(97.0, "disk", disk), (20.0, "cpu", "busy unpacking")] {
         let mut case = Case::good();
@@ -483,7 +483,7 @@ fn rules_of(found: &[RuleFinding]) -> Vec<(&str, Trust)> {
 fn log_lines_of_the_target_are_quoted() {
     assert_eq!(
         reason(|case| case.trial.said = vec![said(false), said(true)]),
-        "n2 said at 12.3 s: \"{inconsistent_database, running_partitioned_network, 'n1@10.83.0.1'}\", and 2 more such lines"
+        "n2 logged at 12.3 s: \"{inconsistent_database, running_partitioned_network, 'n1@10.83.0.1'}\", and 2 more such lines"
     );
     assert!(reason(|case| case.event(down(false))).ends_with("(exit 1); it wrote last: \"down\""));
 }
@@ -516,7 +516,7 @@ fn a_trial_without_success_is_void_or_suspect() {
 #[test]
 fn a_stall_reason_distinguishes_cpu_waits() {
     for (run_delay_pct, words) in [
-        (Some(1.0), "it was not waiting for a CPU, so it was stopped"),
+        (Some(1.0), "it was not waiting for a CPU, so it or the whole machine was stopped"),
         (Some(60.0), "it was waiting for a CPU"),
         (None, "it was stopped, or waited"),
     ] {
@@ -645,7 +645,7 @@ fn a_generator_stall_outranks_a_busy_machine() {
 #[test]
 fn failed_handshakes_and_failed_connects_are_distinguished() {
     let certificate = "3 TLS handshakes failed without a fault: the target was reached, but its certificate";
-    let wants = "refused the handshake (certificate required); it may want a certificate of the client";
+    let wants = "refused the handshake (certificate required); it may require a client certificate";
     for (result, count, words) in [
         ("tls: bad certificate", 3, &[certificate][..]),
         ("tls: handshake failed", 3, &["it speaks no TLS"]),
@@ -693,14 +693,14 @@ fn missing_records_are_reported_with_their_seconds() {
         (|evidence| evidence.generator.truncate(12), "generator.csv lacks 8 s of 20 s"),
         (|evidence| evidence.machine_sampled_at_s.clear(), "samples.csv lacks 20 s of 20 s"),
         (|evidence| evidence.attempts.clear(), "attempts.csv lacks 1 s of 20 s"),
-        (|evidence| evidence.absent.push("load.hlog"), "load.hlog is not there: 20 s of 20 s"),
+        (|evidence| evidence.absent.push("load.hlog"), "load.hlog is missing: 20 s of 20 s"),
         (
             |evidence| evidence.attempts[0].count = 4_000,
-            "load.hlog holds 5000 operations `get` that ended ok and attempts.csv 4000: one of them is incomplete",
+            "load.hlog has 5000 operations `get` that were ok, but attempts.csv has 4000: one of them is incomplete",
         ),
         (
             |evidence| evidence.generator[3].operations = 7,
-            "load.hlog holds 5000 operations and generator.csv 7: one of them is incomplete",
+            "load.hlog has 5000 operations, but generator.csv has 7: one of them is incomplete",
         ),
     ];
     for (loses, expected) in cases {
@@ -747,7 +747,7 @@ fn an_unended_trial_of_a_finished_run_is_void() {
         case.is_over = true;
     });
     assert!(found.iter().any(|finding| finding.rule == "missing_records" && finding.trust == Void), "{found:?}");
-    assert_eq!(verdict(&found).reasons[0], "events.jsonl has no end, although the run came to one");
+    assert_eq!(verdict(&found).reasons[0], "events.jsonl has no final event, although the run ended");
 }
 
 #[test]

@@ -229,7 +229,7 @@ const IN_OPTIONS: [(&str, &str); 13] = [
     ("`tls.server_name`", "`--server-name`"),
     ("without `keep_alive`", "with `--no-keep-alive`"),
     ("Look at the results of the attempts: they name the cause", "Look at `causes` above"),
-    ("Go on with `plimsoll run --resume`", "Run again without interrupting"),
+    ("Continue with `plimsoll run --resume`", "Run again without interrupting"),
 ];
 
 /// Replaces keys of experiment files by options in the remedies, because a user of `hit` has no

@@ -136,7 +136,7 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
         let results = playing.wait().exits(0).json();
         assert_eq!(results["verdict"]["is"], "void", "{:?}", rules(&results));
         let said = reason(&results, "generator_stall");
-        assert!(said.contains("stalled") && said.contains("not the target's doing"), "{said}");
+        assert!(said.contains("stalled") && said.contains("The target did not cause"), "{said}");
         assert_eq!(
             number(&results, "/trials/0/outcomes/timeout"),
             0.0,

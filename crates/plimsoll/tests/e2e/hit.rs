@@ -26,7 +26,7 @@ fn hit_plays_a_load_and_prints_a_summary() {
     let (server, url) = echo(&sandbox, &[]);
     let played = sandbox.play(&["hit", &url, "-c", "4", "-t", "2s", "--accept"]).exits(0);
     for words in
-        ["4 agents got", "requests ", "p99.9", "outcomes ", "failed 0", "latency of all", "█", "generator", "--print "]
+        ["4 agents got", "operations ", "p99.9", "outcomes ", "failed 0", "latency of all", "█", "generator", "--print "]
     {
         assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
     }
@@ -221,7 +221,7 @@ fn an_interrupted_hit_prints_partial_results() {
     playing.wait_for_words("/s ok");
     playing.signal("INT");
     let played = playing.wait().exits(130);
-    assert!(played.stdout.contains("partial") && played.stdout.contains("requests "), "{}", played.stdout);
+    assert!(played.stdout.contains("partial") && played.stdout.contains("operations "), "{}", played.stdout);
     assert_eq!(played.stdout.matches("interrupted").count(), 1, "said once: {}", played.stdout);
     assert!(!played.stderr.contains("interrupted"), "who did it knows it: {}", played.stderr);
     leaves_nothing(&sandbox, server);

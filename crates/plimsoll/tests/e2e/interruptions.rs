@@ -292,7 +292,7 @@ fn a_resumed_run_stays_within_its_folder() {
     for id in ["../../../victim", victim.to_str().unwrap(), ".."] {
         fs::write(run.join("plan.json"), plan.replacen("\"id\": \"001\"", &format!("\"id\": \"{id}\""), 1)).unwrap();
         assert!(fs::read_to_string(run.join("plan.json")).unwrap().contains(id));
-        sandbox.play(&resume).exits(2).says(&["is no name of a trial", id]);
+        sandbox.play(&resume).exits(2).says(&["is not a trial name", id]);
         assert!(victim.join("precious").exists() && run.join("trials/001/events.jsonl").exists());
     }
     // A plan can start programs, so a plan that every user can write is not trusted.

@@ -39,13 +39,13 @@ fn errors_are_counted_exactly_and_shown_on_the_page() {
     let played = checked(&sandbox, &["--part", "errors", "--scale", "0.4", "--markdown", table.to_str().unwrap()]);
     let truths = truths(&sandbox);
     assert_eq!(played.code, code(&truths), "{}\n{}", played.stdout, played.stderr);
-    let failed = asked(&truths, "operations that failed");
+    let failed = asked(&truths, "failed operations");
     assert_eq!((failed["came"].as_str(), failed["measured"].as_f64()), (Some("right"), failed["truth"][0].as_f64()));
     assert!(failed["measured"].as_f64().unwrap() > 50.0, "errors were planted: {failed}");
     let page = std::fs::read_to_string(sandbox.runs().join("selfcheck.html")).unwrap();
     let table = std::fs::read_to_string(table).unwrap();
     for text in [&page, &table, &played.stdout] {
-        assert!(text.contains("operations that failed") && text.contains("errors for a while"), "{text}");
+        assert!(text.contains("failed operations") && text.contains("errors for a while"), "{text}");
     }
     let run = json(&sandbox.runs().join("selfcheck.json"))["runs"][0].as_str().unwrap().to_owned();
     assert!(sandbox.runs().join(&run).join("report.html").is_file() && page.contains(&run));
@@ -80,7 +80,7 @@ fn wrong_truths_are_noticed() {
     assert!(code == 5 || code == 6, "{truths:#?}");
     assert_eq!(played.code, code, "{}", played.stderr);
     // A wrong value is `wrong` in a valid trial, and `marked` in any other.
-    for one in ["operations that failed", "throughput", "median latency"].map(|one| asked(&truths, one)) {
+    for one in ["failed operations", "throughput", "median latency"].map(|one| asked(&truths, one)) {
         let expected = if one["trust"] == "valid" { "wrong" } else { "marked" };
         assert_eq!(one["came"], expected, "{one}");
     }
@@ -94,7 +94,7 @@ fn every_part_has_its_truths() {
     assert_eq!(played.code, code(&truths), "{}", played.stderr);
     let of: Vec<&str> = truths.iter().map(|one| one["of"].as_str().unwrap()).collect();
     for part in
-        ["a full queue", "a queue at random", "short stalls", "long stalls", "errors for a while", "comparisons"]
+        ["a full queue", "a random queue", "short stalls", "long stalls", "errors for a while", "comparisons"]
     {
         assert!(of.contains(&part), "{part}: {of:?}");
     }

@@ -43,7 +43,7 @@ fn json_metrics_are_claimed_drawn_and_analysed_again() {
 
     let run = sandbox.run_folder();
     let page = fs::read_to_string(run.join("report.html")).unwrap();
-    assert!(page.contains("What the target tells of itself") && page.contains("id=\"t001-metric-1\""));
+    assert!(page.contains("Metrics of the target") && page.contains("id=\"t001-metric-1\""));
     let rows = fs::read_to_string(run.join("trials/001/metrics.csv")).unwrap();
     assert!(rows.starts_with("at_s,host,name,value,kind\n") && rows.contains("depth{key=\"\"in\"\"}"), "{rows}");
     let analysis = fs::read_to_string(run.join("analysis.json")).unwrap();

@@ -94,8 +94,10 @@ fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
     let label = "latency that this share does not exceed, log scale";
     let mut panel = Panel::log(label, PanelUnit::Micros, 150.0, vec![line]);
     panel.levels = buckets.last().map(|(us, _)| (format!("max: {}", numbers::micros(*us)), *us)).into_iter().collect();
-    let note =
-        format!("Of {} ok operations; it ends where they are too few to tell the next one.", numbers::count(count));
+    let note = format!(
+        "Of {} ok operations; the line ends where too few operations support the next percentile.",
+        numbers::count(count)
+    );
     let x = AxisRange::new(Spacing::Nines, 1.0, to, "%");
     Chart::new("percentiles", "Latency by percentile", note, x, vec![panel])
 }

@@ -7,8 +7,8 @@ use super::{TrialView, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Panel, PanelUnit};
 use crate::series::MetricSeries;
 
-const GAUGE: &str = "As the target told it; labels are added up.";
-const COUNTER: &str = "Growth of the counter; labels are added up.";
+const GAUGE: &str = "As reported by the target, summed over labels.";
+const COUNTER: &str = "Growth of the counter, summed over labels.";
 
 /// Draws the charts, ordered by name. A metric that was always 0 has no chart, because its row in
 /// the table is sufficient.

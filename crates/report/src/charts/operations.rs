@@ -19,7 +19,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
         return Vec::new();
     }
     let operations = ("by-operation", "Attempts by operation", "Attempts that ended, retries included.");
-    let results = ("by-result", "Attempts by result", "Status of the answer, or why there was none.");
+    let results = ("by-result", "Attempts by result", "Status of the answer, or the reason why there was none.");
     let charts = [(operations, &view.series.by_operation), (results, &view.series.by_result)];
     charts.into_iter().filter_map(|(words, series)| chart(view, words, series)).collect()
 }

@@ -36,7 +36,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
         let line = view.line(status, (Ink::Failed, LineStyle::Bars(SECOND)), &by_second(rows.into_iter(), seconds));
         panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, vec![line]));
     }
-    let note = "Of operations that ended ok in each second; a part of an answer that failed did no units.";
+    let note = "Of operations that ended ok in each second; failed parts of an answer count no units.";
     vec![view.chart_with_warmup("units", "Units of work", note, panels)]
 }
 

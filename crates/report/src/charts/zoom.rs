@@ -73,7 +73,7 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
         (Some(back), _) => {
             format!("Shaded until throughput recovered to its baseline, after {}.", numbers::seconds(back))
         }
-        (None, Some(why)) => format!("It cannot be told whether throughput recovered to its baseline: {why}."),
+        (None, Some(why)) => format!("Whether throughput recovered to its baseline is unknown: {why}."),
         (None, None) => "Throughput did not recover to its baseline within the trial.".to_owned(),
     };
     let x = AxisRange { signed: true, ..AxisRange::new(Spacing::Linear, -before, after, "s") };

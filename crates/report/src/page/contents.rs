@@ -89,7 +89,7 @@ fn run(listed: &ListedRun<'_>) -> LinkedRun {
         chart: listed.chart.clone(),
         title: title.clone(),
         asks: results.asks.clone(),
-        answer: with_code(if results.answer.is_empty() { "It has no answer." } else { &results.answer }),
+        answer: with_code(if results.answer.is_empty() { "This run has no answer." } else { &results.answer }),
         verdict: words::verdict(results).0,
         meaning: text::stopped(&text::capital(words::meaning(results))),
         reasons: all,
@@ -236,7 +236,9 @@ mod tests {
         let results = Results::default();
         let page = contents("x", &[listed(&results, "r")]).unwrap();
         assert!(
-            page.contains(">2026-&lt;x&gt;</a>") && page.contains("It has no answer.") && page.contains("not judged")
+            page.contains(">2026-&lt;x&gt;</a>")
+                && page.contains("This run has no answer.")
+                && page.contains("not judged")
         );
         assert!(!page.contains(">claim</th>"));
         crate::tests::assert_balanced(&page);

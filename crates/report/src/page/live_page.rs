@@ -180,7 +180,7 @@ impl LivePage {
         let first_open = trials.iter().position(|trial| trial.state.is_empty()).unwrap_or(trials.len());
         let from = first_open.saturating_sub(LISTED);
         let until = trials.len().min(first_open + LISTED);
-        let before = if from > 0 { format!("{from} trials came before these. ") } else { String::new() };
+        let before = if from > 0 { format!("{from} earlier trials are not listed. ") } else { String::new() };
         let after = match trials.len() - until {
             0 => String::new(),
             left => format!("{left} follow."),
@@ -335,7 +335,7 @@ mod tests {
             trials.push(LiveTrial { id: format!("{number:03}"), state, ..LiveTrial::default() });
         }
         let text = page.plan(&trials, &[]).unwrap();
-        assert!(text.contains("42 trials came before these. 32 follow."), "{text}");
+        assert!(text.contains("42 earlier trials are not listed. 32 follow."), "{text}");
         assert!(text.contains(">043<") && text.contains(">058<") && !text.contains(">042<") && !text.contains(">059<"));
     }
 }

@@ -37,7 +37,7 @@ pub struct ComparedMetric {
 
 /// All compared metrics, in the order of the columns.
 const MEASURES: &[ComparedMetric] = &[
-    metric("calls/s", "ok operations per second, after warm-up", numbers::number, |trial| {
+    metric("ops/s", "ok operations per second, after warm-up", numbers::number, |trial| {
         trial.throughput.operations_per_s
     })
     .brief()
@@ -329,9 +329,9 @@ fn figures(one: &Comparison) -> Vec<Cell> {
     let (verdict, tone) = differing::verdict(one);
     let lacking = match one.without {
         [0, 0] => String::new(),
-        [a, 0] => format!("missing in {a} of the first"),
-        [0, b] => format!("missing in {b} of the second"),
-        [a, b] => format!("missing in {a} of the first, {b} of the second"),
+        [a, 0] => format!("missing in {a} trials of the first"),
+        [0, b] => format!("missing in {b} trials of the second"),
+        [a, b] => format!("missing in {a} trials of the first, {b} of the second"),
     };
     vec![
         Cell::new(differing::figure(&one.metric)),
@@ -346,7 +346,8 @@ fn figures(one: &Comparison) -> Vec<Cell> {
 fn note(comparisons: &[&Comparison]) -> String {
     let pairs = comparisons.iter().map(|one| one.pairs).max().unwrap_or(0);
     let how = match pairs {
-        0 => "Separate runs (Welch's t; a run is one observation): what drifted on the machine between them is not in the intervals."
+        0 => "Separate runs (Welch's t; a run is one observation): drift of the machine between them is not in the \
+              intervals."
             .to_owned(),
         1 => "One trial of each: nothing is tested, and differences may be chance. Set repeat = 3 or more.".to_owned(),
         pairs => format!("Up to {pairs} pairs of trials played in turn (one model of all of them, on logarithms)."),

@@ -19,14 +19,14 @@ pub fn hosts(input: &ReportInput) -> Option<Table> {
     let mut columns: Vec<Column> = with_name.then(|| Column::text("curve")).into_iter().collect();
     columns.extend(with_load.then(|| Column::text("at")));
     columns.extend([
-        Column::numeric("a host carries", "what all carried together, by the hosts that carried it").brief(),
+        Column::numeric("a host carries", "throughput of all hosts, divided by their number").brief(),
         Column::numeric("measured on", "hosts that carried it in this run, without balancers"),
         Column::numeric("hosts needed", "the number of hosts that carry the demand").brief(),
     ]);
     columns.extend(with_price.then(|| Column::numeric("price", "of that number of hosts, by their profiles").brief()));
     let note = format!(
-        "For {} of {}. Hosts are taken to add up, which is the best case: more members have more to agree on. Below a figure \
-         its 95 % interval, where there were repeats enough.",
+        "For {} of {}. The throughput of hosts is assumed to add up, which is the best case: coordination costs grow \
+         with the number of members. Below a figure its 95 % interval, if there were enough repeats.",
         numbers::by_metric(&first.metric, first.at_least),
         first.metric,
     );

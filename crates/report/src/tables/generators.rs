@@ -14,7 +14,7 @@ const MANY: usize = 12;
 type GeneratorColumn = (&'static str, &'static str, fn(&GeneratorFigures) -> Option<f64>, fn(f64) -> String);
 
 const COLUMNS: [GeneratorColumn; 5] = [
-    ("calls/s", "that ended, in the measured part", |one| one.operations_per_s, numbers::number),
+    ("ops/s", "that ended, in the measured part", |one| one.operations_per_s, numbers::number),
     ("carried", "of the operations that were due", |one| one.carried_pct, numbers::percent),
     ("mean latency", "of its operations", |one| one.latency_us_mean, numbers::micros),
     ("CPU", "of its busiest thread, percent of a core, mean", |one| one.cpu_pct, numbers::percent),
@@ -36,8 +36,8 @@ pub fn generators(input: &ReportInput) -> Option<Table> {
         }
         names.into_iter().map(|name| row(group, name, &shown)).collect()
     };
-    let note = "What each of them carried and how it fared. One that is behind the others, on the same load, is a finding about its \
-                machine and not about the target.";
+    let note = "The figures of each generator. If one is behind the others at the same load, the cause is its machine \
+                and not the target.";
     let groups = groups(input.results, input.plan);
     Some(Table::new("Generators", note, columns).by_group(&groups, rows)?.folded_beyond(MANY).explained())
 }

@@ -18,9 +18,9 @@ const MANY: usize = 12;
 type LabFigure = (&'static str, &'static str, fn(&HostFigures) -> Option<String>);
 
 const LAB_FIGURES: [LabFigure; 8] = [
-    ("address", "where the others reach it", |is| is.address.clone()),
-    ("cores", "and what each can do, in cores of the machine that plays it", cores),
-    ("CPUs", "of the machine, that it runs on", |is| is.cpus.clone()),
+    ("address", "address for the other hosts", |is| is.address.clone()),
+    ("cores", "number × speed of each, relative to the cores of the machine that emulates them", cores),
+    ("CPUs", "of the machine, on which the host runs", |is| is.cpus.clone()),
     ("memory", "", |is| is.memory_bytes.map(|bytes| numbers::bytes(bytes as f64))),
     ("link", "in each direction", |is| is.link_bits_per_s.map(|rate| format!("{}bit/s", numbers::tick(rate)))),
     ("reads", "4 KiB at random, before the load", |is| is.storage_read_per_s.map(per_s)),
@@ -113,19 +113,19 @@ fn per_s(rate: f64) -> String {
 fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a str>) -> String {
     let mut notes = Vec::new();
     if let Some(emulated) = input.results.trials.iter().find_map(|trial| trial.emulated.as_ref()) {
-        notes.push(
-            "Emulated: profiles say what real machines of that kind can do, and the hosts are held to that.".to_owned(),
-        );
+        notes.push("Emulated: each host is limited to what a real machine of its profile can do.".to_owned());
         if (emulated.speed - 1.0).abs() > f64::EPSILON {
             notes.push(format!(
-                "All of it, time included, ran at {} of real speed: rates divided by that, and times multiplied by it, are those of \
-                 the machines meant.",
+                "Everything, time included, ran at {} of real speed: for the real machines, divide rates by this \
+                 number and multiply times by it.",
                 numbers::number(emulated.speed)
             ));
         }
         if let Some(period_s) = emulated.granularity_s {
-            notes
-                .push(format!("A slow core is slow over {} and more, not over less.", numbers::micros(period_s * 1e6)));
+            notes.push(format!(
+                "A slow core is slow only over periods of {} and more.",
+                numbers::micros(period_s * 1e6)
+            ));
         }
     }
     notes.extend(unmeasured.next().map(|why| format!("Storage was not measured: {why}.")));
@@ -156,7 +156,7 @@ const LOAD_FIGURES: [LoadFigure; 18] = [
         |trial, host| of_machine(trial, host)?.iowait_pct,
         numbers::percent,
     ),
-    (BLOCKED, "see below what is counted", |_, host| host.io_blocked_pct, numbers::percent),
+    (BLOCKED, "explained below", |_, host| host.io_blocked_pct, numbers::percent),
     ("steal", "taken by the hypervisor", |trial, host| of_machine(trial, host)?.steal_pct, numbers::percent),
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
@@ -173,12 +173,7 @@ const LOAD_FIGURES: [LoadFigure; 18] = [
     ("out of memory", "processes killed", |_, host| host.oom_kills.map(|k| k as f64), numbers::number),
     ("disk written", "by the host", |_, host| host.disk_write_bytes.map(|bytes| bytes as f64), numbers::bytes),
     ("network", "received and sent", |_, host| host.net_bytes.map(|bytes| bytes as f64), numbers::bytes),
-    (
-        "power",
-        "mean; see below where it comes from",
-        |_, host| host.watts,
-        |watts| format!("{} W", numbers::number(watts)),
-    ),
+    ("power", "mean; the source is named below", |_, host| host.watts, |watts| format!("{} W", numbers::number(watts))),
 ];
 
 const BLOCKED: &str = "blocked on I/O";
@@ -457,7 +452,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
     ("connects failed", "connections that could not be opened"),
     ("dropped", "operations that should have started and did not"),
-    ("limited by", "what limited the generator, or was at its limit between it and the members"),
+    ("limited by", "what limited the generator, or which part between the generator and the members was at its limit"),
 ];
 
 pub fn generator(input: &ReportInput) -> Option<Table> {
@@ -479,7 +474,7 @@ fn fleet(group: &Group) -> String {
     let figures: Vec<_> = group.counting().filter_map(|trial| trial.generator.fleet.as_ref()).collect();
     let Some(generators) = figures.iter().map(|fleet| fleet.generators).max() else { return String::new() };
     let us = figures.iter().filter_map(|fleet| fleet.clock_error_us).reduce(f64::max);
-    let clocks = us.map_or_else(String::new, |us| format!(", clocks true to {}", numbers::micros(us)));
+    let clocks = us.map_or_else(String::new, |us| format!(", clocks accurate to {}", numbers::micros(us)));
     format!("{generators} generators{clocks}")
 }
 

@@ -36,7 +36,7 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
 
 /// Returns one failure of each kind.
 pub fn examples(input: &ReportInput) -> Option<Table> {
-    let columns = ["result of an attempt", "request", "expected", "came instead", "answer"].map(Column::text).to_vec();
+    let columns = ["result of an attempt", "request", "expected", "got", "answer"].map(Column::text).to_vec();
     let note = "The first of each kind in a trial. Values of headers and queries are left out, control characters are escaped.";
     let groups = groups(input.results, input.plan);
     let table = Table::new("Examples of failures", note, columns);
@@ -105,10 +105,10 @@ pub fn outcomes(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::numeric("cycles", "full cycles: each operation was answered, right or wrong")];
     let knows_agents = groups.iter().any(|group| without_cycle(group).is_some());
     columns.extend(
-        knows_agents.then(|| Column::numeric("agents without a cycle", "not even their first cycle was finished")),
+        knows_agents.then(|| Column::numeric("agents without a cycle", "agents that did not finish their first cycle")),
     );
     columns.extend(COLUMNS.map(|(head, explained, _)| Column::numeric(head, explained)));
-    columns.push(Column::numeric("wrong for 1,000 cycles", "wrong answers for each 1,000 full cycles"));
+    columns.push(Column::numeric("wrong per 1,000 cycles", "wrong answers per 1,000 full cycles"));
     let note = "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
                 the operations that ended.";
     let table = Table::new("Outcomes of the operations", note, columns);
@@ -193,7 +193,7 @@ const UNIT_COLUMNS: [OperationColumn; 5] = [
     ("units", "over the whole load", |of| of.units.map(|units| units as f64), numbers::median_count, false),
     (
         "parts rejected",
-        "parts of ok answers with status 429: too much",
+        "parts of ok answers with status 429 (too many requests)",
         |of| Some(of.parts.as_ref()?.rejected as f64),
         numbers::median_count,
         true,
@@ -217,7 +217,7 @@ const GROUP_COLUMNS: [GroupColumn; 10] = [
     ("agents", "", true, |of| Some(f64::from(of.agents)), numbers::median_count),
     (
         "asked/s",
-        "operations per second that were asked for; none in a closed loop",
+        "requested operations per second; none in a closed loop",
         false,
         |of| of.offered_per_s,
         numbers::number,
@@ -272,8 +272,8 @@ pub fn each_operation(input: &ReportInput) -> Option<Table> {
     };
     let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
     let note = format!(
-        "Of ok operations: latency from the intended start to the answer, service time from the send. Too few for a quantile leave \
-         it out: p99 takes 299, p99.9 2,995.{repeats}"
+        "Of ok operations: latency from the intended start to the answer, service time from the send. A quantile of \
+         too few operations is left out: p99 needs 299, p99.9 2,995.{repeats}"
     );
     Some(Table::new("Operations", note, columns).by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
@@ -295,7 +295,7 @@ type Pair = (&'static str, &'static str, FigureOf, FigureOf, fn(f64) -> String);
 
 const PAIRS: [Pair; 5] = [
     (
-        "calls/s",
+        "ops/s",
         "ok operations per second",
         |trial| trial.throughput.operations_per_s,
         |trial| trial.with_warmup.operations_per_s,
@@ -353,7 +353,7 @@ pub fn warmup(input: &ReportInput) -> Option<Table> {
     let mut columns = Vec::new();
     for (head, explained, ..) in &pairs {
         columns.push(Column::numeric(head, &format!("{explained}, after the warm-up")));
-        let whole = format!("{explained}, over the whole load; below, how much that differs");
+        let whole = format!("{explained}, over the whole load; below, the difference");
         columns.push(Column::numeric("with it", &whole));
     }
     let note = "Where two rows differ by different shares, the ramp and the warm-up favoured one of them. All other figures of this page leave \

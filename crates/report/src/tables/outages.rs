@@ -19,7 +19,7 @@ const OUTAGE_COLUMNS: [(&str, &str); 13] = [
     ("timeouts", "operations without an answer in time, while the fault was felt; they may have taken effect"),
     ("wrong", "answers that contradict what the client did before, while the fault was felt"),
     ("first failure", "from the fault to the first operation that failed or timed out"),
-    ("first ok", "from the fault to the first operation that succeeded again after service broke off"),
+    ("first ok", "from the fault to the first operation that succeeded again after service was interrupted"),
     ("no service", "time in which nothing succeeded"),
     ("partial", "time in which some operations failed while others succeeded"),
     (
@@ -28,18 +28,19 @@ const OUTAGE_COLUMNS: [(&str, &str); 13] = [
     ),
     (
         "recovered after",
-        "from the fault until service was as before, for good; cannot tell: the baseline varies too much, or too little of the load was left",
+        "from the fault until service had recovered for good; unknown: the baseline varies too much, or too little of \
+         the load was left",
     ),
     ("overshoot", "throughput beyond the baseline while a backlog drained, and until when"),
     (
         "lost operations",
-        "ok operations missing against the baseline until then, those made up for not counted; 95 % interval",
+        "ok operations missing against the baseline until recovery, less those made up for later; 95 % interval",
     ),
     ("memory released", "largest fall of the target's resident memory within 5 s of the fault"),
     (
         "baseline",
-        "ok operations per second before the fault, 95 % interval; where too little before it was undisturbed, those of the \
-         longest undisturbed part of the load before, which is named",
+        "ok operations per second before the fault, 95 % interval; if the time before it was disturbed, those of the \
+         longest undisturbed part of the load before it, which is named",
     ),
 ];
 
@@ -85,10 +86,10 @@ const MEMBER_COLUMNS: [(&str, &str); 9] = [
     ("timeouts", "operations of this member's clients without an answer in time"),
     ("wrong", "answers of this member that contradict what the client did before"),
     ("first failure", "from the fault to the first operation that failed or timed out at this member"),
-    ("first ok", "from the fault to this member's first success after its service broke off"),
+    ("first ok", "from the fault to this member's first success after its service was interrupted"),
     ("no service", "time in which nothing succeeded at this member"),
-    ("recovered after", "from the fault until this member's service was as before, for good"),
-    ("lost operations", "ok operations of this member that are missing against its baseline until then"),
+    ("recovered after", "from the fault until this member's service had recovered for good"),
+    ("lost operations", "ok operations of this member that are missing against its baseline until recovery"),
     ("baseline", "this member's ok operations per second before the fault, 95 % interval"),
 ];
 
@@ -97,7 +98,7 @@ pub fn members(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("fault"), Column::text("member")];
     columns.extend(Column::numerics(&MEMBER_COLUMNS));
     brief(input, &mut columns);
-    let note = "Each client goes to one member. Members whose clients felt nothing are left out.";
+    let note = "Each client goes to one member. Members whose clients noticed nothing are left out.";
     let table = Table::new("Outages by member", note, columns);
     Some(table.by_trial(input, |trial| member_rows(input, trial))?.folded_beyond(MANY).explained())
 }
@@ -175,7 +176,8 @@ fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
 
 fn note(input: &ReportInput) -> String {
     let members = input.results.trials.iter().any(|trial| trial.hosts.len() > 1);
-    let over_all = " They are over all members: while one is down, the others go on, and service does not break off.";
+    let over_all =
+        " They cover all members together: while one is down, the others go on, and service is not interrupted.";
     let faults = input.results.trials.iter().flat_map(|trial| &trial.faults);
     let earlier = faults
         .clone()
@@ -183,8 +185,8 @@ fn note(input: &ReportInput) -> String {
     let earlier = match (earlier.count(), faults.count()) {
         (0, _) => String::new(),
         (some, all) => format!(
-            " Of {some} of {all} the baseline is of an earlier part of the load, because service had not been undisturbed for half a \
-             second before them."
+            " For {some} of {all} faults, the baseline is of an earlier part of the load, because service was \
+             disturbed within half a second before the fault."
         ),
     };
     format!("Times count from the moment the fault began.{}{earlier}", if members { over_all } else { "" })
@@ -259,7 +261,7 @@ fn back(outage: &Outage, until: &str) -> Cell {
                 || why.clone(),
                 |back| format!("{} by {}; {why}", numbers::seconds(back), text::listed(&outage.recovery_by, "and")),
             );
-            Cell::new("cannot tell").with(small).toned(Tone::Doubtful)
+            Cell::new("unknown").with(small).toned(Tone::Doubtful)
         }
         (Some(_), _) if !outage.is_noticed() => Cell::new("not noticed"),
         (Some(back), _) => Cell::new(numbers::seconds(back)),
@@ -270,9 +272,9 @@ fn back(outage: &Outage, until: &str) -> Cell {
 const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("occurrences", "in trials that are not void"),
     ("first ok", "median time to the first operation that succeeded again, 95 % interval"),
-    ("recovered after", "median time until service was as before, for good, 95 % interval"),
+    ("recovered after", "median time until service had recovered for good, 95 % interval"),
     ("p90", "nine of ten had recovered after this"),
-    ("longest", "the one that took longest"),
+    ("longest", "the longest recovery"),
     ("not ok", "median of the operations that failed or timed out, 95 % interval"),
     ("lost operations", "median of the ok operations missing against the baseline, 95 % interval"),
 ];
@@ -287,8 +289,8 @@ pub fn recovery(input: &ReportInput) -> Option<Table> {
         let name = named.then(|| Cell::new(label(of, input.plan)));
         Row::of([Cell::new(of.fault.clone())].into_iter().chain(name).chain(figures(of)).collect())
     });
-    let note = "A service that never recovered counts as the longest. A quantile is left out where too few occurrences support it: the \
-                median takes 5, its interval 6, p90 29.";
+    let note = "A service that never recovered counts as the longest. A quantile of too few occurrences is left out: \
+                the median needs 5, its interval 6, p90 29.";
     let table = Table::new("Recovery from each fault", note, columns);
     Some(table.filled(rows.collect())?.explained())
 }
@@ -316,17 +318,17 @@ fn median(spread: &Spread, write: fn(f64) -> String) -> Cell {
 }
 
 const DISTURBANCE_COLUMNS: [(&str, &str); 7] = [
-    ("failed", "operations that ended with a definite error, until service was as before"),
-    ("timeouts", "operations without an answer in time, until then"),
-    ("wrong", "answers that contradict what the client did before, until then"),
+    ("failed", "operations that ended with a definite error, until recovery"),
+    ("timeouts", "operations without an answer in time, until recovery"),
+    ("wrong", "answers that contradict what the client did before, until recovery"),
     ("no service", "time in which nothing succeeded"),
     ("partial", "time in which some operations failed while others succeeded"),
-    ("recovered after", "until service was as before, for good"),
+    ("recovered after", "until service had recovered for good"),
     ("lost operations", "ok operations missing against the time before"),
 ];
 
 pub fn disturbances(input: &ReportInput) -> Option<Table> {
-    let mut columns = vec![Column::numeric("at", "when it began, from load start"), Column::text("what")];
+    let mut columns = vec![Column::numeric("at", "start, from load start"), Column::text("what")];
     columns.extend(Column::numerics(&DISTURBANCE_COLUMNS));
     columns.iter_mut().for_each(|column| column.brief = column.head != TIMEOUTS || any_timed_out(input));
     let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
@@ -357,11 +359,13 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
 }
 
 pub fn said(input: &ReportInput) -> Option<Table> {
-    let mut columns =
-        vec![Column::numeric("first", "when it was first read, from load start; negative: before it").brief()];
+    let mut columns = vec![
+        Column::numeric("first", "when the line was first read, from load start; negative: before load start").brief(),
+    ];
     columns.extend(["host", "role", "line"].map(Column::text));
     columns.push(Column::numeric("times", "lines with the same text in them").brief());
-    let note = "The lines that the target's [log] names; of lines with the same text the first. The whole logs are in each trial's folder.";
+    let note = "Lines that match the target's [log]; the first of lines with the same text. The whole logs are in \
+                each trial's folder.";
     let table = Table::new("Log lines of the members", note, columns);
     Some(table.by_trial(input, |trial| trial.said.iter().map(said_row).collect())?.folded_beyond(MANY))
 }
@@ -386,8 +390,8 @@ mod tests {
         for (back_s, cannot_tell, text, small) in [
             (Some(1.5), None, "1.5 s", ""),
             (None, None, "never", WITHIN),
-            (None, Some("too short"), "cannot tell", "too short"),
-            (Some(1.5), Some("it varies"), "cannot tell", "1.5 s by failures and gaps; it varies"),
+            (None, Some("too short"), "unknown", "too short"),
+            (Some(1.5), Some("it varies"), "unknown", "1.5 s by failures and gaps; it varies"),
         ] {
             let outage = Outage {
                 baseline_per_s: Some(100.0),

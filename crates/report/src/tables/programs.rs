@@ -23,15 +23,20 @@ const FIGURES: [ProgramFigure; 6] = [
     ),
     ("processes", "at the end", |program| program.processes_last.map(|count| count as f64), numbers::number),
     ("fewest", "processes in any second", |program| program.processes_min.map(|count| count as f64), numbers::number),
-    ("replaced", "by one of the same name", |program| program.replaced.map(|count| count as f64), numbers::number),
+    (
+        "replaced",
+        "by a process of the same name",
+        |program| program.replaced.map(|count| count as f64),
+        numbers::number,
+    ),
 ];
 
 pub fn programs(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let figures = FIGURES.iter().map(|(head, explained, ..)| Column::numeric(head, explained));
     let columns = ["host", "process", "program"].map(Column::text).into_iter().chain(figures).collect();
-    let note = "Programs that the target names in the trees of its processes, over the whole load; without children that ended. One that is \
-                gone at the end was not started again.";
+    let note = "Programs that the target names in the trees of its processes, over the whole load; without children \
+                that ended. A program that is gone at the end was not started again.";
     Some(Table::new("Programs", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 

@@ -11,7 +11,7 @@ use crate::ReportInput;
 
 const COLUMNS: [(&str, &str); 3] = [
     ("begun", "when the step began, since load start"),
-    ("done after", "from the step's beginning until all was done and only its condition was waited for"),
+    ("done after", "from the step's beginning until only its condition was left to wait for"),
     ("time", "from the step's beginning until its condition held"),
 ];
 
@@ -21,11 +21,7 @@ pub fn steps(input: &ReportInput) -> Option<Table> {
     columns.iter_mut().for_each(|column| column.brief |= column.head == "time");
     columns.push(Column::text("audits"));
     let rebuilt = input.results.trials.iter().flat_map(|trial| &trial.steps).any(|step| step.rebuilt_s.is_some());
-    let note = if rebuilt {
-        "After a step that was bad the target was started anew, with nothing in it, before the next one."
-    } else {
-        ""
-    };
+    let note = if rebuilt { "After a bad step the target was restarted empty before the next step." } else { "" };
     let table = Table::new("Steps", note, columns).by_trial(input, |trial| trial.steps.iter().map(row).collect());
     Some(table?.folded_beyond(MANY).explained())
 }
@@ -93,8 +89,8 @@ fn why(step: &PlayedStep) -> String {
     let why = step.why.clone().filter(|_| step.result != StepResult::AuditFailed).unwrap_or_default();
     match (step.rebuilt_s, why.is_empty()) {
         (None, _) => why,
-        (Some(_), true) => "target started anew".to_owned(),
-        (Some(_), false) => format!("{why}; target started anew"),
+        (Some(_), true) => "target restarted empty".to_owned(),
+        (Some(_), false) => format!("{why}; target restarted empty"),
     }
 }
 
@@ -166,9 +162,9 @@ mod tests {
         let [flip, split] = table.rows.as_slice() else { panic!("{table:?}") };
         let shown = [0, 1, 4, 5].map(|index| flip.cells[index].text.as_str());
         assert_eq!(shown, ["flip", "ok", "2.5 s", "2 passed"]);
-        let why = "`whole` did not hold within 60 s: n2: 1 of 3 nodes; target started anew";
+        let why = "`whole` did not hold within 60 s: n2: 1 of 3 nodes; target restarted empty";
         assert_eq!(split.cells[1], Cell::new("timed out").with(why).toned(Tone::Bad));
         assert_eq!(split.cells[5], Cell::new("1 of 2 failed: leader").with("n1: two").toned(Tone::Bad));
-        assert!(table.note.contains("started anew"));
+        assert!(table.note.contains("restarted empty"));
     }
 }

@@ -24,7 +24,7 @@ pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     columns.push(Column::numeric("trials", "of this search").brief());
     let rows = lines.iter().map(|line| Row::of(safe_load_cells(line, with_variant)));
     let table = Table { rows: rows.collect(), ..Table::new("The Plimsoll line", "", columns) };
-    let edge = "where the edge is, after what the trials of the search said, some of which may be wrong";
+    let edge = "contains the edge with a probability of 95 %; some trials of the search may be wrong";
     Some(table.with_terms(&[("95 % interval", edge)]))
 }
 
@@ -80,21 +80,22 @@ pub fn scaling(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("curve")];
     columns.extend(several_paths.then(|| Column::text("over")));
     columns.extend([
-        Column::numeric("knee", "the load from which more load brings little").brief(),
+        Column::numeric("knee", "the load from which more load adds little throughput").brief(),
         Column::numeric("peak", "highest throughput: the mean of the best point").brief(),
         Column::numeric("peak at", "the load of that point").brief(),
-        Column::numeric("λ", "fitted: throughput of one"),
-        Column::numeric("σ", "fitted: contention, the share of the work for which one waits for another"),
+        Column::numeric("λ", "fitted: throughput at a load of 1"),
+        Column::numeric("σ", "fitted: contention, the share of the work that is done one at a time"),
         Column::numeric(
             "κ",
-            "fitted: coherency, what each pair costs to agree; above 0, more load ends in less throughput",
+            "fitted: coherency, the cost of coordination for each pair; above 0, throughput falls at high load",
         ),
         Column::numeric("law peaks at", "the load at which the fitted law peaks; may lie beyond what was measured"),
         Column::numeric("r²", "share of the variance that the fitted law explains"),
     ]);
     let rows = scaling.iter().map(|scaling| Row::of(scaling_cells(scaling, several_paths)));
     let title = format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() });
-    let note = "Below each figure its 95 % interval: the true values that these trials leave possible. Without one there were too few repeats.";
+    let note = "Below each figure its 95 % interval: the true values that these trials leave possible. Figures with \
+                too few repeats have none.";
     let law = "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; left out where \
                the curve does not follow it (F test of lack of fit against the spread of repeats)";
     let table = Table { rows: rows.collect(), ..Table::new(&title, note, columns) };
@@ -154,7 +155,7 @@ pub fn crossings(input: &ReportInput) -> Option<Table> {
     columns.push(Column::numeric("ratio of peaks", of_peaks).brief());
     let rows = crossings.iter().map(|crossing| Row::of(crossing_cells(crossing, several_paths, with_point)));
     let note = "Between measured loads the lead is taken to change evenly with the logarithm of the load.";
-    let not_shown = "repeats differ too much to tell who is ahead at the highest load";
+    let not_shown = "repeats differ too much to tell which is ahead at the highest load";
     let table = Table { rows: rows.collect(), ..Table::new("Crossovers", note, columns) };
     Some(table.folded_beyond(MANY_CROSSINGS).with_terms(&[("not shown", not_shown)]))
 }
@@ -185,7 +186,7 @@ pub fn cost(input: &ReportInput) -> Option<Table> {
     let mut columns: Vec<Column> = with_name.then(|| Column::text("curve")).into_iter().collect();
     columns.extend(with_load.then(|| Column::text("at")));
     columns.extend([
-        Column::numeric("cycles/s", "full cycles per second, on the machines meant").brief(),
+        Column::numeric("cycles/s", "full cycles per second, on the real machines").brief(),
         Column::numeric("watts", "mean power of all hosts together").brief(),
         Column::numeric("energy/cycle", "energy for each cycle, after the warm-up").brief(),
         Column::numeric("with warm-up", "energy for each cycle, over the whole load"),
@@ -203,7 +204,7 @@ pub fn cost(input: &ReportInput) -> Option<Table> {
 
 fn note(costs: &[PointCost], electricity: bool) -> String {
     let mut note = "Modelled from the profile's watts and the measured CPU, of all hosts of the lab. Below a figure its 95 % interval, \
-                    where there were repeats enough."
+                    if there were enough repeats."
         .to_owned();
     if electricity {
         note.push_str(" The price includes electricity.");
@@ -227,8 +228,8 @@ fn terms(electricity: bool) -> [(&'static str, &'static str); 4] {
             "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts",
         ),
         ("price/million", price),
-        ("peak", "where most cycles are completed of all loads of this curve"),
-        ("cheapest", "where a cycle has the lowest price or, without prices, takes the least energy"),
+        ("peak", "the load of this curve with the most cycles"),
+        ("cheapest", "the load at which a cycle has the lowest price or, without prices, takes the least energy"),
     ]
 }
 
@@ -304,7 +305,7 @@ pub fn search(input: &ReportInput) -> Option<Table> {
             rows.push(Row { cells: search_cells(line, step, several), begins: index == 0 });
         }
     }
-    let note = "Each trial was chosen by what those before it had said; see docs/find.md.";
+    let note = "Each trial was chosen by the results of the trials before it; see docs/find.md.";
     Table::new("The search", note, columns).filled(rows)
 }
 

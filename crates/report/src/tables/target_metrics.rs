@@ -17,7 +17,7 @@ type MetricFigure = (&'static str, fn(&TargetMetric) -> Option<f64>);
 const COLUMNS: [(&str, &str, MetricFigure); 5] = [
     ("mean", "the hosts' means, added up", ("mean", |metric| of_gauge(metric, metric.mean))),
     ("highest", "the highest sum of all hosts in one second", ("max", |metric| of_gauge(metric, metric.max))),
-    ("last", "what the hosts told last, added up", ("last", |metric| metric.last)),
+    ("last", "the hosts' last values, added up", ("last", |metric| metric.last)),
     ("growth", "of a counter, over the measured part", ("increase", |metric| metric.increase)),
     ("per second", "its growth in each second", ("per_s", |metric| metric.per_s)),
 ];
@@ -30,9 +30,9 @@ pub fn metrics(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let columns = COLUMNS.iter().map(|(head, explained, _)| Column::numeric(head, explained));
     let columns = [Column::text("metric")].into_iter().chain(columns).collect();
-    let note = "Figures that the target gives of itself, from the measured part; what differs only in its labels is added up, and so are the \
-                hosts. Each host's own are in analysis.json.";
-    let table = Table::new("What the target tells of itself", note, columns);
+    let note = "The target's own metrics, from the measured part, summed over labels and hosts. analysis.json has the \
+                figures of each host.";
+    let table = Table::new("Metrics of the target", note, columns);
     Some(table.by_group(&groups, rows)?.folded_beyond(MANY).explained())
 }
 

@@ -161,8 +161,8 @@ fn the_lab_table_shows_host_figures_and_emulation() {
     let lab = table(hosts::lab, &results, &plan).unwrap();
     assert_eq!(column(&lab, "cores")[0].text, "4 × 0.1");
     assert_eq!(column(&lab, "profile")[0].text, "raspberry-pi-2");
-    assert!(lab.columns.iter().all(|column| column.head != "memory"), "nobody knows it");
-    assert!(lab.note.contains("0.5 of real speed") && lab.note.contains("slow over 10 ms"), "{}", lab.note);
+    assert!(lab.columns.iter().all(|column| column.head != "memory"), "the memory is unknown");
+    assert!(lab.note.contains("0.5 of real speed") && lab.note.contains("only over periods of 10 ms"), "{}", lab.note);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn an_earlier_baseline_shows_its_interval() {
     results.trials[0].faults[0].outage.as_mut().unwrap().baseline_s = Some([1.0, 4.0]);
     let outages = table(outages::outages, &results, &plan).unwrap();
     let small = &column(&outages, "baseline")[0].small;
-    assert!(small.ends_with("of 1 s to 4 s") && outages.note.contains("Of 1 of 1 the baseline"), "{small}");
+    assert!(small.ends_with("of 1 s to 4 s") && outages.note.contains("For 1 of 1 faults, the baseline"), "{small}");
     results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
     let next = Fault { at_s: at_s + 1.0, ..results.trials[0].faults[0].clone() };
     results.trials[0].faults.push(next);
@@ -243,7 +243,7 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
     assert_eq!((failed[3].text.as_str(), failed[3].tone), ("0", Tone::Good));
     // Row 4 has one void trial of two, so there is no range.
     assert_eq!(column(&comparison, "variant")[4].small, "1 of 2 void");
-    assert_eq!(column(&comparison, "calls/s")[4].small, "");
+    assert_eq!(column(&comparison, "ops/s")[4].small, "");
     let begins: Vec<usize> = (0..18).filter(|&row| comparison.rows[row].begins).collect();
     assert_eq!(begins, [3, 6, 9, 12, 15]);
 }
@@ -266,7 +266,7 @@ fn claims_and_requirements_carry_their_units_and_words() {
     let claims = table(verdicts::claims, &results, &plan).unwrap();
     assert_eq!(texts(&claims, "holds"), ["yes", "not shown", "no", "not measured"]);
     assert_eq!(texts(&claims, "this run"), ["0", "99", "50 ms", numbers::NONE]);
-    assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
+    assert_eq!(column(&claims, "expected")[2].text, "at least 5 s and at most 20 s");
     assert_eq!(column(&claims, "metric")[2].text, "faults.oops.outage.back_to_baseline_s");
     assert!(claims.note.starts_with("By vsns-complex-and-crash, closing thoughts. ") && !claims.folded);
     assert_eq!(column(&claims, "claim")[2].small, "", "their one source was told");
@@ -296,7 +296,7 @@ fn safe_load_claims_have_units_and_mark_void_trials() {
     assert!(claims.terms.iter().any(|(term, _)| term == "on void trials"));
     results.claims[0].on_void = false;
     results.claims[0].trials = 1;
-    assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "holds")[0].text, "yes, of one trial");
+    assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "holds")[0].text, "yes, one trial");
     results.safe_loads[0].over = "load.rate".to_owned();
     assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "this run")[0].text, "at least 1,100/s");
 }
@@ -410,7 +410,7 @@ fn only_fleets_have_a_row_for_each_generator() {
     }
     let each = table(generators::generators, &results, &plan).unwrap();
     assert_eq!(texts(&each, "generator"), ["gen1", "gen2"]);
-    assert_eq!(texts(&each, "calls/s"), ["500", "500"]);
+    assert_eq!(texts(&each, "ops/s"), ["500", "500"]);
     assert_eq!(column(&each, "lateness p99")[1], &Cell::new("5 ms").with("4–6 ms"));
     assert!(each.columns.iter().all(|column| column.head != "carried"), "not known in a closed loop");
 }
@@ -550,7 +550,7 @@ fn virtual_disks_are_not_shown_as_rotating() {
 
 #[test]
 fn a_long_note_below_a_figure_is_wrapped() {
-    let rows = ["0.9–1.1 s", "the baseline varies, and less cannot be told"]
+    let rows = ["0.9–1.1 s", "the baseline varies, so a smaller drop is not seen"]
         .map(|small| Row::of(vec![Cell::new("1 s").with(small)]));
     let table = Table::new("x", "", vec![Column::numeric("y", "")]).filled(rows.to_vec()).unwrap();
     let markup = crate::page::Templates::new().unwrap().table(table).unwrap();

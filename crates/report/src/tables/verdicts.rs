@@ -34,13 +34,14 @@ const FIGURES: &[VerdictColumn] = &[
     },
     VerdictColumn {
         head: "acknowledged",
-        explained: "keys with an acknowledged write or removal; of more than were checked, those checked are a random sample",
+        explained: "keys with an acknowledged write or removal; if fewer were checked, those are a random sample",
         is_known: |trial| trial.consistency.acknowledged.is_some(),
         cell: |group, _| count(group, |trial| trial.consistency.acknowledged, false),
     },
     VerdictColumn {
         head: "lost writes",
-        explained: "keys whose acknowledged write was gone, or changed, after the run; where members were asked, on all of them",
+        explained: "keys whose acknowledged write was gone or changed after the run; if members were queried, on all \
+                    of them",
         is_known: |_| true,
         cell: |group, _| count(group, |trial| trial.consistency.lost_writes, true),
     },
@@ -52,7 +53,7 @@ const FIGURES: &[VerdictColumn] = &[
     },
     VerdictColumn {
         head: "wrong per 1,000",
-        explained: "wrong answers in 1,000 cycles, over all repeats; below, the 95 % interval",
+        explained: "wrong answers per 1,000 cycles, over all repeats; below, the 95 % interval",
         is_known: |trial| {
             trial.consistency.wrong.is_some() && trial.consistency.cycles.is_some_and(|cycles| cycles > 0)
         },
@@ -66,13 +67,13 @@ const FIGURES: &[VerdictColumn] = &[
     },
     VerdictColumn {
         head: "records by member",
-        explained: "how much each held after the run, in the trial in which they differed most",
+        explained: "records of each member after the run, in the trial in which members differed most",
         is_known: |trial| !trial.consistency.replicas.is_empty(),
         cell: |group, _| tables(group),
     },
     VerdictColumn {
         head: "linearizable",
-        explained: "whether the history of the audited keys fits some order of single steps",
+        explained: "whether the history of the audited keys fits a sequential order",
         is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
         cell: |group, _| linearizable(group),
     },
@@ -122,8 +123,8 @@ fn not_asked(results: &Results) -> String {
     }
     match reasons.as_slice() {
         [] => String::new(),
-        [only] => format!("Not asked, and not counted: {only}."),
-        [first, others @ ..] => format!("Not asked, and not counted: {first}, and {} more.", others.len()),
+        [only] => format!("Not queried, and not counted: {only}."),
+        [first, others @ ..] => format!("Not queried, and not counted: {first}, and {} more.", others.len()),
     }
 }
 
@@ -214,7 +215,7 @@ fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
 
 pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
-    let mut columns = ["claim", "metric", "that is", "this run", "holds"].map(Column::text).to_vec();
+    let mut columns = ["claim", "metric", "expected", "this run", "holds"].map(Column::text).to_vec();
     columns[1..3].iter_mut().for_each(|column| column.brief = false);
     // A source that all claims share is shown once.
     let source = claims.first().map(|claim| claim.source.as_str());
@@ -225,20 +226,19 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
         Row::of(claim_row(claim, planned, source, input.results))
     });
     let says = source.map_or_else(String::new, |source| format!("By {source}. "));
-    let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
-                trials, or the 95 % interval of a function such as peak(a).";
+    let note = "Other hardware gives other numbers. What matters is whether the claim holds. Below a figure is its \
+                range over the trials, or the 95 % interval of a function such as peak(a).";
     let table = Table::new("Claims", says + note, columns).filled(rows.collect())?;
     // If no claim was measured, the table contains no finding.
     let table = Table { folded: claims.iter().all(|claim| claim.holds == Holds::NotMeasured), ..table };
-    let on_void =
-        (ON_VOID, "the experiment asks for it: what is claimed is about void trials, which count for nothing else");
+    let on_void = (ON_VOID, "the claim is about void trials, which no other figure uses");
     let terms = [
-        ("not shown", "the trials disagree, or the edge of what is claimed lies inside the 95 % interval"),
+        ("not shown", "the trials disagree, or the bound of the claim lies inside the 95 % interval"),
         ("not measured", "this run does not measure it"),
         on_void,
     ];
-    let told = if claims.iter().any(|claim| claim.on_void) { &terms[..] } else { &terms[..2] };
-    Some(table.with_terms(told))
+    let used = if claims.iter().any(|claim| claim.on_void) { &terms[..] } else { &terms[..2] };
+    Some(table.with_terms(used))
 }
 
 const ON_VOID: &str = "on void trials";
@@ -285,7 +285,7 @@ pub fn said(claim: &Claim, results: &Results) -> Cell {
 /// Returns a word for whether the claim holds.
 pub fn held(claim: &Claim) -> Cell {
     let (word, tone) = match claim.holds {
-        Holds::Yes if claim.trials == 1 => ("yes, of one trial", Tone::Good),
+        Holds::Yes if claim.trials == 1 => ("yes, one trial", Tone::Good),
         Holds::Yes => ("yes", Tone::Good),
         Holds::No => ("no", Tone::Bad),
         Holds::NotShown => ("not shown", Tone::Doubtful),
@@ -329,7 +329,7 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
     let rows = input.results.requirements.iter().enumerate().map(|(index, requirement)| {
         let (asked, filter) = requirement_asked(requirement, index, input.plan, input.results);
         let (word, tone) = match (requirement.holds, requirement.trials) {
-            (true, 1) => ("met, of one trial", Tone::Good),
+            (true, 1) => ("met, one trial", Tone::Good),
             (true, _) => ("met", Tone::Good),
             (false, _) => ("violated", Tone::Bad),
         };
@@ -370,7 +370,7 @@ fn trial_row(trial: &Trial, input: &ReportInput) -> Row {
         Some(Ending::Done) => ("done", Tone::Plain),
         Some(Ending::Interrupted) => ("interrupted", Tone::Doubtful),
         Some(Ending::Failed) => ("failed", Tone::Bad),
-        None => ("records end in the middle", Tone::Bad),
+        None => ("records end early", Tone::Bad),
     };
     let measured = trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
     let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
@@ -466,7 +466,7 @@ mod tests {
             &Cell::new("6").with("2 differing, 5 missing somewhere").toned(Tone::Bad)
         );
         assert_eq!(cell(&shown, "records by member").text, format!("n2 1,176, n3 1,180, n4 {}", numbers::NONE));
-        let note = "Not asked, and not counted: n4 in trial 001 (its host is down). Diverged keys, for example: a: n1 version 1, n2 version 2; \
+        let note = "Not queried, and not counted: n4 in trial 001 (its host is down). Diverged keys, for example: a: n1 version 1, n2 version 2; \
                 b: n1 \"x\", n2 nothing.";
         assert_eq!(shown.note, note, "a column of its own was squeezed to nothing");
 

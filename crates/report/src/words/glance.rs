@@ -44,7 +44,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
 }
 
 /// Returns a text such as
-/// `  requests    634,567 in all; 63,412/s ok over 10 s (95 % interval 62,900–63,900/s)`.
+/// `  operations  634,567 in all; 63,412/s ok over 10 s (95 % interval 62,900–63,900/s)`.
 fn requests(trial: &Trial) -> String {
     let all = numbers::count(operations(trial) + trial.outcomes.unfinished);
     let ok = numbers::or_none(trial.throughput.operations_per_s, numbers::rate);
@@ -58,14 +58,14 @@ fn requests(trial: &Trial) -> String {
             if from_s > 0.0 { format!(" after {} of warm-up", numbers::seconds(from_s)) } else { String::new() };
         format!(" over {}{since}", numbers::seconds(to_s - from_s))
     });
-    line("requests", &format!("{all} in all; {ok} ok{over}{range}"))
+    line("operations", &format!("{all} in all; {ok} ok{over}{range}"))
 }
 
-/// Returns a text such as `  steadiness  whether the load was steady cannot be told: …`. Empty if
+/// Returns a text such as `  steadiness  whether the load was steady is unknown: …`. Empty if
 /// the answer says so, or if there is no doubt.
 fn doubt(trial: &Trial) -> String {
-    let told = trial.steady.as_ref().and_then(steadiness::beside_the_answer);
-    told.map_or_else(String::new, |doubt| line("steadiness", &doubt))
+    let words = trial.steady.as_ref().and_then(steadiness::beside_the_answer);
+    words.map_or_else(String::new, |doubt| line("steadiness", &doubt))
 }
 
 /// Returns a text such as `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`. Empty
@@ -80,10 +80,10 @@ fn answers(trial: &Trial) -> String {
         statuses.extend(status.or((result == "ok").then_some("200")).map(|status| (status, *count)));
     }
     statuses.sort_unstable();
-    let told: Vec<String> =
+    let words: Vec<String> =
         statuses.iter().map(|(status, count)| format!("{status} ({})", numbers::count(*count))).collect();
-    let told = if told.is_empty() { String::new() } else { format!("status {}; ", told.join(", ")) };
-    line("answers", &format!("{told}{}/s received", numbers::bytes(bytes_per_s)))
+    let words = if words.is_empty() { String::new() } else { format!("status {}; ", words.join(", ")) };
+    line("answers", &format!("{words}{}/s received", numbers::bytes(bytes_per_s)))
 }
 
 /// Returns all five outcomes, including those that are 0, because the absence of failures is a
@@ -98,31 +98,31 @@ fn outcomes(trial: &Trial) -> String {
         ("wrong", counts.wrong),
         ("unfinished", counts.unfinished),
     ];
-    let told = named.map(|(name, count)| match count {
+    let words = named.map(|(name, count)| match count {
         0 => format!("{name} 0"),
         some => format!("{name} {} ({})", numbers::count(some), numbers::share(some, all)),
     });
-    line("outcomes", &told.join(", "))
+    line("outcomes", &words.join(", "))
 }
 
 /// Returns the reasons why attempts were not `ok`.
 fn causes(trial: &Trial) -> String {
-    let told = summary::causes(trial.attempt_results.iter());
-    if told.is_empty() {
+    let words = summary::causes(trial.attempt_results.iter());
+    if words.is_empty() {
         return String::new();
     }
-    line("causes", &told) + &summary::examples(std::iter::once(trial), &format!("  {:HEAD$}", "for example"), WIDTH)
+    line("causes", &words) + &summary::examples(std::iter::once(trial), &format!("  {:HEAD$}", "for example"), WIDTH)
 }
 
 /// Returns a note on answers that were only redirects. They count as `ok`.
 fn redirects(trial: &Trial) -> String {
-    let told: Vec<String> =
+    let words: Vec<String> =
         redirected(trial).map(|(status, count)| format!("{} of status {status}", numbers::count(count))).collect();
-    if told.is_empty() {
+    if words.is_empty() {
         return String::new();
     }
-    let what = "which count as ok and are not followed: these are not the figures of what they lead to";
-    line("redirects", &format!("{}, {what}", told.join(", ")))
+    let what = "which count as ok and are not followed: the figures are not those of their destinations";
+    line("redirects", &format!("{}, {what}", words.join(", ")))
 }
 
 const QUANTILES: [&str; 7] = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
@@ -188,12 +188,12 @@ fn few_moments(trial: &Trial) -> String {
 
 /// Returns latencies of operations that did not end `ok`, by outcome.
 fn of_failures(trial: &Trial) -> impl Iterator<Item = (&str, &Quantiles)> {
-    let told = ["failed", "timeout", "wrong"].into_iter();
-    told.filter_map(|outcome| Some((outcome, trial.by_outcome.get(outcome).filter(|times| times.count > 0)?)))
+    let outcomes = ["failed", "timeout", "wrong"].into_iter();
+    outcomes.filter_map(|outcome| Some((outcome, trial.by_outcome.get(outcome).filter(|times| times.count > 0)?)))
 }
 
 const FROM_WHEN_DUE: &str =
-    "Latency counts from the moment a request was due, service time from the moment it was sent.";
+    "Latency counts from when an operation was due, service time from when its request was sent.";
 
 fn figures(times: &Quantiles) -> [String; 7] {
     let quantiles = [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max];
@@ -223,15 +223,15 @@ fn generator(generator: &Generator) -> Option<String> {
     let cpu = generator.cpu_pct.map(|pct| format!("{} of a core in the busiest thread", numbers::percent(pct)));
     let late = generator.late_us_p99.map(|us| format!("timers {} late at p99", numbers::micros(us)));
     let dropped = generator.dropped.filter(|dropped| *dropped > 0);
-    let dropped = dropped.map(|dropped| format!("{} requests never begun", numbers::count(dropped)));
+    let dropped = dropped.map(|dropped| format!("{} starts dropped", numbers::count(dropped)));
     let limit = match generator.limit.as_str() {
         "" | "none" => None,
         limit => Some(format!("limited by {limit}")),
     };
     let fleet = generator.fleet.as_ref().map(summary::fleet);
-    let told: Vec<String> = [cpu, late, dropped, limit, fleet].into_iter().flatten().collect();
-    (!told.is_empty())
-        .then(|| hanging(&format!("{}.", capital(&told.join(", "))), "  generator: ", "             ", WIDTH))
+    let words: Vec<String> = [cpu, late, dropped, limit, fleet].into_iter().flatten().collect();
+    (!words.is_empty())
+        .then(|| hanging(&format!("{}.", capital(&words.join(", "))), "  generator: ", "             ", WIDTH))
 }
 
 /// Returns a heading with a text beside it, wrapped into lines.
@@ -444,10 +444,10 @@ mod tests {
     fn unclear_steadiness_is_reported() {
         let (plan, mut results) = one();
         let why =
-            "throughput changed by +3.8 % over the load (90 % interval -6.2 to +12.1 %), and steady is -8 to +8 %";
+            "throughput changed by +3.8 % over the load (90 % interval -6.2 to +12.1 %), but steady means -8 to +8 %";
         results.trials[0].steady = Some(Steady { cannot_tell: Some(why.to_owned()), ..Steady::default() });
         let text = glance(&plan, &results, None);
-        assert!(text.contains("steadiness  whether the load was steady cannot be told"), "{text}");
+        assert!(text.contains("steadiness  whether the load was steady is unknown"), "{text}");
     }
 
     #[test]
@@ -461,11 +461,11 @@ mod tests {
         };
         let text = glance(&plan, &results, None);
         assert!(text.contains("for the reason below"), "{text}");
-        let [others, minor, short] = ["53 %", "of less weight", "only 4 s"].map(|words| text.find(words).unwrap());
+        let [others, minor, short] = ["53 %", "lesser reasons", "only 4 s"].map(|words| text.find(words).unwrap());
         assert!(others < minor && minor < short, "{text}");
         results.verdict.is = Trust::Suspect;
         results.verdict.severities = vec![Trust::Suspect; 2];
-        assert!(!glance(&plan, &results, None).contains("of less weight"));
+        assert!(!glance(&plan, &results, None).contains("lesser reasons"));
     }
 
     #[test]
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn each_reason_appears_once() {
         let (plan, mut results) = one();
-        let reasons = ["it was interrupted at 6.4 s", "other processes used 53 % of the CPU"];
+        let reasons = ["interrupted at 6.4 s", "other processes used 53 % of the CPU"];
         results.verdict = Verdict {
             is: Trust::Void,
             reasons: reasons.map(str::to_owned).to_vec(),

@@ -91,11 +91,11 @@ fn fleets(results: &Results) -> String {
 }
 
 /// Returns a text such as
-/// `3 generators, which began within 420 µs of each other; their times are true to 310 µs`.
+/// `3 generators, which began within 420 µs of each other; their times are accurate to 310 µs`.
 pub fn fleet(figures: &FleetFigures) -> String {
     let generators = numbers::plural(figures.generators as usize, "generator");
     let began = figures.began_within_us.map(|us| format!(", which began within {} of each other", numbers::micros(us)));
-    let clocks = figures.clock_error_us.map(|us| format!("; their times are true to {}", numbers::micros(us)));
+    let clocks = figures.clock_error_us.map(|us| format!("; their times are accurate to {}", numbers::micros(us)));
     generators + &began.unwrap_or_default() + &clocks.unwrap_or_default()
 }
 
@@ -105,9 +105,9 @@ pub fn shared_starts(results: &Results) -> Option<String> {
     let shared: Vec<_> = results.trials.iter().filter_map(|trial| trial.shared_start.as_ref()).collect();
     let reset = shared.iter().filter(|shared| shared.reset).count();
     let reset = match reset {
-        0 => "it was not reset in between".to_owned(),
-        all if all == shared.len() => "its hook `reset` ran before each of them".to_owned(),
-        some => format!("its hook `reset` ran before {some} of them"),
+        0 => "the target was not reset in between".to_owned(),
+        all if all == shared.len() => "the target's hook `reset` ran before each of them".to_owned(),
+        some => format!("the target's hook `reset` ran before {some} of them"),
     };
     let (some, all) = (shared.len(), results.trials.len());
     let what = "trials ran on a target that was started for an earlier trial";
@@ -116,11 +116,11 @@ pub fn shared_starts(results: &Results) -> Option<String> {
 
 /// Returns a text such as `attempts that were not ok: status 404 (571), timeout (3)`.
 fn failed_attempts(results: &Results) -> String {
-    let told = causes(results.trials.iter().flat_map(|trial| &trial.attempt_results));
-    if told.is_empty() {
-        return told;
+    let words = causes(results.trials.iter().flat_map(|trial| &trial.attempt_results));
+    if words.is_empty() {
+        return words;
     }
-    hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
+    hanging(&format!("attempts that were not ok: {words}"), "", "  ", WIDTH)
 }
 
 /// Maximum number of failures shown beside their counts.
@@ -138,7 +138,7 @@ fn example(example: &FailureExample) -> String {
     let FailureExample { result, request, expectation, got, answer, .. } = example;
     match (expectation, answer) {
         (Some(expectation), _) => {
-            let got = got.as_ref().map_or_else(|| "the answer has none".to_owned(), |got| format!("it was `{got}`"));
+            let got = got.as_ref().map_or_else(|| "it is not in the answer".to_owned(), |got| format!("got `{got}`"));
             format!("{result}: {request}: `{expectation}` does not hold: {got}")
         }
         (None, Some(answer)) => format!("{result}: {request}: answered `{answer}`"),
@@ -156,8 +156,8 @@ fn failed_parts(results: &Results) -> String {
         return String::new();
     }
     let statuses = parts.iter().flat_map(|parts| &parts.by_status);
-    let told = causes(statuses.filter(|(status, _)| status.len() != 3 || !status.starts_with('2')));
-    let text = format!("parts of ok answers that were not ok, by status: {told}; of {}", numbers::count(all));
+    let words = causes(statuses.filter(|(status, _)| status.len() != 3 || !status.starts_with('2')));
+    let text = format!("parts of ok answers that were not ok, by status: {words}; of {}", numbers::count(all));
     hanging(&text, "", "  ", WIDTH)
 }
 
@@ -166,30 +166,30 @@ fn failed_parts(results: &Results) -> String {
 pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     for (result, count) in results.filter(|(result, _)| !is_ok(result)) {
-        let name = if result == "wrong" { "an answer that is not the expected one" } else { result };
+        let name = if result == "wrong" { "unexpected answer" } else { result };
         *causes.entry(name).or_default() += count;
     }
     let mut causes: Vec<(&str, u64)> = causes.into_iter().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let told = causes.into_iter().map(|(name, count)| format!("{name} ({})", numbers::count(count)));
-    told.collect::<Vec<String>>().join(", ")
+    let words = causes.into_iter().map(|(name, count)| format!("{name} ({})", numbers::count(count)));
+    words.collect::<Vec<String>>().join(", ")
 }
 
 /// Returns a note on answers that were redirects and count as `ok`, because their speed says
 /// nothing about the page to which they lead.
 fn redirects(results: &Results) -> String {
-    let mut told: Vec<&str> = results.trials.iter().flat_map(redirected).map(|(status, _)| status).collect();
+    let mut statuses: Vec<&str> = results.trials.iter().flat_map(redirected).map(|(status, _)| status).collect();
     let count: u64 = results.trials.iter().flat_map(redirected).map(|(_, count)| count).sum();
-    told.sort_unstable();
-    told.dedup();
+    statuses.sort_unstable();
+    statuses.dedup();
     if count == 0 {
         return String::new();
     }
     let text = format!(
-        "note: {} answers were redirects (status {}), which are not followed and count as ok; give the address that they lead to, \
-         or expect that status",
+        "note: {} answers were redirects (status {}), which are not followed and count as ok; use the address of the \
+         destination, or expect that status",
         numbers::count(count),
-        told.join(", ")
+        statuses.join(", ")
     );
     hanging(&text, "", "      ", WIDTH)
 }
@@ -228,7 +228,7 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     let mut text = format!("{word}: {}\n", meaning(results));
     for (index, reason) in results.verdict.reasons.iter().enumerate() {
         if index > 0 && index == results.verdict.decisive() {
-            text.push_str("of less weight; by themselves they make a result suspect, not void:\n");
+            text.push_str("lesser reasons, which alone make a result suspect, not void:\n");
         }
         text.push_str(&hanging(reason, "  - ", "    ", width));
         if let Some(remedy) = results.verdict.remedies.get(index) {

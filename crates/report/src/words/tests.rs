@@ -193,8 +193,8 @@ fn a_search_has_its_tables_and_its_chart() {
     let (mut plan, mut results) = one();
     let steps = [
         ("001", 8000.0, Some(true), None),
-        ("002", 16_000.0, None, Some("it was cut off")),
-        ("003", 16_000.0, Some(false), Some("latency_us.p99 = 64,000, asked below 50,000")),
+        ("002", 16_000.0, None, Some("the trial was cut off")),
+        ("003", 16_000.0, Some(false), Some("latency_us.p99 = 64,000, expected below 50,000")),
     ];
     let steps = steps.map(|(trial, value, held, broke)| record::results::SearchStep {
         trial: trial.to_owned(),
@@ -231,7 +231,7 @@ fn unmeasured_figures_are_not_named() {
     trial.consistency = record::results::Consistency::default();
     let outage = trial.faults[0].outage.as_mut().unwrap();
     *outage = record::results::Outage { failed: 99, ..Default::default() };
-    assert_eq!(answer(&results, &plan), "The fault `oops` made 99 of 1,834,666 calls fail.");
+    assert_eq!(answer(&results, &plan), "The fault `oops` made 99 of 1,834,666 operations fail.");
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn a_fault_that_no_client_noticed_has_no_recovery() {
     let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
     outage.back_to_baseline_s = Some(0.0);
     (outage.baseline_per_s, outage.bound_per_s) = (Some(60_000.0), Some(48_000.0));
-    let said = answer(&results, &plan);
-    assert!(said.contains("no client noticed the fault `oops`") && !said.contains("recovered"), "{said}");
-    assert!(said.contains("(a drop of throughput by less than 20 % cannot be told)"), "{said}");
+    let text = answer(&results, &plan);
+    assert!(text.contains("no client noticed the fault `oops`") && !text.contains("recovered"), "{text}");
+    assert!(text.contains("(a drop of throughput by less than 20 % is not detectable)"), "{text}");
 }
 
 #[test]
@@ -252,8 +252,8 @@ fn only_faults_that_happened_are_counted_and_the_others_are_named() {
     let (plan, mut results) = one_crash();
     let refused = Fault { name: "promote".into(), failed: Some("exit 2".into()), ..Fault::default() };
     results.trials[0].faults.push(refused);
-    let said = answer(&results, &plan);
-    assert!(said.contains("the fault `oops` made") && said.contains("; refused: `promote`;"), "{said}");
+    let text = answer(&results, &plan);
+    assert!(text.contains("the fault `oops` made") && text.contains("; not carried out: `promote`;"), "{text}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn timeouts_are_not_called_failures() {
     let (plan, mut results) = one_crash();
     let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
     (outage.failed, outage.timed_out) = (43, 32);
-    assert!(answer(&results, &plan).contains("made 11 of 1,834,666 calls fail and 32 time out over 12 ms"));
+    assert!(answer(&results, &plan).contains("made 11 of 1,834,666 operations fail and 32 time out over 12 ms"));
     let consistency = &mut results.trials[0].consistency;
     (consistency.acknowledged, consistency.acknowledged_checked) = (Some(4_000), Some(4_000));
     assert!(
@@ -330,7 +330,7 @@ fn a_sweep_reports_knees_and_crossings() {
         ),
         (
             Lead::NotShown,
-            "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
+            "Whether `xeon` or `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
         ),
     ] {
         results.crossings[0].lead = lead;
@@ -355,10 +355,10 @@ fn a_search_that_never_holds_is_reported() {
         ..safe_load(surviving, value, ci95, "wrong_per_1000_cycles")
     });
     results.safe_loads = lines.to_vec();
-    let said = answer(&results, &plan);
-    let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries at least \
-                 36 agents (95 %; edge near 40, interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
-    assert!(said.starts_with(words), "{said}");
+    let text = answer(&results, &plan);
+    let words = "`async_dirty` carries not even 1 agent when healthy; `wrong_per_1000_cycles` breaks at that load. `sync_dirty` carries at least \
+                 36 agents (95 %; edge near 40, interval 36–44) when healthy and not even 1 agent with one member down; `wrong_per_1000_cycles` breaks above that load.";
+    assert!(text.starts_with(words), "{text}");
     let table = crate::tables::sweeps::safe_loads(&input(&results, &plan)).expect("a table");
     assert_eq!(table.rows[0].cells[2].text, "not even 1");
 }
@@ -377,7 +377,7 @@ fn disturbances_are_in_the_answer() {
     results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
     assert_eq!(
         further(&results, &plan).last().unwrap(),
-        "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
+        "Service was interrupted 3 times in 2 of 35 trials, and no fault explains it: 120 operations failed."
     );
 }
 
@@ -405,7 +405,7 @@ fn keys_that_members_differ_on_are_reported() {
     assert!(!answer(&results, &plan).contains("differed"), "{}", answer(&results, &plan));
     results.trials[0].consistency.diverged_keys = Some(17);
     assert!(
-        answer(&results, &plan).ends_with("; 17 keys differed between members in the end."),
+        answer(&results, &plan).ends_with("; 17 keys differed between members at the end."),
         "{}",
         answer(&results, &plan)
     );
@@ -414,18 +414,18 @@ fn keys_that_members_differ_on_are_reported() {
     for trial in &mut results.trials {
         trial.consistency.diverged_keys = Some(0);
     }
-    let clean = "No keys differed between members in the end in any of the cases.";
+    let clean = "No keys differed between members at the end in any of the cases.";
     assert!(further(&results, &plan).iter().any(|finding| finding == clean));
     for trial in results.trials.iter_mut().filter(|trial| trial.variant.as_deref() == Some("wait")) {
         trial.consistency.diverged_keys = Some(5);
     }
     let says = found(&results, &plan);
-    assert!(says.contains("Keys differed between members in the end with `wait` (up to 5), none with "), "{says}");
+    assert!(says.contains("Keys differed between members at the end with `wait` (up to 5), none with "), "{says}");
 
     // A search also reports it, but only then.
     results.safe_loads = vec![SafeLoad::default()];
     let says = found(&results, &plan);
-    assert!(says.contains("Keys differed between members in the end with `wait`"), "{says}");
+    assert!(says.contains("Keys differed between members at the end with `wait`"), "{says}");
     results.trials.iter_mut().for_each(|trial| trial.consistency.diverged_keys = Some(0));
     assert!(!found(&results, &plan).contains("differed"));
 }
@@ -437,9 +437,9 @@ fn a_figure_of_a_single_case_is_not_generalised() {
     for trial in &mut results.trials[1..] {
         trial.latency_us = trial.latency_us.take().map(|latency| record::results::Quantiles { p99: None, ..latency });
     }
-    let said = answer(&results, &plan);
-    assert!(said.contains("latency at p99 was 6.87 ms with `a`, and is not known of the others"), "{said}");
-    assert!(!said.contains("p99 was 6.87 ms throughout"), "{said}");
+    let text = answer(&results, &plan);
+    assert!(text.contains("p99 latency was 6.87 ms with `a`, and was not measured for the others"), "{text}");
+    assert!(!text.contains("p99 was 6.87 ms throughout"), "{text}");
 }
 
 #[test]

@@ -701,7 +701,7 @@ fn a_drop_within_the_baselines_variation_is_inconclusive() {
     assert_eq!(felt.recovery_by, ["failures", "gaps"]);
     let why = felt.cannot_tell.unwrap();
     assert!(
-        why.starts_with("the baseline varies by ±") && why.ends_with("less throughput than that cannot be told"),
+        why.starts_with("the baseline varies by ±") && why.ends_with("a smaller drop of throughput is not detectable"),
         "{why}"
     );
     let told = noisy(1, NOISES[0], 0.8, 5.0);
@@ -716,10 +716,7 @@ fn a_drop_within_the_baselines_variation_is_inconclusive() {
 fn recovery_is_unknown_if_the_load_ends_too_soon() {
     let [well, ill] = [9_000.0, 2_700.0]
         .map(|rate| SyntheticLoad::even(16.0, |at_s| if at_s < 15.5 { 9_000.0 } else { rate }).outage(15.3));
-    assert_eq!(
-        (well.recovered, well.cannot_tell.as_deref()),
-        (None, Some("service was not observed for long enough after it"))
-    );
+    assert_eq!((well.recovered, well.cannot_tell.as_deref()), (None, Some("too little of the load was left after it")));
     assert_eq!((ill.recovered, ill.is_never_back()), (Some(false), true), "{ill:?}");
 }
 

@@ -15,7 +15,7 @@ pub fn refused_connects(facts: &RuleInput<'_>) -> Evaluation {
     let failed = failed_connects_until(facts, first_ok_s(facts));
     let (refused, when) = (failed.refused, failed.when);
     let how = failed.worst_refusal.unwrap_or_default();
-    Some((refused as f64, format!("{refused} connects were refused {when}, most by `{how}`: the target was reached")))
+    Some((refused as f64, format!("{refused} connects were refused {when}, most with `{how}`: the target was reached")))
 }
 
 fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
@@ -30,7 +30,7 @@ pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
     let own = attempts.iter().filter(|row| OF_THIS_MACHINE.contains(&row.result.as_str()));
     let own: u64 = own.map(|row| row.count).sum();
     let pct = 100.0 * own as f64 / all.max(1) as f64;
-    let what = "attempts failed for want of a local port or file descriptor";
+    let what = "attempts failed for lack of a local port or file descriptor";
     Some((pct, format!("{own} {what} ({pct:.1} %): the limit is this machine's, not the target's")))
 }
 
@@ -45,10 +45,10 @@ pub fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
         Some(refused) if refused.starts_with(REFUSED) => {
             let alert = refused[REFUSED.len()..].trim_start_matches(": ");
             let wants = alert.contains("certificate") || alert == "handshake failure";
-            let may_want = if wants { "; it may want a certificate of the client" } else { "" };
+            let may_want = if wants { "; it may require a client certificate" } else { "" };
             format!("it refused the handshake ({alert}){may_want}")
         }
-        _ => "it speaks no TLS, or no version that both sides support".to_owned(),
+        _ => "it speaks no TLS, or no version that Plimsoll supports".to_owned(),
     };
     Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
 }

@@ -47,7 +47,7 @@ fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let (late, length) = (numbers::micros(late_us), numbers::seconds(length_s));
     Some((
         pct,
-        format!("times of outages can be off by {late}, {pct:.0} % of {length}: the generator's timers were so late"),
+        format!("times of outages can be off by {late}, {pct:.0} % of {length}: the generator's timers were that late"),
     ))
 }
 
@@ -77,8 +77,8 @@ pub(super) fn late_failures(facts: &RuleInput<'_>) -> Evaluation {
     Some((
         pct,
         format!(
-            "{pct:.0} % of the failures are in {} seconds in which operations started late and in bunches, beyond the {usual_pct:.2} % of \
-             operations that fail otherwise: they are the generator's, not the target's",
+            "{pct:.0} % of the failures are in {} seconds in which operations started late and in bunches, beyond the \
+             {usual_pct:.2} % of operations that fail otherwise: the generator caused them, not the target",
             late.len()
         ),
     ))

@@ -38,7 +38,7 @@ pub(super) fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
         facts.trial.faults.iter().filter(|fault| facts.planned.steps.iter().all(|step| step.name != fault.name));
     let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(|outage| outage.baseline_per_s.is_none()))?;
     let (name, number) = (&fault.name, fault.number);
-    Some((1.0, format!("fault `{name}` ({number}) began without steady service before it to compare with")))
+    Some((1.0, format!("fault `{name}` ({number}) began without steady service before it as a baseline")))
 }
 
 pub(super) fn late_fault(facts: &RuleInput<'_>) -> Evaluation {

@@ -27,7 +27,7 @@ struct GeneratorComparison {
 
 const COMPARISONS: &[GeneratorComparison] = &[
     GeneratorComparison {
-        words: "carries less of what was due",
+        words: "carries a smaller share of the due operations",
         value: |one| one.carried_pct,
         worse_pct: |own, others, all| are_enough(all).then(|| 100.0 * (1.0 - own / others)),
         show: |pct| format!("{pct:.0} %"),
@@ -77,11 +77,11 @@ pub(super) fn generators_apart(facts: &RuleInput<'_>) -> Evaluation {
     let fleet = facts.trial.generator.fleet.as_ref()?;
     let began = fleet.began_within_us.map(|us| {
         let within = milliseconds(us);
-        (us, format!("the generators began within {within} of each other, and nothing nearer is known"))
+        (us, format!("the starts of the generators may be up to {within} apart"))
     });
     let clocks = fleet.clock_error_us.map(|us| {
         let off = milliseconds(us);
-        (us, format!("what a generator recorded may be off by {off}: so well its clock is known"))
+        (us, format!("recorded times of a generator may be off by {off}, the error of its clock"))
     });
     let (us, words) = began.into_iter().chain(clocks).max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     Some((us / 1e3, words))

@@ -197,14 +197,14 @@ pub(super) fn generator_stall(facts: &RuleInput<'_>, class: FigureClass) -> Eval
             "it was busy by itself, such as with very long requests or answers"
         }
         Some(waited_us) if waited_us < longest.late_us / 2.0 => {
-            "it was not waiting for a CPU, so it was stopped, or the whole machine was"
+            "it was not waiting for a CPU, so it or the whole machine was stopped"
         }
         Some(_) => "it was waiting for a CPU",
         None => "it was stopped, or waited for a CPU",
     };
     let what = format!(
-        "the generator stalled for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. The latency \
-         and errors of these moments are not the target's doing"
+        "the generator stalled for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. The \
+         target did not cause the latency and errors of that time"
     );
     let held_pct = if is_paced(facts) { pct } else { pct.min(held_pct(facts, stalls.len())?) };
     let counted = match class {
@@ -272,7 +272,7 @@ pub(super) fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
             numbers::by_metric("bytes_per_s", bytes_per_s)
         ),
         (Some(bytes_per_s), Some(read_pct)) => format!(
-            ": {} gave {}, and the reader waited for it {:.0} % of the time",
+            ": {} delivered {}, and the reader waited for it {:.0} % of the time",
             feed_device(facts.planned),
             numbers::by_metric("bytes_per_s", bytes_per_s),
             read_pct
@@ -286,7 +286,7 @@ pub(super) fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
 fn feed_device(planned: &plan::Trial) -> String {
     let mut feeds = planned.load.iter().flat_map(|load| &load.feeds);
     match feeds.find_map(|feed| feed.tier.as_ref().filter(|_| !feed.limits.is_none())) {
-        Some(tier) => format!("the tier `{tier}`, as slowly as which it was read,"),
+        Some(tier) => format!("the emulated tier `{tier}`"),
         None => "its disk".to_owned(),
     }
 }

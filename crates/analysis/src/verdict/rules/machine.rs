@@ -37,11 +37,11 @@ pub(super) fn full_disk(facts: &RuleInput<'_>) -> Evaluation {
         What::Ended { reason, .. } => reason.as_ref(),
         _ => None,
     });
-    let said = texts.into_iter().find(|text| {
+    let notice = texts.into_iter().find(|text| {
         let text = text.to_lowercase();
         text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
     })?;
-    Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
+    Some((1.0, format!("the disk of the run folder was full, so records are missing: {notice}")))
 }
 
 pub(super) fn steal(facts: &RuleInput<'_>) -> Evaluation {

@@ -12,9 +12,9 @@ pub(super) fn cut_off(facts: &RuleInput<'_>) -> Evaluation {
     let last_s = facts.evidence.last_s().unwrap_or(0.0);
     let (what, reason) = match facts.evidence.ending() {
         Some((Ending::Done, _)) => return None,
-        Some((Ending::Interrupted, reason)) => ("it was interrupted at", reason),
-        Some((Ending::Failed, reason)) => ("it failed at", reason),
-        None => ("its records end in the middle, at", None),
+        Some((Ending::Interrupted, reason)) => ("interrupted at", reason),
+        Some((Ending::Failed, reason)) => ("failed at", reason),
+        None => ("records end early, at", None),
     };
     let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     Some((1.0, format!("{what} {last_s:.1} s{why}")))
@@ -81,11 +81,11 @@ fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
     let mut lacking: Vec<IncompleteRecord> = Vec::new();
     let evidence = facts.evidence;
     if facts.run.is_over && evidence.ending().is_none() {
-        let what = "events.jsonl has no end, although the run came to one".to_owned();
+        let what = "events.jsonl has no final event, although the run ended".to_owned();
         lacking.push(IncompleteRecord { file: "events.jsonl", lacks_s: 0.0, what });
     }
     if evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. })) && evidence.replicas.is_empty() {
-        let what = "replicas.jsonl has no member, although the members were asked".to_owned();
+        let what = "replicas.jsonl has no member, although the members were queried".to_owned();
         lacking.push(IncompleteRecord { file: "replicas.jsonl", lacks_s: 0.0, what });
     }
     let Some(ran) = ran(facts) else { return lacking };
@@ -94,7 +94,7 @@ fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
         lacking.push(IncompleteRecord {
             file,
             lacks_s: for_s,
-            what: format!("{file} is not there: {for_s:.0} s of {for_s:.0} s"),
+            what: format!("{file} is missing: {for_s:.0} s of {for_s:.0} s"),
         });
     }
     let generator_s = uncovered_s(facts, ran);
@@ -227,7 +227,7 @@ pub(super) fn records_disagree(facts: &RuleInput<'_>) -> Evaluation {
     let mut found = disagreements(facts).0.into_iter();
     let differing = found.find(|differing| !differing.files.iter().any(|file| incomplete.contains(file)))?;
     let Disagreement { files: [one, other], counts: [a, b], of } = differing;
-    Some((a.abs_diff(b) as f64, format!("{one} holds {a} {of} and {other} {b}: one of them is incomplete")))
+    Some((a.abs_diff(b) as f64, format!("{one} has {a} {of}, but {other} has {b}: one of them is incomplete")))
 }
 
 /// Two record files whose counts disagree.
@@ -305,16 +305,18 @@ fn attempts_disagree(facts: &RuleInput<'_>, found: &mut Disagreements) {
         }
         let counted = operation.outcomes;
         let bad = counted.failed + counted.timeout;
-        for (logged, attempted, how) in
-            [(counted.ok, ok, "ok"), (counted.wrong, wrong, "wrong"), (bad, others.min(bad), "failed or in a timeout")]
-        {
-            let of = format!("operations `{name}` that ended {how}");
+        for (logged, attempted, how) in [
+            (counted.ok, ok, "were ok"),
+            (counted.wrong, wrong, "were wrong"),
+            (bad, others.min(bad), "failed or timed out"),
+        ] {
+            let of = format!("operations `{name}` that {how}");
             found.compare(("load.hlog", logged), ("attempts.csv", attempted), &of);
         }
     }
     let unknown = attempts.iter().filter(|row| !facts.trial.operations.contains_key(&row.operation));
     let unknown = unknown.filter(|row| rows::is_ok(&row.result)).map(|row| row.count).sum();
-    found.compare(("load.hlog", 0), ("attempts.csv", unknown), "operations that it does not name");
+    found.compare(("load.hlog", 0), ("attempts.csv", unknown), "operations whose names are not in load.hlog");
 }
 
 /// Compares starts with outcomes: an operation that was to start and was not dropped has ended or
@@ -326,9 +328,9 @@ fn starts_disagree(facts: &RuleInput<'_>, found: &mut Disagreements) {
     let Some(due) = rows.iter().map(|row| row.due).sum::<Option<u64>>().filter(|_| is_done) else { return };
     let started = due.saturating_sub(rows.iter().map(|row| row.dropped).sum());
     let outcomes = facts.trial.outcomes;
-    let told = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
-    if started > told {
-        found.compare(("generator.csv", started), ("load.hlog", told), "operations that were to start");
+    let logged = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
+    if started > logged {
+        found.compare(("generator.csv", started), ("load.hlog", logged), "started operations");
     }
 }
 
@@ -400,6 +402,6 @@ fn was_taken_down(events: &[Event], host: &str) -> bool {
 
 pub(super) fn unsettled_replicas(facts: &RuleInput<'_>) -> Evaluation {
     let settled = facts.trial.consistency.replicas_settled?;
-    let what = "what members held still changed when they were asked for the last time".to_owned();
+    let what = "the members' records still changed at the last query".to_owned();
     Some((f64::from(u8::from(!settled)), what))
 }
