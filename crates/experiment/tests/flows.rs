@@ -54,6 +54,19 @@ fn a_mix_has_sequences() {
 }
 
 #[test]
+fn each_agent_may_have_a_number_of_cycles() {
+    let plan = plan("iterations = 2\n[[load.cycle]]\ncall = \"ping\"\n");
+    let load = plan.trials[0].load.as_ref().unwrap();
+    assert!(load.iterations == Some(2) && load.is_counted());
+    assert!(timeline::print(&plan).contains("10 agents, no pause, 2 cycles each, timeout"));
+    for other in ["rate = 5", "rate = { sessions = 5 }", "count = 5"] {
+        let text = format!("iterations = 2\n{other}\n[[load.cycle]]\ncall = \"ping\"\n");
+        let told = read(&file(&text), &[]).unwrap_err().to_string();
+        assert!(told.contains("`iterations` and") && told.contains("exclude each other"), "{told}");
+    }
+}
+
+#[test]
 fn older_plans_have_no_flow() {
     let plan = serde_json::to_value(plan("[[load.cycle]]\ncall = \"ping\"\n")).unwrap();
     let step = &plan["trials"][0]["load"]["steps"][0];

@@ -47,7 +47,11 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Whole { min: 1, max: i64::MAX } => Option<u64>,
             "Closed loop: total number of cycles, after which the load ends; `time` still limits it",
-            ["iterations", "requests", "total"];
+            ["requests", "total"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        iterations: Whole { min: 1, max: i64::MAX } => Option<u64>,
+            "Closed loop: number of cycles of each agent, after which it is done; `time` still limits it",
+            ["cycles", "loops", "loop_count"];
         timeout = "10s": TIME => timeout_s: f64, "Timeout of each attempt";
         drain = "5s": PAUSE => drain_s: f64,
             "Time for open operations to end; those still open then are `unfinished`, and in no rate",
@@ -462,7 +466,7 @@ impl Load {
     /// Whether the load ends after a number of cycles.
     #[must_use]
     pub fn is_counted(&self) -> bool {
-        self.populations().iter().any(|population| population.count.is_some())
+        self.populations().iter().any(|population| population.count.is_some() || population.iterations.is_some())
     }
 
     /// Whether the load has an open loop: operations that start on a schedule.
@@ -545,7 +549,22 @@ impl Load {
             with: Some(("keep_alive", "each operation makes its own connection")),
             hint: "remove one of the two",
         });
-        [think, backlog, pipeline].into_iter().flatten()
+        let iterations = LoadConflict {
+            key: "iterations",
+            what: "`iterations` and `rate` exclude each other",
+            why: "belongs to a closed loop",
+            with: Some(("rate", "open loop: a schedule starts operations or sessions")),
+            hint: "remove one of the two",
+        };
+        let iterations = (self.iterations.is_some() && self.rate.is_some()).then_some(iterations);
+        let count = (self.iterations.is_some() && self.count.is_some()).then_some(LoadConflict {
+            key: "iterations",
+            what: "`iterations` and `count` exclude each other",
+            why: "cycles of each agent",
+            with: Some(("count", "cycles of all agents together")),
+            hint: "remove one of the two",
+        });
+        [think, backlog, pipeline, iterations, count].into_iter().flatten()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tree::TomlTable;
 section! {
     const GROUP {
         name = required: Name, "Name in results, and in paths such as load.group.NAME.agents";
-        ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, ramp, timeout, think, think_spread_pct,
+        ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, iterations, ramp, timeout, think, think_spread_pct,
             retry, when_failed;
     }
 }
@@ -29,7 +29,7 @@ section! {
 pub(crate) const LOAD_WITH_GROUPS: &[Key] = &keys::joined::<{ LOAD.len() + GROUPS.len() }>(LOAD, GROUPS);
 
 /// Keys that belong into the groups, and not into `[load]`, if there are groups.
-const OWN: [&str; 7] = ["agents", "cycle", "mix", "rate", "backlog", "overflow", "count"];
+const OWN: [&str; 8] = ["agents", "cycle", "mix", "rate", "backlog", "overflow", "count", "iterations"];
 
 /// Returns `load.group` for a group that is read as a load, else `load`.
 pub(super) fn path(section: &Section<'_>) -> &'static str {
@@ -63,7 +63,7 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
         groups.push(load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, context));
     }
     check_operations(&sections, &groups, context);
-    let mut load = Load { groups, rate: None, backlog: None, count: None, ..Load::read(section) };
+    let mut load = Load { groups, rate: None, backlog: None, count: None, iterations: None, ..Load::read(section) };
     load.add_up_groups();
     load
 }

@@ -492,7 +492,8 @@ fn pace(load: &Load) -> Vec<String> {
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
     let count = load.count.map_or_else(String::new, |count| format!("{} cycles at most", thousands(count)));
-    vec![agents(load), pace, thinking, count, backlog, format!("timeout {}", show(load.timeout_s)), retry]
+    let each = load.iterations.map_or_else(String::new, |each| format!("{} each", plural(each as usize, "cycle")));
+    vec![agents(load), pace, thinking, count, each, backlog, format!("timeout {}", show(load.timeout_s)), retry]
 }
 
 fn open_loop(rate: &Rate) -> String {

@@ -118,9 +118,11 @@ pub struct AgentGroup {
 
 indexed_by!(GroupId, Vec<AgentGroup>, AgentGroup);
 
-/// A limit on the cycles of all agents of a group. Threads share the counters.
+/// A limit on the cycles of a group. Threads share the counters.
 struct CycleBound {
     most: u64,
+    /// Whether the limit applies to each agent, and not to all agents together.
+    is_each: bool,
     begun: AtomicU64,
     /// Number of agents that may still get a cycle.
     working: AtomicU32,
@@ -184,8 +186,9 @@ impl AgentGroup {
                 LoadPurpose::Measure => seed,
                 LoadPurpose::Prepare { .. } => mix(seed ^ PREPARE_SEED),
             },
-            count: load.count.map(|most| CycleBound {
+            count: load.count.or(load.iterations).map(|most| CycleBound {
                 most,
+                is_each: load.count.is_none(),
                 begun: AtomicU64::new(0),
                 working: AtomicU32::new(load.agents),
             }),
@@ -199,11 +202,14 @@ impl AgentGroup {
         place_in_group % self.copies + 1
     }
 
-    /// Takes a cycle. Returns false if the limit is reached. Threads share a counter only if cycles
-    /// are limited.
-    pub fn take_cycle(&self) -> bool {
+    /// Takes a cycle for an agent that has begun `begun` cycles. Returns false if the limit is
+    /// reached. Threads share a counter only if the cycles of all agents are limited.
+    pub fn take_cycle(&self, begun: u64) -> bool {
         let Some(bound) = &self.count else { return true };
-        let is_left = bound.begun.fetch_add(1, Ordering::Relaxed) < bound.most;
+        let is_left = match bound.is_each {
+            true => begun < bound.most,
+            false => bound.begun.fetch_add(1, Ordering::Relaxed) < bound.most,
+        };
         if !is_left {
             bound.working.fetch_sub(1, Ordering::SeqCst);
         }

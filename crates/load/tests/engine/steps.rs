@@ -312,3 +312,16 @@ fn a_mix_draws_whole_sequences() {
         assert!(run.summary.cycles <= seen.len() as u64 && run.summary.cycles + 10 >= seen.len() as u64);
     }
 }
+
+#[test]
+fn each_agent_ends_after_its_iterations() {
+    let (server, keys) = witness();
+    let mut load =
+        load(5, 60.0, vec![step("save", &["key={agent}-{seq}", "value=v"]), step("load", &["key={agent}-{seq}"])]);
+    (load.iterations, load.threads) = (Some(3), Some(2));
+    let run = play(orders(&server.service(), load));
+    assert_eq!((run.summary.ok, run.summary.cycles), (30, 15));
+    let seen: BTreeSet<String> = keys.lock().unwrap().iter().map(|(_, key)| key.clone()).collect();
+    let expected = (1..=5).flat_map(|agent| (1..=3).map(move |seq| format!("{agent}-{seq}")));
+    assert_eq!(seen, expected.collect());
+}

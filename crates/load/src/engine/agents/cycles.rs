@@ -107,7 +107,7 @@ impl<P: SessionProtocol> Agents<P> {
         let group = &self.script.groups[agent.group];
         match self.script.purpose {
             LoadPurpose::Measure => {
-                if !group.take_cycle() {
+                if !group.take_cycle(agent.cycle) {
                     // Groups without a cycle limit continue until every group with a limit is done.
                     if self.script.groups.iter().all(|group| group.has_done_all() != Some(false)) {
                         self.control.stop();

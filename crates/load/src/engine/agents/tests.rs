@@ -66,6 +66,7 @@ pub fn load(agents: u32) -> Load {
         from: Vec::new(),
         ramp_s: 0.0,
         count: None,
+        iterations: None,
         time_s: 10.0,
         timeout_s: 0.5,
         drain_s: 1.0,
