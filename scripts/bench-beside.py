@@ -109,7 +109,7 @@ with = {{ path = "/" }}
     outages = [one["outage"]["first_ok_s"] for one in trial["disturbances"] if one["kind"] == "outage"]
     measured["outages"] = outages[0] if len(outages) == 1 else None
     # A reason about the planted leak does not mark its figures.
-    against = lambda one: [reason for reason in one.get("reasons", []) if "never became steady" not in reason]
+    against = lambda one: [reason for reason in one.get("reasons", []) if "did not become steady" not in reason]
     trust = {one["figure"]: one["is"] if against(one) else "valid" for one in trial["verdict"]["figures"]}
     return measured, truth.true(json.loads(book.read_text())), trust, trial
 

@@ -372,7 +372,7 @@ mod tests {
         let ended = printer.line(&ProgressEvent::TrialEnds { how: Ending::Done, reason: None }).unwrap();
         assert!(ended.ends_with("(with the warm-up)"), "{ended}");
         let told = printer.line(&ProgressEvent::Answered { trial: &trial, step: &step, limits: &[limit] }).unwrap();
-        assert_eq!(told.trim(), "rate 1000: held: latency_us.p99 = 43.9 ms, asked below 50 ms");
+        assert_eq!(told.trim(), "rate 1000: held: latency_us.p99 = 43.9 ms, expected below 50 ms");
     }
 
     #[test]

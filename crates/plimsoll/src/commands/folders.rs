@@ -77,8 +77,8 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
     let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
     let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
     match (bad_trial, bad_host) {
-        (Some(id), _) => Err(no_run(folder, &format!("`{id}` in its plan.json is no name of a trial"))),
-        (None, Some(name)) => Err(no_run(folder, &format!("`{name}` in its plan.json is no name of a host"))),
+        (Some(id), _) => Err(no_run(folder, &format!("`{id}` in its plan.json is not a trial name"))),
+        (None, Some(name)) => Err(no_run(folder, &format!("`{name}` in its plan.json is not a host name"))),
         (None, None) => Ok(plan),
     }
 }

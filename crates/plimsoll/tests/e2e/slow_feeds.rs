@@ -104,7 +104,7 @@ fn a_load_that_waits_for_its_feeds_disk_is_void() {
     let trial = &results["trials"][0];
     assert_eq!(trial["verdict"]["is"], "void");
     assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
-    assert!(trial["verdict"]["reasons"].to_string().contains("its disk gave"), "{trial:#}");
+    assert!(trial["verdict"]["reasons"].to_string().contains("its disk delivered"), "{trial:#}");
     assert_eq!(trial["generator"]["limit"], "disk");
     assert!(number(trial, "/generator/feed/wait_pct") > 30.0 && number(trial, "/generator/feed/read_pct") > 50.0);
     drop(disk);
