@@ -163,12 +163,9 @@ fn void_trials_in_a_comparison_exit_6() {
     // With --accept, all runs of the two are compared, and the output says so.
     let played = sandbox.play(&[&words[..], &["--accept"]].concat()).exits(5);
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
-    for words in [
-        "2 of 8 trials are void (littles_law)",
-        "but used (--accept)",
-        "4 pairs",
-        "Void trials are used as well",
-    ] {
+    for words in
+        ["2 of 8 trials are void (littles_law)", "but used (--accept)", "4 pairs", "Void trials are used as well"]
+    {
         assert!(said.contains(words), "no {words} in\n{}", played.stdout);
     }
     let json = sandbox.play(&[&words[..], &["--accept", "--json"]].concat()).exits(5).json();

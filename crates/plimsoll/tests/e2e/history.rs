@@ -107,6 +107,9 @@ fn mixed_experiments_and_unknown_figures_are_refused() {
     let one = nights.join("2026-12-02T03-00-00-nightly");
     let unknown = sandbox.play(&["history", one.to_str().unwrap(), "--metric", "latency_us.p98"]).exits(2);
     unknown.says(&["latency_us.p98", "path inside a trial"]);
-    sandbox.play(&["history", sandbox.path().join("registry").to_str().unwrap()]).exits(2).says(&["plan.json is missing"]);
+    sandbox
+        .play(&["history", sandbox.path().join("registry").to_str().unwrap()])
+        .exits(2)
+        .says(&["plan.json is missing"]);
     sandbox.play(&["history"]).exits(2).says(&["Usage"]);
 }
