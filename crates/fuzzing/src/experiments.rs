@@ -38,7 +38,7 @@ static CALL: Fault = Fault {
     check: None,
 };
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog {
         protocols: KINDS.iter().map(|kind| kind.info).collect(),
         faults: vec![&CALL, &KILL],

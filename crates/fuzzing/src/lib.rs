@@ -12,6 +12,7 @@ mod expectations;
 mod experiments;
 mod fleets;
 mod host_messages;
+mod imports;
 pub mod mutation;
 mod records;
 
@@ -34,6 +35,7 @@ static OTHERS: &[FuzzTarget] = &[
     FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
     FuzzTarget { name: "generators", body: fleets::generators, mutants: 4000 },
     FuzzTarget { name: "hosts", body: host_messages::hosts, mutants: 6000 },
+    FuzzTarget { name: "import", body: imports::import, mutants: 1500 },
     FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },
     FuzzTarget { name: "orders", body: fleets::orders, mutants: 4000 },
     FuzzTarget { name: "pointer", body: expectations::pointer, mutants: 4000 },

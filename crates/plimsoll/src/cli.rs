@@ -400,6 +400,16 @@ pub struct Selfcheck {
 pub struct New {
     /// URL of a running service, or name of a target [default: the echo target]
     pub target: Option<String>,
+    /// File of another tool to make an experiment from, or `-` for the standard input: curl
+    /// commands, a HAR, targets of vegeta, or an access log, which needs --out
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    pub from: Option<PathBuf>,
+    /// Format of the file [default: detected from the content]
+    #[arg(long, value_name = "NAME", requires = "from", value_parser = PossibleValuesParser::new(import::formats::KINDS.iter().map(|format| format.name)))]
+    pub format: Option<String>,
+    /// Write the experiment into this file, which must not exist [default: the standard output]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -530,6 +540,7 @@ pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/items -d @item.json -H 'Content-Type: application/json' --expect status=201
   plimsoll hit https://localhost:8443/items --cacert ca.pem --expect body/items/0/id=7
   plimsoll hit http://localhost:8080/ --print > hit.toml && plimsoll run hit.toml
+  plimsoll hit -c 8 -- curl -X PUT -H 'Content-Type: application/json' -d @item.json http://localhost:8080/items/7
 
 Every request counts: nothing is cut off as a warm-up unless --warmup says so. A status of 400 or more is
 failed, an answer that contradicts --expect is wrong; redirects are not followed under load. Latency counts from when a
@@ -539,6 +550,7 @@ translates the options of wrk, hey, oha, k6, ab and vegeta.";
 #[derive(Debug, Clone, Args)]
 pub struct Hit {
     /// URL to load, such as http://localhost:8080/
+    #[arg(required_unless_present = "curl", default_value = "", hide_default_value = true)]
     pub url: String,
     /// Agents (concurrent clients), each with a connection and one request at a time
     #[arg(
@@ -658,6 +670,9 @@ pub struct Hit {
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,
+    /// A curl command instead of the URL: hit -c 8 -- curl -X PUT -d @item.json http://localhost/
+    #[arg(last = true, value_name = "CURL COMMAND", conflicts_with_all = ["url", "method", "headers", "body"])]
+    pub curl: Vec<String>,
 }
 
 /// Parses a number that may have the suffix `k` (thousands) or `M` (millions): `10k`, `1.5M`.

@@ -4,6 +4,7 @@ pub mod experiments;
 pub mod export;
 pub mod folders;
 pub mod hit;
+pub mod imports;
 pub mod install;
 pub mod lists;
 pub mod machine;

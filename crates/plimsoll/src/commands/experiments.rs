@@ -15,6 +15,7 @@ use record::folder::RunFolder;
 
 use crate::catalog::{self, TargetCatalog};
 use crate::cli::{self, SchemaOf};
+use crate::commands::imports;
 use crate::exit::{Exit, Failure};
 use crate::{output, packed, placement_text};
 
@@ -142,6 +143,9 @@ fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
 
 /// Prints an experiment file to start from.
 pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
+    if let Some(from) = &arguments.from {
+        return imports::new(from, arguments);
+    }
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref().unwrap_or("echo");
     let wanted =

@@ -20,6 +20,7 @@ use crate::commands::run::{self, PreparedRun};
 use crate::exit::{Exit, Failure};
 use crate::{cli, named_files, output, signals};
 
+mod curl_command;
 mod debug;
 mod elsewhere;
 mod options;
@@ -33,6 +34,7 @@ const SOURCE: &str = "plimsoll hit --print";
 
 /// Plays the load and prints the results.
 pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
+    let words = &curl_command::in_options(words)?;
     let known = catalog::known(None)?;
     let http = spoken(&known)?;
     let mut asked = options::read(words, http).map_err(|wrong| refused(&wrong))?;

@@ -1,0 +1,230 @@
+//! HTTP Archives (HAR 1.1 and 1.2), which browsers and proxies record.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Content, Format};
+use crate::formats::curl::encoded;
+use crate::left_out::LeftOut;
+use crate::multipart::{self, FormPart};
+use crate::recording::{ImportedRecording, RecordedBody, RecordedRequest};
+use crate::{ImportError, ImportSource};
+
+pub const FORMAT: Format = Format { name: "har", title: "HAR", is_of_a_browser: true, recognises, read };
+
+const ARCHIVE: &str = "a HAR file: an object `log` with a list `entries`, each with a `request`";
+
+fn recognises(content: &Content<'_>) -> bool {
+    content.json.as_ref().and_then(|json| json.get("log")).is_some_and(Value::is_object)
+}
+
+fn read(source: &ImportSource<'_>) -> Result<ImportedRecording, ImportError> {
+    let archive: Value = serde_json::from_str(source.text)
+        .map_err(|error| ImportError::at(error.line(), format!("this is not JSON: {error}"), ARCHIVE))?;
+    let log = archive.get("log").ok_or_else(|| ImportError::new("there is no `log`", ARCHIVE))?;
+    let entries = log.get("entries").and_then(Value::as_array);
+    let entries = entries.ok_or_else(|| ImportError::new("`log` has no list `entries`", ARCHIVE))?;
+    if entries.is_empty() {
+        return Err(ImportError::new("`log.entries` is empty", "at least one entry"));
+    }
+    let mut recording = ImportedRecording { title: title(log), ..ImportedRecording::default() };
+    for (index, entry) in entries.iter().enumerate() {
+        let request = request(entry, &mut recording.left_out);
+        let place = |what: String| ImportError::new(format!("`log.entries[{index}]`: {what}"), ARCHIVE);
+        recording.requests.extend(request.map_err(place)?);
+    }
+    if recording.requests.iter().all(|request| request.at_s.is_some()) {
+        recording.requests.sort_by(|one, other| one.at_s.unwrap_or(0.0).total_cmp(&other.at_s.unwrap_or(0.0)));
+    }
+    Ok(recording)
+}
+
+fn title(log: &Value) -> Option<String> {
+    let title = log.pointer("/pages/0/title").or(log.pointer("/pages/0/id"))?.as_str()?;
+    Some(format!("Session on {title}"))
+}
+
+fn text(value: &Value, key: &str) -> Option<String> {
+    value.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Returns the request of an entry; `None` if it is left out.
+fn request(entry: &Value, left_out: &mut LeftOut) -> Result<Option<RecordedRequest>, String> {
+    let request = entry.get("request").ok_or("there is no `request`")?;
+    let url = text(request, "url").ok_or("the request has no `url`")?;
+    let method = text(request, "method").unwrap_or_else(|| "GET".to_owned()).to_ascii_uppercase();
+    let status =
+        entry.pointer("/response/status").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+    let kind = entry.get("_resourceType").and_then(Value::as_str).unwrap_or_default();
+    let has_failed = status == Some(0) && entry.pointer("/response/_error").is_some_and(|error| !error.is_null());
+    let what = match () {
+        () if kind == "websocket" || status == Some(101) || url.starts_with("ws") => Some("WebSocket connections"),
+        () if entry.get("_fromCache").is_some_and(|cache| cache.is_string()) => {
+            Some("answers from the browser's cache")
+        }
+        () if has_failed => Some("requests that the browser blocked or cancelled"),
+        () => None,
+    };
+    if let Some(what) = what {
+        left_out.add(what, url.split(['?', '#']).next().unwrap_or_default());
+        return Ok(None);
+    }
+    let at_s = text(entry, "startedDateTime").and_then(|time| time.parse::<Timestamp>().ok());
+    let mut headers = pairs(request.get("headers"));
+    let mut cookies = pairs(request.get("cookies"));
+    if !cookies.is_empty() && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+        let cookies = cookies.drain(..).map(|(name, value)| format!("{name}={value}"));
+        headers.push(("cookie".to_owned(), cookies.collect::<Vec<String>>().join("; ")));
+    }
+    let body = request.get("postData").map_or(RecordedBody::None, |data| body(data, &mut headers));
+    Ok(Some(RecordedRequest {
+        name: None,
+        method,
+        url: with_query(url, request.get("queryString")),
+        headers,
+        body,
+        status,
+        at_s: at_s.map(|time| time.as_nanosecond() as f64 / 1e9),
+        took_s: entry.get("time").and_then(Value::as_f64).filter(|time| *time > 0.0).unwrap_or(0.0) / 1e3,
+    }))
+}
+
+/// Returns the names and values of a list of `{name, value}`.
+fn pairs(list: Option<&Value>) -> Vec<(String, String)> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|pair| Some((text(pair, "name")?, pair.get("value").map_or_else(String::new, text::of_json))))
+        .collect()
+}
+
+/// Returns the URL with the parameters of `queryString`, which some programs write only there.
+fn with_query(url: String, query: Option<&Value>) -> String {
+    let pairs = pairs(query);
+    if pairs.is_empty() || url.contains('?') {
+        return url;
+    }
+    let query: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+    let (before, fragment) = url.split_once('#').map_or((url.as_str(), None), |(url, fragment)| (url, Some(fragment)));
+    let fragment = fragment.map_or_else(String::new, |fragment| format!("#{fragment}"));
+    format!("{before}?{}{fragment}", query.join("&"))
+}
+
+fn body(data: &Value, headers: &mut Vec<(String, String)>) -> RecordedBody {
+    let kind = text(data, "mimeType").unwrap_or_default();
+    let mut set_kind = |kind: &str, is_new: bool| {
+        let known = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        match known {
+            Some((_, value)) if is_new => kind.clone_into(value),
+            Some(_) => {}
+            None if kind.is_empty() => {}
+            None => headers.push(("content-type".to_owned(), kind.to_owned())),
+        }
+    };
+    let given = text(data, "text").filter(|text| !text.is_empty());
+    if let Some(given) = given {
+        set_kind(&kind, false);
+        let is_base64 =
+            ["encoding", "_encoding"].iter().any(|key| data.get(key).and_then(Value::as_str) == Some("base64"));
+        return match is_base64 {
+            true => STANDARD.decode(&given).map_or_else(|_| RecordedBody::text(given), RecordedBody::bytes),
+            false => RecordedBody::text(given),
+        };
+    }
+    let params = data.get("params").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if params.is_empty() {
+        return RecordedBody::None;
+    }
+    if !kind.starts_with("multipart/") {
+        set_kind("application/x-www-form-urlencoded", false);
+        let pairs = pairs(data.get("params"));
+        let pairs: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+        return RecordedBody::text(pairs.join("&"));
+    }
+    if params.iter().any(|part| part.get("fileName").is_some() && part.get("value").is_none()) {
+        return RecordedBody::LeftOut("an uploaded file that is not in the recording".to_owned());
+    }
+    set_kind(multipart::CONTENT_TYPE, true);
+    let parts = params.iter().map(|part| FormPart {
+        name: text(part, "name").unwrap_or_default(),
+        value: text(part, "value").unwrap_or_default(),
+        file_name: text(part, "fileName"),
+        content_type: text(part, "contentType"),
+    });
+    RecordedBody::text(multipart::body(&parts.collect::<Vec<FormPart>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_entries(entries: &str) -> Result<ImportedRecording, ImportError> {
+        let text = format!("{{\"log\": {{\"pages\": [{{\"title\": \"shop\"}}], \"entries\": [{entries}]}}}}");
+        read(&ImportSource { name: "a.har", text: &text, attached: &|_| None })
+    }
+
+    #[test]
+    fn an_entry_becomes_a_request() {
+        let entries = r#"
+            {"startedDateTime": "2024-01-01T00:00:02.5+01:00", "time": 500, "request": {"method": "post", "url": "http://a/",
+             "headers": [{"name": "Accept", "value": "x"}], "queryString": [{"name": "a b", "value": "c"}],
+             "cookies": [{"name": "s", "value": "1"}], "postData": {"mimeType": "text/plain", "text": "hi"}},
+             "response": {"status": 201}},
+            {"startedDateTime": "2024-01-01T00:00:01+01:00", "request": {"url": "http://a/first"}}"#;
+        let recording = read_entries(entries).unwrap();
+        assert_eq!(recording.title.as_deref(), Some("Session on shop"));
+        assert_eq!(recording.requests[0].url, "http://a/first", "entries are sorted by time");
+        let request = &recording.requests[1];
+        assert_eq!((request.method.as_str(), request.url.as_str()), ("POST", "http://a/?a%20b=c"));
+        assert_eq!(
+            (request.status, request.took_s, &request.body),
+            (Some(201), 0.5, &RecordedBody::Text("hi".to_owned()))
+        );
+        let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert_eq!(headers, ["Accept: x", "cookie: s=1", "content-type: text/plain"]);
+    }
+
+    #[test]
+    fn entries_that_were_not_sent_are_left_out() {
+        let entries = r#"
+            {"request": {"url": "wss://a/"}},
+            {"request": {"url": "http://a/1"}, "_fromCache": "disk"},
+            {"request": {"url": "http://a/2"}, "response": {"status": 0, "_error": "net::ERR_BLOCKED"}},
+            {"request": {"url": "http://a/3"}}"#;
+        let recording = read_entries(entries).unwrap();
+        assert_eq!((recording.requests.len(), recording.left_out.paragraphs().count()), (1, 3));
+    }
+
+    #[test]
+    fn forms_are_built_from_their_parameters() {
+        let body = |data: &str| {
+            let entry = format!("{{\"request\": {{\"url\": \"http://a/\", \"postData\": {data}}}}}");
+            read_entries(&entry).unwrap().requests.remove(0).body
+        };
+        let form = r#"{"mimeType": "application/x-www-form-urlencoded", "params": [{"name": "a", "value": "b c"}]}"#;
+        assert_eq!(body(form), RecordedBody::Text("a=b%20c".to_owned()));
+        let multipart = r#"{"mimeType": "multipart/form-data", "params": [{"name": "a", "value": "b"}]}"#;
+        assert!(matches!(body(multipart), RecordedBody::Text(text) if text.contains("name=\"a\"\r\n\r\nb\r\n")));
+        let file = r#"{"mimeType": "multipart/form-data", "params": [{"name": "a", "fileName": "b.png"}]}"#;
+        assert!(matches!(body(file), RecordedBody::LeftOut(_)));
+        assert_eq!(body(r#"{"text": "aGk=", "encoding": "base64"}"#), RecordedBody::Text("hi".to_owned()));
+        assert!(matches!(body(r#"{"text": "/w==", "encoding": "base64"}"#), RecordedBody::LeftOut(_)));
+    }
+
+    #[test]
+    fn broken_archives_are_refused_with_the_place() {
+        for (text, what) in [
+            ("{\"log\": {", "not JSON"),
+            ("{}", "no `log`"),
+            ("{\"log\": {}}", "no list `entries`"),
+            ("{\"log\": {\"entries\": []}}", "empty"),
+            ("{\"log\": {\"entries\": [{}]}}", "entries[0]"),
+            ("{\"log\": {\"entries\": [{\"request\": {}}]}}", "no `url`"),
+        ] {
+            let error = read(&ImportSource { name: "a.har", text, attached: &|_| None }).unwrap_err();
+            assert!(error.what.contains(what), "{error:?}");
+        }
+    }
+}
