@@ -161,11 +161,48 @@ fn an_operation_allocates_nothing() {
         // Sending an interval allocates a list of slots and a few rows each second.
         assert!(allocations < 64, "{allocations} allocations for {operations} operations at {rate:?}");
     }
+    let (operations, allocations) = count_with_cookies();
+    assert!(
+        operations > 1000 && allocations < 64,
+        "{allocations} allocations for {operations} operations with cookies"
+    );
     let (operations, allocations) = count_multiplexed();
     assert!(
         operations > 1000 && allocations < 64,
         "{allocations} allocations for {operations} operations, multiplexed"
     );
+}
+
+/// Answers a request without a body. An answer to `/login` sets two cookies.
+fn answer_page(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    const LOGIN: &[u8] = b"HTTP/1.1 200 OK\r\nSet-Cookie: lang=en; Path=/; Max-Age=60\r\nSet-Cookie: sid=1; Path=/\r\n\
+        Content-Length: 0\r\n\r\n";
+    let mut length = 0;
+    while !buffer[..length].ends_with(b"\r\n\r\n") {
+        let more = stream.read(&mut buffer[length..]).ok().filter(|more| *more > 0)?;
+        length += more;
+    }
+    let answer: &[u8] = match buffer[..length].starts_with(b"GET /login ") {
+        true => LOGIN,
+        false if memchr::memmem::find(&buffer[..length], b"\r\nCookie: lang=en; sid=1\r\n").is_some() => {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        }
+        false => b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
+    };
+    stream.write_all(answer).ok()
+}
+
+/// Counts operations of sessions with a cookie jar.
+fn count_with_cookies() -> (u64, usize) {
+    let get = |name: &str, path: &str| Step {
+        call: "get".into(),
+        name: name.into(),
+        with: pairs(&[("path", path)]),
+        expect: pairs(&[("status", "200")]),
+        ..Step::default()
+    };
+    let steps = vec![get("login", "/login"), get("page", "/page/{seq}")];
+    count("http", answer_page, Load { cookies: true, steps, ..load(0.0001, None) })
 }
 
 /// Counts operations that share connections of a protocol that answers in any order and in parts.

@@ -282,7 +282,15 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 template: CompiledTemplate::constant(value.as_bytes()),
             })
             .collect();
-        let call = Call { number: 0, operation: known, arguments: &arguments, wants, program: None, closes: false };
+        let call = Call {
+            number: 0,
+            operation: known,
+            arguments: &arguments,
+            wants,
+            program: None,
+            closes: false,
+            cookies: false,
+        };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
@@ -405,7 +413,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         };
         for request in requests.iter_mut().filter(|request| request.id == 0) {
             let id = self.last_id.wrapping_add(1).max(1);
-            let values = OperationValues { source, arguments: &request.arguments };
+            let values = OperationValues { source, arguments: &request.arguments, cookies: None };
             let encoded = P::encode(&mut self.session, &mut self.memory, &request.request, id, &values, out);
             match encoded.map_err(|refusal| CallError::Invalid(refusal.to_string()))? {
                 Encoded::NotNow => break,

@@ -1,6 +1,7 @@
 //! Protocols whose answers arrive in the order of the requests, such as HTTP/1.1 and RESP.
 
 use crate::cause::AttemptCause;
+use crate::cookies::CookieJar;
 use crate::protocols::Protocol;
 use crate::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use crate::values::OperationValues;
@@ -69,6 +70,18 @@ pub trait InOrderProtocol: Protocol {
         _input: &'a [u8],
     ) -> Option<&'a [u8]> {
         None
+    }
+
+    /// Stores the cookies that the answer sets; see [`SessionProtocol::take_cookies`].
+    fn take_cookies(
+        _request: &Self::Request,
+        _decoder: &Self::Decoder,
+        _input: &[u8],
+        _values: &OperationValues<'_>,
+        _now_s: i64,
+        _jar: &mut CookieJar,
+        _scratch: &mut Vec<u8>,
+    ) {
     }
 
     /// Resets the decoder and gives its heap memory back to `memory`, after an answer has been
@@ -164,6 +177,18 @@ impl<P: InOrderProtocol> SessionProtocol for P {
         input: &'a [u8],
     ) -> Option<&'a [u8]> {
         <P as InOrderProtocol>::field_again(request, session, want, nth, input)
+    }
+
+    fn take_cookies(
+        request: &P::Request,
+        session: &P::Decoder,
+        input: &[u8],
+        values: &OperationValues<'_>,
+        now_s: i64,
+        jar: &mut CookieJar,
+        scratch: &mut Vec<u8>,
+    ) {
+        <P as InOrderProtocol>::take_cookies(request, session, input, values, now_s, jar, scratch);
     }
 
     fn redirect<'a>(session: &'a P::Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {

@@ -104,6 +104,8 @@ pub struct Call<'a> {
     /// Whether the connection ends after the answer. The request says so to the server if the
     /// protocol supports it.
     pub closes: bool,
+    /// Whether the session has a cookie jar.
+    pub cookies: bool,
 }
 
 impl Call<'_> {

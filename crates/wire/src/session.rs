@@ -6,6 +6,7 @@
 //! implements [`InOrderProtocol`](crate::in_order::InOrderProtocol) instead.
 
 use crate::cause::AttemptCause;
+use crate::cookies::CookieJar;
 use crate::protocols::Protocol;
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
@@ -87,6 +88,19 @@ pub trait SessionProtocol: Protocol {
         _input: &'a [u8],
     ) -> Option<&'a [u8]> {
         None
+    }
+
+    /// Stores the cookies that the answer sets in the session's jar. `values` are those of the
+    /// request, `now_s` is the Unix time. `scratch` is empty and may be used.
+    fn take_cookies(
+        _request: &Self::Request,
+        _session: &Self::Session,
+        _input: &[u8],
+        _values: &OperationValues<'_>,
+        _now_s: i64,
+        _jar: &mut CookieJar,
+        _scratch: &mut Vec<u8>,
+    ) {
     }
 
     /// Returns the status and the destination of an answer that is a redirect.

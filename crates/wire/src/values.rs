@@ -23,6 +23,8 @@ pub mod lua;
 pub mod lua;
 pub mod words;
 
+use crate::cookies::RequestCookies;
+
 use allowed::{AllowedBytes, NotSendable};
 use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
@@ -192,6 +194,8 @@ pub struct OperationValues<'a> {
     /// Inputs of the values.
     pub source: ValueSource<'a>,
     pub arguments: &'a [Argument],
+    /// Cookies of the session, if it has a jar.
+    pub cookies: Option<RequestCookies<'a>>,
 }
 
 impl OperationValues<'_> {

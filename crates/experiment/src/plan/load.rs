@@ -99,6 +99,10 @@ section! {
         overflow = "drop": Choice(&["drop", "stop"]),
             "If an operation or session is due while `backlog` is full: drop and count it, or stop the load",
             ["when_full"];
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cookies = "false": Boolean => bool,
+            "Whether each session has a cookie jar: it sends the cookies that its answers have set (RFC 6265); a cycle is a \
+             session", ["cookie_jar", "cookiejar"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
             "Generator threads; default: one for every two cores";
         => order: StepOrder = order, "Order in which an agent goes through `steps`";
@@ -371,6 +375,8 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     check_from(section, context);
     check_failover(section, context);
     check_feeds(section, context);
+    check_cookies(section, context);
+    section.sections("group").iter().for_each(|group| check_cookies(group, context));
     if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
 
@@ -579,6 +585,19 @@ fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
                     .hint("`ip address` lists them; names and ports have no place here"),
             );
         }
+    }
+}
+
+/// Reports `cookies` for a protocol without cookies.
+fn check_cookies(section: &Section<'_>, context: &mut CheckContext<'_>) {
+    let Some(protocol) = context.protocol.filter(|_| section.boolean("cookies")) else { return };
+    let answers = protocol.operations.iter().flat_map(|operation| operation.answers);
+    if !answers.into_iter().any(|field| field.name == "cookie.*") {
+        context.problems.push(
+            Problem::new(section.place("cookies"), format!("the protocol `{}` has no cookies", protocol.name))
+                .expected("cookies belong to HTTP")
+                .hint("remove it"),
+        );
     }
 }
 

@@ -30,6 +30,7 @@ mod cycles;
 mod examples;
 mod feeding;
 mod reconnects;
+mod session_cookies;
 mod timers;
 mod turns;
 mod values;
@@ -266,6 +267,11 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
+    /// Sets the Unix time of load start, seconds, from which cookies expire.
+    pub fn set_zero(&mut self, zero_s: f64) {
+        self.values.cookies.set_zero(zero_s);
+    }
+
     /// Returns the ids of all agents.
     pub fn ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
         (0..self.list.len()).map(AgentId::at)
@@ -334,7 +340,7 @@ impl<P: SessionProtocol> Agents<P> {
         out: &mut Vec<u8>,
     ) -> Result<(Encoded, bool), NotSendable> {
         let agent = &mut self.list[id];
-        let encoded = self.values.encode(id, agent, state, request_id, out)?;
+        let encoded = self.values.encode(id, agent, state, (request_id, now_ns), out)?;
         if encoded.0 == Encoded::Done {
             (agent.request_id, agent.sent_ns) = (request_id, now_ns);
         }
@@ -542,6 +548,9 @@ impl<P: SessionProtocol> Agents<P> {
     ) -> AnswerClass {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
+        if step.keeps_cookies {
+            self.values.take_cookies(id, agent, answer, now_ns, stats);
+        }
         let (mut class, contradicted) = self.values.check_answer(id, agent, answer);
         if class == AnswerClass::Ok && step.units.is_some() {
             class = self.values.count_units(agent, answer, stats);

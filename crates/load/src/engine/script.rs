@@ -106,6 +106,8 @@ pub struct CompiledStep {
     pub arguments: Vec<Argument>,
     /// Slots that the arguments use, one bit per slot. All of them must be filled.
     pub needs: u32,
+    /// Whether the step belongs to sessions with a cookie jar.
+    pub keeps_cookies: bool,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -289,6 +291,11 @@ impl<P: SessionProtocol> Script<P> {
         found
     }
 
+    /// Whether any session has a cookie jar.
+    pub fn has_cookies(&self) -> bool {
+        self.steps.iter().any(|step| step.keeps_cookies)
+    }
+
     /// Returns the largest number of connections from the threads of this process to one service.
     pub fn most_to_a_service(&self) -> u32 {
         let mut of_services = vec![0; self.places.services as usize];
@@ -424,14 +431,22 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
         let own = number;
-        let (number, closes) = (self.first + number, self.closes);
+        let (number, closes, cookies) = (self.first + number, self.closes, self.load.cookies);
         let compile = |(index, service): (usize, &P)| {
             let program = match (&step.program, self.hosts.get(index)) {
                 (Some(program), Some(host)) => Some((program, &host.values)),
                 (Some(_), None) => return Err("the target has no host to run the program on".to_owned()),
                 (None, _) => None,
             };
-            service.compile(&Call { number, operation, arguments: &arguments, wants: &wants.0, program, closes })
+            service.compile(&Call {
+                number,
+                operation,
+                arguments: &arguments,
+                wants: &wants.0,
+                program,
+                closes,
+                cookies,
+            })
         };
         let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
         let is_status = |expectation: &Expectation| {
@@ -454,6 +469,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             name,
             call: operation.name,
             needs: arguments.iter().fold(0, |slots, argument| slots | argument.template.slots()),
+            keeps_cookies: cookies,
             arguments,
             expects,
             expected,

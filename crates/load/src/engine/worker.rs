@@ -100,8 +100,9 @@ impl<P: SessionProtocol> Worker<P> {
             let readers = script.streams().filter(|_| number == 0);
             stats.watch_feeds(readers.map(Arc::clone).collect());
         }
+        let mut agents = Agents::new(&script, &control, number);
+        agents.set_zero(clock.unix_s());
         let clock = LoadClock { origin: clock.origin() };
-        let agents = Agents::new(&script, &control, number);
         let connections = ConnectionSet::new(script.connection_settings(number), paths, clock)?;
         Ok(Self {
             clock,

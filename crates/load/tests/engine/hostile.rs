@@ -100,7 +100,9 @@ impl HostileTarget {
             _ if self.is_endless() => 1,
             _ => 2,
         };
-        let mut load = load(agents, time_s, vec![step]);
+        let steps = if self.case.cookies { vec![step.clone(), step] } else { vec![step] };
+        let mut load = load(agents, time_s, steps);
+        load.cookies = self.case.cookies;
         load.timeout_s = timeout_s;
         load.drain_s = PATIENCE_S;
         // A few connections are enough, and each takes a port for a minute.

@@ -5,6 +5,7 @@
 mod backlog;
 mod client;
 mod connections;
+mod cookies;
 mod encoding;
 mod expectations;
 mod feeds;

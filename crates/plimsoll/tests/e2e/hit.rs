@@ -25,9 +25,17 @@ fn hit_plays_a_load_and_prints_a_summary() {
     let sandbox = Sandbox::new();
     let (server, url) = echo(&sandbox, &[]);
     let played = sandbox.play(&["hit", &url, "-c", "4", "-t", "2s", "--accept"]).exits(0);
-    for words in
-        ["4 agents got", "operations ", "p99.9", "outcomes ", "failed 0", "latency of all", "█", "generator", "--print "]
-    {
+    for words in [
+        "4 agents got",
+        "operations ",
+        "p99.9",
+        "outcomes ",
+        "failed 0",
+        "latency of all",
+        "█",
+        "generator",
+        "--print ",
+    ] {
         assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
     }
     for line in played.stdout.lines() {

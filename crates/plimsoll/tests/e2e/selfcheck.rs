@@ -93,9 +93,7 @@ fn every_part_has_its_truths() {
     let truths = truths(&sandbox);
     assert_eq!(played.code, code(&truths), "{}", played.stderr);
     let of: Vec<&str> = truths.iter().map(|one| one["of"].as_str().unwrap()).collect();
-    for part in
-        ["a full queue", "a random queue", "short stalls", "long stalls", "errors for a while", "comparisons"]
-    {
+    for part in ["a full queue", "a random queue", "short stalls", "long stalls", "errors for a while", "comparisons"] {
         assert!(of.contains(&part), "{part}: {of:?}");
     }
     let smallest = json(&sandbox.runs().join("selfcheck.json"))["smallest"].as_array().unwrap().len();

@@ -126,10 +126,7 @@ fn a_feed_on_a_slow_tier_voids_the_trial() {
     let results = sandbox.run(&[&file]).exits(0).json();
     let trial = &results["trials"][0];
     assert_eq!(trial["verdict"]["is"], "void");
-    assert!(
-        trial["verdict"]["reasons"].to_string().contains("the emulated tier `slow` delivered"),
-        "{trial:#}"
-    );
+    assert!(trial["verdict"]["reasons"].to_string().contains("the emulated tier `slow` delivered"), "{trial:#}");
     assert_eq!(trial["generator"]["limit"], "disk");
 }
 

@@ -463,11 +463,20 @@ mod tests {
             let run = run.iter().map(|word| (*word).to_owned()).collect();
             let program = experiment::plan::MemberProgram { run, stdin: stdin.map(str::to_owned) };
             let (operation, program) = (&INFO.operations[0], Some((&program, &values)));
-            let call = Call { number: 0, operation, arguments: &arguments, wants: &[], program, closes: false };
+            let call = Call {
+                number: 0,
+                operation,
+                arguments: &arguments,
+                wants: &[],
+                program,
+                closes: false,
+                cookies: false,
+            };
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::testing::source(3, 12);
             let mut out = Vec::new();
-            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out).unwrap();
+            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments, cookies: None }, &mut out)
+                .unwrap();
             Ok::<_, String>(out)
         };
         let bytes = encoded(&["{target}/set", "{key}={value}", "{{x}} on {name}", ""], Some("<{value}>")).unwrap();

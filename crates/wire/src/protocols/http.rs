@@ -1,6 +1,6 @@
 //! HTTP/1.1 over TCP or TLS. Requests are encoded in advance. Answers are framed by length, by
 //! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
-//! Redirects are not followed and cookies are not kept.
+//! Redirects are not followed. Cookies are kept in the session's jar, if it has one.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use experiment::socket_url;
 use super::{AboutData, Call, Protocol};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
-use crate::cookies::SetCookie;
+use crate::cookies::{CookieJar, SetCookie};
 use crate::in_order::{InOrderProtocol, Progress};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::encoding::{Encoding, ValuePlace};
-use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
+use crate::values::layout::{CookieBegin, LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
 
 const PATH: Field = Field {
@@ -82,6 +82,8 @@ pub struct Request {
     /// Whether the method is safe: it changes nothing (RFC 9110, 9.2.1).
     is_safe: bool,
     wants: Vec<Want>,
+    /// Prefix of the path, and the index of the path among the arguments, if cookies are kept.
+    cookie_target: Option<(Box<str>, usize)>,
     wants_head: bool,
     wants_body: bool,
 }
@@ -251,6 +253,25 @@ impl InOrderProtocol for Http {
     ) -> Option<&'a [u8]> {
         let Want::Header(name) = request.wants.get(want)? else { return None };
         headers(decoder.block(input)?, name).nth(nth)
+    }
+
+    fn take_cookies(
+        request: &Request,
+        decoder: &Decoder,
+        input: &[u8],
+        values: &OperationValues<'_>,
+        now_s: i64,
+        jar: &mut CookieJar,
+        scratch: &mut Vec<u8>,
+    ) {
+        let Some(((base, path), block)) = request.cookie_target.as_ref().zip(decoder.block(input)) else { return };
+        for cookie in headers(block, "set-cookie").filter_map(SetCookie::parse) {
+            if cookie.path.is_none() && scratch.is_empty() {
+                scratch.extend_from_slice(base.as_bytes());
+                values.write(*path, scratch);
+            }
+            jar.set(&cookie, scratch, now_s);
+        }
     }
 
     fn rest(decoder: &mut Decoder, memory: &mut HttpScratch) {
@@ -524,7 +545,8 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
         layout: layout(place, call)?,
         is_head: call.operation.name == "head",
         is_safe: matches!(call.operation.name, "get" | "head"),
-        wants_head: wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
+        cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| (place.base.as_str().into(), path)),
+        wants_head: call.cookies || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
         wants_body: wants.contains(&Want::Body),
         wants,
     })
@@ -555,6 +577,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     }
     let is_in_header = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
     let in_header = ValueCheck { allowed: AllowedBytes::which(is_in_header, NotSendable::InHeader), begins: &[] };
+    let (is_secure, mut has_cookies) = (place.tls_host.is_some(), false);
     for (number, argument) in call.arguments.iter().enumerate() {
         let Some(name) = argument.name.strip_prefix("header.") else { continue };
         check_header_name(name)?;
@@ -566,7 +589,14 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         }
         builder.bytes(name.as_bytes()).bytes(b": ");
         checked(&mut builder, call, number, &in_header)?;
+        if call.cookies && name.eq_ignore_ascii_case("cookie") {
+            has_cookies = true;
+            builder.cookies(is_secure, CookieBegin::Value);
+        }
         builder.bytes(b"\r\n");
+    }
+    if call.cookies && !has_cookies {
+        builder.cookies(is_secure, CookieBegin::Header);
     }
     add_body(&mut builder, call)?;
     builder.finish()

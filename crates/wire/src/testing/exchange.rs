@@ -62,7 +62,8 @@ pub fn compile_for<P: Protocol>(
         })
         .collect();
     let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
-    let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes };
+    let call =
+        Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes, cookies: false };
     let request = protocol.compile(&call)?;
     Ok(Compiled { request, arguments, wants: wants.len() })
 }
@@ -70,7 +71,7 @@ pub fn compile_for<P: Protocol>(
 /// Returns the bytes of a request.
 pub fn encode<P: SessionProtocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
     let mut out = Vec::new();
-    let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
+    let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments, cookies: None };
     let (mut session, mut memory) = (P::Session::default(), P::Memory::default());
     let encoded = P::encode(&mut session, &mut memory, &compiled.request, id, &values, &mut out).unwrap();
     assert_eq!(encoded, Encoded::Done);

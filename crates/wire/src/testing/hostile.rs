@@ -20,6 +20,8 @@ pub struct HostileCase {
     /// Whether a result `answer: …` is the answer to a greeting. The client for single operations
     /// reports it as a failed connect.
     pub greets: bool,
+    /// Whether agents keep cookies. Their cycle then has the operation twice.
+    pub cookies: bool,
 }
 
 impl HostileCase {
@@ -27,13 +29,19 @@ impl HostileCase {
     #[must_use]
     pub const fn new(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Self {
         let (service, call, with, keep) = ("{address}", "", [].as_slice(), None);
-        Self { name, service, call, with, keep, actions, ends, or: &[], greets: false }
+        Self { name, service, call, with, keep, actions, ends, or: &[], greets: false, cookies: false }
     }
 
     /// Returns the case for another operation.
     #[must_use]
     pub const fn asked(self, call: &'static str, with: &'static [&'static str]) -> Self {
         Self { call, with, ..self }
+    }
+
+    /// Returns the case for agents that keep cookies.
+    #[must_use]
+    pub const fn with_cookies(self) -> Self {
+        Self { cookies: true, ..self }
     }
 
     /// Returns the case with further results that may occur.

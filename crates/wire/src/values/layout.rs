@@ -2,6 +2,8 @@
 //! id. Writing a request is mostly copying.
 
 use super::allowed::{AllowedBytes, NotSendable};
+use crate::cookies::RequestCookies;
+
 use super::{Argument, CompiledTemplate, OperationValues};
 
 /// A pre-encoded request.
@@ -35,6 +37,16 @@ enum Segment {
     Length { span: usize, width: LengthWidth },
     Begin(usize),
     End(usize),
+    Cookies { is_secure: bool, begin: CookieBegin },
+}
+
+/// Place of a session's cookies in an HTTP request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CookieBegin {
+    /// The cookies are a header of their own.
+    Header,
+    /// The cookies follow the value of a header.
+    Value,
 }
 
 /// Rules for a value with variable text. By default, only text that is not UTF-8 in a JSON string
@@ -97,6 +109,13 @@ impl LayoutBuilder {
         self
     }
 
+    /// Adds the cookies of the session for the request's target, which is the second word of the
+    /// request.
+    pub fn cookies(&mut self, is_secure: bool, begin: CookieBegin) -> &mut Self {
+        self.segments.push(Segment::Cookies { is_secure, begin });
+        self
+    }
+
     /// Adds the length of a span that begins later.
     pub fn length(&mut self, width: LengthWidth) -> LengthSpan {
         let span = self.spans;
@@ -146,7 +165,7 @@ impl LayoutBuilder {
             Segment::Bytes(bytes) => Some(sum + bytes.len()),
             Segment::Id => Some(sum + 4),
             Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
-            Segment::Checked { .. } => None,
+            Segment::Checked { .. } | Segment::Cookies { .. } => None,
             Segment::Length { width, .. } => width.places().map(|places| sum + places),
             Segment::Begin(_) | Segment::End(_) => Some(sum),
         });
@@ -224,6 +243,7 @@ impl LengthWidth {
 impl RequestLayout {
     /// Appends the request. After an error, the appended bytes must not be sent.
     pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        let start = out.len();
         let mut holes = [(0_usize, LengthWidth::U16); SPANS];
         let mut begins = [0_usize; SPANS];
         for segment in &self.segments {
@@ -244,6 +264,11 @@ impl RequestLayout {
                     width.open(out);
                 }
                 Segment::Begin(span) => begins[*span] = out.len(),
+                Segment::Cookies { is_secure, begin } => {
+                    if let Some(cookies) = &values.cookies {
+                        write_cookies(cookies, start, *is_secure, *begin, out);
+                    }
+                }
                 Segment::End(span) => {
                     let length = out.len() - begins[*span];
                     let (hole, width) = holes[*span];
@@ -252,6 +277,25 @@ impl RequestLayout {
             }
         }
         Ok(())
+    }
+}
+
+/// Appends the cookies for the request that begins at `start`.
+fn write_cookies(cookies: &RequestCookies<'_>, start: usize, is_secure: bool, begin: CookieBegin, out: &mut Vec<u8>) {
+    if cookies.jar.is_empty() {
+        return;
+    }
+    let word_end = |from: usize| memchr::memchr(b' ', &out[from..]).map_or(out.len(), |length| from + length);
+    let target = (word_end(start) + 1).min(out.len());
+    let target = target..word_end(target);
+    let before: &[u8] = match begin {
+        CookieBegin::Header => b"Cookie: ",
+        CookieBegin::Value if out.ends_with(b": ") => b"",
+        CookieBegin::Value => b"; ",
+    };
+    let is_any = cookies.jar.write(target, is_secure, cookies.now_s, before, out);
+    if is_any && begin == CookieBegin::Header {
+        out.extend_from_slice(b"\r\n");
     }
 }
 
@@ -270,7 +314,7 @@ mod tests {
 
     fn written(layout: &RequestLayout, arguments: &[Argument]) -> Vec<u8> {
         let mut out = Vec::new();
-        layout.write(7, &OperationValues { source: source(3, 12), arguments }, &mut out).unwrap();
+        layout.write(7, &OperationValues { source: source(3, 12), arguments, cookies: None }, &mut out).unwrap();
         out
     }
 

@@ -59,6 +59,14 @@ pub struct CaptureMemory {
     bytes: usize,
 }
 
+impl CaptureMemory {
+    /// Returns empty memory for a value.
+    pub(super) fn scratch(&mut self) -> &mut Vec<u8> {
+        self.value.clear();
+        &mut self.value
+    }
+}
+
 impl<P: SessionProtocol> AgentValues<P> {
     /// Counts the units of the agent's operation, which is `ok` so far. An answer without the
     /// fields from which units are counted is `wrong`, like an answer that lacks an expected field.

@@ -100,8 +100,8 @@ impl<P: SessionProtocol> Agents<P> {
         false
     }
 
-    /// Begins the agent's next cycle: empties the agent's slots and takes feed rows. Returns false
-    /// if all cycles of a preparation, or of a load with a cycle limit, are taken.
+    /// Begins the agent's next cycle: empties the agent's slots and jar, and takes feed rows.
+    /// Returns false if all cycles of a preparation, or of a load with a cycle limit, are taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
@@ -128,6 +128,7 @@ impl<P: SessionProtocol> Agents<P> {
             }
         }
         agent.kept = 0;
+        self.values.cookies.begin_session(id);
         self.values.take_rows(id, agent);
         true
     }

@@ -59,6 +59,7 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
 pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
+        cookies: false,
         name: None,
         groups: Vec::new(),
         copies: 1,

@@ -11,6 +11,7 @@ use wire::values::{OperationValues, ValueSource};
 use super::Agent;
 use super::answers::CaptureMemory;
 use super::feeding::Feeding;
+use super::session_cookies::SessionCookies;
 use crate::engine::control::LoadControl;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
@@ -22,6 +23,7 @@ pub struct AgentValues<P: SessionProtocol> {
     /// Slots of all agents, agent by agent.
     pub(super) slots: Vec<Vec<u8>>,
     pub(super) feeding: Feeding,
+    pub(super) cookies: SessionCookies,
     /// Memory for values that are read from answers and kept.
     pub(super) captures: CaptureMemory,
 }
@@ -32,6 +34,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         Self {
             slots: vec![Vec::new(); agents * script.slots],
             feeding: Feeding::new(script, thread, agents),
+            cookies: SessionCookies::new(if script.has_cookies() { agents } else { 0 }),
             captures: CaptureMemory::default(),
             script: Arc::clone(script),
             control: Arc::clone(control),
@@ -49,7 +52,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         id: AgentId,
         agent: &Agent,
         (session, memory): (&mut P::Session, &mut P::Memory),
-        request_id: u32,
+        (request_id, now_ns): (u32, u64),
         out: &mut Vec<u8>,
     ) -> Result<(Encoded, bool), NotSendable> {
         let step = &self.script.steps[agent.step];
@@ -58,7 +61,8 @@ impl<P: SessionProtocol> AgentValues<P> {
             return Err(NotSendable::NoSlot(self.script.slot_names[missing.trailing_zeros() as usize]));
         }
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
-        let values = OperationValues { source, arguments: &step.arguments };
+        let cookies = if step.keeps_cookies { self.cookies.of(id, now_ns) } else { None };
+        let values = OperationValues { source, arguments: &step.arguments, cookies };
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
         Ok((encoded, step.asks_script))
     }

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use fastrand::Rng;
 
-use super::{HEAD_LIMIT, Http, HttpScratch, Protocol as _};
+use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, SetCookie};
 use crate::testing::exchange::{Seen, compile, feed, shown};
 use crate::testing::hostile::PeerAction::{
     Again, BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, HearHead, Part, Reset,
@@ -20,6 +20,22 @@ impl TestedProtocol for Http {
     /// Largest incomplete header block.
     const HELD_BYTES: usize = HEAD_LIMIT;
     const FUZZ: &'static [FuzzTarget] = &[FuzzTarget { name: "chunks", body: chunks, mutants: 4000 }];
+
+    /// Sets each line of the input as a cookie. The jar must stay within its limits, and its
+    /// cookies must fit into a header.
+    fn fuzz(input: &[u8]) {
+        let mut jar = CookieJar::default();
+        for (now_s, line) in (0..).zip(input.split(|byte| *byte == b'\n')) {
+            if let Some(cookie) = SetCookie::parse(line) {
+                jar.set(&cookie, line, now_s);
+            }
+            let mut out = line.to_vec();
+            jar.write(0..line.len(), now_s % 2 == 0, now_s, b"Cookie: ", &mut out);
+            let sent = &out[line.len()..];
+            assert!(sent.len() < 128 * 1024, "{} bytes of cookies", sent.len());
+            assert!(!sent.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t'), "{}", shown(sent));
+        }
+    }
 
     fn read_request(from: &mut dyn Read) -> Option<ReceivedRequest> {
         let mut body = read_until(from, b"\r\n\r\n")?;
@@ -132,6 +148,46 @@ const WARNING: &[u8] = b"\x15\x03\x03\x00\x02\x01\x5a";
 /// A record that looks encrypted, but not with the session's keys.
 const FORGED: &[u8] = b"\x17\x03\x03\x00\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
+/// An answer that sets as many cookies as its headers can.
+const COOKIES: &[u8] = {
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
+    const COOKIE: &[u8] = b"Set-Cookie: c000=";
+    const COUNT: usize = 127;
+    const EACH: usize = 125;
+    const LENGTH: usize = HEAD.len() + COUNT * EACH + 2;
+    const ANSWER: [u8; LENGTH] = {
+        let mut answer = [b'x'; LENGTH];
+        let mut place = 0;
+        while place < HEAD.len() {
+            answer[place] = HEAD[place];
+            place += 1;
+        }
+        let mut number = 0;
+        while number < COUNT {
+            let start = HEAD.len() + number * EACH;
+            place = 0;
+            while place < COOKIE.len() {
+                answer[start + place] = COOKIE[place];
+                place += 1;
+            }
+            answer[start + COOKIE.len() - 4] = b'0' + (number / 100) as u8;
+            answer[start + COOKIE.len() - 3] = b'0' + (number / 10 % 10) as u8;
+            answer[start + COOKIE.len() - 2] = b'0' + (number % 10) as u8;
+            (answer[start + EACH - 2], answer[start + EACH - 1]) = (b'\r', b'\n');
+            number += 1;
+        }
+        (answer[LENGTH - 2], answer[LENGTH - 1]) = (b'\r', b'\n');
+        answer
+    };
+    &ANSWER
+};
+/// An answer with headers that set no cookie, and headers with odd attributes.
+const ODD_COOKIES: &[u8] = b"HTTP/1.1 200 OK\r\nSet-Cookie:\r\nSet-Cookie: =\r\nSet-Cookie: ;;;=;\r\nSet-Cookie: a\r\n\
+    Set-Cookie: a=\xff\xfe; Path=\xff; Expires=\xff:\xff:\xff\r\nSet-Cookie: b=1; Max-Age=-99999999999999999999\r\n\
+    Set-Cookie: c=1; Max-Age=99999999999999999999; Path=/x\r\nSet-Cookie: d=1; Expires=99:99:99 99 Dec 99999999999\r\n\
+    Set-Cookie: e=1; Expires=0:0:0 31 Feb 9999; Domain=.; Path=/x/../..\r\nSet-Cookie: a=\t\"; \t; secure\r\n\
+    Content-Length: 0\r\n\r\n";
+
 static CASES: &[HostileCase] = &[
     // Header blocks that are invalid, never end, or are wrong, and interim answers without a final
     // answer.
@@ -157,6 +213,16 @@ static CASES: &[HostileCase] = &[
         &["bad answer: a header is folded"],
     ),
     http("lines that end in LF", &[Hear, Say(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"), Again], &["ok"]),
+    http("cookies without end", &[Hear, Say(b"HTTP/1.1 200 OK\r\n"), Endless(b"Set-Cookie: a=1\r\n")], &[MANY])
+        .with_cookies(),
+    http("many cookies", &[Hear, Say(COOKIES), Again], &["ok"]).with_cookies(),
+    http("odd cookies", &[Hear, Say(ODD_COOKIES), Again], &["ok"]).with_cookies(),
+    http(
+        "a cookie with a line end",
+        &[Hear, Say(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\rX: y\r\n\r\n"), Wait],
+        &["bad answer"],
+    )
+    .with_cookies(),
     http("no header", &[Hear, Say(b"HTTP/1.1 204 No Content\r\n\r\n"), Again], &["ok"]),
     http("headers that end with the connection", &[Hear, Say(b"HTTP/1.1 200 OK\r\nX: y\r\n")], &["connection closed"]),
     http("headers that end in silence", &[Hear, Say(b"HTTP/1.1 200 OK\r\nX: y\r\n"), Wait], &["timeout"]),

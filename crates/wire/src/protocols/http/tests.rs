@@ -5,7 +5,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cookies::RequestCookies;
 use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces};
+use crate::testing::{names, source};
+use crate::values::CompiledTemplate;
 
 fn http() -> Http {
     Http::open("http://127.0.0.1:8080/base/").unwrap()
@@ -98,6 +101,50 @@ fn cookies_of_an_answer() {
         Set-Cookie: sid; a=b\r\nContent-Length: 2\r\n\r\nhi";
     let expected = Seen::answer(AttemptCause::Ok, true, "200", &[Some("3"), Some("2"), Some("sid=1")]);
     assert_eq!(is_the_same_in_pieces(&get, 1, bytes, false), expected);
+}
+
+#[test]
+fn a_jar_adds_its_cookies_to_a_request() {
+    let mut jar = CookieJar::default();
+    for cookie in ["a=1; Path=/base/x", "b=2; Path=/", "c=3; Path=/; Secure", "d=4; Path=/y"] {
+        jar.set(&SetCookie::parse(cookie.as_bytes()).unwrap(), b"/", 100);
+    }
+    let empty = CookieJar::default();
+    let cookies = |jar| Some(RequestCookies { jar, now_s: 100 });
+    let line = |service: &str, with: &[(&str, &str)], cookies| {
+        let http = Http::open(service).unwrap();
+        let argument = |(name, text): &(&str, &str)| Argument {
+            name: (*name).to_owned(),
+            template: CompiledTemplate::compile(text, 0, &names()).unwrap(),
+        };
+        let arguments: Vec<Argument> = with.iter().map(argument).collect();
+        let operation = &INFO.operations[0];
+        let (number, program, closes) = (0, None, false);
+        let call = Call { number, operation, arguments: &arguments, wants: &[], program, closes, cookies: true };
+        let request = http.compile(&call).unwrap();
+        // The buffer already holds another request.
+        let mut out = b"GET /other HTTP/1.1\r\n\r\n".to_vec();
+        let values = OperationValues { source: source(1, 1), arguments: &arguments, cookies };
+        <Http as InOrderProtocol>::encode(&request, 1, &values, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (_, sent) = text.split_once("\r\n\r\n").unwrap();
+        assert!(sent.ends_with("\r\n\r\n") && !sent.contains("\r\n\r\n\r\n"), "{sent:?}");
+        sent.lines().filter(|line| line.to_ascii_lowercase().starts_with("cookie")).collect::<Vec<_>>().join("|")
+    };
+    let (plain, secure) = ("http://h:80/base", "https://h/base");
+    for (service, with, cookies, expected) in [
+        (plain, &[("path", "/x?y")][..], cookies(&jar), "Cookie: a=1; b=2"),
+        (plain, &[("path", "/")], cookies(&jar), "Cookie: b=2"),
+        (secure, &[("path", "/x")], cookies(&jar), "Cookie: a=1; b=2; c=3"),
+        (plain, &[("header.Cookie", "z={seq}"), ("path", "/x")], cookies(&jar), "Cookie: z=1; a=1; b=2"),
+        (plain, &[("header.cookie", ""), ("path", "/x")], cookies(&jar), "cookie: a=1; b=2"),
+        (plain, &[("header.cookie", "z=1"), ("path", "/x")], cookies(&empty), "cookie: z=1"),
+        (plain, &[("path", "/x")], cookies(&empty), ""),
+        (plain, &[("path", "/x")], None, ""),
+        ("h:80", &[("path", "http://other/base/x/y")], cookies(&jar), "Cookie: a=1; b=2"),
+    ] {
+        assert_eq!(line(service, with, cookies), expected, "{service} {with:?}");
+    }
 }
 
 #[test]

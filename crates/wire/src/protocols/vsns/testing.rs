@@ -40,6 +40,7 @@ const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static
         ends,
         or: &[],
         greets: false,
+        cookies: false,
     }
 }
 
