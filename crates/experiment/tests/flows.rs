@@ -67,10 +67,35 @@ fn each_agent_may_have_a_number_of_cycles() {
 }
 
 #[test]
+fn agents_have_steps_that_they_do_once() {
+    let login = "[[load.on_start]]\nname = \"login\"\ncall = \"save\"\n\
+                 with = { space = \"s\", key = \"{agent}\", value = \"{bytes:8}\" }\nkeep = { token = \"request.value\" }\n";
+    let work = "call = \"load\"\nwith = { space = \"s\", key = \"{token}\" }\nthink = \"1s\"\n";
+    for order in ["cycle", "mix"] {
+        let text = format!("{login}[[load.{order}]]\n{work}");
+        let plan = plan(&text);
+        let load = plan.trials[0].load.as_ref().unwrap();
+        assert_eq!(load.steps.iter().map(|step| step.once).collect::<Vec<_>>(), [true, false]);
+        assert_eq!((load.steps_on_start(), load.sequences().count(), load.operations_per_cycle()), (1, 1, 1.0));
+        let printed = timeline::print(&plan);
+        assert!(printed.contains("once login, then"), "{printed}");
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+    let every = format!("{login}every = 2\n[[load.cycle]]\n{work}");
+    assert!(read(&file(&every), &[]).unwrap_err().to_string().contains("has no key `every`"));
+    let unknown = format!("{login}[[load.cycle]]\n{}", work.replace("{token}", "{tokens}"));
+    assert!(read(&file(&unknown), &[]).unwrap_err().to_string().contains("did you mean {token}?"));
+}
+
+#[test]
 fn older_plans_have_no_flow() {
     let plan = serde_json::to_value(plan("[[load.cycle]]\ncall = \"ping\"\n")).unwrap();
     let step = &plan["trials"][0]["load"]["steps"][0];
-    assert!(["repeat", "probability_pct", "follows", "think"].iter().all(|key| step.get(key).is_none()), "{step}");
+    assert!(
+        ["repeat", "probability_pct", "follows", "once", "think"].iter().all(|key| step.get(key).is_none()),
+        "{step}"
+    );
 }
 
 #[test]

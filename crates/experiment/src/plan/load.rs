@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::section;
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
-use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
+use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
 use crate::problem::Problem;
@@ -110,6 +110,9 @@ section! {
         => when_failed: WhenFailed = |load| load.get("when_failed").unwrap_or_default(),
             "Continuation of a cycle after a wrong answer";
         => steps: Vec<Step>, "Operations";
+        on_start: Tables(START),
+            "Operations that each agent does once, before its cycles; their slots last for all its cycles",
+            ["onStart", "setup", "before", "login"];
         cycle: Tables(CYCLE), "Operations, done in this order, again and again", ["steps", "operations"];
         mix: Tables(MIX), "Operations or sequences of operations, chosen at random by `weight`; each is a cycle", ["weighted"];
         feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
@@ -387,10 +390,13 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
     check_count(section, context);
     check_order(section, context);
     check_overflow(section, context);
+    let mut slots = BTreeMap::new();
+    let once = sequence(section.place("on_start"), &section.sections("on_start"), &mut slots, context);
     let steps = match order(section) {
-        StepOrder::Cycle => cycle(section, context),
-        StepOrder::Mix => mix(section, context),
+        StepOrder::Cycle => sequence(section.place("cycle"), &section.sections("cycle"), &mut slots, context),
+        StepOrder::Mix => mix(section, &slots, context),
     };
+    let steps = once.into_iter().map(|step| Step { once: true, ..step }).chain(steps).collect();
     let rate = rate::read(section, context).or(section.has("rate").then_some(Rate::Constant(0.0)));
     let load = Load { rate, steps, ..Load::read(section) };
     let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
@@ -415,7 +421,7 @@ fn place_in_steps<'a>(section: &Section<'a>, key: &str) -> Option<&'a TextSpan> 
 
 /// Returns the sections of all steps of a load or a group.
 pub(super) fn step_sections<'a>(section: &Section<'a>) -> Vec<Section<'a>> {
-    let entries = ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key));
+    let entries = ["on_start", "cycle", "mix"].into_iter().flat_map(|key| section.sections(key));
     entries.flat_map(|entry| if entry.has("steps") { entry.sections("steps") } else { vec![entry] }).collect()
 }
 
@@ -461,7 +467,13 @@ impl Load {
     /// Returns the sequences of steps that are a cycle each: all steps, or the entries of a mix.
     pub fn sequences(&self) -> impl Iterator<Item = &[Step]> {
         let is_mix = self.order == StepOrder::Mix;
-        self.steps.chunk_by(move |_, next| !is_mix || next.follows)
+        self.steps[self.steps_on_start()..].chunk_by(move |_, next| !is_mix || next.follows)
+    }
+
+    /// Returns the number of steps that each agent does once. They come first.
+    #[must_use]
+    pub fn steps_on_start(&self) -> usize {
+        self.steps.iter().take_while(|step| step.once).count()
     }
 
     /// Returns the operations of all populations.
@@ -493,14 +505,14 @@ impl Load {
     /// Returns the mean number of operations in a cycle that does not break.
     #[must_use]
     pub fn operations_per_cycle(&self) -> f64 {
-        match self.order {
-            StepOrder::Cycle => self.steps.iter().map(Step::times_per_cycle).sum(),
-            StepOrder::Mix => {
-                let weight = |step: &Step| f64::from(step.weight.max(1));
-                let all: f64 = self.steps.iter().filter(|step| !step.follows).map(weight).sum();
-                self.steps.iter().map(|step| weight(step) * step.times_per_cycle()).sum::<f64>() / all.max(1.0)
-            }
-        }
+        let mut weights = 0.0;
+        let each = self.sequences().map(|steps| {
+            let weight = steps.first().map_or(1.0, |step| f64::from(step.weight.max(1)));
+            weights += weight;
+            weight * steps.iter().map(Step::times_per_cycle).sum::<f64>()
+        });
+        let all: f64 = each.sum();
+        all / f64::max(weights, 1.0)
     }
 
     /// Whether a schedule or a pause decides when operations start, and not only the end of the
@@ -687,16 +699,19 @@ fn empty(section: &Section<'_>, path: &str, key: &str) -> Problem {
     Problem::absent(section.place(key), format!("`{path}.{key}` is empty")).expected("no operations")
 }
 
-fn cycle(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
-    sequence(section.place("cycle"), &section.sections("cycle"), context)
-}
+/// Slots that earlier steps keep, as in [`Scope::slots`].
+type KeptSlots = BTreeMap<String, Vec<u32>>;
 
-/// Reads steps that follow each other in a cycle.
-fn sequence(place: &TextSpan, parts: &[Section<'_>], context: &mut CheckContext<'_>) -> Vec<Step> {
-    let mut slots: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+/// Reads steps that follow each other. Adds the slots that they keep.
+fn sequence(
+    place: &TextSpan,
+    parts: &[Section<'_>],
+    slots: &mut KeptSlots,
+    context: &mut CheckContext<'_>,
+) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for part in parts {
-        let step = operation::read(part, &Scope { slots: &slots, no_slots: None, by_agent: true }, context);
+        let step = operation::read(part, &Scope { slots, no_slots: None, by_agent: true }, context);
         for slot in step.keep.keys() {
             slots.entry(slot.clone()).or_default().push(if step.is_certain() { step.every } else { 0 });
         }
@@ -713,9 +728,10 @@ fn sequence(place: &TextSpan, parts: &[Section<'_>], context: &mut CheckContext<
     steps
 }
 
-fn mix(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
+/// Reads a mix. `slots` are those that every entry may use.
+fn mix(section: &Section<'_>, slots: &KeptSlots, context: &mut CheckContext<'_>) -> Vec<Step> {
     let scope = Scope {
-        slots: &BTreeMap::new(),
+        slots,
         no_slots: Some(
             "each operation of a mix is a cycle of its own; slots need a [[load.cycle]], or `steps` of an entry of the mix",
         ),
@@ -729,7 +745,7 @@ fn mix(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
         }
         check_entry(&part, context);
         let weight = part.get("weight").unwrap_or(1);
-        let own = sequence(part.place("steps"), &part.sections("steps"), context);
+        let own = sequence(part.place("steps"), &part.sections("steps"), &mut slots.clone(), context);
         steps.extend(own.into_iter().enumerate().map(|(index, step)| Step { weight, follows: index > 0, ..step }));
     }
     steps

@@ -11,7 +11,7 @@ use crate::tree::TomlTable;
 section! {
     const GROUP {
         name = required: Name, "Name in results, and in paths such as load.group.NAME.agents";
-        ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, iterations, ramp, timeout, think, think_spread_pct,
+        ..LOAD: agents = required, on_start, cycle, mix, rate, backlog, overflow, count, iterations, ramp, timeout, think, think_spread_pct,
             retry, when_failed, cookies;
     }
 }
@@ -29,7 +29,7 @@ section! {
 pub(crate) const LOAD_WITH_GROUPS: &[Key] = &keys::joined::<{ LOAD.len() + GROUPS.len() }>(LOAD, GROUPS);
 
 /// Keys that belong into the groups, and not into `[load]`, if there are groups.
-const OWN: [&str; 8] = ["agents", "cycle", "mix", "rate", "backlog", "overflow", "count", "iterations"];
+const OWN: [&str; 9] = ["agents", "on_start", "cycle", "mix", "rate", "backlog", "overflow", "count", "iterations"];
 
 /// Returns `load.group` for a group that is read as a load, else `load`.
 pub(super) fn path(section: &Section<'_>) -> &'static str {

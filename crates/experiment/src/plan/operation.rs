@@ -83,6 +83,8 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => follows: bool = |_| false,
             "Whether it continues the sequence of a mix to which the step before it belongs";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        => once: bool = |_| false, "Whether each agent does it once, before its cycles";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => program: Option<MemberProgram> = |_| None,
             "Program on the member's host, if the target has one of this name";
@@ -121,6 +123,10 @@ section! {
     const SEQUENCE {
         ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, units, parts, audit;
     }
+}
+
+section! {
+    const START { ..OPERATION: call, name, with, set, expect, keep, think, repeat, units, parts, audit; }
 }
 
 section! {

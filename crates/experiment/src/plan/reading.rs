@@ -169,7 +169,7 @@ fn names<'a>(
         let of_groups = groups(setting).and_then(Node::list).unwrap_or_default().iter().filter_map(Node::table);
         let populations = setting.tree.table("load").into_iter().chain(of_groups);
         for load in populations {
-            lists.extend(["cycle", "mix"].into_iter().filter_map(|key| load.get(key)));
+            lists.extend(["on_start", "cycle", "mix"].into_iter().filter_map(|key| load.get(key)));
             lists.extend(load.tables("mix").filter_map(|(_, entry)| entry.get("steps")));
         }
     }

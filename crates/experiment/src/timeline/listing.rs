@@ -546,10 +546,12 @@ fn operations(load: &Load) -> String {
         }
     });
     let all: Vec<String> = sequences.collect();
-    match load.order {
+    let cycles = match load.order {
         StepOrder::Cycle => all.join(" → "),
         StepOrder::Mix => format!("at random: {}", all.join(", ")),
-    }
+    };
+    let once: Vec<String> = load.steps[..load.steps_on_start()].iter().map(operation).collect();
+    if once.is_empty() { cycles } else { format!("once {}, then {cycles}", once.join(" → ")) }
 }
 
 /// Describes a step: `browse (every 2, then 3s)`.

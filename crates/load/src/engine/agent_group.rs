@@ -86,6 +86,10 @@ pub struct AgentGroup {
     pub copies: u32,
     /// Range of the group's steps among the steps of all groups.
     pub steps: Range<usize>,
+    /// Range of the steps that each agent performs once, before its cycles.
+    pub on_start: Range<usize>,
+    /// Slots that these steps keep, one bit per slot. They last for all cycles.
+    pub lasting: u32,
     /// Order in which agents perform the steps.
     pub order: StepOrder,
     /// Whether a wrong answer ends the agent's cycle.
@@ -153,9 +157,10 @@ impl AgentGroup {
         let name = load.name.as_deref().unwrap_or_default();
         let seed = name.bytes().fold(orders.seed, |seed, byte| mix(seed ^ mix(u64::from(byte))));
         let used = used_feeds(load);
-        let certain = load.steps.iter().filter(|step| step.is_certain());
+        let certain = load.sequences().flatten().filter(|step| step.is_certain());
         let shortest = certain.map(|step| u64::from(step.every.max(1))).min().unwrap_or(1);
-        let mut next = steps.start;
+        let on_start = steps.start..steps.start + load.steps_on_start();
+        let mut next = on_start.end;
         let first = |sequence: &[plan::Step]| {
             next += sequence.len();
             next - sequence.len()
@@ -170,6 +175,8 @@ impl AgentGroup {
             wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
             weights: sums(load),
             firsts,
+            on_start,
+            lasting: 0,
             shortest,
             takes: feeds
                 .iter()

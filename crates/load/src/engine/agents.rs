@@ -101,6 +101,8 @@ pub struct Agent {
     pub step: StepId,
     /// Whether the next operation begins a cycle.
     pub begins_cycle: bool,
+    /// Whether the agent has performed the steps that come before its cycles.
+    pub has_started: bool,
     /// Whether a start of the schedule begins the current operation.
     pub is_scheduled: bool,
     /// Whether the timeout timer is set. It may be set too early, never too late.
@@ -159,6 +161,7 @@ impl Agent {
             work: AgentWork::Unborn,
             step: StepId::FIRST,
             begins_cycle: true,
+            has_started: true,
             is_scheduled: false,
             is_timer_set: false,
             has_reprieve: false,
@@ -248,10 +251,10 @@ impl<P: SessionProtocol> Agents<P> {
         let in_turn = (0..routes.count()).map(ConnId::at).cycle();
         let new_agent = |(number, connection)| {
             let group = script.group_of(number);
-            let AgentGroup { before, seed, ref steps, .. } = script.groups[group];
+            let AgentGroup { before, seed, ref steps, ref on_start, .. } = script.groups[group];
             let alone = Agent::new(number - before, seed, script.place_of(number), connection);
             let step = StepId::at(steps.start).unwrap_or(StepId::FIRST);
-            Agent { number, group, step, ..alone }
+            Agent { number, group, step, has_started: on_start.is_empty(), ..alone }
         };
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
         Self {

@@ -148,12 +148,6 @@ impl<P: SessionProtocol> Script<P> {
     pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
-        if load.feeds.len() > FEEDS {
-            return Err(Error::Setting(format!(
-                "a load may have at most {FEEDS} feeds, but this load has {}",
-                load.feeds.len()
-            )));
-        }
         let open = |service: &String| {
             P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason })
         };
@@ -183,7 +177,10 @@ impl<P: SessionProtocol> Script<P> {
             for number in 0..population.steps.len() {
                 compiled.push(compiler.step(number)?);
             }
-            groups.push(AgentGroup::compile(population, (before, first..compiled.len()), &feeds, orders)?);
+            let mut group = AgentGroup::compile(population, (before, first..compiled.len()), &feeds, orders)?;
+            let kept = compiled[group.on_start.clone()].iter().flat_map(|(step, _)| &step.keeps);
+            group.lasting = kept.fold(0, |slots, keep| slots | 1 << keep.slot);
+            groups.push(group);
             before += population.agents;
         }
         let (steps, by_step): (Vec<CompiledStep>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
@@ -430,8 +427,6 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             None => None,
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
-        let own = number;
-        let (number, closes, cookies) = (self.first + number, self.closes, self.load.cookies);
         let compile = |(index, service): (usize, &P)| {
             let program = match (&step.program, self.hosts.get(index)) {
                 (Some(program), Some(host)) => Some((program, &host.values)),
@@ -439,13 +434,13 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
                 (None, _) => None,
             };
             service.compile(&Call {
-                number,
+                number: self.first + number,
                 operation,
                 arguments: &arguments,
                 wants: &wants.0,
                 program,
-                closes,
-                cookies,
+                closes: self.closes,
+                cookies: self.load.cookies,
             })
         };
         let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
@@ -456,7 +451,6 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         };
         let status = expects.iter().position(is_status);
         let name = self.names.iter().position(|name| *name == step.name).unwrap_or(0);
-        let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
         // Keeping or auditing an argument may have to write the value of a script again.
         let is_costly = asks_script
@@ -469,7 +463,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             name,
             call: operation.name,
             needs: arguments.iter().fold(0, |slots, argument| slots | argument.template.slots()),
-            keeps_cookies: cookies,
+            keeps_cookies: self.load.cookies,
             arguments,
             expects,
             expected,
@@ -477,10 +471,10 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             keeps,
             is_costly,
             asks_script,
-            every,
-            chance: if step.is_certain() { ALWAYS } else { chance(step.probability_pct.unwrap_or(100.0)) },
+            every: u64::from(step.every.max(1)),
+            chance: step.probability_pct.map_or(ALWAYS, chance),
             repeat: step.repeat.max(1),
-            sequence: self.sequence(own),
+            sequence: self.sequence(number),
             pause: StepPause::after(step, self.load),
             audit,
             streams,
@@ -629,17 +623,22 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
-    /// Returns the slots that are filled when step `number` begins, by earlier steps of its
-    /// sequence.
+    /// Returns the slots that are filled when step `number` begins, by the steps that come before
+    /// all cycles and by earlier steps of its sequence.
     fn kept_before(&self, number: usize) -> Vec<&str> {
         let first = self.sequence(number).start - self.first;
-        self.load.steps[first..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+        let once = &self.load.steps[..first.min(self.load.steps_on_start())];
+        let before = once.iter().chain(&self.load.steps[first..number]);
+        before.flat_map(|step| step.keep.keys().map(String::as_str)).collect()
     }
 
     /// Returns the indexes of the steps in the sequence of step `number`, among the steps of all
     /// groups.
     fn sequence(&self, number: usize) -> Range<usize> {
-        let mut start = self.first;
+        let mut start = self.first + self.load.steps_on_start();
+        if self.first + number < start {
+            return self.first..start;
+        }
         for sequence in self.load.sequences() {
             if self.first + number < start + sequence.len() {
                 return start..start + sequence.len();
@@ -665,7 +664,7 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
 
 /// Returns the bound below which draws of 64 bits are with this probability.
 fn chance(pct: f64) -> u64 {
-    (pct / 100.0 * ALWAYS as f64) as u64
+    if pct >= 100.0 { ALWAYS } else { (pct / 100.0 * ALWAYS as f64) as u64 }
 }
 
 /// Longest time of a timer, in seconds: 100 days.
@@ -674,6 +673,12 @@ const LONGEST_S: f64 = 8_640_000.0;
 /// Checks the settings that schedules, timers and counts rely on.
 fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     let load = &orders.load;
+    if load.feeds.len() > FEEDS {
+        return Err(Error::Setting(format!(
+            "a load may have at most {FEEDS} feeds, but this load has {}",
+            load.feeds.len()
+        )));
+    }
     if orders.services.is_empty() {
         return Err(Error::Setting("a load needs a service".to_owned()));
     }
@@ -691,7 +696,7 @@ fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
 }
 
 fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
-    if load.agents == 0 || load.steps.is_empty() {
+    if load.agents == 0 || load.sequences().next().is_none() {
         return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
     }
     let whole = &orders.load;

@@ -286,7 +286,7 @@ fn mixed() -> Vec<Step> {
 fn a_mix_draws_whole_sequences() {
     for rate in [None, Some(Rate::Constant(400.0)), Some(Rate::Sessions { sessions: Box::new(Rate::Constant(200.0)) })]
     {
-        let seen: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+        let seen = Arc::new(Mutex::new(BTreeMap::<String, Vec<u8>>::new()));
         let keys = Arc::clone(&seen);
         let names: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
         let server = Server::frames(move |request| {
@@ -324,4 +324,53 @@ fn each_agent_ends_after_its_iterations() {
     let seen: BTreeSet<String> = keys.lock().unwrap().iter().map(|(_, key)| key.clone()).collect();
     let expected = (1..=5).flat_map(|agent| (1..=3).map(move |seq| format!("{agent}-{seq}")));
     assert_eq!(seen, expected.collect());
+}
+
+#[test]
+fn agents_do_the_steps_of_their_start_once() {
+    let sessions = Rate::Sessions { sessions: Box::new(Rate::Constant(100.0)) };
+    for (rate, order) in [
+        (None, StepOrder::Cycle),
+        (None, StepOrder::Mix),
+        (Some(Rate::Constant(200.0)), StepOrder::Cycle),
+        (Some(sessions), StepOrder::Cycle),
+    ] {
+        let seen = Arc::new(Mutex::new(BTreeMap::<usize, Vec<(u8, String)>>::new()));
+        let requests = Arc::clone(&seen);
+        let server = Server::frames(move |request| {
+            let key = String::from_utf8_lossy(text(text(&request.body).1).0).into_owned();
+            let mut seen = requests.lock().unwrap();
+            let own = seen.entry(request.connection).or_default();
+            own.push((request.opcode, key));
+            // The first login fails. The token is the number of the connection.
+            match request.opcode {
+                2 if own.len() == 1 => Reply::Frame(4, Vec::new()),
+                2 => Reply::Frame(0, format!("t{}", request.connection).into_bytes()),
+                _ => Reply::Frame(0, vec![1]),
+            }
+        });
+        let mut login = Step { once: true, ..step("load", &["key=login-{seq}"]) };
+        login.keep = pairs(&["token=answer.value"]);
+        let hello = Step { once: true, ..named("hello", step("remove", &["key=hello-{token}"])) };
+        let work = named("work", step("remove", &["key={token}-{seq}"]));
+        let mut load = load(3, 0.5, vec![login, hello, work]);
+        (load.rate, load.order, load.drain_s) = (rate, order, 60.0);
+        let run = play(orders(&server.service(), load));
+        drop(server);
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 3);
+        assert_eq!((run.summary.failed, run.summary.wrong), (3, 0));
+        let mut cycles = 0;
+        for (connection, requests) in &*seen {
+            let mut keys = requests.iter().map(|(_, key)| key.as_str());
+            assert_eq!([keys.next(), keys.next()], [Some("login-0"); 2], "{requests:?}");
+            assert!(keys.next().is_none_or(|key| key == format!("hello-t{connection}")), "{requests:?}");
+            for (number, key) in keys.enumerate() {
+                assert_eq!(key, format!("t{connection}-{}", number + 1));
+                cycles += 1;
+            }
+        }
+        assert!(cycles > 3);
+        assert_eq!(run.summary.cycles, cycles);
+    }
 }

@@ -114,7 +114,7 @@ impl<P: SessionProtocol> OpenStarts<P> {
     fn name_of_start(&self, agent: &Agent) -> usize {
         let group = &self.script.groups[agent.group];
         let place = match group.kind {
-            LoopKind::OpenSessions => group.steps.start,
+            LoopKind::OpenSessions => group.firsts[0],
             _ => agent.step.index(),
         };
         self.script.steps.get(place).map_or(0, |step| step.name)

@@ -10,6 +10,7 @@ use wire::values::mix;
 
 use super::{Agent, Agents};
 use crate::LoadPurpose;
+use crate::engine::agent_group::LoopKind;
 use crate::engine::ids::{AgentId, StepId};
 use crate::engine::script::{ALWAYS, Script};
 use crate::engine::thread_stats::ThreadStats;
@@ -64,14 +65,39 @@ impl<P: SessionProtocol> Agents<P> {
             agent.begins_cycle = false;
             return;
         }
+        if !agent.has_started {
+            agent.has_started = true;
+            // The agent's first cycle belongs to the session that is under way.
+            if group.kind == LoopKind::OpenSessions {
+                self.choose_step(id);
+            }
+            return;
+        }
         agent.finished_cycles += 1;
         agent.last_cycle_ns = now_ns;
         stats.cycle();
     }
 
+    /// Begins the steps that the agent performs once.
+    #[cold]
+    fn begin_start(&mut self, id: AgentId) {
+        let agent = &mut self.list[id];
+        let first = self.script.groups[agent.group].on_start.start;
+        agent.kept = 0;
+        (agent.step, agent.repeat) = (StepId::at(first).unwrap_or(StepId::FIRST), 1);
+        agent.begins_cycle = false;
+        agent.needs = self.script.streams_of(agent);
+        self.values.cookies.begin_session(id);
+        self.values.take_rows(id, agent);
+    }
+
     /// Chooses the step of the operation that begins. Returns false if there is no step left.
     pub(super) fn choose_step(&mut self, id: AgentId) -> bool {
         if !self.list[id].begins_cycle {
+            return true;
+        }
+        if !self.list[id].has_started {
+            self.begin_start(id);
             return true;
         }
         let id_of_group = self.list[id].group;
@@ -83,7 +109,7 @@ impl<P: SessionProtocol> Agents<P> {
             let agent = &mut self.list[id];
             let group = &self.script.groups[id_of_group];
             let first = match group.order {
-                StepOrder::Cycle => group.steps.start,
+                StepOrder::Cycle => group.firsts[0],
                 StepOrder::Mix => {
                     let total = group.weights.last().copied().unwrap_or(1);
                     let drawn = agent.random.u64(..total);
@@ -127,8 +153,11 @@ impl<P: SessionProtocol> Agents<P> {
                 agent.cycle = next;
             }
         }
-        agent.kept = 0;
-        self.values.cookies.begin_session(id);
+        agent.kept &= group.lasting;
+        // The cookies of the steps before the cycles last, as the slots do.
+        if group.on_start.is_empty() {
+            self.values.cookies.begin_session(id);
+        }
         self.values.take_rows(id, agent);
         true
     }

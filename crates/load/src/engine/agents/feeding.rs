@@ -9,6 +9,7 @@ use wire::values::feeds::TakenRecord;
 use super::values::AgentValues;
 use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 use crate::Error;
+use crate::engine::agent_group::LoopKind;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
@@ -129,6 +130,11 @@ impl<P: SessionProtocol> Agents<P> {
     /// starts when the record arrives.
     pub(super) fn look_for_record(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_scheduled = self.list[id].is_scheduled;
+        let kind = self.script.groups[self.list[id].group].kind;
+        if kind == LoopKind::OpenSessions && !is_scheduled && at.now_ns >= self.starts.end_ns {
+            stats.stop_waiting_for_feed(at.now_ns);
+            return self.cut_session(id, at, stats);
+        }
         let turn = if !is_scheduled && at.now_ns >= self.starts.end_ns {
             FeedTurn::Ends
         } else {
@@ -142,7 +148,9 @@ impl<P: SessionProtocol> Agents<P> {
         match turn {
             FeedTurn::Ends => {
                 // The start counts as open since it became due, so it returns to the queue.
-                self.starts.put_back(id, self.list[id].group, intended_ns);
+                if is_scheduled {
+                    self.starts.put_back(id, self.list[id].group, intended_ns);
+                }
                 self.feed_ended(id)
             }
             _ => self.begin_operation(id, intended_ns, at, stats),
