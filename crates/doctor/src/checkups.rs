@@ -163,7 +163,7 @@ pub const KINDS: &[&CheckKind] = &[
 ];
 
 /// Reason for an unknown state: the kernel does not provide the information.
-const NOT_TOLD: &str = "this kernel does not tell";
+const NOT_TOLD: &str = "this kernel does not report it";
 
 /// Reason why a network setting of this machine is good: the networks of a virtual lab do not
 /// inherit it.
@@ -431,8 +431,8 @@ pub(crate) mod tests {
         );
         assert_eq!(of(&looks, "memory available").found, "512MiB of 512MiB that this container may use");
         assert_eq!(of(&looks, "shared hardware").state, CheckState::Notice);
-        assert_eq!(of(&looks, "frequency governor").found, "not told in here: the host decides");
-        assert_eq!(of(&looks, "emulated links").found, "needs root to be tried");
+        assert_eq!(of(&looks, "frequency governor").found, "not visible in here: the host decides");
+        assert_eq!(of(&looks, "emulated links").found, "can only be tested as root");
         assert_eq!(of(&looks, "socket buffers").state, CheckState::Unknown);
         assert_eq!(of(&looks, "Erlang: ports").found, "Erlang is not installed");
     }

@@ -81,7 +81,7 @@ impl FixSession {
     /// If the change cannot be recorded. The change is then not made.
     pub fn apply(&self, fix: &Fix) -> Result<Applied, Error> {
         if !is_setting(&fix.path) {
-            return Ok(Applied::Refused("it is no setting of the kernel".to_owned()));
+            return Ok(Applied::Refused("it is not a kernel setting".to_owned()));
         }
         match self.value(&fix.path) {
             Some(now) if now == fix.from => {}
@@ -92,7 +92,7 @@ impl FixSession {
             Err(error) => Applied::Refused(error.to_string()),
             Ok(()) => match self.value(&fix.path) {
                 Some(now) if now == fix.to => Applied::Done,
-                now => Applied::Refused(format!("it says {} now", now.unwrap_or_default())),
+                now => Applied::Refused(format!("the value is now {}", now.unwrap_or_default())),
             },
         })
     }
@@ -178,7 +178,7 @@ impl FixSession {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| Error::NotYet("a change without a folder to write it down".to_owned())))
+        Err(refused.unwrap_or_else(|| Error::NotYet("a change without a folder for its record".to_owned())))
     }
 
     fn value(&self, path: &str) -> Option<String> {
@@ -194,7 +194,7 @@ impl FixSession {
 
 fn in_json(line: &ChangeRecord) -> Result<String, Error> {
     let text = serde_json::to_string(line).map_err(io::Error::other);
-    Ok(text.map_err(Error::system("write a change down"))? + "\n")
+    Ok(text.map_err(Error::system("record a change"))? + "\n")
 }
 
 /// Whether the path is a kernel setting. A damaged record must not cause writes to other files.

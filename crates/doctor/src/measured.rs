@@ -189,26 +189,26 @@ fn asked(program: &str, arguments: &[&str]) -> Hook {
 
 /// Returns a program's output. Empty if the program does not exist or fails.
 fn says(program: &str, arguments: &[&str]) -> String {
-    let mut said = String::new();
+    let mut output = String::new();
     let status = asked(program, arguments).run(&mut |stream, line| {
         if stream == OutputStream::Output {
-            said.push_str(line);
-            said.push('\n');
+            output.push_str(line);
+            output.push('\n');
         }
     });
-    status.ok().filter(std::process::ExitStatus::success).map_or_else(String::new, |_| said)
+    status.ok().filter(std::process::ExitStatus::success).map_or_else(String::new, |_| output)
 }
 
 /// Returns the properties of the Erlang in `PATH`.
 fn erlang() -> Option<Erlang> {
     let hook = asked("erl", &["-noshell", "-noinput", "-eval", QUESTION]);
-    let mut said = None;
+    let mut properties = None;
     let status = hook.run(&mut |stream, line| {
-        if stream == OutputStream::Output && said.is_none() {
-            said = parse_erlang(line);
+        if stream == OutputStream::Output && properties.is_none() {
+            properties = parse_erlang(line);
         }
     });
-    status.ok().filter(std::process::ExitStatus::success).and(said)
+    status.ok().filter(std::process::ExitStatus::success).and(properties)
 }
 
 fn parse_erlang(line: &str) -> Option<Erlang> {

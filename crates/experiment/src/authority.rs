@@ -18,7 +18,7 @@ pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     let (host, port) = match authority.rfind(']') {
         Some(end) => (&authority[..=end], authority[end + 1..].strip_prefix(':')),
         None if authority.matches(':').count() > 1 => {
-            return problem("an IPv6 address stands in brackets", "write http://[::1]:8080/");
+            return problem("an IPv6 address must be in brackets", "write http://[::1]:8080/");
         }
         None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
     };
@@ -27,14 +27,14 @@ pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     }
     if host.starts_with('[') && host.contains('%') {
         return problem(
-            "an IPv6 address with a zone, such as %eth0, is not taken",
+            "an IPv6 address with a zone, such as %eth0, is not supported",
             "give an address that is valid on every network, or a name",
         );
     }
     if !host.is_ascii() {
         return problem(
-            "a host's name with letters beyond ASCII is not converted",
-            "write the name as DNS has it, which begins with xn-- (`idn2 NAME` prints it)",
+            "a host name with non-ASCII letters is not supported",
+            "write the name's DNS form, which begins with xn-- (`idn2 NAME` prints it)",
         );
     }
     match port {
@@ -50,17 +50,17 @@ pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
 pub fn way_round(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
         "grpc" | "grpcs" | "h2" | "h2c" | "http2" | "http3" => {
-            "HTTP/2 and gRPC are not spoken yet: hit the service's HTTP/1.1 gateway if it has one, or run its own client as an \
-             operation (`command` in docs/reference/protocols.md)"
+            "HTTP/2 and gRPC are not supported yet: hit the service's HTTP/1.1 gateway if it has one, or run its own client as \
+             an operation (`command` in docs/reference/protocols.md)"
         }
         "ws" | "wss" => {
-            "WebSocket is not spoken yet: run a client of it as an operation (`command` in \
+            "WebSocket is not supported yet: run a client of it as an operation (`command` in \
              docs/reference/protocols.md); http:// measures plain requests to the same server"
         }
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
         | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" => {
-            "this protocol is not spoken: run a client of it as an operation (`command` in \
-             docs/reference/protocols.md), or a benchmark of it whose own count are the `units`"
+            "this protocol is not supported: run a client of it as an operation (`command` in \
+             docs/reference/protocols.md), or a benchmark whose own count gives the `units`"
         }
         _ => return None,
     })

@@ -10,13 +10,13 @@ const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// The number has no unit.
-    #[error("a duration has a unit")]
+    #[error("the unit is missing")]
     NoUnit,
     /// The unit is unknown.
-    #[error("not a unit of time; there are us, ms, s, m and h")]
+    #[error("unknown unit of time; expected us, ms, s, m or h")]
     UnknownUnit,
     /// The duration is below 0.
-    #[error("a duration is not negative")]
+    #[error("a duration cannot be negative")]
     Negative,
     /// The duration is longer than a year.
     #[error("a duration is at most a year")]

@@ -110,7 +110,7 @@ fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     Ok([
         format!("# {}\n\n", one_line(&manifest.about.what)),
         format!("title = {}\n", text::toml_string(&format!("How much does {name} carry?"))),
-        "asks  = \"How many calls per second, how fast, and what happens when a member is killed?\"\n\
+        "asks  = \"How many operations per second, how fast, and what happens when a member is killed?\"\n\
          # repeat = 3                  # trials of each point, interleaved\n\n\
          [target]\n"
             .to_owned(),
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(told(Example::Url("gopher://x".into())), "no protocol is called `gopher`");
         for known in ["grpc", "wss", "postgres"] {
             let told = told(Example::Url(format!("{known}://x:1")));
-            assert!(told.contains("not spoken"), "{told}");
+            assert!(told.contains("not supported"), "{told}");
         }
     }
 }

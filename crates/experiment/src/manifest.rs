@@ -162,7 +162,7 @@ section! {
         nproc: COUNT => Option<u64>, "Processes and threads that its user may have", ["processes", "threads"];
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         advised = "false": Boolean => bool,
-            "Whether it works without them: `run` then says what is missing, and goes on";
+            "Whether it works without them: `run` then prints what is missing and continues";
         member_memory: SIZE => member_memory_bytes: Option<u64> = member_memory,
             "Memory of an idle member: a lab of more members than this machine has memory for is refused",
             ["memory"];
@@ -483,7 +483,7 @@ fn parameters(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
             problems.push(
                 problem
                     .expected("small letters, digits and `_`, a letter first")
-                    .hint(format!("{} stand for other things in `run`", PLACEHOLDERS.join(", "))),
+                    .hint(format!("{} have another meaning in `run`", PLACEHOLDERS.join(", "))),
             );
         }
         let section = Section { table, keys: PARAMETER, place: &entry.node.place };
@@ -518,8 +518,7 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
         _ => return None,
     };
     if matches!(&takes, Takes::Choice { of } if of.is_empty()) {
-        let problem =
-            Problem::absent(section.place("of"), format!("the choice `{}` has nothing to choose from", entry.key));
+        let problem = Problem::absent(section.place("of"), format!("the choice `{}` has no values", entry.key));
         problems.push(problem.expected("`of` is missing or empty").hint("of = [\"one\", \"other\"]"));
         return None;
     }
@@ -532,7 +531,7 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
     let value = default.as_written()?;
     if let Some(what) = refusal(&takes, &value) {
         let problem = Problem::new(&default.place, format!("the default of `{}` cannot be {what}", entry.key));
-        problems.push(problem.expected("not a value it takes"));
+        problems.push(problem.expected("not an allowed value"));
     }
     let (help, lab_time) = (section.get("help").unwrap_or_default(), section.boolean("lab_time"));
     Some(Parameter { takes, default: value, help, lab_time })
@@ -560,7 +559,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             };
             let problem = Problem::absent(section.place("after"), what).expected("unknown role");
             let problem = if known {
-                problem.expected("stands later in the file")
+                problem.expected("is later in the file")
             } else {
                 problem.maybe(nearest_hint(after, roles.iter().copied()))
             };
@@ -579,14 +578,14 @@ fn no_program(section: &Section<'_>) -> Option<Problem> {
         [] => Some((&run.place, "an empty list")),
         [first, ..] => first.text().filter(|text| text.trim().is_empty()).map(|_| (&first.place, "an empty text")),
     };
-    place.map(|(place, found)| Problem::new(place, "there is no program to run").expected(found))
+    place.map(|(place, found)| Problem::new(place, "the program is missing").expected(found))
 }
 
 fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -> Ready {
     let first = ports.first().cloned();
     let Some(section) = process.section("ready") else {
         if first.is_none() {
-            let problem = Problem::absent(process.place, "nothing tells when this process is ready");
+            let problem = Problem::absent(process.place, "this process has no condition for being ready");
             problems.push(
                 problem
                     .expected("neither `ports` nor `ready`")
@@ -612,7 +611,7 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
         [] => match first {
             Some(first) => ReadyCheck::Tcp(first),
             None => {
-                let problem = Problem::absent(section.place, "nothing tells when this process is ready");
+                let problem = Problem::absent(section.place, "this process has no condition for being ready");
                 problems.push(problem.expected("none of `call`, `tcp`, `http`, `run`"));
                 ReadyCheck::Tcp(String::new())
             }
@@ -673,7 +672,7 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
     let section = root.section("metrics")?;
     let metrics = Metrics::read(&section);
     if section.has("url") && !metrics.url.starts_with("http://") {
-        let problem = Problem::new(section.place("url"), "metrics are asked for by http only");
+        let problem = Problem::new(section.place("url"), "metrics are read over http only");
         problems.push(problem.expected("not http://").hint("url = \"http://{host}:{port.NAME}/metrics\""));
     }
     check_kept(&section, &metrics, problems);
@@ -706,7 +705,7 @@ fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Probl
     }
     match metrics.kind {
         MetricsFormat::Json if list.is_some() => {
-            let problem = Problem::new(&keep.place, "nothing says where these stand in the document");
+            let problem = Problem::new(&keep.place, "these metrics have no JSON pointers");
             let problem = problem.expected("a list of names");
             problems.push(problem.hint("write [metrics.keep] with a line for each: queue_length = \"/queue/length\""));
         }
@@ -750,8 +749,8 @@ fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
     }
     let given = LOG.iter().filter_map(|key| section.node(key.name)?.list()).flatten();
     for node in given.filter(|node| node.text().is_some_and(|text| text.trim().is_empty())) {
-        let problem = Problem::new(&node.place, "this text is in every line").expected("an empty text");
-        problems.push(problem.hint("name some words that only a line has which matters"));
+        let problem = Problem::new(&node.place, "every line contains the empty text").expected("an empty text");
+        problems.push(problem.hint("give words that only the lines of interest contain"));
     }
     LogTexts::read(&section)
 }
@@ -762,7 +761,7 @@ fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     let Some(service) = about.text("service") else {
         for process in root.sections("process") {
             if let Some(call) = process.section("ready").and_then(|ready| ready.node("call")) {
-                let problem = Problem::absent(&call.place, "this target has no service that could be called");
+                let problem = Problem::absent(&call.place, "this target has no service to call");
                 problems.push(problem.expected("`about` has no `service`").hint("ready = { run = [\"hooks/ready\"] }"));
             }
         }
@@ -858,19 +857,21 @@ fn check_text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
             continue;
         }
         let Some(length) = text[rest..].find('}').filter(|_| brace == "{") else {
-            let problem = Problem::new(&node.inside(open..open + 1), "this brace has no partner");
-            problems
-                .push(problem.expected("alone").hint("a brace that is meant as a brace is written twice: `{{`, `}}`"));
+            let problem = Problem::new(&node.inside(open..open + 1), "this brace is unmatched");
+            problems.push(problem.expected("alone").hint("write a literal brace twice: `{{`, `}}`"));
             return;
         };
         let word = &text[rest..rest + length];
         if !known.iter().any(|known| known == word) {
-            let problem = Problem::absent(&node.inside(rest..rest + length), format!("{{{word}}} stands for nothing"));
+            let problem =
+                Problem::absent(&node.inside(rest..rest + length), format!("there is no placeholder {{{word}}}"));
             let hint =
                 nearest_name(word, known.iter().map(String::as_str)).map(|near| format!("did you mean {{{near}}}?"));
-            problems.push(problem.expected("unknown placeholder").hint(hint.unwrap_or_else(|| {
-                format!("there are {}; a brace that is meant as a brace is written twice", known.join(", "))
-            })));
+            problems.push(problem.expected("unknown placeholder").hint(
+                hint.unwrap_or_else(|| {
+                    format!("the placeholders are {}; write a literal brace twice", known.join(", "))
+                }),
+            ));
         }
         rest += length + 1;
     }

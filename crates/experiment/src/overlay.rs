@@ -254,7 +254,7 @@ fn steps_through(sweep: &Sweep, tree: &TomlTable, problems: &mut Vec<Problem>) -
     match path::resolve(&sweep.path, EXPERIMENT, tree) {
         Ok(steps) => Some(steps),
         Err(lost) => {
-            let problem = Problem::absent(&sweep.path_place, format!("this path leads nowhere: {}", lost.what));
+            let problem = Problem::absent(&sweep.path_place, format!("this path does not exist: {}", lost.what));
             problems.push(problem.expected("unknown path").maybe(lost.hint));
             None
         }
@@ -313,8 +313,8 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
     if let Some(value) = sweep.values.iter().find(|value| is_rate && value.number().is_none()) {
         let path = &sweep.path;
         problems.push(
-            Problem::new(&value.place, format!("`{path}` is swept over plain numbers"))
-                .expected("no number of starts per second")
+            Problem::new(&value.place, format!("`{path}` can only be swept over plain numbers"))
+                .expected("not a number of starts per second")
                 .hint(format!(
                     "sweep `{path}.poisson` for starts at random; put stages and recorded schedules into variants"
                 )),

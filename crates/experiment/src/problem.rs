@@ -217,10 +217,10 @@ pub(crate) fn nearest_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a
     }
     match known.as_slice() {
         [] => None,
-        [only] => Some(format!("there is only `{only}`")),
+        [only] => Some(format!("the only choice is `{only}`")),
         _ => {
             let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            Some(format!("there are {}", join_words(&quoted, "and")))
+            Some(format!("the choices are {}", join_words(&quoted, "and")))
         }
     }
 }

@@ -40,16 +40,16 @@ const BITS: [(&str, f64); 4] = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gb
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// The number has no unit.
-    #[error("there is no unit")]
+    #[error("the unit is missing")]
     NoUnit,
     /// The unit is not one of this quantity's units.
-    #[error("not one of its units")]
+    #[error("unknown unit")]
     UnknownUnit,
     /// The value is 0 or below.
-    #[error("it has to be above 0")]
+    #[error("it must be above 0")]
     NotPositive,
     /// The value is above the maximum.
-    #[error("no machine has so much")]
+    #[error("the value is too large")]
     TooLarge,
     /// The text is not a number.
     #[error("not a number")]

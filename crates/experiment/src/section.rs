@@ -261,7 +261,7 @@ impl SectionWalk<'_> {
     }
 
     fn either(&mut self, path: &str, kind: &'static KeyType, kinds: &'static [KeyType], node: &Node) {
-        let mut told = Vec::new();
+        let mut rejected = Vec::new();
         for kind in kinds {
             let mut problems = Vec::new();
             SectionWalk { root: self.root, mode: self.mode, problems: &mut problems }.value(path, kind, node);
@@ -279,11 +279,11 @@ impl SectionWalk<'_> {
                     (same_type, is_number && node.number().is_some())
                 }
             };
-            told.push((same_type, is_exact, problems));
+            rejected.push((same_type, is_exact, problems));
         }
-        told.retain(|(same_type, is_exact, _)| *same_type && *is_exact);
-        match told.pop() {
-            Some((.., problems)) if told.is_empty() => self.problems.extend(problems),
+        rejected.retain(|(same_type, is_exact, _)| *same_type && *is_exact);
+        match rejected.pop() {
+            Some((.., problems)) if rejected.is_empty() => self.problems.extend(problems),
             _ => self.problems.push(wrong_type(path, kind, node)),
         }
     }
@@ -353,7 +353,7 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
             return Some(
                 Problem::new(&node.place, format!("`{path}` has no unit"))
                     .expected(WORDS)
-                    .hint(format!("if seconds are meant, write \"{number}s\"; there are us, ms, s, m and h")),
+                    .hint(format!("for seconds write \"{number}s\"; the units are us, ms, s, m and h")),
             );
         }
         _ => return Some(wrong_type(path, &KeyType::Duration { zero: true }, node)),
@@ -367,7 +367,7 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
         Err(DurationError::NoUnit) => Some(
             Problem::new(&node.place, format!("`{path}` has no unit"))
                 .expected(WORDS)
-                .hint(format!("if seconds are meant, write \"{}s\"; there are us, ms, s, m and h", text.trim())),
+                .hint(format!("for seconds write \"{}s\"; the units are us, ms, s, m and h", text.trim())),
         ),
         Err(error) => Some(
             Problem::new(&node.place, format!("`{path}` is not a duration")).expected(WORDS).hint(error.to_string()),
@@ -385,14 +385,14 @@ fn amount(path: &str, quantity: Quantity, node: &Node) -> Option<Problem> {
     let problem = Problem::new(&node.place, format!("`{path}` cannot be \"{text}\"")).expected(quantity.words());
     Some(match error {
         QuantityError::NoUnit => no_unit(path, quantity, node),
-        QuantityError::UnknownUnit => problem.hint(format!("there are {}", quantity.units())),
+        QuantityError::UnknownUnit => problem.hint(format!("the units are {}", quantity.units())),
         _ => problem.hint(error.to_string()),
     })
 }
 
 fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
     let problem = Problem::new(&node.place, format!("`{path}` has no unit")).expected(quantity.words());
-    problem.hint(format!("there are {}", quantity.units()))
+    problem.hint(format!("the units are {}", quantity.units()))
 }
 
 fn wrong_type(path: &str, kind: &KeyType, node: &Node) -> Problem {

@@ -201,7 +201,7 @@ pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSp
     };
     let unknown = values.iter().find(|value| !NAMES.contains(&value.as_str()))?;
     let problem = Problem::absent(place, format!("`{name}` may be `{unknown}`, and there is no such tier"));
-    Some(problem.expected("unknown tier").hint(format!("there are {known}")))
+    Some(problem.expected("unknown tier").hint(format!("the tiers are {known}")))
 }
 
 /// Returns a sentence, without full stop, for each variant that differs from the first only in the
@@ -214,7 +214,7 @@ pub fn only_storage(plan: &Plan) -> Vec<String> {
         let [a, b] =
             [first, other].map(|variant| plan.possible().iter().find(|trial| trial.variant.as_ref() == Some(variant)));
         if let Some(moved) = a.zip(b).and_then(|(a, b)| only_difference(a, b)) {
-            sentences.push(format!("`{first}` and `{other}` differ in nothing but where folders are: {moved}"));
+            sentences.push(format!("`{first}` and `{other}` differ only in the tiers of folders: {moved}"));
         }
     }
     sentences
@@ -233,7 +233,7 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
         if from.name != to.name {
             moved.push(format!("`{folder}` on {} or {}", from.name, to.name));
         } else if (&from.limits, &from.path) != (&to.limits, &to.path) {
-            moved.push(format!("`{folder}` on {} of other limits", from.name));
+            moved.push(format!("`{folder}` on {} with other limits", from.name));
         }
     }
     let [from, to] = [a, b].map(|trial| trial.load.iter().flat_map(|load| &load.feeds));
@@ -294,7 +294,7 @@ pub(crate) fn of_trial(
     let mut tiers: BTreeMap<String, Tier> = BTreeMap::new();
     for PlacedFolder { folder, tier: name, parameter } in folders {
         let Some(configured) = configured(&name, &entries) else {
-            let what = format!("`{folder}` is on the tier `{name}`, and there is none");
+            let what = format!("`{folder}` is on the tier `{name}`, which does not exist");
             problems.push(unknown(&name, &entries, Problem::absent(target.place("with"), what)));
             continue;
         };
@@ -356,11 +356,11 @@ fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem>
         ),
         (TierMedium::Volume | TierMedium::Memory | TierMedium::Pmem, TierHosts::Remote) => (
             format!("{on}: hosts that are reached over ssh have no tier `{name}`"),
-            "the machines are taken as they are",
+            "these machines are used as they are",
             "take `disk`, which is the machine's own",
         ),
         (TierMedium::Pmem, _) if tier.path.is_none() => (
-            format!("{on}: nothing says where persistent memory is mounted"),
+            format!("{on}: the mount point of persistent memory is missing"),
             "no `path`",
             "add [lab.tier.pmem] with path = \"/mnt/pmem0\"; `plimsoll doctor` says what this machine has",
         ),
@@ -390,7 +390,7 @@ pub(crate) fn check(lab: &Section<'_>, problems: &mut Vec<Problem>) {
             let problem = Problem::new(section.place(key), format!("the tier `{}` has no `{key}`", entry.key));
             let hint = match medium {
                 TierMedium::Disk => {
-                    "it is what the host's profile says; `sata`, `nvme` or a name of your own can be limited".to_owned()
+                    "the host's profile limits it; `sata`, `nvme` or a name of your own can be limited".to_owned()
                 }
                 _ => format!(
                     "it takes {}",
@@ -400,7 +400,7 @@ pub(crate) fn check(lab: &Section<'_>, problems: &mut Vec<Problem>) {
             problems.push(problem.expected("has no meaning here").hint(hint));
         }
         if section.text("path").is_some_and(|path| !path.starts_with('/')) {
-            let problem = Problem::new(section.place("path"), "this is not the place of a file system");
+            let problem = Problem::new(section.place("path"), "this is not the mount point of a file system");
             problems.push(problem.expected("does not begin with `/`").hint("path = \"/mnt/pmem0\""));
         }
     }
@@ -447,8 +447,8 @@ mod tests {
         assert_eq!(
             plan(vec![slow.clone(), data.clone(), all.clone()]),
             [
-                "`slow` and `data` differ in nothing but where folders are: `node.data` on disk or nvme",
-                "`slow` and `all` differ in nothing but where folders are: `node.data` on disk or nvme and `node.logs` on disk or nvme",
+                "`slow` and `data` differ only in the tiers of folders: `node.data` on disk or nvme",
+                "`slow` and `all` differ only in the tiers of folders: `node.data` on disk or nvme and `node.logs` on disk or nvme",
             ]
         );
         let mut other = data.clone();
@@ -460,8 +460,7 @@ mod tests {
         assert!(plan(vec![slow.clone(), Trial { variant: Some("same".to_owned()), ..slow }]).is_empty());
         let mut slower = Trial { variant: Some("slower".to_owned()), ..data.clone() };
         slower.lab.tiers[0].limits.write_iops = Some(500.0);
-        let expected =
-            "`data` and `slower` differ in nothing but where folders are: `node.data` on nvme of other limits";
+        let expected = "`data` and `slower` differ only in the tiers of folders: `node.data` on nvme with other limits";
         assert_eq!(plan(vec![data, slower]), [expected]);
     }
 

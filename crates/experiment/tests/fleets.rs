@@ -128,5 +128,5 @@ fn unsupported_uses_of_pods_are_refused() {
     let killed = read(&pods("kind = \"kill\""), &[]).unwrap_err();
     assert!(killed.contains("`kill` cannot be done to a pod") && killed.contains("`slow_link`"), "{killed}");
     let ours = pods("kind = \"host_crash\"").replace("url = \"http://10.0.0.1:80\"", "use = \"vsns\"");
-    assert!(read(&ours, &[]).unwrap_err().contains("pods are of a target that runs already"));
+    assert!(read(&ours, &[]).unwrap_err().contains("pods need a target that is already running"));
 }

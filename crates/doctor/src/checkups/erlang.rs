@@ -4,7 +4,7 @@ use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, Tuning};
 use crate::measured::Erlang;
 
 const SOURCE: &str = "https://www.erlang.org/doc/apps/erts/erl_cmd.html";
-const READS: &str = "what `erl` says of itself, if it is in PATH";
+const READS: &str = "output of `erl`, if it is in PATH";
 
 pub static POLL: CheckKind = CheckKind {
     name: "Erlang: kernel poll",
@@ -80,7 +80,7 @@ fn look_at_poll(snapshot: &MachineSnapshot<'_>) -> CheckResult {
             CheckResult::good(format!("always on in OTP {}: +K true is ignored", erlang.release))
         }
         Ok(erlang) => {
-            CheckResult::notice(format!("a choice in OTP {}", erlang.release), "start the target with +K true")
+            CheckResult::notice(format!("optional in OTP {}", erlang.release), "start the target with +K true")
         }
     }
 }

@@ -33,7 +33,7 @@ pub static SETTINGS: CheckKind = CheckKind {
     name: "its settings",
     about: CheckScope::Experiment,
     reads: "[needs] in target.toml, /proc/sys, /proc/self/limits",
-    why: "a target whose needs are not met refuses to start, or runs unlike in production",
+    why: "a target whose needs are not met refuses to start, or runs differently from production",
     source: "targets/README.md",
     caught_by: &[],
     article: None,
@@ -47,7 +47,7 @@ fn look_at_settings(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         asked.needs.iter().flat_map(|(target, needs)| unmet(snapshot.root, target, needs, may_raise)).collect();
     if unmet.is_empty() {
         return CheckResult::good(if asked.needs.is_empty() {
-            "none are asked for"
+            "the target needs none"
         } else {
             "as the target needs them"
         });
@@ -128,7 +128,7 @@ fn look_at_controllers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     if missing.is_empty() {
         return CheckResult::good(format!("{version}{names}"));
     }
-    let remedy = "take a kernel or a container that hands it down; what does not need it works without";
+    let remedy = "use a kernel or a container that provides the controller; everything else works without it";
     CheckResult::notice(format!("{version}no controller for {missing_names}"), remedy)
 }
 
@@ -166,10 +166,10 @@ pub static NAMESPACES: CheckKind = CheckKind {
 };
 
 fn look_at_links(snapshot: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(links) = &snapshot.measured.links else { return CheckResult::unknown("needs root to be tried") };
+    let Some(links) = &snapshot.measured.links else { return CheckResult::unknown("can only be tested as root") };
     if !links.has_tc {
         return CheckResult::notice(
-            "not without the program `tc`",
+            "the program `tc` is missing",
             "plimsoll install --lab, or put /usr/sbin into PATH",
         );
     }
@@ -191,7 +191,7 @@ fn look_at_namespaces(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     if !snapshot.root.path("proc/self/ns").exists() {
         return CheckResult::notice(
             "this kernel has no namespaces",
-            "virtual hosts need CONFIG_NAMESPACES; all else works without",
+            "virtual hosts need CONFIG_NAMESPACES; everything else works without them",
         );
     }
     let missing: Vec<&str> = NEEDED
@@ -200,7 +200,7 @@ fn look_at_namespaces(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         .collect();
     if !missing.is_empty() {
         let found = format!("this kernel has no namespaces of {}", missing.join(", "));
-        return CheckResult::notice(found, "virtual hosts need them; all else works without");
+        return CheckResult::notice(found, "virtual hosts need them; everything else works without them");
     }
     if !snapshot.root.path("dev/loop-control").exists() {
         return CheckResult::notice("can be made, but without disks of their own", "modprobe loop");

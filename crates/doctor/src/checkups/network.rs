@@ -99,7 +99,7 @@ fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         _ if ports < FEW => {
             CheckResult::notice(format!("{ports} ({first} to {last})"), "widen the range").fixed_by(widened)
         }
-        _ => CheckResult::good(format!("{ports}: as many connections to one address")),
+        _ => CheckResult::good(format!("{ports}: the maximum of connections to one address")),
     }
 }
 
@@ -204,7 +204,7 @@ fn look_at_any(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let maxima: Option<Vec<u64>> =
         names.iter().map(|name| snapshot.sysctl(name)?.first().copied()).collect::<Option<_>>();
     let Some([read, write]) = maxima.as_deref() else { return CheckResult::unknown(NOT_TOLD) };
-    let found = format!("at most {} KiB in, {} KiB out, where a program asks", read / 1024, write / 1024);
+    let found = format!("at most {} KiB in, {} KiB out, if a program requests it", read / 1024, write / 1024);
     if *read.min(write) < MAXIMUM {
         let to = MAXIMUM.to_string();
         let low = names.iter().filter(|name| snapshot.sysctl(name).is_some_and(|numbers| numbers < vec![MAXIMUM]));

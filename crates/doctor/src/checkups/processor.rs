@@ -66,7 +66,7 @@ fn look_at_sync(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         (Some(true), None) => CheckResult::good("synchronised"),
         (Some(false), Some(keeper)) => CheckResult::notice(
             format!("{keeper} runs, but the kernel says that its clock is not synchronised"),
-            "wait until it is, or see what it says (timedatectl, chronyc tracking)",
+            "wait until it is, or look at its status (timedatectl, chronyc tracking)",
         ),
         (Some(false), None) if snapshot.asked.is_some_and(|asked| !asked.is_remote) => {
             CheckResult::good("no time synchronisation runs; on one machine none is needed")
@@ -147,7 +147,7 @@ fn look_at_count(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         None => CheckResult::unknown(NOT_TOLD),
         Some(1) => CheckResult::bad(
             "1: generator and target take turns on it",
-            "take a machine with two or more, or put the target on another one ([lab] ssh = [...])",
+            "use a machine with two or more, or put the target on another one ([lab] ssh = [...])",
         ),
         Some(cpus) => CheckResult::good(count(cpus, "CPU")),
     }
@@ -177,7 +177,7 @@ fn look_at_mitigations(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     if line.split_ascii_whitespace().any(|option| option == "mitigations=off") {
         return CheckResult::notice(
             "switched off: figures are better than on the machines that people run",
-            "boot without mitigations=off, or say so beside every figure",
+            "boot without mitigations=off, or note it beside every figure",
         );
     }
     let open = if open > 0 { format!(", {open} of them open") } else { String::new() };
@@ -189,7 +189,7 @@ fn look_at_siblings(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         None => CheckResult::unknown(NOT_TOLD),
         Some(0) => CheckResult::good("no: each CPU is a core"),
         Some(_) if snapshot.is_guest() => {
-            CheckResult::good("yes, says the hypervisor: half of the CPUs are worth less than the other half")
+            CheckResult::good("yes, according to the hypervisor: half of the CPUs are worth less than the other half")
         }
         Some(_) => CheckResult::notice(
             "yes: half of the CPUs are worth less than the other half",
@@ -248,7 +248,7 @@ pub static TURBO: CheckKind = CheckKind {
 };
 
 const FOLDER: &str = "sys/devices/system/cpu/cpufreq";
-const GUEST: &str = "not told in here: the host decides";
+const GUEST: &str = "not visible in here: the host decides";
 
 fn nobody_tells(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     CheckResult::unknown(if snapshot.is_guest() { GUEST } else { NOT_TOLD })
@@ -335,7 +335,7 @@ const STEAL_PCT: f64 = 2.0;
 const STRANGERS_PCT: f64 = 10.0;
 
 /// Reason for an unknown state: CPU use could not be sampled.
-const NOT_SAMPLED: &str = "/proc/stat did not move";
+const NOT_SAMPLED: &str = "/proc/stat did not change";
 
 fn look_at_steal(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let Some(noise) = &snapshot.measured.noise else { return CheckResult::unknown(NOT_SAMPLED) };

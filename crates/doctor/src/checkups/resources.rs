@@ -78,14 +78,14 @@ fn look_at_sync(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let found = format!("{} at the median, {} at most, on {system}", millis(sync.p50), millis(sync.max));
     if ["tmpfs", "ramfs"].contains(&system) {
         return CheckResult::notice(
-            format!("{found}: in memory, which no disk is"),
+            format!("{found}: it is in memory, not on a disk"),
             "choose a folder on a disk with --out",
         );
     }
     if sync.p50 > 20_000.0 {
         return CheckResult::notice(
             found,
-            "put the target's data (TMPDIR) or the records (--out) on a faster disk, or say so",
+            "put the target's data (TMPDIR) or the records (--out) on a faster disk, or note it beside the figures",
         );
     }
     CheckResult::good(found)
@@ -235,9 +235,8 @@ fn look_at_huge_pages(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let path = "sys/kernel/mm/transparent_hugepage/enabled";
     match snapshot.text(path).map(|text| chosen(&text)).as_deref() {
         None => CheckResult::unknown(NOT_TOLD),
-        Some("always") => {
-            CheckResult::notice("always", "let programs ask for them").fixed_by(snapshot.fix(path, "madvise"))
-        }
+        Some("always") => CheckResult::notice("always", "use them only for programs that request them")
+            .fixed_by(snapshot.fix(path, "madvise")),
         Some(choice) => CheckResult::good(choice),
     }
 }
@@ -257,9 +256,9 @@ fn look_at_swap(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         ),
         (_, _, Some(swappiness)) if swappiness > 10 => {
             let found = format!("{}, at swappiness {swappiness}", show(total));
-            CheckResult::notice(found, "swap as the last resort only").fixed_by(snapshot.fix_sysctl(name, "1"))
+            CheckResult::notice(found, "swap only as a last resort").fixed_by(snapshot.fix_sysctl(name, "1"))
         }
-        _ => CheckResult::good(format!("{}, the last resort", show(total))),
+        _ => CheckResult::good(format!("{}, used only as a last resort", show(total))),
     }
 }
 
@@ -308,15 +307,15 @@ pub static PERSISTENT: CheckKind = CheckKind {
 };
 
 fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
-    let told = &snapshot.measured.persistent;
+    let listed = &snapshot.measured.persistent;
     let devices = snapshot.root.names("sys/bus/nd/devices");
-    let [namespaces, regions] = [("namespace", told.namespaces.len()), ("region", told.regions.len())]
-        .map(|(kind, told)| told.max(devices.iter().filter(|name| name.starts_with(kind)).count()));
+    let [namespaces, regions] = [("namespace", listed.namespaces.len()), ("region", listed.regions.len())]
+        .map(|(kind, listed)| listed.max(devices.iter().filter(|name| name.starts_with(kind)).count()));
     let mounts = snapshot.text("proc/mounts").unwrap_or_default();
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let on_it: Vec<Vec<&str>> =
         fields.filter(|fields| fields.first().is_some_and(|device| device.starts_with("/dev/pmem"))).collect();
-    if namespaces + regions == 0 && on_it.is_empty() && !told.is_there() {
+    if namespaces + regions == 0 && on_it.is_empty() && !listed.is_there() {
         return CheckResult::unknown("not on this machine");
     }
     let is_direct = |fields: &Vec<&str>| {
@@ -336,18 +335,18 @@ fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
         let direct: Vec<&str> = on_it.iter().filter_map(|fields| fields.get(1).copied()).collect();
         return CheckResult::good(format!("{has}, {} with dax", direct.join(", ")));
     }
-    let ways = told.ways();
+    let ways = listed.ways();
     if ways.is_empty() {
-        let devices: Vec<&str> = told.namespaces.iter().filter_map(|namespace| namespace.device.as_deref()).collect();
+        let devices: Vec<&str> = listed.namespaces.iter().filter_map(|namespace| namespace.device.as_deref()).collect();
         let what = if devices.is_empty() { "pmemN".to_owned() } else { devices.join(", ") };
-        let remedy = format!("mount it: mount -o dax /dev/{what}; `ndctl list -RND` says what there is");
+        let remedy = format!("mount it: mount -o dax /dev/{what}; `ndctl list -RND` lists the namespaces");
         return CheckResult::notice(format!("{has}, none mounted"), remedy);
     }
     let commands = ways.into_iter().flat_map(|(what, commands)| [format!("# {what}")].into_iter().chain(commands));
     CheckResult {
         commands: commands.collect(),
         ..CheckResult::notice(
-            format!("{has}, none mounted: the tier `pmem` has nothing to be on"),
+            format!("{has}, none mounted: the tier `pmem` needs a mounted one"),
             "one of these, as root; each destroys what is on the modules:",
         )
     }

@@ -51,7 +51,7 @@ pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Targe
             if !is_slot_name(&entry.key) || PLACEHOLDERS.contains(&entry.key.as_str()) {
                 let problem = Problem::new(&entry.key_place, format!("an argument cannot be called `{}`", entry.key));
                 let problem = problem.expected("small letters, digits and `_`, a letter first");
-                problems.push(problem.hint(format!("{} stand for other things in `run`", PLACEHOLDERS.join(", "))));
+                problems.push(problem.hint(format!("{} have another meaning in `run`", PLACEHOLDERS.join(", "))));
             }
         }
         operations.push(operation);
@@ -70,8 +70,8 @@ pub(super) fn check(root: &Section<'_>, manifest: &Manifest, known: &[String], p
         let problem = Problem::new(first.place, what).expected("for the protocol `command`");
         problems.push(problem.related(about.place("protocol"), "another protocol"));
     } else if manifest.about.service_role() != manifest.about.members {
-        let what = "operations run on members, and clients go to something in front of them";
-        let problem = Problem::new(first.place, what).expected("clients go elsewhere");
+        let what = "operations run on members, but clients connect to something in front of them";
+        let problem = Problem::new(first.place, what).expected("clients do not connect to members");
         problems.push(problem.related(about.place("service"), "there").hint("leave out `service`"));
     }
     for section in &sections {
@@ -112,7 +112,7 @@ mod tests {
     fn each_mistake_is_reported_at_its_position() {
         for (from, to, told) in [
             ("name  = \"note\"", "name  = \"run\"", "target.toml:20:9: `run` is the protocol's own operation"),
-            ("{value}", "{valu}", "target.toml:22:38: {valu} stands for nothing"),
+            ("{value}", "{valu}", "target.toml:22:38: there is no placeholder {valu}"),
             ("takes = { key", "takes = { host = \"x\", key", "target.toml:23:11: an argument cannot be called `host`"),
             ("takes = { key", "takes = { size = \"x\", key", "target.toml:23:11: `size` is a parameter of the target"),
             (
@@ -120,11 +120,7 @@ mod tests {
                 "protocol = \"http\"",
                 "target.toml:19:1: [[operation]] names programs, and clients of this target speak `http`",
             ),
-            (
-                "\"/etc/crew\"",
-                "\"/etc\"",
-                "target.toml:1:12: no host can have `/etc` to itself: many programs have something in there",
-            ),
+            ("\"/etc/crew\"", "\"/etc\"", "target.toml:1:12: `/etc` cannot be private: many programs have files there"),
             (
                 "\"/etc/crew\"",
                 "\"/etc/crew\", \"/etc/crew/x\"",

@@ -29,13 +29,13 @@ pub fn refused_private(path: &str) -> Option<&'static str> {
     let is_in = |tree: &&str| path.strip_prefix(*tree).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let has_dots = path.split('/').any(|part| matches!(part, "." | ".."));
     if !path.starts_with('/') || path.ends_with('/') && path != "/" || path.contains("//") || has_dots {
-        return Some("this is not the whole path of a folder");
+        return Some("this is not an absolute path of a folder");
     }
     if TREES.iter().any(is_in) {
-        return Some("the host's programs need it as it is, or it is the host's own already");
+        return Some("the host's programs need it, or it is already private");
     }
     let is_top = path.matches('/').count() == 1;
-    (is_top || SHARED.contains(&path)).then_some("many programs have something in there")
+    (is_top || SHARED.contains(&path)).then_some("many programs have files there")
 }
 
 /// Reads the list `private` and reports its problems.
@@ -45,7 +45,7 @@ pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Strin
     for node in root.node("private").and_then(Node::list).unwrap_or_default() {
         let Some(path) = node.text() else { continue };
         if let Some(why) = refused_private(path) {
-            let problem = Problem::new(&node.place, format!("no host can have `{path}` to itself: {why}"));
+            let problem = Problem::new(&node.place, format!("`{path}` cannot be private: {why}"));
             problems.push(problem.expected("not a folder of the target alone").hint(HINT));
             continue;
         }
@@ -71,7 +71,7 @@ mod tests {
             assert!(refused_private(path).is_some(), "{path}");
         }
         for path in ["etc/x", "/etc/x/", "/etc//x", "/etc/../usr/bin", "/etc/./x", ""] {
-            assert_eq!(refused_private(path), Some("this is not the whole path of a folder"), "{path}");
+            assert_eq!(refused_private(path), Some("this is not an absolute path of a folder"), "{path}");
         }
         for path in ["/etc/corosync", "/var/lib/pacemaker", "/var/log/cluster", "/usrx/y", "/opt/x"] {
             assert_eq!(refused_private(path), None, "{path}");

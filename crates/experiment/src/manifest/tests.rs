@@ -60,8 +60,8 @@ fn folders_are_on_tiers_and_a_process_may_have_a_user() {
         ("data = \"{teir}\"", "", "there is no parameter `teir`"),
         ("data = \"{speaks}\"", "", "`speaks` may be `http`, and there is no such tier"),
         ("data = \"disk\", Logs = \"disk\"", "", "a folder cannot be called `Logs`"),
-        ("logs = \"disk\"", "", "{folder.data} stands for nothing"),
-        ("data = \"disk\"", "{host}", "{host} stands for nothing"),
+        ("logs = \"disk\"", "", "there is no placeholder {folder.data}"),
+        ("data = \"disk\"", "{host}", "there is no placeholder {host}"),
     ] {
         let problems = read(&text(folders, user)).unwrap_err();
         assert!(problems.iter().any(|problem| problem.contains(told)), "{told}: {problems:?}");
@@ -130,7 +130,7 @@ fn a_manifest_may_omit_the_service() {
         assert!(problems.iter().any(|problem| problem.contains(told)), "{problems:?}");
     }
     let called = text.replace("ready = { run = [\"hooks/ready\", \"{size}\"]", "ready = { call = \"ping\"");
-    assert!(read(&called).unwrap_err()[0].contains("no service that could be called"));
+    assert!(read(&called).unwrap_err()[0].contains("no service to call"));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn each_mistake_has_its_line() {
         ),
         ("default = \"http\"", "default = \"htp\"", "target.toml:12:11: the default of `speaks` cannot be \"htp\""),
         ("min = 1", "min = 1\nmax = 0", "target.toml:18:7: no number is in this range"),
-        ("{size}", "{sise}", "target.toml:23:67: {sise} stands for nothing"),
+        ("{size}", "{sise}", "target.toml:23:67: there is no placeholder {sise}"),
         ("ports = [\"main\"]", "ports = [\"main\"]\nafter = \"db\"", "target.toml:25:9: there is no process `db`"),
         (
             "min = 1",
@@ -214,8 +214,8 @@ fn metrics_have_names_and_an_http_url() {
     assert_eq!((metrics.url.as_str(), metrics.keep.len()), ("http://{host}:{port.main}/metrics", 2));
     assert_eq!((metrics.kind, metrics.counters.len()), (super::MetricsFormat::Prometheus, 0));
     for (url, keep, told) in [
-        ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are asked for by http only"),
-        ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: {port.mian} stands for nothing"),
+        ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are read over http only"),
+        ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: there is no placeholder {port.mian}"),
         ("http://{host}/", "[]", "target.toml:28:8: none of the metrics is recorded"),
         ("http://{host}/", "[\"up{a}\"]", "target.toml:28:9: `up{a}` is not a metric's name"),
         ("http://{host}/", "[\"1st\", \"\"]", "target.toml:28:16: `` is not a metric's name"),
@@ -236,7 +236,7 @@ fn json_metrics_have_pointers() {
     assert_eq!((metrics.kind, metrics.counters), (super::MetricsFormat::Json, vec!["hits".to_owned()]));
     for (rest, told) in [
         ("kind = \"jsn\"\nkeep = [\"up\"]", "target.toml:28:8: `metrics.kind` cannot be \"jsn\""),
-        ("kind = \"json\"\nkeep = [\"up\"]", "target.toml:29:8: nothing says where these stand in the document"),
+        ("kind = \"json\"\nkeep = [\"up\"]", "target.toml:29:8: these metrics have no JSON pointers"),
         ("keep = { up = \"/up\" }", "target.toml:28:8: Prometheus' text format has names and no pointers"),
         ("kind = \"json\"\nkeep = {}", "target.toml:29:8: none of the metrics is recorded"),
         ("kind = \"json\"\nkeep = { up = \"up\" }", "target.toml:29:16: a JSON pointer begins with `/`"),
@@ -259,7 +259,7 @@ fn log_texts_are_read_and_checked() {
     assert_eq!((log.notable.len(), log.alarming), (0, vec!["split".to_owned()]));
     for (log, told) in [
         ("", "target.toml:26:1: [log] names no text"),
-        ("notable = [\"a\", \" \"]", "target.toml:27:17: this text is in every line"),
+        ("notable = [\"a\", \" \"]", "target.toml:27:17: every line contains the empty text"),
         ("notabel = [\"a\"]", "target.toml:27:1: `log` has no key `notabel`"),
     ] {
         let problems = with(log).unwrap_err();
@@ -287,7 +287,7 @@ fn an_argument_may_be_empty_and_a_program_may_not() {
     assert_eq!(process.ready.check, ReadyCheck::Run(vec!["hooks/ready".to_owned(), String::new()]));
     for run in ["[\"\", \"x\"]", "[]"] {
         let told = with(run).unwrap_err();
-        assert!(told[0].contains("there is no program to run"), "{told:?}");
+        assert!(told[0].contains("the program is missing"), "{told:?}");
     }
 }
 
@@ -309,7 +309,7 @@ fn placeholders_of_several_hosts_are_known() {
         assert!(read(&SMALL.replace("{size}", &format!("{{{placeholder}}}"))).is_ok(), "{placeholder}");
     }
     let told = read(&SMALL.replace("{size}", "{host.sever}")).unwrap_err();
-    assert!(told[0].contains("{host.sever} stands for nothing"), "{told:?}");
+    assert!(told[0].contains("there is no placeholder {host.sever}"), "{told:?}");
 }
 
 #[test]

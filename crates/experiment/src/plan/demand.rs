@@ -38,11 +38,12 @@ pub(super) fn read(
     let range = MetricRange::in_unit_of(&section, section.text("metric"));
     gates::check_range(&section, &range, metric, section.place("metric"), problems);
     if range.at_least.is_some_and(|least| least <= 0.0) {
-        let problem = Problem::new(section.place("at_least"), "nothing is demanded");
-        problems.push(problem.expected("not above 0").hint("say what all hosts together have to carry"));
+        let problem = Problem::new(section.place("at_least"), "the demand is not positive");
+        problems.push(problem.expected("not above 0").hint("give the amount that all hosts together must carry"));
     }
     if metric.is_some() && !matches!(demand.metric.term(), MetricTerm::Path(_)) {
-        let problem = Problem::new(section.place("metric"), "the metric of a demand is one of a single trial");
+        let problem =
+            Problem::new(section.place("metric"), "the metric of a demand must be a metric of a single trial");
         problems.push(
             problem.expected("a function over trials").hint("name a metric of a trial: throughput.operations_per_s"),
         );

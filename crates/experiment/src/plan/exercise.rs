@@ -139,7 +139,7 @@ fn deed(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext
             None
         }
         (None, None) => {
-            let problem = Problem::absent(section.place, "nothing says what is done");
+            let problem = Problem::absent(section.place, "this entry of `do` has neither a fault nor an action");
             let hint = "kind = \"kill\" for a fault, action = \"NAME\" for an action of the target";
             context.problems.push(problem.expected("neither `kind` nor `action`").hint(hint));
             None

@@ -174,7 +174,7 @@ pub(super) fn read(
                 Problem::new(section.place("name"), format!("two faults or actions are called `{name}`"))
                     .expected("the second")
                     .related(first.place("name"), "the first")
-                    .hint("paths and other faults speak of a fault by its name"),
+                    .hint("paths and other faults refer to a fault by its name"),
             );
         }
         let kind = kind(section, context);
@@ -324,7 +324,7 @@ fn values(
 fn needs_no_healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckContext<'_>) {
     if kind.heals == Heals::AfterFor && kind.name != "command" {
         let problem = Problem::new(section.place("kind"), format!("`{}` is no action: it breaks something", kind.name));
-        let problem = problem.expected("there are: command, call, restart");
+        let problem = problem.expected("the actions are command, call and restart");
         context.problems.push(problem.hint("make it a [[fault]]; the outage of the fault before it ends with it"));
     }
     let given = section.entries("with");
@@ -371,7 +371,7 @@ fn read_moment(section: &Section<'_>, names: &[String], context: &mut CheckConte
         (false, true) => section.number("at").map(When::At),
         (false, false) => {
             let place = section.node("name").map_or(section.place, |node| &node.place);
-            let problem = Problem::absent(place, "nothing says when this fault begins");
+            let problem = Problem::absent(place, "this fault has no start");
             context.problems.push(problem.expected("none of `at`, `every`, `after`").hint(WHEN_HINT));
             None
         }
@@ -398,7 +398,7 @@ fn after(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>
     let Some((path, (table, name), moment)) = parts.filter(|(_, (table, _), moment)| {
         matches!((*table, *moment), ("fault", "healed" | "begun") | ("action", "done"))
     }) else {
-        let problem = Problem::new(&node.place, "this is nothing a fault can follow");
+        let problem = Problem::new(&node.place, "a fault cannot follow this");
         context.problems.push(problem.expected("\"fault.NAME.healed\", \"fault.NAME.begun\" or \"action.NAME.done\""));
         return None;
     };
@@ -432,7 +432,7 @@ fn check_moments(
 ) {
     for (section, fault) in sections.iter().zip(faults) {
         if matches!(fault.when, When::Every { .. }) && !has_load {
-            let problem = Problem::new(section.place("every"), "this fault would come back for ever");
+            let problem = Problem::new(section.place("every"), "this fault would repeat without end");
             context.problems.push(problem.expected("there is no load to end it").hint("add [load], or use `at`"));
         }
         let begins = match begins(fault, faults, heals, faults.len()) {
@@ -442,7 +442,7 @@ fn check_moments(
                     Never::Heals(name) => {
                         format!("`{name}` is not healed before the trial ends, so this fault never begins")
                     }
-                    Never::Ends => "these faults wait for each other for ever".to_owned(),
+                    Never::Ends => "these faults wait for each other without end".to_owned(),
                 };
                 let problem = Problem::new(section.place("after"), what).expected("this event never happens");
                 context.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
@@ -569,7 +569,7 @@ impl<'a> Victims<'a> {
                 [_] => "let Plimsoll start it, with `use` or `start`; or say what breaks it: kind = \"command\", \
                         with = { run = \"…\", heal = \"…\" }"
                     .to_owned(),
-                _ => format!("there are: {}", join_words(&choices, "and")),
+                _ => format!("the choices are {}", join_words(&choices, "and")),
             };
             context.problems.push(problem.hint(hint));
         }
@@ -604,7 +604,7 @@ impl<'a> Victims<'a> {
             let runs = self.lab.hosts.iter().find(|host| host.name == on).and_then(|host| host.roles.first());
             let hint = match runs.filter(|_| takes("process") && asked.is_none()) {
                 Some(runs) => {
-                    format!("add with = {{ process = \"{runs}\" }} to hit what it runs; {}", those(role, &members))
+                    format!("add with = {{ process = \"{runs}\" }} to hit this process; {}", those(role, &members))
                 }
                 None => those(role, &members),
             };
@@ -615,7 +615,7 @@ impl<'a> Victims<'a> {
                 1 => "one member has no minority".to_owned(),
                 count => format!("{count} members have no minority"),
             };
-            let problem = Problem::new(section.place("on"), what).expected("takes three members at least");
+            let problem = Problem::new(section.place("on"), what).expected("needs at least three members");
             context.problems.push(problem.hint("more hosts in [lab], or on = \"one\""));
         }
     }

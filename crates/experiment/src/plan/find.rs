@@ -275,7 +275,7 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
         problems.push(
             Problem::new(root.place("repeat"), "[find] and `repeat` exclude each other")
                 .expected("given for all trials")
-                .related(section.place, "plays each value as often as it has to")
+                .related(section.place, "plays each value as often as needed")
                 .hint("remove `repeat`"),
         );
     }
@@ -304,7 +304,7 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
         let problem = Problem::absent(place, "a search raises one group's value").expected("not one of the groups");
         let hint = names.first().map_or_else(
             || "this load has no groups".to_owned(),
-            |first| format!("write `load.group.{first}.{key}`; there are {}", join_words(&names, "and")),
+            |first| format!("write `load.group.{first}.{key}`; the groups are {}", join_words(&names, "and")),
         );
         problems.push(problem.hint(hint));
         return;
@@ -326,7 +326,7 @@ fn check_rate(section: &Section<'_>, place: &TextSpan, key: &str, loads: &[&Load
     }
     let unit = if key == SESSIONS { "sessions/s" } else { "operations/s" };
     if !section.has("from") && loads.iter().any(|load| load.rate.is_none()) {
-        let problem = Problem::absent(place, "nothing says with which rate to begin");
+        let problem = Problem::absent(place, "the first rate of the search is missing");
         problems.push(
             problem.expected("no first value").hint(format!("add `from = …` here, in {unit}, or `rate` to [load]")),
         );
@@ -348,9 +348,9 @@ fn check_rate(section: &Section<'_>, place: &TextSpan, key: &str, loads: &[&Load
         problems.push(
             problem
                 .expected(
-                    "a trial that drops operations is void, and says neither that the limits hold nor that they break",
+                    "a trial that drops operations is void, and shows neither that the limits hold nor that they break",
                 )
-                .hint("remove `backlog` from [load]: what the target cannot keep up with then shows as latency"),
+                .hint("remove `backlog` from [load]: operations that wait for the target then show as latency"),
         );
     }
     if key == RATE && loads.iter().any(|load| load.has_pauses()) {
@@ -433,8 +433,8 @@ fn check_condition(name: &str, place: &TextSpan, parts: &TrialTemplate, catalog:
         ONE_MEMBER_DOWN => {
             let count = members(&parts.lab, &parts.target.kind, catalog).1.len();
             let what = match count {
-                0 => "there are no hosts of ours here, so no member can be down".to_owned(),
-                1 => "there is one member, and nothing is left when it is down".to_owned(),
+                0 => "Plimsoll has no hosts here, so no member can be down".to_owned(),
+                1 => "there is one member, so none is left when it is down".to_owned(),
                 _ => return None,
             };
             let problem = Problem::new(place, what).expected("needs two members at least");
@@ -449,7 +449,8 @@ fn check_condition(name: &str, place: &TextSpan, parts: &TrialTemplate, catalog:
                 return Some(problem.expected("unknown condition").maybe(nearest_hint(name, known)));
             };
             let When::After { fault: other, .. } = &fault.when else { return None };
-            let problem = Problem::new(place, format!("`{name}` follows `{other}`, which is not played then"));
+            let problem =
+                Problem::new(place, format!("`{name}` follows `{other}`, which this condition does not play"));
             let hint = "leave `surviving` out to have all faults as written, or give this one an `at`";
             Some(problem.expected("only this fault is played").hint(hint))
         }

@@ -214,12 +214,11 @@ fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>)
         context.problems.push(problem.hint("remove `wait`, or write by = \"kubernetes\" or \"slurm\""));
     }
     if fleet.by == FleetEngine::Command && fleet.start.first().is_none_or(|program| program.trim().is_empty()) {
-        let problem = Problem::absent(section.place("by"), "nothing says how a generator is started");
-        context.problems.push(
-            problem
-                .expected("no `start`")
-                .hint("add start = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"], or whatever leads to one"),
-        );
+        let problem = Problem::absent(section.place("by"), "the command that starts a generator is missing");
+        context.problems.push(problem.expected("no `start`").hint(
+            "add start = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"], or another command that \
+                       connects to a generator",
+        ));
     }
     if fleet.by == FleetEngine::Ssh {
         over_ssh(section, fleet, context);
@@ -229,11 +228,11 @@ fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>)
 fn over_ssh(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>) {
     if fleet.hosts.is_empty() {
         let problem =
-            Problem::absent(section.place("by"), "nothing says where the generators are").expected("no `hosts`");
+            Problem::absent(section.place("by"), "the machines of the generators are missing").expected("no `hosts`");
         context.problems.push(problem.hint("add hosts = [\"user@10.0.0.21\", …], as ssh takes them"));
     } else if fleet.hosts.len() > fleet.generators as usize {
         let what = format!("{} machines for {} generators", fleet.hosts.len(), fleet.generators);
-        let problem = Problem::new(section.place("hosts"), what).expected("some would do nothing");
+        let problem = Problem::new(section.place("hosts"), what).expected("some would have no generator");
         context.problems.push(problem.hint(format!("write generators = {}, or leave machines out", fleet.hosts.len())));
     }
 }
@@ -275,7 +274,7 @@ pub(super) fn place(
         FleetEngine::Ssh | FleetEngine::Kubernetes | FleetEngine::Slurm => {}
         FleetEngine::Virtual if is_running => refuse(
             "the target runs already, and not on the lab's network",
-            "no lab to be in",
+            "no lab",
             "write by = \"local\", or have the target started in [lab] with `use` or `start`",
         ),
         FleetEngine::Virtual if lab.hosts.is_empty() || lab.hosts.iter().any(|host| host.is_real()) => refuse(
@@ -317,7 +316,7 @@ fn divided(section: &Section<'_>, load: &Section<'_>, context: &mut CheckContext
     };
     if load.has("threads") {
         let remedy = "write `threads` of each generator into [fleet]";
-        refuse(load.place("threads"), "`load.threads` is about one process", "not with [fleet]", remedy);
+        refuse(load.place("threads"), "`load.threads` is for one process", "not with [fleet]", remedy);
     }
     if load.text("overflow") == Some("stop") {
         let remedy = "write overflow = \"drop\", or play the load without [fleet]";
@@ -332,12 +331,12 @@ fn divided(section: &Section<'_>, load: &Section<'_>, context: &mut CheckContext
     for population in populations.collect::<Vec<_>>() {
         if population.has("count") {
             let remedy = "bound the load by `time`, or play it without [fleet]";
-            let what = "`count` bounds all agents together, and generators do not ask each other";
+            let what = "`count` bounds all agents together, and generators cannot share it";
             refuse(population.place("count"), what, "not with [fleet]", remedy);
         }
     }
     for feed in load.sections("feed").iter().filter(|feed| feed.boolean("stream")) {
-        let what = "a stream is dealt out by one process";
+        let what = "only one process can read a stream";
         refuse(feed.place("stream"), what, "not with [fleet]", "remove `stream`, or play the load without [fleet]");
     }
 }

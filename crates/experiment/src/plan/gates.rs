@@ -211,7 +211,7 @@ pub(super) fn check_range(
     let given = RANGE.iter().rev().find(|key| section.has(key.name));
     if given.is_none() {
         problems.push(
-            Problem::absent(place, "nothing says which values are right")
+            Problem::absent(place, "the range of right values is missing")
                 .expected("no range")
                 .hint("add `below`, `above`, `at_most`, `at_least` or `equals`"),
         );
@@ -275,7 +275,7 @@ fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
     if is_difference || !holds_all || claim.range == MetricRange::default() {
         return None;
     }
-    let problem = Problem::new(place, "this claim holds whatever the run shows").expected("cannot come out `no`");
+    let problem = Problem::new(place, "this claim holds whatever the run shows").expected("can never be `no`");
     Some(problem.hint("no figure is below 0: claim a range that the figure can miss"))
 }
 
@@ -446,7 +446,7 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
         return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
     };
     if function == SAFE_LOAD && names.conditions.is_none() {
-        let problem = Problem::new(&node.inside(0..open), "nothing is searched in this file");
+        let problem = Problem::new(&node.inside(0..open), "this file has no search");
         return vec![problem.expected("no safe load").hint("[find] searches for the highest load that is safe")];
     }
     let given = split(inside, open + 1);
@@ -468,7 +468,7 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
             Path => path(word, at, node, names),
             Condition => {
                 let conditions: Vec<&str> = names.conditions.iter().flatten().map(String::as_str).collect();
-                known(word, "nothing is searched under the condition", &conditions, &node.inside(at))
+                known(word, "there is no search under the condition", &conditions, &node.inside(at))
             }
             Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
             Parameter => {
@@ -502,7 +502,7 @@ fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
 
 fn forms() -> String {
     let forms: Vec<String> = FUNCTIONS.iter().map(|(name, arguments)| form(name, arguments, true)).collect();
-    format!("there are {}", join_words(&forms, "and"))
+    format!("the functions are {}", join_words(&forms, "and"))
 }
 
 fn count(arguments: usize) -> String {
@@ -515,7 +515,7 @@ fn count(arguments: usize) -> String {
 
 pub(super) fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
-    known(word, "nothing is swept over", &swept, place)
+    known(word, "there is no sweep over", &swept, place)
 }
 
 /// Checks a swept path over which a curve is drawn or a law is fitted.
@@ -529,7 +529,7 @@ fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &Metri
     if argument == Crowd && is_offered(word) {
         let problem = Problem::absent(place, format!("no law is fitted over `{word}`"))
             .expected("not a number of agents or hosts");
-        return Some(problem.hint("an offered rate is no number of agents or hosts that could hinder each other"));
+        return Some(problem.hint("an offered rate is not a number of agents or hosts"));
     }
     unknown
 }

@@ -425,7 +425,7 @@ fn networks(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Networ
         profile::check_loss(&part, &mut context.problems);
         let Some(name) = part.text("name") else {
             let problem = Problem::absent(part.place, "this network has no name").expected("`name` is missing");
-            context.problems.push(problem.hint("hosts say by it which networks they are on"));
+            context.problems.push(problem.hint("hosts name the networks that they are on"));
             continue;
         };
         if networks.iter().any(|known| known.name == name) {
@@ -497,19 +497,24 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>
         refuse(section.place("speed"), "without hosts nothing can be slowed", "only virtual hosts can be slowed", hint);
     }
     if lab.quick_start && !lab.is_virtual() {
-        let what = "nothing is slow here, so nothing can start quicker";
+        let what = "no host is slowed, so none can start quicker";
         refuse(section.place("quick_start"), what, "only virtual hosts can be slowed", "remove `quick_start`");
     }
     for key in ["network", "generator_cpus"] {
         if section.has(key) && !lab.hosts.is_empty() && !lab.is_virtual() {
             let what = format!("`{key}` is for virtual hosts");
-            refuse(section.place(key), &what, "all hosts are reached over ssh", "the machines are taken as they are");
+            refuse(section.place(key), &what, "all hosts are reached over ssh", "these machines are used as they are");
         }
     }
     for host in section.sections("host").iter().filter(|host| host.has("ssh")) {
         for key in ["networks", "routes"].into_iter().filter(|key| host.has(key)) {
             let what = format!("`{key}` is for virtual hosts");
-            refuse(host.place(key), &what, "this one is reached over ssh", "a real machine is wired as it is");
+            refuse(
+                host.place(key),
+                &what,
+                "this one is reached over ssh",
+                "the network of a real machine is used as it is",
+            );
         }
     }
 }
@@ -566,8 +571,8 @@ fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, context: &mut
 fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     if let Some(pods) = section.section("pods") {
         if !matches!(target, None | Some(TargetKind::Running { .. })) {
-            let problem = Problem::new(pods.place, "pods are of a target that runs already");
-            context.problems.push(problem.expected("not with `use` or `start`").hint("name it by `url` in [target]"));
+            let problem = Problem::new(pods.place, "pods need a target that is already running");
+            context.problems.push(problem.expected("not with `use` or `start`").hint("give its `url` in [target]"));
         }
         return;
     }
@@ -580,7 +585,7 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, cont
     };
     if !lab.hosts.is_empty() {
         let key = ["hosts", "host", "ssh", "profile"].into_iter().find(|key| section.has(key)).unwrap_or_default();
-        let problem = Problem::new(section.place(key), format!("what {how} cannot be put on hosts"));
+        let problem = Problem::new(section.place(key), format!("a target that {how} cannot be put on hosts"));
         let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`; machines that it runs on are named by `ssh`";
         context.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
     }
@@ -600,7 +605,7 @@ pub(super) fn private_only_virtual(
     let (expected, hint) = if lab.hosts.is_empty() {
         ("without hosts it would write to this machine's", "add [lab] with `hosts = 1`, or more")
     } else if lab.hosts.iter().any(|host| host.is_real()) {
-        ("a real machine has no folders to spare", "make all hosts virtual: `hosts = 3`, for example")
+        ("a real machine has no private folders", "make all hosts virtual: `hosts = 3`, for example")
     } else {
         return;
     };
@@ -632,7 +637,7 @@ fn read_ports(lab: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Port> {
             context.problems.push(problem.expected("the second time"));
         }
         if !section.has("rate") && !section.has("delay") {
-            let problem = Problem::new(section.place, format!("nothing says how slow the port `{name}` is"));
+            let problem = Problem::new(section.place, format!("the port `{name}` has no limit"));
             context.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
         }
         let link = Link { rate_bits_per_s: section.number("rate"), delay_s: section.number("delay"), loss_pct: None };
@@ -647,7 +652,7 @@ fn ports_only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckConte
     let (what, expected, hint) = if lab.hosts.is_empty() {
         ("without hosts no port can be slowed", "only ports of virtual hosts can be slowed", "add `hosts = 1`")
     } else if lab.hosts.iter().all(|host| host.is_real()) {
-        let hint = "the machines are taken as they are; the fault `slow_port` can slow a port of them for a time";
+        let hint = "these machines are used as they are; the fault `slow_port` can slow a port of them for a time";
         ("`port` is for virtual hosts", "all hosts are reached over ssh", hint)
     } else {
         return;

@@ -556,7 +556,7 @@ impl Load {
         let backlog = (self.backlog.is_some() && self.rate.is_none()).then_some(LoadConflict {
             key: "backlog",
             what: "`backlog` belongs to an open loop",
-            why: "without `rate` nothing waits: an agent starts an operation when it is free",
+            why: "without `rate` no operation waits: an agent starts one when it is free",
             with: None,
             hint: "add `rate`, or remove it",
         });
@@ -594,7 +594,7 @@ fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
             context.problems.push(
                 Problem::new(&node.place, format!("`{text}` is no IP address"))
                     .expected("an address of this machine, such as \"10.0.0.5\"")
-                    .hint("`ip address` lists them; names and ports have no place here"),
+                    .hint("`ip address` lists them; names and ports are not allowed here"),
             );
         }
     }
@@ -833,7 +833,7 @@ fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
             context.problems.push(problem.expected("this feed is read whole").hint("add stream = true, or remove it"));
         } else if !matches!(key, "at_end" | "tier") && !is_json {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to JSON lines"));
-            let problem = problem.expected("of which there are none here").related(section.place("file"), "CSV");
+            let problem = problem.expected("not JSON lines").related(section.place("file"), "CSV");
             context.problems.push(
                 problem.hint("such a file's name ends in .json, .jsonl or .ndjson, and perhaps .gz, .zst or .bz2"),
             );
@@ -903,8 +903,8 @@ fn check_failover(section: &Section<'_>, context: &mut CheckContext<'_>) {
     if Reconnects::read(section).failover == Failover::Next && is_alone {
         context.problems.push(
             Problem::new(section.place("failover"), "this target has one address, so there is no next member")
-                .expected("agents have nowhere else to go")
-                .hint("name all members of a cluster that runs: `urls = […]`; of a target folder they are the hosts: `[lab] hosts = 3`"),
+                .expected("agents have no other address")
+                .hint("list all members of a running cluster, `urls = […]`; with a target folder, the hosts are the members: `[lab] hosts = 3`"),
         );
     }
 }

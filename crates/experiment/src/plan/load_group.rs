@@ -154,7 +154,7 @@ fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut Che
             context.problems.push(
                 problem
                     .expected("a second one of this name")
-                    .hint(format!("results tell groups by their operations: name = \"{own}-{name}\"")),
+                    .hint(format!("results distinguish groups by their operations: name = \"{own}-{name}\"")),
             );
         }
     }

@@ -466,7 +466,7 @@ fn placeholder(node: &Node, word: &str) -> TextSpan {
 /// Returns the problem of a script function in a load without a script.
 fn no_script(place: &TextSpan) -> Problem {
     Problem::absent(place, "this load has no script")
-        .expected("a function of what")
+        .expected("no script for the function")
         .hint("[load] script = \"values.lua\": a file of functions, relative to the experiment")
 }
 
@@ -631,7 +631,7 @@ fn not_a_comparison(entry: &TableEntry, comparisons: &'static [Key], operation: 
             Some(_) => hint,
             None => format!("{hint}; a place in it is a JSON pointer: \"{compared}/{word}\""),
         };
-        let problem = Problem::absent(&entry.key_place, format!("`{compared}` is compared by no `{word}`"));
+        let problem = Problem::absent(&entry.key_place, format!("`{compared}` has no comparison `{word}`"));
         problem.expected("unknown comparison").hint(hint)
     })
 }
@@ -661,8 +661,8 @@ fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckCo
         return;
     };
     if table.entries.is_empty() {
-        let problem = Problem::absent(&node.place, "this comparison compares nothing").expected("an empty table");
-        context.problems.push(problem.hint("there are `matches`, `contains`, `one_of` and `lua`"));
+        let problem = Problem::absent(&node.place, "this comparison is empty").expected("an empty table");
+        context.problems.push(problem.hint("the comparisons are `matches`, `contains`, `one_of` and `lua`"));
     }
     for entry in &table.entries {
         match entry.key.as_str() {
@@ -673,7 +673,7 @@ fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckCo
                 let list = entry.node.list();
                 if list.is_some_and(<[Node]>::is_empty) {
                     let problem = Problem::absent(&entry.node.place, "`one_of` has no texts");
-                    context.problems.push(problem.expected("an empty list").hint("list what it may be"));
+                    context.problems.push(problem.expected("an empty list").hint("list the allowed texts"));
                 }
                 list.unwrap_or_default().iter().for_each(|node| template(node, every, scope, context));
             }
@@ -688,7 +688,7 @@ fn not_a_pattern(node: &Node, most: usize) -> Option<Problem> {
     match pattern::groups(node.text()?) {
         Ok(groups) if groups > most => {
             let problem = Problem::new(&node.place, format!("a slot keeps one group, and this has {groups}"));
-            Some(problem.expected("several groups").hint("a group that is not to be kept is written (?:…)"))
+            Some(problem.expected("several groups").hint("write a group that is not kept as (?:…)"))
         }
         Ok(_) => None,
         Err(error) => {
@@ -742,7 +742,11 @@ fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -
             let at = node.inside(end + error.at.start..end + error.at.end);
             Some(Problem::new(&at, error.what).expected("not a JSON pointer"))
         }
-        _ => Some(Problem::new(&node.place, "this cannot be kept").expected("a field of what").hint(FORM)),
+        _ => Some(
+            Problem::new(&node.place, "this cannot be kept")
+                .expected("neither a request's field nor an answer's")
+                .hint(FORM),
+        ),
     }
 }
 
@@ -799,9 +803,9 @@ fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
             )
         } else if key == "units" && has_any {
             about(
-                "the number of units stands in one place".to_owned(),
-                "`*` means many",
-                "leave it out: the length of an array is counted; the status of each part belongs in `parts`",
+                "the number of units must be in one place".to_owned(),
+                "`*` means several places",
+                "remove it: the length of an array is counted; the status of each part belongs in `parts`",
             )
         } else {
             not_a_part(node, section, called)
@@ -870,9 +874,9 @@ fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
         _ => None,
     });
     let Some((drawn, rest)) = drawn else { return };
-    let what = format!("{{{drawn}{rest}}} is drawn anew here, and differs from what the request was sent with");
+    let what = format!("{{{drawn}{rest}}} is drawn again here, and differs from the value in the request");
     let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text without random values");
-    context.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
+    context.problems.push(problem.hint("use {agent}, {seq}, {feed.NAME.COLUMN} and values that earlier steps kept"));
 }
 
 /// Checks `audit` against the protocol's knowledge of the operation.
@@ -896,9 +900,9 @@ fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
                     .expected("it reads and writes no key")
                     .hint("audit a step that writes a key; its last value is read back after the run")
             } else {
-                problem.expected("what it does to which key is not known").hint(
-                    "say it: audit = { effect = \"write\", key = \"case-{agent}-{seq}\", value = \"request.body\" }, or \
-                     effect = \"read\" with value = \"answer.body\", or effect = \"remove\"",
+                problem.expected("its effect and its key are not known").hint(
+                    "give them: audit = { effect = \"write\", key = \"case-{agent}-{seq}\", value = \"request.body\" }, \
+                     or effect = \"read\" with value = \"answer.body\", or effect = \"remove\"",
                 )
             });
         }
@@ -936,13 +940,16 @@ fn audited_value(
         let problem = problem.expected("`value` is missing");
         context
             .problems
-            .push(problem.hint(format!("which field it is in: value = \"{wanted}FIELD\", such as \"{wanted}body\"")));
+            .push(problem.hint(format!("give its field: value = \"{wanted}FIELD\", such as \"{wanted}body\"")));
         return;
     };
     let is_elsewhere = node.text().is_some_and(|text| text.starts_with(elsewhere));
     context.problems.extend(if is_elsewhere {
-        let what =
-            if effect == AuditEffect::Write { "what a write writes is sent" } else { "what a read reads is answered" };
+        let what = if effect == AuditEffect::Write {
+            "the value of a write is in the request"
+        } else {
+            "the value of a read is in the answer"
+        };
         let problem =
             Problem::new(&node.place, what).expected(format!("a field of the {}", &wanted[..wanted.len() - 1]));
         Some(problem.hint(format!("write \"{wanted}FIELD\"")))
@@ -974,7 +981,7 @@ fn many_keys(
         let problem = Problem::new(audit.place("effect"), "a read of many keys cannot be audited");
         context
             .problems
-            .push(problem.expected("not with `keys`").hint("audit writes and removals; what they left is read back"));
+            .push(problem.expected("not with `keys`").hint("audit writes and removals; their keys are read back"));
     }
     let Some(text) = node.text() else { return };
     let about = |place: &TextSpan, what: &str, expected: &str| {
@@ -984,7 +991,9 @@ fn many_keys(
     let problem = match text.strip_prefix("request.") {
         None => about(&node.place, "the keys of many values are in the request", "a place in the request"),
         Some(rest) => match pointer::split(rest) {
-            (_, None | Some("")) => about(&node.place, "this names no place in a line", "where in it is the key?"),
+            (_, None | Some("")) => {
+                about(&node.place, "this names no place in a line", "the place of the key is missing")
+            }
             (field, Some(place)) => {
                 let end = "request.".len() + field.len();
                 let not_a_pointer = |error: pointer::PointerError| {

@@ -48,7 +48,8 @@ section! {
 
 /// Forms of a rate, for hints.
 const FORMS: &str = "{ poisson = 5000 }, { replay = \"starts.csv\" }, { sessions = 40 }";
-const STAGE_FORMS: &str = "{ to = 1000, over = \"10s\" } goes there evenly, { at = 1000, for = \"30s\" } stays";
+const STAGE_FORMS: &str =
+    "{ to = 1000, over = \"10s\" } changes the rate evenly, { at = 1000, for = \"30s\" } keeps it";
 
 /// Start times of operations or sessions in an open loop. They do not depend on earlier operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -214,7 +215,7 @@ fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut Ch
         (None, None) => {
             // Unknown keys are reported by the shape check.
             if table.entries.is_empty() {
-                let problem = Problem::absent(&node.place, "`load.rate` says nothing").expected("an empty table");
+                let problem = Problem::absent(&node.place, "`load.rate` is empty").expected("an empty table");
                 context.problems.push(problem.hint(format!("write a number of operations/s, {FORMS}, or stages")));
             }
             None
@@ -280,7 +281,7 @@ fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateS
     match (has(&["at", "for"]), has(&["from", "to", "over"])) {
         (true, true) => {
             let problem = Problem::new(part.place, "a stage either goes to a rate or stays at one");
-            context.problems.push(problem.expected("says both").hint(STAGE_FORMS));
+            context.problems.push(problem.expected("has both").hint(STAGE_FORMS));
         }
         (true, false) => ["at", "for"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
         (false, true) => ["to", "over"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),

@@ -130,11 +130,11 @@ fn shape(base: &TomlTable, start: &TextSpan, problems: &mut Vec<Problem>) {
     for (mode, inside) in [(Mode::File, true), (Mode::Whole, false)] {
         let mut part = base.clone();
         part.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()) == inside);
-        let mut told = Vec::new();
-        SectionWalk { root: EXPERIMENT, mode, problems: &mut told }.table("", EXPERIMENT, &part, start);
+        let mut found = Vec::new();
+        SectionWalk { root: EXPERIMENT, mode, problems: &mut found }.table("", EXPERIMENT, &part, start);
         // A missing section of a trial is reported for the trial.
-        told.retain(|problem| !(problem.absence && problem.place == *start));
-        problems.append(&mut told);
+        found.retain(|problem| !(problem.absence && problem.place == *start));
+        problems.append(&mut found);
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn read(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut V
     let metric = gates::check_named(&section, names, problems);
     gates::check_range(&section, &rule.range, metric, section.place("metric"), problems);
     if matches!(rule.metric.term(), MetricTerm::Function(_)) {
-        let problem = Problem::new(section.place("metric"), "a sweep is stopped by what one trial says");
+        let problem = Problem::new(section.place("metric"), "a sweep is stopped by a metric of one trial");
         problems.push(problem.expected("a function over trials").hint("name a metric of a trial: outcomes.timeout"));
     }
     let over = risen(&section, names, problems)?;
@@ -74,7 +74,7 @@ fn risen<'a>(section: &Section<'_>, names: &MetricNames<'a>, problems: &mut Vec<
         Problem::absent(section.place, "there is nothing to stop").expected("no path is swept")
     } else {
         let problem = Problem::absent(section.place, "several paths are swept");
-        problem.expected("which of them is stopped?").hint(format!("add {}", join_words(&paths, "or")))
+        problem.expected("`over` is missing").hint(format!("add {}", join_words(&paths, "or")))
     });
     None
 }

@@ -222,10 +222,10 @@ fn read_start(section: &Section<'_>, context: &mut CheckContext<'_>) -> TargetSt
         None | Some("each trial") => TargetStart::EachTrial,
         Some("once") => TargetStart::Once,
         Some(_) => {
-            let problem = Problem::new(section.place("start"), "a target folder says itself how it is started")
+            let problem = Problem::new(section.place("start"), "a target folder has its own start command")
                 .expected("\"each trial\" or \"once\"")
                 .related(section.place("use"), "the target folder")
-                .hint("beside `use`, `start` says how often; a command goes with `url` instead of `use`");
+                .hint("with `use`, `start` is how often it is started; a command needs `url` instead of `use`");
             context.problems.push(problem);
             TargetStart::default()
         }
@@ -240,9 +240,9 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
         && scheme != "https"
     {
         context.problems.push(
-            Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
+            Problem::new(section.place("tls"), format!("connections to `{scheme}://…` are not encrypted"))
                 .expected("not without `https`")
-                .related(section.place(place), "this is spoken to in the clear")
+                .related(section.place(place), "this is not encrypted")
                 .hint(format!(
                     "write {place} = {}, or remove `tls`",
                     if place == "url" { "\"https://…\"" } else { "[\"https://…\", …]" }
@@ -252,22 +252,22 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
     if tls.boolean("insecure") && tls.has("ca") {
         context.problems.push(
             Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
-                .expected("any certificate is taken")
-                .related(tls.place("ca"), "only what these have signed is taken")
-                .hint("remove `insecure`: what the certificates in this file have signed is checked as it should be"),
+                .expected("any certificate is accepted")
+                .related(tls.place("ca"), "only certificates of these CAs are accepted")
+                .hint("remove `insecure`: certificates that the CAs in this file signed are accepted"),
         );
     }
     if tls.text("proxy").is_some_and(|proxy| !is_proxy(proxy)) {
         context.problems.push(
-            Problem::new(tls.place("proxy"), "this is no URL of a forward proxy")
+            Problem::new(tls.place("proxy"), "this is not a URL of a forward proxy")
                 .expected("http://host:port")
-                .hint("the proxy itself is spoken to in the clear, and has no path"),
+                .hint("the connection to the proxy is not encrypted, and the URL has no path"),
         );
     }
     if tls.has("key") && !tls.has("cert") {
         context.problems.push(
             Problem::new(tls.place("key"), "a key without a certificate")
-                .expected("`cert`, whose key this is")
+                .expected("`cert` is missing")
                 .hint("add `cert = \"client.pem\"`, or remove `key`"),
         );
     }
@@ -282,7 +282,7 @@ fn is_proxy(url: &str) -> bool {
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, without keys of the others.
 fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     const KINDS: &str =
-        "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
+        "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for a running target, or `start` and `url`";
     let is_alone = runs_programs(section, context);
     let has_url = section.has("url") || section.has("urls");
     if !is_alone && !has_url && !["use", "start"].iter().any(|key| section.has(key)) {
@@ -299,7 +299,7 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
         for other in &others {
             let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
                 .expected("not beside `use`")
-                .related(section.place("use"), "a target folder says all this itself");
+                .related(section.place("use"), "a target folder defines this itself");
             context.problems.push(problem.hint(KINDS));
         }
         return others.is_empty();
@@ -312,20 +312,18 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     if section.has("url") && section.has("urls") {
         let problem =
             Problem::new(section.place("url"), "`url` and `urls` exclude each other").expected("not beside `urls`");
-        let problem = problem.related(section.place("urls"), "these are all that the load goes to");
+        let problem = problem.related(section.place("urls"), "the load goes to all of these");
         context.problems.push(problem.hint("add it to `urls`, and remove `url`"));
         return false;
     }
     if section.has("also") && !has_url {
         let problem =
             Problem::new(section.place("also"), "`also` belongs to `url` or `urls`").expected("not without them");
-        context
-            .problems
-            .push(problem.hint("where programs alone are run there is no target whose processes could be named"));
+        context.problems.push(problem.hint("a load that only runs programs has no target with processes"));
     }
     if !is_alone && !has_url {
-        let problem =
-            Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
+        let problem = Problem::absent(section.place("start"), "`start` needs `url`")
+            .expected("the address for the load is missing");
         context.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
         return false;
     }
@@ -347,7 +345,7 @@ fn runs_programs(section: &Section<'_>, context: &CheckContext<'_>) -> bool {
 
 fn folder(name: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
     if let Some((why, remedy)) = context.catalog.refused_targets.get(name) {
-        let what = format!("the target `{name}` is not run: {why}");
+        let what = format!("the target `{name}` is refused: {why}");
         context.problems.push(Problem::new(section.place("use"), what).expected("refused target").hint(remedy));
         return None;
     }
@@ -498,7 +496,7 @@ fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(Tar
     if let Some(ready) = section.text("ready") {
         let scheme = parse_url(ready);
         if !matches!(scheme, Ok("http" | "https")) {
-            let problem = Problem::new(section.place("ready"), "`ready` is a URL that a GET is sent to");
+            let problem = Problem::new(section.place("ready"), "`ready` must be a URL for a GET");
             context.problems.push(problem.expected("http://host:port/path"));
         }
     }
@@ -549,7 +547,7 @@ fn scheme_of_all(section: &Section<'_>, context: &mut CheckContext<'_>) -> Optio
         let problem = match parse_url(url) {
             Err(why) => Problem::new(place, format!("this is not a URL: {why}")).expected("scheme://host:port/path"),
             Ok(_) if urls[..number].contains(url) => Problem::new(place, "this URL is named twice").expected("once"),
-            Ok(own) if Some(own) != scheme => Problem::new(place, "all members are spoken to in one protocol")
+            Ok(own) if Some(own) != scheme => Problem::new(place, "all members must use one protocol")
                 .expected(format!("{}://…", scheme.unwrap_or_default()))
                 .related(&elements[0], "the first one's"),
             Ok(_) => continue,
@@ -570,7 +568,7 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
             None => section.place("urls").clone(),
         };
         let problem = Problem::new(&place, format!("no protocol has the scheme `{scheme}`")).expected("unknown scheme");
-        let nearest = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        let nearest = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or add `protocol = \"…\"`"));
         let hint = authority::way_round(scheme).map(str::to_owned).or(nearest);
         context.problems.push(problem.maybe(hint));
     }
@@ -581,10 +579,10 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
 pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
     let (scheme, rest) = url.split_once("://").ok_or("there is no `://`")?;
     if scheme.is_empty() || !scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')) {
-        return Err("it begins with no scheme");
+        return Err("it has no scheme");
     }
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("there are blanks in it");
+        return Err("it contains blanks");
     }
     if let Some(socket) = socket_url::socket_of(url) {
         return socket.map(|_| scheme);

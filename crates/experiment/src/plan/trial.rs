@@ -209,7 +209,7 @@ fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, context: &mut Ch
             let problem =
                 Problem::new(&entry.key_place, format!("the target `{name}` has no service that clients go to"));
             let hint = "its target.toml has no `service`; it can be used with steps, and with the protocol `command`";
-            context.problems.push(problem.expected("nowhere to go").hint(hint));
+            context.problems.push(problem.expected("no service").hint(hint));
         }
     }
 }
@@ -222,7 +222,7 @@ fn has_something(tree: &TomlTable, section: &str) -> bool {
 fn read_preparation(root: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Prepare> {
     let scope = Scope {
         slots: &BTreeMap::new(),
-        no_slots: Some("the preparation keeps nothing: each of its operations stands by itself"),
+        no_slots: Some("operations of the preparation cannot keep values"),
         by_agent: false,
     };
     let sections = root.sections("prepare");

@@ -105,8 +105,8 @@ fn nested(text: &str, from: usize, depth: usize) -> Result<(Template, usize), Te
                 }
                 return Err(wrong(
                     length,
-                    "this is a text here, and no placeholder",
-                    "write braces around it, such as {seq}",
+                    "this is a literal text here, not a placeholder",
+                    "write placeholders in braces, such as {seq}",
                 ));
             }
         }
@@ -127,8 +127,8 @@ fn pad_width(text: &str, from: usize) -> Result<(u8, usize), TemplateError> {
 pub(super) fn unopened(at: usize) -> TemplateError {
     TemplateError {
         at: at..at + 1,
-        what: "this `}` closes nothing".to_owned(),
-        hint: "a brace that is meant as a brace is written twice: `}}`".to_owned(),
+        what: "this `}` has no opening brace".to_owned(),
+        hint: "write a literal brace twice: `}}`".to_owned(),
     }
 }
 
@@ -136,7 +136,7 @@ fn unclosed(at: usize, end: usize) -> TemplateError {
     TemplateError {
         at: at..end,
         what: "this `{` is never closed".to_owned(),
-        hint: "close it with `}`; a brace that is meant as a brace is written twice: `{{`".to_owned(),
+        hint: "close it with `}`; write a literal brace twice: `{{`".to_owned(),
     }
 }
 
@@ -162,29 +162,30 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "with a colon there are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
+                "placeholders with a colon are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
             )),
         };
     }
     match inside {
         "" => Err(Word { text: "{}", at: at - 1 }.wrong("nothing between the braces", NUMBERS)),
-        "bytes" => Err(word.wrong("how many bytes?", "write {bytes:100}")),
-        "uniform" | "zipf" => Err(word.wrong("between which numbers?", "write {uniform:1..1000} or {zipf:1..1000}")),
+        "bytes" => Err(word.wrong("the number of bytes is missing", "write {bytes:100}")),
+        "uniform" | "zipf" => Err(word.wrong("the range is missing", "write {uniform:1..1000} or {zipf:1..1000}")),
         "uuid" => Ok(TemplatePart::Uuid),
         "choice" => Err(word.wrong("which texts are there to choose from?", "write {choice:red,green,blue}")),
-        "env" => Err(word.wrong("which variable of the environment?", "write {env:NAME}")),
+        "env" => Err(word.wrong("the name of the variable is missing", "write {env:NAME}")),
         _ if inside == "feed" || inside.starts_with("feed.") => feed(word),
         _ if inside.starts_with("lua.") => script(word),
         _ => counter(word),
     }
 }
 
-const BRACES: &str = "braces that are meant as braces are written twice: `{{` and `}}`";
+const BRACES: &str = "write literal braces twice: `{{` and `}}`";
 
 const ESCAPES: &str =
     r"inside a placeholder, braces and backslashes are written `\{`, `\}` and `\\`, and in {text:…} a bar `\|`";
 
-const JSON: &str = r#"braces that are meant as braces are written twice, and texts with quotes in single ones: '{{"party": "p-{agent}"}}'"#;
+const JSON: &str =
+    r#"write literal braces twice, and a text that contains quotes in single quotes: '{{"party": "p-{agent}"}}'"#;
 
 const FILTERS: &str = "filters are |raw, |url, |form, |json and |base64, such as {name|url}";
 
@@ -313,7 +314,7 @@ fn feed(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
         Some((feed, column)) if !feed.is_empty() && !column.is_empty() => {
             Ok(TemplatePart::Feed { feed: feed.to_owned(), column: column.to_owned() })
         }
-        _ => Err(word.wrong("which feed and which column?", "write {feed.NAME.COLUMN}")),
+        _ => Err(word.wrong("the feed and the column are missing", "write {feed.NAME.COLUMN}")),
     }
 }
 
@@ -322,7 +323,7 @@ fn script(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     if is_function_name(name) {
         return Ok(TemplatePart::Script(name.to_owned()));
     }
-    Err(word.wrong("which function of the script?", "write {lua.NAME}: letters, digits and `_`"))
+    Err(word.wrong("the function's name is missing", "write {lua.NAME}: letters, digits and `_`"))
 }
 
 /// Whether this is a valid name for a function of the load's script.
@@ -368,7 +369,7 @@ fn slot(word: Word<'_>, operation: &str) -> Result<TemplatePart, TemplateError> 
     }
     if ["agent", "seq"].iter().any(|counter| word.text.starts_with(counter)) {
         return Err(
-            word.wrong("not a placeholder", "there are {seq}, {seq+1}, {seq-20} and {seq%100}, and the same of agent")
+            word.wrong("not a placeholder", "expected {seq}, {seq+1}, {seq-20} or {seq%100}, or the same with agent")
         );
     }
     let is_wordy = word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
