@@ -67,7 +67,7 @@ impl TargetCatalog {
 }
 
 fn untrusted(name: &str, why: UntrustedTarget) -> Failure {
-    Failure::Bad { what: format!("the target `{name}` is not run: {}", why.why), remedy: why.remedy }
+    Failure::Bad { what: format!("the target `{name}` is refused: {}", why.why), remedy: why.remedy }
 }
 
 /// Reads all profiles, also those next to the experiment file. Returns them by name.

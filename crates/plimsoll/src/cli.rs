@@ -35,24 +35,24 @@ const COMPARING: &str = "Examples:
   plimsoll compare --play before.toml after.toml --gate 5% --until-decided --at-most 40
 
 A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in
-turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
-machine falls out; --play plays them so. One run of each side shows no more than that the two
-differ: nothing is tested. docs/compare.md tells how to read the outcome.
+turn (base, candidate, base, candidate, …) are compared in pairs, which cancels out a drift of the
+machine; --play plays runs in turn. With one run of each side, differences are shown but not tested.
+docs/compare.md explains how to read the result.
 
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
-neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
-figures need fewer repeats; --play --until-decided plays as many as it takes.";
+neither a regression nor its absence is shown. With --metric only the named figures are compared, and
+fewer figures need fewer repeats; --play --until-decided plays as many repeats as needed.";
 
 const CHECKING: &str =
-    "A built-in server does what is known beforehand: it limits its throughput, stops or fails for a known time, or
-uses a tenth more CPU. The values are drawn by the clock (--seed repeats them). Each is compared with what
-`plimsoll run` measures: right; marked, where it is off and the trial's verdict had said that it cannot be
-trusted; or wrong. docs/selfcheck.md tells what to do then.
+    "A built-in server has a known behaviour: it limits its throughput, stops or fails for a known time, or uses a
+tenth more CPU. The values are drawn from the clock (--seed repeats them). `plimsoll run` measures each value,
+and the measurement is right; marked, if it is off but the trial's verdict warns of it; or wrong.
+docs/selfcheck.md explains what to do about a wrong measurement.
 
---statistics simulates runs whose truth is known, analyses them as `plimsoll analyze` and `plimsoll compare` do,
-and counts.
+--statistics simulates runs with known values, analyses them as `plimsoll analyze` and `plimsoll compare` do,
+and counts how often the results are right.
 
-Exit codes: 0 all right, 5 something is wrong or misses its goal, 6 nothing is wrong, but something is marked, 130 interrupted.";
+Exit codes: 0 all right, 5 a result is wrong or misses its goal, 6 none is wrong but some are marked, 130 interrupted.";
 
 const EXPORTING: &str = "Examples:
   plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
@@ -62,9 +62,9 @@ const EXPORTING: &str = "Examples:
   plimsoll export runs/nightly --openmetrics --out nightly.om
   promtool tsdb create-blocks-from openmetrics nightly.om /var/lib/prometheus
 
-Figures are named as the columns of a run folder's files (docs/formats.md), units at the end. Each row has the trial's
-verdict, and void trials are exported, too. In OpenMetrics, what is counted each second is a counter that is 0 at load
-start, and swept values are labels such as point_load_agents.";
+Figures have the names of the columns of a run folder's files (docs/formats.md), with the unit at the end. Each row
+has the trial's verdict; void trials are exported as well. In OpenMetrics, figures that are counted each second become
+counters, which are 0 at load start, and swept values become labels such as point_load_agents.";
 
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
@@ -542,9 +542,9 @@ pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/ --print > hit.toml && plimsoll run hit.toml
   plimsoll hit -c 8 -- curl -X PUT -H 'Content-Type: application/json' -d @item.json http://localhost:8080/items/7
 
-Every request counts: nothing is cut off as a warm-up unless --warmup says so. A status of 400 or more is
-failed, an answer that contradicts --expect is wrong; redirects are not followed under load. Latency counts from when a
-request was due, which with --rate is the schedule's time, however late it was sent. docs/coming-from.md
+Every request counts, unless --warmup leaves out a warm-up. A request fails if its status is 400 or more, and an answer
+is wrong if it contradicts --expect; redirects are not followed under load. Latency counts from the time when a request
+was due: with --rate this is its time in the schedule, even if it was sent later. docs/coming-from.md
 translates the options of wrk, hey, oha, k6, ab and vegeta.";
 
 #[derive(Debug, Clone, Args)]
@@ -682,16 +682,16 @@ fn in_thousands(text: &str) -> Result<f64, String> {
         (_, Some(number)) => (number, 1e6),
         _ => (text, 1.0),
     };
-    number.parse().map(|number: f64| number * factor).map_err(|_| "not a number, such as 500 or 10k".to_owned())
+    number.parse().map(|number: f64| number * factor).map_err(|_| "expected a number such as 500 or 10k".to_owned())
 }
 
 /// Parses a whole number of at least 1, which may have the suffix `k` or `M`.
 fn count(text: &str) -> Result<u64, String> {
     let number = in_thousands(text)?;
     let is_count = number >= 1.0 && number.fract() == 0.0 && number <= 1e15;
-    if is_count { Ok(number as u64) } else { Err("not a whole number from 1 on".to_owned()) }
+    if is_count { Ok(number as u64) } else { Err("expected a whole number above 0".to_owned()) }
 }
 
 fn agents(text: &str) -> Result<u32, String> {
-    count(text).and_then(|agents| u32::try_from(agents).map_err(|_| "too many".to_owned()))
+    count(text).and_then(|agents| u32::try_from(agents).map_err(|_| "expected at most 4294967295".to_owned()))
 }

@@ -98,7 +98,7 @@ impl Failure {
             Self::Conduct(conduct::Error::Record(error)) | Self::File { error, .. }
                 if error.kind() == std::io::ErrorKind::StorageFull =>
             {
-                Some("free some space, or choose another disk with --out; `run --resume` goes on".to_owned())
+                Some("free some space, or choose another disk with --out; `run --resume` continues the run".to_owned())
             }
             Self::Conduct(conduct::Error::Record(error)) | Self::File { error, .. }
                 if error.kind() == std::io::ErrorKind::FileTooLarge =>
@@ -167,9 +167,9 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
 
 fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
     let place = panic.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
-    let said = panic.payload();
-    let why = said.downcast_ref::<&str>().copied().or_else(|| said.downcast_ref::<String>().map(String::as_str));
-    let why = why.unwrap_or("it did not say why");
+    let payload = panic.payload();
+    let why = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let why = why.unwrap_or("no reason given");
     format!(
         "plimsoll: this is a bug: the thread `{thread}` panicked{place}: {why}\n  the run ends, and its records are kept; \
          please report these lines"

@@ -103,7 +103,7 @@ impl LiveServer {
             output::say(&format!("watch: {url}"));
         }
         let page = drawn.map(|(_, page)| draw(page, plan, server.publisher())).transpose();
-        let page = page.map_err(|error| Failure::Ours(format!("no thread for the page: {error}")))?;
+        let page = page.map_err(|error| Failure::Ours(format!("cannot start a thread for the page: {error}")))?;
         Ok(Some(Self { server, page }))
     }
 
@@ -152,7 +152,8 @@ fn refused(wanted: LiveOptions, error: &io::Error) -> Failure {
     };
     Failure::Bad {
         what: format!("{asked}: {error}"),
-        remedy: "name an address of this machine and a free port, such as --serve-metrics 127.0.0.1:9464; `--watch` without a port takes a free one"
+        remedy: "give an address of this machine and a free port, such as --serve-metrics 127.0.0.1:9464; `--watch` \
+                 without a port uses a free one"
             .to_owned(),
     }
 }

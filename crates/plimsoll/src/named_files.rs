@@ -97,7 +97,7 @@ pub fn refuse_for_root(path: &Path) -> Result<(), Failure> {
 fn refused(path: &Path, error: lab::Error) -> Failure {
     match error {
         lab::Error::Distrusted(found) => Failure::Bad {
-            what: format!("nothing is written into {}: {found}", path.display()),
+            what: format!("refusing to write into {}: {found}", path.display()),
             remedy: format!("{}; or use another folder", found.remedy()),
         },
         lab::Error::System { error, .. } => {

@@ -50,7 +50,7 @@ fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
     let refused = lab::hosts::can_make(trials.iter().copied()).err().map(|refused| {
         let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
         let is_machines = matches!(refused, lab::Error::DoesNotFit { .. } | lab::Error::Needs { .. });
-        let who = if is_machines { "this machine cannot make them" } else { "no machine can make them" };
+        let who = if is_machines { "this machine cannot run these hosts" } else { "no machine can run these hosts" };
         format!("  {who}: {refused}{hint}\n")
     });
     let Ok(placed) = place(lab, &room(lab)) else { return refused.unwrap_or_default() };
@@ -122,7 +122,7 @@ fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {
 fn clients(lab: &Lab, placed: &Placement) -> String {
     match placed.generator_cpus.as_slice() {
         _ if !lab.is_virtual() => String::new(),
-        [] => "  clients  on the same CPUs as the hosts: what they use, the hosts lose\n".to_owned(),
+        [] => "  clients  on the same CPUs as the hosts, which lose the CPU time that clients use\n".to_owned(),
         own => format!("  clients  {}, which no host uses\n", cpus(own)),
     }
 }

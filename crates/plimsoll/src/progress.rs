@@ -271,7 +271,7 @@ impl ProgressPrinter {
     /// Quotes a log line that the target marks as alarming, when it first appears.
     fn said(&mut self, what: &What) -> Option<String> {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };
-        self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} said: {}", line.trim()))
+        self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} logged: {}", line.trim()))
     }
 }
 
@@ -320,7 +320,7 @@ pub fn phase_words(phase: Phase) -> &'static str {
         Phase::Preparing => "preparing",
         Phase::Load => "load",
         Phase::Draining => "waiting for open operations",
-        Phase::Auditing => "reading back what the target holds",
+        Phase::Auditing => "reading back the target's data",
         Phase::Stopping => "stopping the target",
     }
 }

@@ -30,7 +30,7 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     let files = file.parent().unwrap_or(Path::new(""));
     let mistakes = conduct::mistakes(&plan, files);
     for mistake in mistakes.iter().filter(|mistake| is_built_later(&mistake.reason)) {
-        output::say(&format!("note: {}; `run --install` makes it", mistake.reason));
+        output::say(&format!("note: {}; `run --install` creates this file", mistake.reason));
     }
     for mistake in mistakes.iter().filter(|mistake| mistake.is_note) {
         output::say(&format!("note: {}", mistake.reason));
@@ -46,7 +46,7 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
         output::text(&experiment::timeline::print_with(&plan, &usual_times(&plan, &known)))?;
         output::text(&placement_text::words(&plan))?;
         if let Some(heavy) = conduct::heavy(&plan, Path::new(cli::OUT)) {
-            output::text(&format!("\nTake care: {heavy}.\n"))?;
+            output::text(&format!("\nWarning: {heavy}.\n"))?;
         }
     }
     Ok(Exit::Well)
@@ -134,8 +134,8 @@ fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
     match loads.find_map(|load| load.script.as_ref()).filter(|_| !has_scripts) {
         None => Ok(()),
         Some(script) => Err(Failure::Bad {
-            what: format!("this experiment has a script, {script}, and this plimsoll was built without scripts"),
-            remedy: "`cargo build --release --features scripts` builds one with them, and takes a C++ compiler"
+            what: format!("this experiment has a script, {script}, but this plimsoll was built without scripts"),
+            remedy: "`cargo build --release --features scripts` builds plimsoll with scripts and needs a C++ compiler"
                 .to_owned(),
         }),
     }
@@ -157,7 +157,7 @@ pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
     }
     let text = example(&wanted, &known.catalog).map_err(|problem| Failure::Bad {
         what: problem.to_string(),
-        remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
+        remedy: "`plimsoll targets` lists the targets; text with :// is read as a URL".to_owned(),
     })?;
     output::data(&text)?;
     Ok(Exit::Well)

@@ -73,8 +73,8 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
         let written = std::fs::read(folder.report()).map_err(|error| named_files::cannot_write(page, error))?;
         named_files::write(page, &written)?;
     }
-    let told = tell(words, begun.plan(), &folder, &analyzed);
-    run::done(run::outcome(ending, &analyzed.results, words.accept), told)
+    let printed = tell(words, begun.plan(), &folder, &analyzed);
+    run::done(run::outcome(ending, &analyzed.results, words.accept), printed)
 }
 
 /// Returns the protocol of web servers.
@@ -149,7 +149,7 @@ fn next_steps(results: &Results, words: &cli::Hit) -> String {
         return String::new();
     }
     let lines: String = steps.into_iter().map(|(option, why)| format!("  {option:OPTION$} {why}\n")).collect();
-    format!("On the same line, next:\n{lines}")
+    format!("Options to try next:\n{lines}")
 }
 
 /// Returns the warning about credentials on the command line, which is printed before the load.
@@ -157,8 +157,8 @@ fn next_steps(results: &Results, words: &cli::Hit) -> String {
 fn about_secrets(secrets: &Secrets) -> Option<String> {
     let header = secrets.names().find_map(|name| name.strip_prefix("header."))?;
     Some(format!(
-        "plimsoll: no record will have the value of `{header}`, but `ps` and the shell's history do; \
-         -H '{header}: {{env:NAME}}' with --templates takes it from the environment"
+        "plimsoll: the records omit the value of `{header}`, but `ps` and the shell's history show it; with \
+         --templates, -H '{header}: {{env:NAME}}' takes it from the environment"
     ))
 }
 
@@ -169,13 +169,13 @@ const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: refused by the target: certificate", CERT.0, CERT.1),
     ("tls: refused by the target: bad certificate", CERT.0, CERT.1),
     ("tls: refused by the target: handshake failure", CERT.0, CERT.1),
-    ("tls: refused by the target: unknown CA", CERT.0, "one that the server trusts: it refused this"),
+    ("tls: refused by the target: unknown CA", CERT.0, "a certificate that the server trusts: this one was refused"),
     ("tls: refused by the target: access denied", CERT.0, CERT.1),
-    ("tls: refused by the target: unrecognised name", "--server-name NAME", "the name that the server knows itself by"),
-    ("tls: refused by the target: no application", "http://…", "at a port of HTTP/1.1: this may be HTTP/2's alone"),
+    ("tls: refused by the target: unrecognised name", "--server-name NAME", "a name that the server recognises"),
+    ("tls: refused by the target: no application", "http://…", "a port for HTTP/1.1: this one may only accept HTTP/2"),
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
-const CERT: (&str, &str) = ("--cert client.pem", "if the server wants a certificate of the client");
+const CERT: (&str, &str) = ("--cert client.pem", "if the server requires a client certificate");
 /// Results of attempts that do not use TLS, at a server that expects TLS.
 const AS_BY_TLS: [&str; 4] = ["connection reset", "connection closed", "bad answer", "status 400"];
 
@@ -205,7 +205,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
         && let Some(got) = trial.throughput.operations_per_s
     {
         let rate = two_digits(got * ROOM);
-        steps.push((format!("--rate {rate}"), "sends on a schedule, however long answers take: open loop"));
+        steps.push((format!("--rate {rate}"), "sends on a schedule, independent of the answers: open loop"));
     }
     if words.expects.is_empty() {
         steps.push(("--expect status=200".to_owned(), "counts any other answer as wrong"));
@@ -213,7 +213,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
     if words.report.is_none() {
         steps.push(("--report page.html".to_owned(), "charts over time, hosts and environment on one page"));
     }
-    steps.push(("--print > hit.toml".to_owned(), "this as a file for `plimsoll run`: sweeps, faults, gates"));
+    steps.push(("--print > hit.toml".to_owned(), "writes a file for `plimsoll run`: sweeps, faults, gates"));
     steps
 }
 
@@ -470,18 +470,18 @@ mod tests {
             (&["http://::1:80/"], "http://[::1]:8080/"),
             (&["http://[fe80::1%25eth0]/"], "zone"),
             (&["http://bücher.localhost/"], "xn--"),
-            (&["grpc://h:1"], "HTTP/2 and gRPC are not spoken yet"),
-            (&["WSS://h:1"], "WebSocket is not spoken yet"),
-            (&["rediss://h:1"], "no URL of a web server"),
+            (&["grpc://h:1"], "HTTP/2 and gRPC are not supported yet"),
+            (&["WSS://h:1"], "WebSocket is not supported yet"),
+            (&["rediss://h:1"], "not a URL of a web server"),
             (&["postgres://h:1"], "`command`"),
             (&[URL, "-H", "Connection: close"], "--no-keep-alive"),
-            (&[URL, "-H", "content-length: 3"], "leave it out"),
+            (&[URL, "-H", "content-length: 3"], "remove it"),
             (&["http://user:word@h/"], "Authorization"),
             (&["http://h/a b"], "%20"),
-            (&["ftp://h/"], "no URL of a web server"),
+            (&["ftp://h/"], "not a URL of a web server"),
             (&[URL, "--rate", "0"], "not a rate"),
             (&[URL, "--rate", "nan"], "not a rate"),
-            (&[URL, "--expect", "statsu=200"], "there are status, body"),
+            (&[URL, "--expect", "statsu=200"], "the fields are status, body"),
             (&[URL, "--expect", "status=200", "--expect", "status=201"], "expected twice"),
             (&[URL, "--expect", "bdoy/a=200"], "has no `bdoy`"),
             (&[URL, "--expect", "body/~=200"], "`~` is written `~0`"),
@@ -491,12 +491,12 @@ mod tests {
             (&["https://h/", "--cacert", "Cargo.toml"], "the file has no certificate"),
             (&["https://h/", "--cacert", "no-such-file"], "no-such-file"),
             (&[URL, "--pipeline", "2", "--no-keep-alive"], "--pipeline 2 with --no-keep-alive"),
-            (&[URL, "--poisson"], "without --rate"),
+            (&[URL, "--poisson"], "needs --rate"),
             (&[URL, "--poisson", "-r", "9", "-n", "9"], "-n 9 with --poisson"),
             (&[URL, "-r", "9", "-n", "9", "-t", "9s"], "-n 9 with --time 9s"),
-            (&[URL, "-H", ": x"], "no name of a header"),
-            (&[URL, "-H", "A b: x"], "no name of a header"),
-            (&[URL, "--report", "/"], "that is a folder"),
+            (&[URL, "-H", ": x"], "not a header name"),
+            (&[URL, "-H", "A b: x"], "not a header name"),
+            (&[URL, "--report", "/"], "this is a folder"),
         ];
         for (options, words) in table {
             let told = error_text(options);

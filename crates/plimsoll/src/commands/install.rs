@@ -182,18 +182,18 @@ pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String
 /// Returns the installed versions that the plan's targets use on this machine, by target and part.
 /// A version that depends on parameters is followed by the parameters' values.
 pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
-    let told: Vec<(Installation, BTreeMap<String, String>)> =
+    let installed: Vec<(Installation, BTreeMap<String, String>)> =
         installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
     let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (one, parts) in &told {
-        let others = told.iter().filter(|(other, _)| other.target == one.target);
+    for (one, parts) in &installed {
+        let others = installed.iter().filter(|(other, _)| other.target == one.target);
         for (part, version) in parts {
             let agree = others.clone().all(|(_, parts)| parts.get(part).is_none_or(|other| other == version));
             let apart = if agree { String::new() } else { apart(one, others.clone().map(|(one, _)| one)) };
             let text = format!("{version}{apart}");
-            let said = all.entry(one.target.clone()).or_default().entry(part.clone()).or_default();
-            if !said.split("; ").any(|said| said == text) {
-                *said = if said.is_empty() { text } else { format!("{said}; {text}") };
+            let listed = all.entry(one.target.clone()).or_default().entry(part.clone()).or_default();
+            if !listed.split("; ").any(|listed| listed == text) {
+                *listed = if listed.is_empty() { text } else { format!("{listed}; {text}") };
             }
         }
     }

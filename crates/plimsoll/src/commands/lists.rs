@@ -21,7 +21,7 @@ pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
     };
     if arguments.name.is_none() {
         for (name, refused) in known.refused() {
-            output::say(&format!("`{name}` is not run: {}\n  {}", refused.why, refused.remedy));
+            output::say(&format!("`{name}` is refused: {}\n  {}", refused.why, refused.remedy));
         }
     }
     print(&lines)
@@ -145,7 +145,7 @@ fn with_unit(value: Option<f64>, unit: &str) -> Option<String> {
 
 fn about_fault(fault: &Fault) -> Vec<String> {
     let heals = match fault.heals {
-        Heals::ByItself => "an instant; it takes no `for`",
+        Heals::ByItself => "happens at once; it takes no `for`",
         Heals::AfterFor => "lasts for `for`, or to the end of the trial",
     };
     let mut lines = vec![format!("{}: {}", fault.name, fault.help), heals.to_owned()];

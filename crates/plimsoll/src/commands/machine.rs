@@ -57,7 +57,7 @@ pub fn doctor(arguments: &cli::Doctor) -> Result<Exit, Failure> {
 /// Measures this machine. If `--root` names the files of another machine, only its files are read.
 fn measured(arguments: &cli::Doctor) -> Measured {
     if arguments.root == Path::new("/") {
-        output::say("watching for a second what else runs here, and how timers and the disk do");
+        output::say("measuring other processes, timers and the disk for a second");
         return Measured::here(&arguments.out);
     }
     Measured::without_time(&arguments.out)
@@ -82,7 +82,7 @@ fn fix(
     let fixes: Vec<&Fix> = examined.iter().flat_map(|one| &one.finding.fixes).collect();
     print(match (fixes.is_empty(), is_root) {
         (true, _) => "\nThere is nothing that --fix could change.\n",
-        (false, false) => "\nNothing was changed, for that needs root. As root:\n\n",
+        (false, false) => "\nNothing was changed: changes need root. As root:\n\n",
         (false, true) => "\nChanges, undone by `plimsoll doctor --undo` and by the next boot:\n\n",
     })?;
     let mut changes = Vec::new();
@@ -91,7 +91,7 @@ fn fix(
             print(&format!("  /{}: {} -> {} … ", fix.path, fix.from, fix.to))?;
             let came = match remedies.apply(fix)? {
                 Applied::Done => "done".to_owned(),
-                Applied::ChangedSince(now) => format!("not done: it says {now} meanwhile"),
+                Applied::ChangedSince(now) => format!("not done: the value has changed to {now}"),
                 Applied::Refused(why) => format!("not done: {why}"),
             };
             print(&format!("{came}\n"))?;
@@ -113,7 +113,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
         let came = match undone {
             Undone::Done => "put back".to_owned(),
             Undone::Already => "was put back already".to_owned(),
-            Undone::ChangedSince(now) => format!("left alone: somebody has set it to {now} since"),
+            Undone::ChangedSince(now) => format!("left alone: the value has changed to {now} since"),
             Undone::Failed(why) => format!("not put back: {why}"),
         };
         let back = Fix { path: fix.path.clone(), from: fix.to.clone(), to: fix.from.clone() };
@@ -122,7 +122,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
     if in_json {
         output::json(&changes)?;
     } else if changes.is_empty() {
-        output::text("nothing is to be undone\n")?;
+        output::text("there is nothing to undo\n")?;
     } else {
         for AppliedChange { fix, came, .. } in &changes {
             output::text(&format!("/{}: {} -> {}: {came}\n", fix.path, fix.from, fix.to))?;
@@ -131,7 +131,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
     // Changes that could not be undone stay recorded, so that root can try again.
     if failed {
         return Err(Failure::Bad {
-            what: "not all of it could be put back".to_owned(),
+            what: "not all changes could be undone".to_owned(),
             remedy: "run `plimsoll doctor --undo` again, as root".to_owned(),
         });
     }
@@ -163,15 +163,13 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     let cli::ProfileCommand::Measure { host } = &arguments.command;
     let text = match host {
         None => {
-            output::say("measuring this machine; it takes about ten seconds, and nothing else should run");
+            output::say("measuring this machine for about ten seconds; nothing else should run");
             runner::machine::measure()
                 .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
         }
         Some(url) => over_ssh(url, |destination| {
-            output::say(&format!(
-                "measuring {destination}; it takes about ten seconds, and nothing else should run there"
-            ));
-            let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find this program"))?;
+            output::say(&format!("measuring {destination} for about ten seconds; nothing else should run there"));
+            let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find the path of this program"))?;
             lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)
         })?,
     };
@@ -185,7 +183,7 @@ fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Res
     match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
         Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),
         _ => Err(Failure::Bad {
-            what: format!("`{url}` is no machine that can be measured"),
+            what: format!("cannot measure `{url}`"),
             remedy: "write ssh://user@address, or nothing for this machine".to_owned(),
         }),
     }

@@ -70,7 +70,7 @@ pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
         None => fleet::generator::serve_standard_streams(),
     };
     served.map(|()| Exit::Well).map_err(|error| Failure::Bad {
-        what: format!("this generator cannot go on: {error}"),
+        what: format!("this generator cannot continue: {error}"),
         remedy: "it is started by `plimsoll run` where an experiment has [fleet], and not by hand".to_owned(),
     })
 }

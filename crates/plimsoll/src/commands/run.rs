@@ -61,7 +61,7 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
 pub fn clean_up() {
     let cleaned = lab::clean();
     for removed in &cleaned.removed {
-        output::say(&format!("left by an interrupted run, removed: {removed}"));
+        output::say(&format!("removed, left by an interrupted run: {removed}"));
     }
     for unreached in &cleaned.unreached {
         output::say(&format!("after an interrupted run: {unreached}"));
@@ -70,7 +70,7 @@ pub fn clean_up() {
         output::say(&format!("left alone: {left}"));
     }
     for failed in &cleaned.failed {
-        output::say(&format!("left by an interrupted run, and still there: {failed}"));
+        output::say(&format!("not removed, left by an interrupted run: {failed}"));
     }
 }
 
@@ -145,7 +145,7 @@ impl PreparedRun {
     /// trial.
     pub fn open(&self, out: &Path, known: &TargetCatalog) -> Result<RunFolder, Failure> {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
-            output::say(&format!("take care: {heavy}"));
+            output::say(&format!("warning: {heavy}"));
         }
         for note in experiment::timeline::notes(&self.plan) {
             output::say(&format!("note: {note}"));
@@ -186,7 +186,7 @@ impl PreparedRun {
         mut observer: Box<dyn Observer>,
         interrupts: &Interrupts,
     ) -> Result<(Result<Ending, Failure>, AnalyzedRun), Failure> {
-        let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find this program"))?;
+        let plimsoll = std::env::current_exe().map_err(Failure::file("cannot find the path of this program"))?;
         let run = Run {
             plan: &self.plan,
             folder,
@@ -277,14 +277,15 @@ fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> 
         let from = from.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
         return Err(Failure::Bad {
             what: format!(
-                "{} cannot go on without its secrets: {} {} left out of the records, and {from} does not say {} any more",
+                "{} cannot be resumed without its secrets: {} {} left out of the records, and {from} does not contain \
+                 {} any more",
                 run.display(),
                 missing.join(", "),
                 if missing.len() == 1 { "was" } else { "were" },
                 if missing.len() == 1 { "it" } else { "them" },
             ),
-            remedy: "put the values back into that file, or play the experiment again with {env:NAME} in their place: \
-                     such a run can be resumed wherever the variable is set"
+            remedy: "put the values back into that file, or play the experiment again with {env:NAME} instead: such a \
+                     run can be resumed wherever the variable is set"
                 .to_owned(),
         });
     }

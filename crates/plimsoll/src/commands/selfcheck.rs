@@ -148,8 +148,8 @@ impl cli::Selfcheck {
         match parts.find(|part| statistics::names().any(|name| name == *part) != self.statistics) {
             None => Ok(()),
             Some(part) if self.statistics => Err(Failure::Bad {
-                what: format!("`{part}` is no part of --statistics"),
-                remedy: format!("its parts are {}", statistics::names().collect::<Vec<_>>().join(", ")),
+                what: format!("--statistics has no part `{part}`"),
+                remedy: format!("the parts are {}", statistics::names().collect::<Vec<_>>().join(", ")),
             }),
             Some(part) => Err(Failure::Bad {
                 what: format!("`{part}` is a part of --statistics"),

@@ -59,11 +59,8 @@ pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Opt
     }
     if arguments.at_most < arguments.turns {
         return Err(Failure::Bad {
-            what: format!(
-                "--at-most {}: fewer than the {} turns of the first look",
-                arguments.at_most, arguments.turns
-            ),
-            remedy: "raise --at-most, or lower --turns, after which the gate is looked at first".to_owned(),
+            what: format!("--at-most {}: the gate is first checked after {} turns", arguments.at_most, arguments.turns),
+            remedy: "raise --at-most, or lower --turns".to_owned(),
         });
     }
     let looks = looks(arguments.turns, arguments.at_most);
@@ -101,7 +98,7 @@ fn files(arguments: &cli::Compare) -> Result<[&Path; 2], Failure> {
     for file in [base, candidate] {
         if !file.is_file() {
             return Err(Failure::Bad {
-                what: format!("--play: {} is no experiment file", file.display()),
+                what: format!("--play: {} is not an experiment file", file.display()),
                 remedy: "without --play, folders of finished runs are compared".to_owned(),
             });
         }
@@ -130,7 +127,7 @@ fn said(compared: &Compared, played: u32, next: u32) -> String {
     let needed = needed.map_or_else(String::new, |turns| format!(" (about {turns} turns would decide)"));
     let (figures, all) = (unsure.len(), compared.comparisons.len());
     format!(
-        "after {played} turns the gate is inconclusive in {figures} of {all} comparisons{needed}: going on to {next}"
+        "after {played} turns the gate is inconclusive in {figures} of {all} comparisons{needed}: continuing to {next}"
     )
 }
 
@@ -163,7 +160,7 @@ impl PlayedInTurn<'_> {
             let aside = self.move_aside(side)?;
             let (side, aside) = (SIDES[side], aside.display());
             output::say(&format!(
-                "{side} is void, and is played again ({again} of {VOID_TRIES}); the void run is now {aside}"
+                "{side} is void and is played again (try {again} of {VOID_TRIES}); the void run was moved to {aside}"
             ));
         }
         Ok(self.played(self.files[side], &self.folders[side])? != Played::Interrupted)
@@ -235,7 +232,7 @@ impl PlayedInTurn<'_> {
             Some(INTERRUPTED) | None => Ok(Played::Interrupted),
             Some(code) => Err(Failure::Bad {
                 what: format!("{} could not be played (exit code {code})", file.display()),
-                remedy: "what is printed above says why; `plimsoll check` checks the file".to_owned(),
+                remedy: "the reason is printed above; `plimsoll check` checks the file".to_owned(),
             }),
         }
     }

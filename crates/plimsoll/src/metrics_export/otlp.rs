@@ -41,11 +41,11 @@ impl Exporter {
     pub fn begin(url: &str, figures: &Arc<Mutex<LiveFigures>>) -> Result<Self, Failure> {
         let bad = |reason: String| Failure::Bad {
             what: format!("--otlp {url}: {reason}"),
-            remedy: "name where a collector takes OTLP over HTTP, such as http://127.0.0.1:4318".to_owned(),
+            remedy: "give the URL of a collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318".to_owned(),
         };
         let parts = UrlParts::parse(url).map_err(bad)?;
         if !matches!(parts.scheme.as_str(), "http" | "https") {
-            return Err(bad("it is not http:// or https://".to_owned()));
+            return Err(bad("expected http:// or https://".to_owned()));
         }
         let (service, path) = (parts.origin(), format!("{}/{PATH}", parts.path.trim_end_matches('/')));
         let (end, ended) = channel();
@@ -54,12 +54,12 @@ impl Exporter {
             let mut is_silent = false;
             loop {
                 let is_last = !matches!(ended.recv_timeout(EACH), Err(RecvTimeoutError::Timeout));
-                let told = post(&service, &path, &locked(&figures).clone());
+                let posted = post(&service, &path, &locked(&figures).clone());
                 // A failure is printed only if the previous export succeeded.
-                if let (Err(reason), false) = (&told, is_silent) {
+                if let (Err(reason), false) = (&posted, is_silent) {
                     output::say(&format!("--otlp {service}: {reason}; the next export contains these figures, too"));
                 }
-                is_silent = told.is_err();
+                is_silent = posted.is_err();
                 if is_last {
                     return;
                 }
@@ -89,7 +89,7 @@ fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> 
     let with: BTreeMap<String, String> =
         with.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let answer = client.call("post", &with).map_err(|error| error.to_string())?;
-    if answer.status.starts_with('2') { Ok(()) } else { Err(format!("it answered {}", answer.status)) }
+    if answer.status.starts_with('2') { Ok(()) } else { Err(format!("the collector answered {}", answer.status)) }
 }
 
 /// Builds the export request; `None` before the first trial.

@@ -247,7 +247,7 @@ fn turns_are_played_until_the_gate_decides() {
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("no difference can be shown any more"), "{}", played.stdout);
     let few = ["--turns", "5", "--at-most", "3"];
-    play(words(&base, &other, &out, &few)).exits(2).says(&["--at-most 3", "fewer than the 5 turns"]);
+    play(words(&base, &other, &out, &few)).exits(2).says(&["--at-most 3", "first checked after 5 turns"]);
     sandbox.play(&["compare", &base, &other, "--until-decided"]).exits(2).says(&["--play", "--gate"]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
@@ -266,7 +266,7 @@ fn a_void_turn_is_played_again_twice_and_kept_aside() {
     let count = |folder: &str| fs::read_dir(out.join(folder)).map_or(0, |entries| entries.count());
     assert_eq!(count("base"), 2, "the last of three tries stays: {}", played.stderr);
     assert!(count("void") >= 4, "{}", played.stderr);
-    let said = "base is void, and is played again (3 of 3)";
+    let said = "base is void and is played again (try 3 of 3)";
     assert_eq!(played.stderr.matches(said).count(), 2, "{}", played.stderr);
     assert!(!played.stdout.contains("--play"), "it is what was played: {}", played.stdout);
 }

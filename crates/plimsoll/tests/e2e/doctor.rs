@@ -91,10 +91,10 @@ fn fixes_are_shown_made_and_undone() {
     assert!(again.contains("nothing that --fix could change"), "{again}");
     fs::write(Path::new(&machine).join(QUEUE), "2000\n").unwrap();
     let undone = sandbox.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
-    assert!(undone.contains("left alone: somebody has set it to 2000 since"), "{undone}");
+    assert!(undone.contains("left alone: the value has changed to 2000 since"), "{undone}");
     assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("2000".to_owned(), "ondemand".to_owned()));
     let nothing = sandbox.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
-    assert_eq!(nothing, "nothing is to be undone\n");
+    assert_eq!(nothing, "there is nothing to undo\n");
 }
 
 /// Copy of the program that another user can read. Removed when dropped.
@@ -133,6 +133,6 @@ fn non_root_users_get_the_commands() {
         assert!(played.contains(word), "nothing about {word}: {played}");
     }
     assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("128".to_owned(), "ondemand".to_owned()));
-    assert!(play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout.contains("nothing is to be undone"));
+    assert!(play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout.contains("there is nothing to undo"));
     assert!(fs::read_dir(&own).unwrap().next().is_none());
 }

@@ -263,7 +263,7 @@ fn a_refused_connection_is_reported() {
 fn bad_options_are_reported_together_and_nothing_is_created() {
     let sandbox = Sandbox::new();
     let options = ["hit", "http://127.0.0.1:1/", "-H", "nonsense", "--expect", "sttaus=200", "--poisson"];
-    sandbox.play(&options).exits(2).says(&["nonsense", "sttaus", "there is no schedule"]);
+    sandbox.play(&options).exits(2).says(&["nonsense", "sttaus", "--poisson needs --rate"]);
     sandbox.play(&["hit", "http://127.0.0.1:1/", "-t", "10"]).exits(2).says(&["--time 10", "write --time 10s"]);
     sandbox.play(&["hit"]).exits(2).says(&["URL"]);
     sandbox.play(&["hit", "http://127.0.0.1:1/", "-c", "0"]).exits(2);

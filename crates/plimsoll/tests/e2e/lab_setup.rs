@@ -106,7 +106,7 @@ fn a_delay_without_netem_is_refused() {
     for (lab, faults) in [("hosts = 2\nprofile = \"far\"", ""), ("hosts = 2", SLOW)] {
         let (sandbox, file) = sandbox(lab, faults);
         let checked = sandbox.play(&["check", &file]).exits(0).stdout;
-        assert!(checked.contains("cannot make them") && checked.contains("netem"), "{checked}");
+        assert!(checked.contains("cannot run these hosts") && checked.contains("netem"), "{checked}");
         let played = sandbox.start_run(&[&file]).wait();
         refused(&sandbox, played, &["netem", "this kernel lacks", "without"]);
     }
@@ -261,7 +261,7 @@ fn hosts_that_cannot_reach_each_other_are_refused() {
     {
         let (sandbox, file) = sandbox(&lab, "");
         let checked = sandbox.play(&["check", &file]).exits(0).stdout;
-        assert!(checked.contains("no machine can make them") && checked.contains(words[0]), "{checked}");
+        assert!(checked.contains("no machine can run these hosts") && checked.contains(words[0]), "{checked}");
         let done = sandbox.start_run(&[&file]).wait();
         refused(&sandbox, done, &words);
     }

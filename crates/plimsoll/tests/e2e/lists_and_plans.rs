@@ -74,7 +74,7 @@ fn check_shows_the_hosts_of_a_lab() {
     assert!(boards.contains("n2  raspberry-pi-2  4 × 0.025 core, 1GiB, 25mbit"), "{boards}");
     assert!(boards.contains("at a quarter of the speed") && boards.contains("load to 4m"), "{boards}");
     let many = check(&["lab.hosts=200", "lab.profile=xeon-vm-4core"]);
-    assert!(many.contains("this machine cannot make them") && many.contains("memory"), "{many}");
+    assert!(many.contains("this machine cannot run these hosts") && many.contains("memory"), "{many}");
     sandbox
         .play(&["check", "experiments/03-name-service-crash.toml", "--set", "lab.profile=pi"])
         .exits(2)

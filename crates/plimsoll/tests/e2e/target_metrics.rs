@@ -58,7 +58,7 @@ fn unknown_metrics_are_refused() {
     for (metric, words) in [
         ("metrics.srved.per_s", ["keeps no metric `srved`", "did you mean `served`?"]),
         ("metrics.served.per_m", ["no metric `metrics.served.per_m`", "did you mean `metrics.served.per_s`?"]),
-        ("safe_load()", ["nothing is searched", "[find]"]),
+        ("safe_load()", ["this file has no search", "[find]"]),
     ] {
         let file = sandbox.file("bad.toml", experiment(&claim(metric, "{ above = 1 }")));
         sandbox.play(&["check", &file]).exits(2).says(&words);

@@ -28,7 +28,7 @@ const HELP: [(&str, &str); 10] = [
     ("host_", "A host: column of samples.csv"),
     ("process_", "A process of the target, or the generator: column of samples.csv"),
     ("program_", "A program of a process: column of programs.csv"),
-    ("target_", "A figure that the target tells of itself"),
+    ("target_", "A metric that the target publishes"),
     ("", "A figure of the run"),
 ];
 
@@ -48,7 +48,7 @@ impl MetricFamilies {
     /// with a message.
     pub fn add(&mut self, trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<(), Failure> {
         let Some(began) = began_unix_s(trial)? else {
-            output::say(&format!("{}: trial {} has no load, and is left out", trial.run, trial.trial.id));
+            output::say(&format!("{}: trial {} is not exported: it has no load", trial.run, trial.trial.id));
             return Ok(());
         };
         let of_trial = of_trial(trial);
@@ -80,8 +80,8 @@ impl MetricFamilies {
         let mut text = String::new();
         for (name, family) in &self.0 {
             let kind = if family.is_counter { "counter" } else { "gauge" };
-            let told = name.strip_prefix(PREFIX).unwrap_or(name);
-            let help = HELP.iter().find(|(begins, _)| told.starts_with(begins)).map_or("", |(_, help)| help);
+            let short_name = name.strip_prefix(PREFIX).unwrap_or(name);
+            let help = HELP.iter().find(|(begins, _)| short_name.starts_with(begins)).map_or("", |(_, help)| help);
             let total = if family.is_counter { TOTAL } else { "" };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "# TYPE {name} {kind}\n# HELP {name} {help}");

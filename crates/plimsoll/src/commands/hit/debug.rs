@@ -90,15 +90,15 @@ pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
     } else if why.contains("HTTP/2") || why.contains("no application protocol") {
-        "give a port, or a proxy, that speaks HTTP/1.1"
+        "use a port or a proxy that speaks HTTP/1.1"
     } else if why.contains("the proxy opened no tunnel") {
-        "let the proxy admit this machine, or reach the server without it"
+        "allow this machine in the proxy, or connect without the proxy"
     } else if received.starts_with(b"HTTP/1.") {
-        "the server speaks HTTP/1.1 and breaks a rule or a limit of it here: mend the answer above"
+        "the answer above breaks a rule or a limit of HTTP/1.1: correct the server"
     } else if is_tls && why.contains("bad certificate") {
         "trust its CA with --cacert ca.pem, or skip the check with -k"
     } else if is_tls && why.contains("refused by the target") {
-        "if the server wants a certificate of the client, give it with --cert client.pem"
+        "if the server requires a client certificate, give one with --cert client.pem"
     } else if is_tls && why.contains("tls:") {
         "if the server speaks no TLS at this port, write http://"
     } else if !is_tls && (why.contains("closed") || why.contains("reset") || why.contains("bad answer")) {

@@ -11,15 +11,18 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-z", "--duration", "--dur"], "the duration is -t, such as -t 30s"),
     (
         &["-q", "-R", "--qps", "--rps", "--arrival-rate", "--rate-limit"],
-        "the rate is --rate, of all clients together: hey's -q 10 with -c 50 is --rate 500",
+        "the rate is --rate, the total of all clients: hey's -q 10 with -c 50 is --rate 500",
     ),
     (
         &["-o", "--output", "--output-format"],
         "results go to standard output: --json prints them as JSON, --report FILE writes a page, --out DIR keeps the records",
     ),
-    (&["--http2", "--h2", "-2", "--http3", "--http-version"], "only HTTP/1.1 is spoken so far"),
+    (&["--http2", "--h2", "-2", "--http3", "--http-version"], "only HTTP/1.1 is supported so far"),
     (&["--latency", "-l"], "the quantiles of latency are always shown"),
-    (&["--latency-correction"], "latency always counts from when a request was due, so nothing has to be corrected"),
+    (
+        &["--latency-correction"],
+        "latency always counts from the time when a request was due, so it needs no correction",
+    ),
     (
         &["-s", "--script", "--lua"],
         "--print > hit.toml writes an experiment, which takes values from CSV files and from Luau functions (docs/scripts.md)",

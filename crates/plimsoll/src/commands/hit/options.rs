@@ -163,8 +163,8 @@ pub fn literal(text: &str) -> String {
 fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     let body = words.body.as_deref().filter(|body| words.method.is_none() && duration::parse_s(body).is_ok())?;
     Some(OptionProblem::new(
-        format!("-d {body}: that is a duration, and -d takes a body, as with curl"),
-        format!("a duration is -t {body}; if {body:?} is what to send, say how as well: -m POST -d {body}"),
+        format!("-d {body}: expected a body, as in curl, but this is a duration"),
+        format!("for a duration write -t {body}; to send {body:?} as the body, add the method: -m POST -d {body}"),
     ))
 }
 
@@ -179,8 +179,8 @@ fn body(text: &str) -> Result<String, OptionProblem> {
     })?;
     String::from_utf8(read).map_err(|_| {
         OptionProblem::new(
-            format!("-d {text}: {file} is not a text"),
-            "an experiment is a text, and so are the bodies in it (UTF-8)",
+            format!("-d {text}: {file} is not UTF-8 text"),
+            "bodies must be UTF-8 text, because they are part of an experiment file",
         )
     })
 }
@@ -194,7 +194,7 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation
         let known: Vec<String> = known.collect();
         OptionProblem::new(
             format!("-m {}: no such method", method.to_ascii_uppercase()),
-            format!("there are {}", known.join(", ")),
+            format!("the methods are {}", known.join(", ")),
         )
     })
 }
@@ -215,8 +215,8 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
             // One header holds all cookies, as a browser sends them (RFC 6265, 4.2.1).
             Some((_, cookies)) if name.eq_ignore_ascii_case("cookie") => cookies.push_str(&format!("; {value}")),
             Some(_) => wrong.push(OptionProblem::new(
-                format!("-H {name}: it is given twice"),
-                "write its values into one, with commas",
+                format!("-H {name}: this header is given twice"),
+                "join the values with commas in one -H",
             )),
         }
     }
@@ -226,9 +226,9 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
 /// Headers that the engine sets itself, because they describe the framing or the connection. Each
 /// has the remedy for a user who gives it.
 const OF_THE_ENGINE: [(&str, &str); 3] = [
-    ("connection", "connections are kept; --no-keep-alive makes one for each request, and says `Connection: close`"),
-    ("content-length", "leave it out: it is the length of the body"),
-    ("transfer-encoding", "leave it out: bodies are sent with their length"),
+    ("connection", "connections are kept; --no-keep-alive opens one for each request and sends `Connection: close`"),
+    ("content-length", "remove it: Plimsoll sends the length of the body"),
+    ("transfer-encoding", "remove it: Plimsoll sends bodies with `Content-Length`"),
 ];
 
 fn header(text: &str) -> Result<(String, String), OptionProblem> {
@@ -238,14 +238,14 @@ fn header(text: &str) -> Result<(String, String), OptionProblem> {
     let bad = |why: &str| OptionProblem::new(format!("-H {shown:?}: {why}"), FORM);
     let (name, value) = text.split_once(':').ok_or_else(|| bad("there is no colon"))?;
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)) {
-        return Err(bad("what stands before the colon is no name of a header"));
+        return Err(bad("the text before the colon is not a header name"));
     }
     let value = value.trim();
     if value.chars().any(|character| character.is_control() && character != '\t') {
-        return Err(bad("a line break or another control character cannot be in a header"));
+        return Err(bad("a header cannot contain a line break or another control character"));
     }
     if let Some((_, remedy)) = OF_THE_ENGINE.into_iter().find(|(own, _)| name.eq_ignore_ascii_case(own)) {
-        return Err(OptionProblem::new(format!("-H {name}: the engine writes this header itself"), remedy));
+        return Err(OptionProblem::new(format!("-H {name}: Plimsoll sets this header itself"), remedy));
     }
     // The engine looks for the header `host`, and leaves out its own if the user gives one.
     let name = if name.eq_ignore_ascii_case("host") { "host" } else { name };
@@ -262,7 +262,7 @@ fn expects(
     let mut expects: Vec<(String, String)> = Vec::new();
     for text in given {
         let Some((field, value)) = text.split_once('=') else {
-            wrong.push(OptionProblem::new(format!("--expect {text}: there is no ="), "write --expect status=200"));
+            wrong.push(OptionProblem::new(format!("--expect {text}: `=` is missing"), "write --expect status=200"));
             continue;
         };
         let (whole, inside) = pointer::split(field);
@@ -272,7 +272,7 @@ fn expects(
             let known: Vec<&str> = operation.answers.iter().map(|field| field.name).collect();
             wrong.push(OptionProblem::new(
                 format!("--expect {text}: an answer has no `{whole}`"),
-                format!("there are {}, and places in JSON such as body/items/0/id", known.join(", ")),
+                format!("the fields are {}, and places in JSON such as body/items/0/id", known.join(", ")),
             ));
         } else if let Some(Err(error)) = inside.map(Pointer::parse) {
             wrong.push(OptionProblem::new(format!("--expect {text}: {error}"), "write --expect body/items/0/id=7"));
@@ -299,15 +299,12 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
         return;
     }
     if words.rate.is_none() {
-        wrong.push(OptionProblem::new(
-            "--poisson without --rate: there is no schedule",
-            "add --rate, such as --rate 1000",
-        ));
+        wrong.push(OptionProblem::new("--poisson needs --rate", "add --rate, such as --rate 1000"));
     }
     if let Some(requests) = words.requests {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --poisson: the number of requests is random, too"),
-            "write --time: rate times time is the average number",
+            format!("-n {requests} with --poisson: random starts do not give an exact number of requests"),
+            "write --time: the average number of requests is rate × time",
         ));
     }
 }
@@ -318,14 +315,14 @@ fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     let Some(generators) = words.generators else { return };
     if let (Some(requests), None) = (words.requests, words.rate) {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --generators {generators}: generators do not share a count of requests"),
-            "write --time, or add --rate, by which the requests are scheduled",
+            format!("-n {requests} with --generators {generators}: generators cannot share a number of requests"),
+            "write --time, or add --rate",
         ));
     }
     let connections = words.agents.div_ceil(words.pipeline.unwrap_or(1));
     if generators > connections {
         wrong.push(OptionProblem::new(
-            format!("--generators {generators}: each needs a connection of its own, and there are {connections}"),
+            format!("--generators {generators}: each needs its own connection, but there are only {connections}"),
             format!("write --generators {connections}, or more agents with -c"),
         ));
     }
@@ -348,28 +345,28 @@ fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace
         "slurm" => GeneratorPlace::Slurm(parts),
         _ => {
             wrong.push(OptionProblem::new(
-                format!("--by {kind}: generators are not placed like that"),
+                format!("--by {kind}: unknown location"),
                 "write --by local, --by ssh=HOST,HOST,…, --by kubernetes[=NAMESPACE[,IMAGE]], --by slurm[=PARTITION] or --by \
-                 \"command=PROGRAM ARGUMENTS\"; [fleet] of a file has all ways",
+                 \"command=PROGRAM ARGUMENTS\"; [fleet] in an experiment file has more options",
             ));
             return None;
         }
     };
     if matches!(&place, GeneratorPlace::Ssh(named) | GeneratorPlace::Command(named) if named.is_empty()) {
-        let what = format!("--by {kind} names none");
+        let what = format!("--by {kind}: nothing follows the =");
         wrong.push(OptionProblem::new(what, "write --by ssh=HOST,HOST,… or --by \"command=PROGRAM ARGUMENTS\""));
     }
     if matches!(&place, GeneratorPlace::Kubernetes(named) if named.len() > 2) {
-        let what = format!("--by {kind}={rest}: more than a namespace and an image");
+        let what = format!("--by {kind}={rest}: expected at most a namespace and an image");
         wrong.push(OptionProblem::new(
             what,
-            "write --by kubernetes[=NAMESPACE[,IMAGE]]; [fleet.kubernetes] of a file has more",
+            "write --by kubernetes[=NAMESPACE[,IMAGE]]; [fleet.kubernetes] in an experiment file has more options",
         ));
     }
     if let (GeneratorPlace::Ssh(hosts), Some(generators)) = (&place, words.generators)
         && hosts.len() > generators as usize
     {
-        let what = format!("--generators {generators} on {} machines: some would do nothing", hosts.len());
+        let what = format!("--generators {generators} on {} machines: some would have no generator", hosts.len());
         wrong.push(OptionProblem::new(what, format!("write --generators {}", hosts.len())));
     }
     Some(place)
@@ -386,8 +383,8 @@ fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     }
     if let (Some(requests), Some(time), Some(_)) = (words.requests, &words.time, words.rate) {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --time {time}: at a rate, each says when the load ends"),
-            "leave one of the two out",
+            format!("-n {requests} with --time {time}: with --rate, each sets the end of the load"),
+            "remove one of the two",
         ));
     }
     match (words.requests, words.rate) {
@@ -413,12 +410,11 @@ fn for_requests(requests: u64, rate: f64) -> String {
 fn check_duration(option: &str, text: &str, may_be_zero: bool, wrong: &mut Vec<OptionProblem>) {
     match duration::parse_s(text) {
         Ok(seconds) if seconds > 0.0 || may_be_zero => {}
-        Ok(_) => {
-            wrong.push(OptionProblem::new(format!("{option} {text}: no time at all"), "write a duration such as 10s"))
-        }
+        Ok(_) => wrong
+            .push(OptionProblem::new(format!("{option} {text}: the duration is 0"), "write a duration such as 10s")),
         Err(duration::DurationError::NoUnit) => {
             wrong.push(OptionProblem::new(
-                format!("{option} {text}: a duration has a unit"),
+                format!("{option} {text}: the unit is missing"),
                 format!("write {option} {}s", text.trim()),
             ));
         }
@@ -433,12 +429,15 @@ fn unwritable(page: &Path) -> Option<OptionProblem> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let option = format!("--report {}", page.display());
     if page.is_dir() {
-        return Some(OptionProblem::new(format!("{option}: that is a folder"), "give a file, such as page.html"));
+        return Some(OptionProblem::new(
+            format!("{option}: expected a file, but this is a folder"),
+            "give a file, such as page.html",
+        ));
     }
     (!folder.is_dir()).then(|| {
         OptionProblem::new(
             format!("{option}: there is no folder {}", folder.display()),
-            "make it first, or give another",
+            "create the folder, or choose another one",
         )
     })
 }
@@ -479,7 +478,7 @@ fn without_login(url: &str) -> String {
 pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let bad = |why: &str, remedy: &str| OptionProblem::new(format!("{}: {why}", without_login(url)), remedy);
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
-        return Err(bad("there are blanks in this URL", "write %20 for a blank"));
+        return Err(bad("the URL contains blanks", "write %20 for a blank"));
     }
     let (scheme, rest) = url.split_once("://").unwrap_or((USUAL, url));
     let scheme = scheme.to_ascii_lowercase();
@@ -487,13 +486,16 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
         let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
         let remedy = match authority::way_round(&scheme) {
             Some(way_round) => way_round.to_owned(),
-            None => format!("this takes {}; for others `plimsoll new URL` writes a file", text::listed(&known, "and")),
+            None => format!(
+                "`hit` takes {}; for other protocols `plimsoll new URL` writes a file",
+                text::listed(&known, "and")
+            ),
         };
-        return Err(bad("no URL of a web server", &remedy));
+        return Err(bad("not a URL of a web server", &remedy));
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Err(bad("a user is not taken from a URL", "send it: -H 'Authorization: Basic …'"));
+        return Err(bad("credentials in a URL are not supported", "send the header: -H 'Authorization: Basic …'"));
     }
     authority::check(authority).map_err(|problem| bad(problem.what, problem.remedy))?;
     let rest = rest.split('#').next().unwrap_or_default();
@@ -513,7 +515,7 @@ fn through(
     let by = match self::place(proxy, &["http"]) {
         Ok(by) if by.path == "/" => by,
         Ok(_) => {
-            let what = format!("--proxy {}: a proxy has a host and a port, and no path", without_login(proxy));
+            let what = format!("--proxy {}: expected a host and a port without a path", without_login(proxy));
             wrong.push(OptionProblem::new(what, FORM));
             return place;
         }
@@ -540,7 +542,7 @@ fn by_socket(
     wrong: &mut Vec<OptionProblem>,
 ) -> HitTarget {
     let Some(authority) = place.service.strip_prefix("http://") else {
-        let what = format!("--unix-socket {socket}: {} is not spoken to by a socket in the file system", place.service);
+        let what = format!("--unix-socket {socket}: {} cannot be reached through a Unix socket", place.service);
         wrong.push(OptionProblem::new(what, "write http://localhost/ with the path"));
         return place;
     };
@@ -549,7 +551,7 @@ fn by_socket(
     if let Some(Err(why)) = socket_url::socket_of(&service) {
         wrong.push(OptionProblem::new(
             format!("--unix-socket {socket}: {why}"),
-            "name a socket that a server listens on",
+            "give the path of a socket that a server listens on",
         ));
         return place;
     }
@@ -590,8 +592,8 @@ fn read_connections(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec
     let pipeline = words.pipeline.filter(|agents| *agents > 1);
     if let Some(agents) = pipeline.filter(|_| words.no_keep_alive) {
         wrong.push(OptionProblem::new(
-            format!("--pipeline {agents} with --no-keep-alive: a connection that ends with its request is not shared"),
-            "leave one of the two out",
+            format!("--pipeline {agents} with --no-keep-alive: a connection for one request cannot be shared"),
+            "remove one of the two",
         ));
     }
     ConnectionOptions { is_closed: words.no_keep_alive, pipeline, tls: read_tls(words, place, wrong) }
@@ -610,14 +612,15 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
         && !(given.is_empty() || words.location || place.service.starts_with("https:"))
     {
         wrong.push(OptionProblem::new(
-            format!("{} without https: nothing is encrypted on the way to {}", given.join(" and "), place.service),
-            "write a URL such as https://localhost:8443/, or leave that out",
+            format!("{} without https: connections to {} are not encrypted", given.join(" and "), place.service),
+            "write a URL such as https://localhost:8443/, or remove the option",
         ));
     }
     if words.insecure && words.cacert.is_some() {
         wrong.push(OptionProblem::new(
-            "--insecure with --cacert: either any certificate is accepted, or only what the CA certificates in this file have signed",
-            "leave --insecure out",
+            "--insecure with --cacert: one accepts any certificate, the other only those that the CAs in the file \
+             signed",
+            "remove --insecure",
         ));
     }
     let ca = pem_file("--cacert", words.cacert.as_deref(), CERTIFICATE, wrong);
@@ -625,7 +628,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     let key = pem_file("--key", words.key.as_deref(), KEY, wrong);
     // The certificate and its key may be in one file, as with curl.
     if cert.is_some() && words.key.is_none() {
-        let wanted = PemKind { hint: "name the file that has it with --key", ..KEY };
+        let wanted = PemKind { hint: "give the file that has the key with --key", ..KEY };
         pem_file("--cert", words.cert.as_deref(), wanted, wrong);
     }
     TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
@@ -643,12 +646,12 @@ struct PemKind {
 const CERTIFICATE: PemKind = PemKind {
     what: "certificate",
     label: b"BEGIN CERTIFICATE-----",
-    hint: "give a PEM file: it has lines that say BEGIN CERTIFICATE",
+    hint: "give a PEM file, which contains the line BEGIN CERTIFICATE",
 };
 const KEY: PemKind = PemKind {
     what: "private key that is not encrypted",
     label: b"PRIVATE KEY-----",
-    hint: "give a PEM file: it has a line that says BEGIN PRIVATE KEY",
+    hint: "give a PEM file, which contains the line BEGIN PRIVATE KEY",
 };
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY-----";
 
@@ -665,16 +668,19 @@ fn read_pem(option: &str, file: &Path, wanted: PemKind) -> Result<String, Option
         [ENCRYPTED, wanted.label].map(|label| read.windows(label.len()).any(|window| window == label));
     if is_encrypted && wanted.label == KEY.label {
         return Err(OptionProblem::new(
-            format!("{option}: its private key is encrypted"),
+            format!("{option}: the private key is encrypted"),
             "decrypt it: openssl pkey -in FILE -out KEY",
         ));
     }
     if !is_wanted {
-        return Err(OptionProblem::new(format!("{option}: there is no {} in it", wanted.what), wanted.hint));
+        return Err(OptionProblem::new(format!("{option}: the file contains no {}", wanted.what), wanted.hint));
     }
     let path = file.to_str().map(str::to_owned);
     path.ok_or_else(|| {
-        OptionProblem::new(format!("{option}: not a path in UTF-8"), "an experiment is a text: rename it")
+        OptionProblem::new(
+            format!("{option}: the path is not UTF-8"),
+            "rename the file: experiment files are UTF-8 text",
+        )
     })
 }
 

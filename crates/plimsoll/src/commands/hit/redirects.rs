@@ -24,7 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Failure> {
     if !matches!(asked.method.as_str(), "get" | "head") {
         return Err(Failure::Bad {
-            what: format!("--location with the method {}: that would be sent to find out", asked.method.to_uppercase()),
+            what: format!(
+                "--location with the method {}: the request itself would be sent to find redirects",
+                asked.method.to_uppercase()
+            ),
             remedy: "hit the URL that the redirects lead to".to_owned(),
         });
     }
@@ -40,10 +43,11 @@ pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Fa
         if origin(&place.service) != origin(&from.service) && !asked.headers.is_empty() {
             return Err(Failure::Bad {
                 what: format!(
-                    "--location: {} leads to {}, another scheme, host or port, which is not sent the headers of -H",
+                    "--location: {} leads to {}, which has another scheme, host or port and does not get the headers \
+                     of -H",
                     from.service, place.service
                 ),
-                remedy: "hit that URL, with the headers that it is to have".to_owned(),
+                remedy: "hit that URL directly, with the headers for it".to_owned(),
             });
         }
         output::say(&format!("redirected to {}{}", place.service, place.path));
@@ -54,7 +58,7 @@ pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Fa
             "--location: more than {MOST} redirects, the last to {}{}",
             asked.place.service, asked.place.path
         ),
-        remedy: "hit one of these URLs without --location, or mend the server".to_owned(),
+        remedy: "hit one of these URLs without --location, or correct the server".to_owned(),
     })
 }
 

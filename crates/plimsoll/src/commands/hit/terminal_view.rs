@@ -91,8 +91,8 @@ impl Observer for PlainView {
                     some => format!(", {} not ok", numbers::count(some)),
                 };
                 let [_, so_far] = self.course.rates();
-                let told = numbers::seconds(self.told_s);
-                output::say(&format!("  {told:>6}  {} ok{not_ok}", numbers::rate(so_far)));
+                let at = numbers::seconds(self.told_s);
+                output::say(&format!("  {at:>6}  {} ok{not_ok}", numbers::rate(so_far)));
             }
             self.course.add(second);
         }

@@ -56,8 +56,8 @@ fn told(misinformed: bool) -> f64 {
 /// Returns an experiment on the built-in server, with these tables `[target]` and `[load]`.
 fn experiment(title: &str, seed: u64, target: &str, load: &str) -> String {
     format!(
-        "title = \"{title}\"\nasks  = \"Is it measured as it is known to be?\"\nseed  = {seed}\n{target}\n[load]\n{load}\n\
-         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+        "title = \"{title}\"\nasks  = \"Does the measurement match the known truth?\"\nseed  = {seed}\n{target}\n[load]\n\
+         {load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
     )
 }
 

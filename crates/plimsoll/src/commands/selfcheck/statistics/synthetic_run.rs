@@ -94,7 +94,7 @@ pub fn plan_of(trials: Vec<Trial>) -> Plan {
     Plan {
         format: plan::FORMAT,
         title: "Simulated".into(),
-        asks: "Is it found as it is known to be?".into(),
+        asks: "Does the analysis find the known truth?".into(),
         variants: Vec::new(),
         swept: Vec::new(),
         stop: None,
