@@ -205,7 +205,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
         && let Some(got) = trial.throughput.operations_per_s
     {
         let rate = two_digits(got * ROOM);
-        steps.push((format!("--rate {rate}"), "sends on a schedule, independent of the answers: open loop"));
+        steps.push((format!("--rate {rate}"), "sends on a schedule that no answer delays: open loop"));
     }
     if words.expects.is_empty() {
         steps.push(("--expect status=200".to_owned(), "counts any other answer as wrong"));
@@ -488,7 +488,7 @@ mod tests {
             (&[URL, "--expect", "body/a=1", "--expect", "body/a=2"], "expected twice"),
             (&[URL, "-k", "--server-name", "a"], "--insecure and --server-name without https"),
             (&["https://h/", "-k", "--cacert", CA], "--insecure with --cacert"),
-            (&["https://h/", "--cacert", "Cargo.toml"], "the file has no certificate"),
+            (&["https://h/", "--cacert", "Cargo.toml"], "contains no certificate"),
             (&["https://h/", "--cacert", "no-such-file"], "no-such-file"),
             (&[URL, "--pipeline", "2", "--no-keep-alive"], "--pipeline 2 with --no-keep-alive"),
             (&[URL, "--poisson"], "needs --rate"),
@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn a_duration_as_body_is_refused_without_a_method() {
         let told = error_text(&[URL, "-d", "30s"]);
-        assert!(told.contains("-d 30s: that is a duration") && told.contains("-t 30s"), "{told}");
+        assert!(told.contains("-d 30s: expected a body") && told.contains("-t 30s"), "{told}");
         for meant in [&[URL, "-d", "30s", "-m", "POST"][..], &[URL, "-d", "30"], &[URL, "-d", "30s."]] {
             assert!(experiment(meant).contains("body = \"30"), "{meant:?}");
         }

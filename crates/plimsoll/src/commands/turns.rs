@@ -275,7 +275,7 @@ mod tests {
         let words = said(&compared(&[Passes, CannotTell]), 5, 10);
         assert_eq!(
             words,
-            "after 5 turns the gate is inconclusive in 1 of 2 comparisons (about 17 turns would decide): going on to 10"
+            "after 5 turns the gate is inconclusive in 1 of 2 comparisons (about 17 turns would decide): continuing to 10"
         );
     }
 }
