@@ -152,9 +152,6 @@ fn paragraph(text: &mut String, words: &str, indent: &str) {
 fn step_text(step: &ImportedStep, order: RequestOrder) -> String {
     let mix = order == RequestOrder::Mix;
     let mut text = String::from("\n");
-    if step.count > 1 && order == RequestOrder::Session {
-        let _ = writeln!(text, "# {} times in the source.", step.count);
-    }
     if let Some(why) = &step.missing_body {
         paragraph(&mut text, &format!("Its body is left out ({}).", comment(why)), "");
     }
@@ -172,6 +169,9 @@ fn step_text(step: &ImportedStep, order: RequestOrder) -> String {
     let is_inline = inline.chars().count() <= WIDTH && !inline.contains('\n');
     if is_inline {
         keys.push(("with", inline));
+    }
+    if step.count > 1 && !mix {
+        keys.push(("repeat", step.count.min(10_000).to_string()));
     }
     if let Some(think_s) = step.think_s.filter(|_| !mix) {
         keys.push(("think", text::toml_string(&seconds(think_s.min(LONGEST_PAUSE_S)))));

@@ -8,6 +8,8 @@ use crate::{ImportError, ImportSource};
 pub mod access_log;
 pub mod curl;
 pub mod har;
+pub mod openapi;
+pub mod postman;
 pub mod vegeta;
 
 /// A format of another tool.
@@ -23,7 +25,8 @@ pub struct Format {
 }
 
 /// All formats, sorted by name.
-pub const KINDS: &[Format] = &[access_log::FORMAT, curl::FORMAT, har::FORMAT, vegeta::FORMAT];
+pub const KINDS: &[Format] =
+    &[access_log::FORMAT, curl::FORMAT, har::FORMAT, openapi::FORMAT, postman::FORMAT, vegeta::FORMAT];
 
 /// Beginning of a source, as the formats look at it.
 pub struct Content<'a> {
@@ -93,6 +96,9 @@ mod tests {
             ("::1 - - [10/Oct/2025:13:55:36 +0000] \"GET / HTTP/1.1\" 200 1", "access-log"),
             ("{\"ts\": 1.5, \"request\": {\"method\": \"GET\", \"uri\": \"/\"}}", "access-log"),
             ("{\"log\": {\"entries\": []}}", "har"),
+            ("# An API\nopenapi: 3.0.0\n", "openapi"),
+            ("{\"swagger\": \"2.0\"}", "openapi"),
+            ("{\"info\": {}, \"item\": []}", "postman"),
             ("GET http://a/\n", "vegeta"),
             ("{\"method\": \"GET\", \"url\": \"http://a/\"}\n{\"method\": \"GET\", \"url\": \"http://a/b\"}", "vegeta"),
         ] {

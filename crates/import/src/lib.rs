@@ -12,6 +12,7 @@ pub mod recording;
 mod shell_words;
 mod steps;
 mod web_address;
+mod yaml;
 
 use recording::{ImportedRecording, RecordedRequest};
 use web_address::WebAddress;

@@ -401,7 +401,8 @@ pub struct New {
     /// URL of a running service, or name of a target [default: the echo target]
     pub target: Option<String>,
     /// File of another tool to make an experiment from, or `-` for the standard input: curl
-    /// commands, a HAR, targets of vegeta, or an access log, which needs --out
+    /// commands, HAR, OpenAPI, a Postman collection, targets of vegeta, or an access log, which
+    /// needs --out
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub from: Option<PathBuf>,
     /// Format of the file [default: detected from the content]
