@@ -54,7 +54,9 @@ pub fn write(
     let agents = if is_loopback(&list.service) { AGENTS } else { AGENTS_ABROAD };
     let pauses_s = list.steps.iter().filter_map(|step| step.think_s).map(|think_s| think_s.min(LONGEST_PAUSE_S));
     let time = seconds((pauses_s.sum::<f64>() * SESSIONS).ceil().max(SHORTEST_S));
-    text.push_str(&format!("\n[load]\nagents = {agents}\ntime   = \"{time}\"\n"));
+    let has_jar = recording.has_cookie_jar && recording.order == RequestOrder::Session;
+    let (width, cookies) = if has_jar { (7, "cookies = true\n") } else { (6, "") };
+    text.push_str(&format!("\n[load]\n{:width$} = {agents}\n{:width$} = \"{time}\"\n{cookies}", "agents", "time"));
     for step in &list.steps {
         text.push_str(&step_text(step, recording.order));
     }

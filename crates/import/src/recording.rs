@@ -12,6 +12,8 @@ pub struct ImportedRecording {
     pub left_out: LeftOut,
     /// Remarks about the source, for comments.
     pub notes: Vec<String>,
+    /// Whether the client keeps the cookies that answers set.
+    pub has_cookie_jar: bool,
     /// Whether any certificate is accepted.
     pub is_insecure: bool,
     /// URL of the target with its base path, if all requests are below it.

@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Value, ImportError> {
 /// A list or mapping that is being read.
 enum OpenValue {
     List(Vec<Value>, usize),
-    /// With the key whose value comes next.
+    /// The members, the anchor, and the key whose value comes next.
     Mapping(Map<String, Value>, usize, Option<String>),
 }
 

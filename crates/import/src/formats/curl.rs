@@ -159,6 +159,7 @@ fn read(source: &ImportSource<'_>) -> Result<ImportedRecording, ImportError> {
         let mut reader = CurlReader { left_out: &mut recording.left_out, attached: source.attached, input };
         let read = reader.requests(words).map_err(|what| ImportError::at(command.line, what, COMMAND))?;
         recording.is_insecure |= read.is_insecure;
+        recording.has_cookie_jar |= read.has_cookie_jar;
         let requests = read.requests.into_iter();
         recording.requests.extend(requests.map(|request| RecordedRequest { url: ranges(&request.url), ..request }));
     }
@@ -181,6 +182,7 @@ pub fn command(words: &[String], attached: &dyn Fn(&str) -> Option<Vec<u8>>) -> 
 struct CurlRequests {
     requests: Vec<RecordedRequest>,
     is_insecure: bool,
+    has_cookie_jar: bool,
 }
 
 /// Options up to `--next`.
@@ -200,6 +202,7 @@ struct CurlOptions {
     is_head: bool,
     is_json: bool,
     is_form: bool,
+    has_cookie_jar: bool,
 }
 
 struct CurlReader<'a> {
@@ -216,6 +219,7 @@ impl CurlReader<'_> {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if word == "--next" || word == "-:" {
+                read.has_cookie_jar |= options.has_cookie_jar;
                 read.requests.extend(std::mem::take(&mut options).requests()?);
             } else if let Some(name) = word.strip_prefix("--").filter(|name| !name.is_empty()) {
                 // `--name=value` is no form of curl, but a common mistake.
@@ -239,6 +243,7 @@ impl CurlReader<'_> {
                 options.urls.push(word.clone());
             }
         }
+        read.has_cookie_jar |= options.has_cookie_jar;
         read.requests.extend(options.requests()?);
         if read.requests.is_empty() {
             return Err("this curl command has no URL".to_owned());
@@ -287,8 +292,16 @@ impl CurlReader<'_> {
                 let cookie = required()?;
                 match cookie.contains('=') {
                     true => options.headers.push(("cookie".to_owned(), cookie)),
-                    false => self.left_out.add("files of cookies", &cookie),
+                    // A file of cookies turns on curl's cookie jar.
+                    false => {
+                        options.has_cookie_jar = true;
+                        self.left_out.add("cookies in files", &cookie);
+                    }
                 }
+            }
+            "cookie-jar" => {
+                required()?;
+                options.has_cookie_jar = true;
             }
             "compressed" => options.headers.push(("accept-encoding".to_owned(), "gzip".to_owned())),
             "upload-file" => {

@@ -29,9 +29,11 @@ fn read(source: &ImportSource<'_>) -> Result<ImportedRecording, ImportError> {
     if entries.is_empty() {
         return Err(ImportError::new("`log.entries` is empty", "at least one entry"));
     }
-    let mut recording = ImportedRecording { title: title(log), ..ImportedRecording::default() };
+    let set = set_cookies(entries);
+    let mut recording =
+        ImportedRecording { title: title(log), has_cookie_jar: !set.is_empty(), ..ImportedRecording::default() };
     for (index, entry) in entries.iter().enumerate() {
-        let request = request(entry, &mut recording.left_out);
+        let request = request(entry, &set, &mut recording.left_out);
         let place = |what: String| ImportError::new(format!("`log.entries[{index}]`: {what}"), ARCHIVE);
         recording.requests.extend(request.map_err(place)?);
     }
@@ -51,7 +53,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
 }
 
 /// Returns the request of an entry; `None` if it is left out.
-fn request(entry: &Value, left_out: &mut LeftOut) -> Result<Option<RecordedRequest>, String> {
+fn request(entry: &Value, set: &[String], left_out: &mut LeftOut) -> Result<Option<RecordedRequest>, String> {
     let request = entry.get("request").ok_or("there is no `request`")?;
     let url = text(request, "url").ok_or("the request has no `url`")?;
     let method = text(request, "method").unwrap_or_else(|| "GET".to_owned()).to_ascii_uppercase();
@@ -78,6 +80,11 @@ fn request(entry: &Value, left_out: &mut LeftOut) -> Result<Option<RecordedReque
         let cookies = cookies.drain(..).map(|(name, value)| format!("{name}={value}"));
         headers.push(("cookie".to_owned(), cookies.collect::<Vec<String>>().join("; ")));
     }
+    for (_, value) in headers.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+        let is_of_jar = |cookie: &&str| !set.iter().any(|name| cookie.trim().split('=').next() == Some(name));
+        *value = value.split(';').filter(is_of_jar).map(str::trim).collect::<Vec<&str>>().join("; ");
+    }
+    headers.retain(|(name, value)| !(name.eq_ignore_ascii_case("cookie") && value.is_empty()));
     let body = request.get("postData").map_or(RecordedBody::None, |data| body(data, &mut headers));
     Ok(Some(RecordedRequest {
         name: None,
@@ -89,6 +96,20 @@ fn request(entry: &Value, left_out: &mut LeftOut) -> Result<Option<RecordedReque
         at_s: at_s.map(|time| time.as_nanosecond() as f64 / 1e9),
         took_s: entry.get("time").and_then(Value::as_f64).filter(|time| *time > 0.0).unwrap_or(0.0) / 1e3,
     }))
+}
+
+/// Returns the names of the cookies that answers set: each session gets its own.
+fn set_cookies(entries: &[Value]) -> Vec<String> {
+    let answers = entries.iter().filter_map(|entry| entry.get("response"));
+    let set = answers.flat_map(|answer| {
+        let headers =
+            pairs(answer.get("headers")).into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        // Several cookies are in one value, each on a line.
+        let lines = headers.flat_map(|(_, value)| value.lines().map(str::to_owned).collect::<Vec<String>>());
+        let names = lines.filter_map(|line| Some(line.split_once('=')?.0.trim().to_owned()));
+        names.chain(pairs(answer.get("cookies")).into_iter().map(|(name, _)| name)).collect::<Vec<String>>()
+    });
+    text::distinct(set)
 }
 
 /// Returns the names and values of a list of `{name, value}`.
@@ -184,6 +205,18 @@ mod tests {
         );
         let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(headers, ["Accept: x", "cookie: s=1", "content-type: text/plain"]);
+    }
+
+    #[test]
+    fn cookies_that_answers_set_are_left_to_the_jar() {
+        let entries = r#"
+            {"request": {"url": "http://a/"}, "response": {"headers": [{"name": "Set-Cookie", "value": "s=1; Path=/\nt=2"}]}},
+            {"request": {"url": "http://a/1", "headers": [{"name": "Cookie", "value": "s=1; t=2"}]}},
+            {"request": {"url": "http://a/2", "headers": [{"name": "Cookie", "value": "s=1; u=3"}]}}"#;
+        let recording = read_entries(entries).unwrap();
+        assert!(recording.has_cookie_jar);
+        assert_eq!(recording.requests[1].headers, []);
+        assert_eq!(recording.requests[2].headers, [("Cookie".to_owned(), "u=3".to_owned())]);
     }
 
     #[test]

@@ -51,6 +51,8 @@ fn read(source: &ImportSource<'_>) -> Result<ImportedRecording, ImportError> {
         unknown_hosts: Vec::new(),
         recording: ImportedRecording::default(),
     };
+    // Postman keeps the cookies of its runs.
+    reader.recording.has_cookie_jar = true;
     reader.recording.title = collection.pointer("/info/name").and_then(Value::as_str).map(str::to_owned);
     reader.add_variables(collection);
     reader.count_scripts(collection);

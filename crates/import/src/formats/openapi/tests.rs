@@ -1,3 +1,5 @@
+//! Tests of reading OpenAPI documents.
+
 use super::*;
 use crate::placeholder::shown;
 
