@@ -47,7 +47,9 @@ pub fn generators(input: &[u8]) {
                     assert!(interval.start_s >= 0.0 && interval.end_s >= interval.start_s);
                     // The index of every slot fits into a `u64`.
                     let _ = interval.first_slot.checked_add(interval.slots.len() as u64 + 1).unwrap();
-                    IntervalText::of(&interval).unwrap();
+                    let text = IntervalText::of(&interval).unwrap();
+                    let again = text.clone().into_interval(trial, &terms).unwrap();
+                    assert_eq!(IntervalText::of(&again).unwrap(), text, "an interval is passed on unchanged");
                     calls.take(0, now_s, number, place);
                 }
             }

@@ -45,6 +45,8 @@ pub struct ThreadInterval {
     pub attempts: Vec<AttemptCount>,
     /// Units of work of `ok` operations.
     pub units: Vec<UnitCount>,
+    /// Answers that were compared with expectations.
+    pub checks: Vec<CheckCount>,
     /// Health of the thread: lateness, CPU, operations in flight.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
@@ -90,6 +92,20 @@ pub struct UnitCount {
     /// Status of the parts. Empty for units of work.
     pub status: String,
     pub count: u64,
+}
+
+/// Number of an operation's answers that were compared with its expectations, or of the failures of
+/// one expectation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckCount {
+    /// Name of the operation.
+    pub operation: String,
+    /// Field whose expectation failed. Empty for all expectations together.
+    pub expectation: String,
+    /// Number of compared answers. 0 for one expectation.
+    pub answers: u64,
+    /// Number of answers that contradict the expectation, or any expectation.
+    pub failed: u64,
 }
 
 /// Histograms by operation, outcome and time. Each histogram is created at its first use. On drop,

@@ -9,7 +9,7 @@ use record::hlog::{self, Tag};
 use record::rows::{AgentCycles, GeneratorSecond};
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+use crate::interval::{AttemptCount, CheckCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 
 /// Maximum number of slots of an interval, over all services: one hour of 1 ms slots for one
 /// service.
@@ -53,6 +53,9 @@ pub struct IntervalText {
     pub attempts: Vec<(String, String, u64)>,
     /// Units of work of `ok` operations: operation, status, count.
     pub units: Vec<(String, String, u64)>,
+    /// Answers that were compared with expectations: operation, expectation, answers, failures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<(String, String, u64, u64)>,
     /// Health of the thread.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
@@ -122,6 +125,10 @@ impl IntervalText {
             (operation, result, count)
         });
         let units = interval.units.iter().cloned().map(|units| (units.operation, units.status, units.count));
+        let checks = interval.checks.iter().cloned().map(|checks| {
+            let CheckCount { operation, expectation, answers, failed } = checks;
+            (operation, expectation, answers, failed)
+        });
         Ok(Self {
             thread: interval.thread,
             threads: interval.threads,
@@ -135,6 +142,7 @@ impl IntervalText {
             slots: slots.filter(|(_, counts)| *counts != [0; 4]).collect(),
             attempts: attempts.collect(),
             units: units.collect(),
+            checks: checks.collect(),
             generator: interval.generator.clone(),
             history: interval.history.clone(),
             notices: interval.notices.clone(),
@@ -180,12 +188,14 @@ impl IntervalText {
                 return Err(wrong("it belongs to another load, or occurs twice"));
             }
         }
-        let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| operation.len().max(name.len()));
-        if names.max().unwrap_or(0) > LONGEST_NAME {
+        let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| (operation, name));
+        let mut names = names.chain(self.checks.iter().map(|(operation, field, ..)| (operation, field)));
+        if names.any(|(operation, name)| operation.len().max(name.len()) > LONGEST_NAME) {
             return Err(IntervalTextError::Impossible("names"));
         }
         let attempt = |(operation, result, count)| AttemptCount { operation, result, count };
         let unit = |(operation, status, count)| UnitCount { operation, status, count };
+        let check = |(operation, expectation, answers, failed)| CheckCount { operation, expectation, answers, failed };
         Ok(ThreadInterval {
             clock,
             thread: self.thread,
@@ -199,6 +209,7 @@ impl IntervalText {
             slots,
             attempts: self.attempts.into_iter().map(attempt).collect(),
             units: self.units.into_iter().map(unit).collect(),
+            checks: self.checks.into_iter().map(check).collect(),
             generator: self.generator,
             history: self.history,
             notices: self.notices.into_iter().take(MOST_NOTICES).map(shortened).collect(),

@@ -24,7 +24,7 @@ mod slice;
 pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
-pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+pub use interval::{AttemptCount, CheckCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use interval_text::{IntervalTerms, IntervalText, IntervalTextError};
 pub use slice::LoadSlice;
 pub use transport::error::Error as TransportError;

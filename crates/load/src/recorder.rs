@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use record::clock::Clock;
 use record::events::HistoryEntry;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, UnitSecond};
+use record::rows::{self, AgentCycles, Attempts, CheckSecond, GeneratorSecond, OutcomeSlot, UnitSecond};
+
+use serde::Serialize;
 
 use crate::Error;
 use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
@@ -20,8 +22,8 @@ use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 const NOTHING_S: f64 = 0.001;
 
 /// Writes a trial's `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and
-/// `history.jsonl`, `units.csv` if there are units, `outcomes.csv` of each member, and at the end
-/// `agents.csv`. Once all threads have reported a second, the second's records are written to the
+/// `history.jsonl`, `units.csv` if there are units, `checks.csv` if answers are compared with
+/// expectations, `outcomes.csv` of each member, and at the end `agents.csv`. Once all threads have reported a second, the second's records are written to the
 /// kernel, so a SIGKILL loses only later records.
 pub struct Recorder {
     clock: Clock,
@@ -32,6 +34,8 @@ pub struct Recorder {
     attempts: rows::CsvWriter<Attempts>,
     /// Writer of `units.csv`, opened at the first unit.
     units: Option<rows::CsvWriter<UnitSecond>>,
+    /// Writer of `checks.csv`, opened at the first answer that is compared.
+    checks: Option<rows::CsvWriter<CheckSecond>>,
     generator: rows::CsvWriter<GeneratorSecond>,
     history: lines::JsonLinesWriter<HistoryEntry>,
     keys: SampledKeys,
@@ -50,6 +54,7 @@ struct Paths {
     histograms: PathBuf,
     attempts: PathBuf,
     units: PathBuf,
+    checks: PathBuf,
     generator: PathBuf,
     history: PathBuf,
     agents: PathBuf,
@@ -106,6 +111,8 @@ struct PartialSecond {
     attempts: BTreeMap<(String, String), u64>,
     /// Counts of units by operation and status.
     units: BTreeMap<(String, String), u64>,
+    /// Compared answers and failures, by operation and expectation.
+    checks: BTreeMap<(String, String), (u64, u64)>,
     generator: Vec<GeneratorSecond>,
 }
 
@@ -116,6 +123,7 @@ impl Recorder {
             histograms: folder.load_hlog(),
             attempts: folder.attempts(),
             units: folder.units(),
+            checks: folder.checks(),
             generator: folder.generator(),
             history: folder.history(),
             agents: folder.agents(),
@@ -127,6 +135,7 @@ impl Recorder {
             members: Vec::new(),
             attempts: rows::CsvWriter::create(&paths.attempts).map_err(disk(&paths.attempts))?,
             units: None,
+            checks: None,
             generator: rows::CsvWriter::create(&paths.generator).map_err(disk(&paths.generator))?,
             keys: SampledKeys::default(),
             agent_cycles: Vec::new(),
@@ -230,6 +239,7 @@ impl Recorder {
         self.histograms.flush().map_err(disk(&self.paths.histograms))?;
         self.attempts.flush().map_err(disk(&self.paths.attempts))?;
         self.units.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.units))?;
+        self.checks.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.checks))?;
         self.generator.flush().map_err(disk(&self.paths.generator))?;
         self.history.flush().map_err(disk(&self.paths.history))
     }
@@ -247,21 +257,19 @@ impl Recorder {
         }
         for ((operation, status), count) in second.units {
             let row = UnitSecond { at_s: second.end_s, interval_s: length_s, operation, status, count };
-            self.write_units(&row).map_err(disk(&self.paths.units))?;
+            let written = write_if_any(&mut self.units, &self.paths.units, &row);
+            written.map_err(disk(&self.paths.units))?;
+        }
+        for ((operation, expectation), (answers, failed)) in second.checks {
+            let answers = expectation.is_empty().then_some(answers);
+            let row = CheckSecond { at_s: second.end_s, interval_s: length_s, operation, expectation, answers, failed };
+            let written = write_if_any(&mut self.checks, &self.paths.checks, &row);
+            written.map_err(disk(&self.paths.checks))?;
         }
         for row in &second.generator {
             self.generator.write(row).map_err(disk(&self.paths.generator))?;
         }
         Ok(())
-    }
-
-    /// Creates `units.csv` at the first row, so that loads without units have no such file.
-    fn write_units(&mut self, row: &UnitSecond) -> io::Result<()> {
-        let units = match &mut self.units {
-            Some(units) => units,
-            none => none.insert(rows::CsvWriter::create(&self.paths.units)?),
-        };
-        units.write(row)
     }
 
     /// Requests narrow slots around the begin or the end of a fault. `at_s` is in seconds since
@@ -277,6 +285,16 @@ impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder").field("pending", &self.pending.len()).finish_non_exhaustive()
     }
+}
+
+/// Writes a row of a file that is created at its first row, so that loads without such rows have no
+/// such file.
+fn write_if_any<R: Serialize + Default>(file: &mut Option<rows::CsvWriter<R>>, path: &Path, row: &R) -> io::Result<()> {
+    let rows = match file {
+        Some(rows) => rows,
+        none => none.insert(rows::CsvWriter::create(path)?),
+    };
+    rows.write(row)
 }
 
 /// Outcomes by slot, of all services or of one member.
@@ -327,6 +345,11 @@ impl PartialSecond {
             let sum = self.units.entry((units.operation, units.status)).or_default();
             *sum = sum.saturating_add(units.count);
         }
+        for checks in interval.checks {
+            let (answers, failed) = self.checks.entry((checks.operation, checks.expectation)).or_default();
+            *answers = answers.saturating_add(checks.answers);
+            *failed = failed.saturating_add(checks.failed);
+        }
         let row = interval.generator;
         if row.interval_s >= NOTHING_S || row.operations > 0 || row.connects > 0 || row.dropped > 0 {
             self.generator.push(row);
@@ -347,7 +370,7 @@ impl SlotCounts {
     }
 }
 
-fn disk(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
+fn disk(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |source| Error::Disk { path, source }
 }
@@ -436,7 +459,7 @@ struct PendingSecond {
 impl OutcomeWriter {
     /// Prepares both files for a load of `load_s` seconds. The file `fine` is created at its first
     /// row.
-    pub fn create(wide: &std::path::Path, fine: PathBuf, load_s: f64) -> io::Result<Self> {
+    pub fn create(wide: &Path, fine: PathBuf, load_s: f64) -> io::Result<Self> {
         let [narrow_us, wide_us] = widths_us(load_s);
         let close = (wide_us > narrow_us).then(|| CloseUp {
             path: fine,

@@ -74,6 +74,9 @@ names!(TrialFolder {
     /// One row per operation for each second in which the operation did units of work. Missing if
     /// no operation counts units.
     units = "units.csv",
+    /// One row per operation with expectations for each second in which it was answered, and one
+    /// row per expectation that failed. Missing if no operation has expectations.
+    checks = "checks.csv",
     /// One row per slot of a few milliseconds in which an operation ended.
     outcomes = "outcomes.csv",
     /// Rows as in `outcomes.csv`, but in narrower slots, around faults and other events of a long

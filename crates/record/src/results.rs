@@ -186,6 +186,10 @@ pub struct Trial {
     pub by_outcome: BTreeMap<String, Quantiles>,
     /// Figures of each operation, by its name.
     pub operations: BTreeMap<String, Operation>,
+    /// Comparison of the answers with the expectations of each operation that has any, by the
+    /// operation's name. Left out if there were none, or if an older version measured.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<String, OperationChecks>,
     /// Figures of each agent group, by its name. Empty if the load has no groups.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, GroupFigures>,
@@ -533,6 +537,32 @@ pub struct Operation {
     /// Parts of the operation's `ok` answers over the whole load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<AnswerParts>,
+}
+
+/// An operation's answers, compared with its expectations. Covers the same seconds as `latency_us`.
+/// Each expectation is added under its field: `body`, `header.location`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OperationChecks {
+    /// Answers that were compared with the expectations. The answer to each attempt counts.
+    pub answers: u64,
+    /// Answers that contradict at least one expectation.
+    pub failed: u64,
+    /// `100 × failed / answers`. Null without answers.
+    pub failed_pct: Option<f64>,
+    /// Each expectation, by the field of the answer.
+    #[serde(flatten)]
+    pub expectations: BTreeMap<String, FieldCheck>,
+}
+
+/// An expectation of an operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FieldCheck {
+    /// Answers that contradict this expectation.
+    pub failed: u64,
+    /// `100 × failed`, divided by the operation's compared answers. Null without answers.
+    pub failed_pct: Option<f64>,
 }
 
 /// Parts of `ok` answers, such as the items of a bulk request. Each part has its own status.

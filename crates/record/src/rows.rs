@@ -311,6 +311,26 @@ pub struct UnitSecond {
     pub count: u64,
 }
 
+/// `checks.csv`: answers that were compared with an operation's expectations in a second, or the
+/// failures of one expectation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckSecond {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Length of the interval, seconds.
+    pub interval_s: f64,
+    /// Name of the operation.
+    pub operation: String,
+    /// Field whose expectation failed, such as `body`. Empty for all expectations of the operation
+    /// together.
+    pub expectation: String,
+    /// Number of answers that were compared. Empty in the row of one expectation.
+    pub answers: Option<u64>,
+    /// Number of answers that contradict the expectation, or any expectation of the operation.
+    pub failed: u64,
+}
+
 /// `outcomes.csv`: operations that ended in a slot of a few milliseconds. A slot without any has no
 /// row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

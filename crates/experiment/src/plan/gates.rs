@@ -1,7 +1,7 @@
 //! `[[require]]` and `[[claim]]`, the limits of a search, and the metrics that they name. Checks
 //! them against the names in the trials; it measures and computes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops;
 
 use FunctionArgument::{Condition, Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
@@ -128,6 +128,8 @@ pub(super) struct MetricNames<'a> {
     pub steps: Option<Vec<String>>,
     /// Names of the operations of all trials; `None` as with faults.
     pub operations: Option<Vec<String>>,
+    /// Operations with expectations, and the fields that they expect; `None` as with faults.
+    pub checks: Option<BTreeMap<String, BTreeSet<String>>>,
     /// Names of the groups of all loads; `None` as with faults.
     pub groups: Option<Vec<String>>,
     /// Metrics that the targets of all trials publish; `None` as with faults, and if a target is
@@ -586,6 +588,11 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
     if let Some(problem) = named_part(&parts, at.start, node, names) {
         return Some(problem);
     }
+    let of_check = check_path(text, at.start, node, names);
+    if let Some(Err(problem)) = of_check {
+        return Some(problem);
+    }
+    let parts = of_check.and_then(Result::ok).unwrap_or(parts);
     let is_known = |parts: &[&str]| {
         names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), parts))
     };
@@ -669,6 +676,44 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     let hint = nearest_hint(name, known.iter().map(String::as_str));
     let none = "a target's own figures are those that `keep` names in [metrics] of its target.toml";
     Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(|| none.to_owned()))))
+}
+
+/// Name of the part of a trial that has the figures of expectations.
+const CHECKS: &str = "checks.";
+
+/// Splits the path of an expectation's figure, such as `checks.login.header.location.failed_pct`:
+/// the name of a field may contain dots. Returns the problem of a name that no load has. `None` if
+/// the path has another form.
+fn check_path<'a>(
+    text: &'a str,
+    base: usize,
+    node: &Node,
+    names: &MetricNames<'_>,
+) -> Option<Result<Vec<&'a str>, Problem>> {
+    let known = names.checks.as_ref()?;
+    let (named, figure) = text.strip_prefix(CHECKS)?.rsplit_once('.')?;
+    let (operation, field) = named.split_once('.').map_or((named, None), |(name, field)| (name, Some(field)));
+    let start = base + CHECKS.len();
+    let Some(fields) = known.get(operation) else {
+        let place = node.inside(start..start + operation.len());
+        let problem = Problem::absent(&place, format!("no step called `{operation}` has expectations"));
+        let near = nearest_hint(operation, known.keys().map(String::as_str)).filter(|_| !known.is_empty());
+        let none = "a step says what its answer has to be: expect = { status = \"200\" }";
+        return Some(Err(problem.expected("nothing is checked").hint(near.unwrap_or_else(|| none.to_owned()))));
+    };
+    let mut parts = vec![CHECKS.trim_end_matches('.'), operation];
+    if let Some(field) = field {
+        if !fields.contains(field) {
+            let start = start + operation.len() + 1;
+            let place = node.inside(start..start + field.len());
+            let problem = Problem::absent(&place, format!("`{operation}` has no expectation of `{field}`"));
+            let hint = nearest_hint(field, fields.iter().map(String::as_str));
+            return Some(Err(problem.expected("nothing is checked").maybe(hint)));
+        }
+        parts.push(field);
+    }
+    parts.push(figure);
+    Some(Ok(parts))
 }
 
 /// Values that only counters have.

@@ -1,6 +1,6 @@
 //! Reader of experiment files: parse, overlay, resolve every trial, check, and number the trials.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -8,6 +8,7 @@ use crate::manifest::Metrics;
 use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
+use crate::plan::load::Load;
 use crate::plan::target::{TargetKind, TargetStart};
 use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::plan::{FORMAT, Plan, demand, find, point_repeats, stop_rule};
@@ -173,18 +174,33 @@ fn names<'a>(
             lists.extend(load.tables("mix").filter_map(|(_, entry)| entry.get("steps")));
         }
     }
+    let operations = names_in(lists.into_iter(), &["name", "call"]);
     MetricNames {
         catalog,
         variants: layers.variants.iter().map(|variant| variant.name.as_str()).collect(),
         sweeps: &layers.sweeps,
         faults: names_in(settings.iter().filter_map(|setting| setting.tree.get("fault")), &["name"]),
         steps: names_in(settings.iter().filter_map(|setting| setting.tree.get("step")), &["name"]),
-        operations: names_in(lists.into_iter(), &["name", "call"]),
+        checks: operations.as_ref().and_then(|_| checks(parts)),
+        operations,
         groups: names_in(settings.iter().filter_map(groups), &["name"]),
         kept: kept(settings, parts, catalog, |_, _| true),
         gauges: gauges(settings, parts, catalog).unwrap_or_default(),
         conditions: root.section("find").map(|find| find::conditions(&find, parts)),
     }
+}
+
+/// Returns the operations with expectations, and the fields that they expect. `None` if a load is
+/// not known.
+fn checks(parts: &[Option<TrialTemplate>]) -> Option<BTreeMap<String, BTreeSet<String>>> {
+    let mut checks: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for parts in parts {
+        let steps = parts.as_ref()?.load.iter().flat_map(Load::all_steps);
+        for step in steps.filter(|step| !step.expect.is_empty()) {
+            checks.entry(step.name.clone()).or_default().extend(step.expect.keys().cloned());
+        }
+    }
+    Some(checks)
 }
 
 /// Returns the metrics of a kind that the targets of the trials publish. `None` if a target is not
@@ -199,7 +215,7 @@ fn kept(
     if targets.any(|target| target.place.rank > 0) {
         return None;
     }
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     for parts in parts {
         let TargetKind::Folder { name, .. } = &parts.as_ref()?.target.kind else { continue };
         let metrics = catalog.targets.get(name)?.metrics.iter();
@@ -220,7 +236,7 @@ fn gauges(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &
 /// Returns the names in lists of tables. The name of a table is its first key in `keys`. `None` if
 /// a list comes from `--set`.
 fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<Vec<String>> {
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     for list in lists {
         if list.place.rank > 0 {
             return None;

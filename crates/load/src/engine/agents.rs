@@ -554,7 +554,7 @@ impl<P: SessionProtocol> Agents<P> {
         if step.keeps_cookies {
             self.values.take_cookies(id, agent, answer, now_ns, stats);
         }
-        let (mut class, contradicted) = self.values.check_answer(id, agent, answer);
+        let (mut class, contradicted) = self.values.check_answer(id, agent, answer, stats);
         if class == AnswerClass::Ok && step.units.is_some() {
             class = self.values.count_units(agent, answer, stats);
         }

@@ -302,6 +302,12 @@ impl<P: SessionProtocol> Script<P> {
         of_services.into_iter().max().unwrap_or(0)
     }
 
+    /// Returns whether each operation has expectations, in the order of the names.
+    pub fn has_expectations(&self) -> Vec<bool> {
+        let is_checked = |name: usize| self.steps.iter().any(|step| step.name == name && !step.expects.is_empty());
+        (0..self.names.len()).map(is_checked).collect()
+    }
+
     /// Returns the group of agent `number` (from 1).
     pub fn group_of(&self, number: u32) -> GroupId {
         GroupId::at(self.groups.partition_point(|group| group.before < number).saturating_sub(1))

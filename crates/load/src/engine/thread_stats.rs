@@ -15,7 +15,7 @@ use wire::feed_stream::{FeedQueue, ReadSoFar};
 
 use super::run_delay::RunDelay;
 use super::units::StatusCounts;
-use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+use crate::interval::{AttemptCount, CheckCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 use crate::schedules::{Due, NS_PER_S};
 
 /// Maximum number of emptied histogram sets that wait for reuse.
@@ -39,6 +39,8 @@ pub struct ThreadIdentity {
     /// Number of services.
     pub services: u32,
     pub names: Arc<[String]>,
+    /// Whether each operation has expectations, in the order of `names`.
+    pub has_expectations: Vec<bool>,
     pub refusals: &'static [Refusal],
 }
 
@@ -77,6 +79,8 @@ pub struct ThreadStats {
     attempts: Vec<Vec<(AttemptCause, u64)>>,
     /// Units and the statuses of parts, indexed by operation.
     units: Vec<(u64, StatusCounts)>,
+    /// Failed expectations, indexed by operation.
+    checks: Vec<FailedChecks>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
@@ -121,6 +125,7 @@ impl ThreadStats {
         let histograms = HistogramSet::new(&identity.names, Some(recycled.0.clone()));
         let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
         let units = identity.names.iter().map(|_| Default::default()).collect();
+        let checks = identity.names.iter().map(|_| FailedChecks::default()).collect();
         let mut stats = Self {
             identity,
             sink,
@@ -132,6 +137,7 @@ impl ThreadStats {
             slots: Vec::new(),
             attempts,
             units,
+            checks,
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
             cpu_ns: 0,
             run_delay: RunDelay::default(),
@@ -317,6 +323,26 @@ impl ThreadStats {
         statuses.add(parts);
     }
 
+    /// Counts an answer that was compared with the operation's expectations and failed its attempt.
+    /// Other compared answers are counted by [`Self::attempt`].
+    pub fn failed_answer(&mut self, operation: usize) {
+        self.checks[operation].failed_attempts += 1;
+    }
+
+    /// Counts an answer that contradicts an expectation.
+    pub fn contradicted(&mut self, operation: usize) {
+        self.checks[operation].contradicted += 1;
+    }
+
+    /// Counts a failure of the expectation of a field.
+    pub fn failed_check(&mut self, operation: usize, field: &str) {
+        let fields = &mut self.checks[operation].fields;
+        match fields.iter_mut().find(|(known, _)| known == field) {
+            Some((_, count)) => *count += 1,
+            None => fields.push((field.to_owned(), 1)),
+        }
+    }
+
     /// Counts a complete cycle.
     pub fn cycle(&mut self) {
         self.cycles += 1;
@@ -372,6 +398,7 @@ impl ThreadStats {
     fn hand_over(&mut self, end_ns: u64, spent: ThreadCost, is_last: bool) {
         let start_ns = self.start_ns;
         let generator = self.generator(end_ns, spent);
+        let checks = self.take_checks();
         let attempts = self.take_attempts();
         let units = self.take_units();
         self.start_ns = end_ns;
@@ -393,6 +420,7 @@ impl ThreadStats {
             slots,
             attempts,
             units,
+            checks,
             generator,
             history: std::mem::take(&mut self.history),
             notices: std::mem::take(&mut self.notices),
@@ -478,12 +506,53 @@ impl ThreadStats {
         counts
     }
 
+    /// Returns the compared answers and the failed expectations. The attempts must not be taken yet.
+    fn take_checks(&mut self) -> Vec<CheckCount> {
+        let mut counts = Vec::new();
+        let operations = self.identity.names.iter().zip(&self.attempts).zip(&mut self.checks);
+        let operations = operations.zip(&self.identity.has_expectations).filter(|(_, is_checked)| **is_checked);
+        for (((name, attempts), checks), _) in operations {
+            let answered = attempts.iter().filter(|(cause, _)| is_compared(*cause)).map(|(_, count)| count);
+            let answers = answered.sum::<u64>() + std::mem::take(&mut checks.failed_attempts);
+            let count = |expectation: &str, answers, failed| CheckCount {
+                operation: name.clone(),
+                expectation: expectation.to_owned(),
+                answers,
+                failed,
+            };
+            let all = count("", answers, std::mem::take(&mut checks.contradicted));
+            counts.extend((answers > 0).then_some(all));
+            // The names are kept, so that the next failure allocates nothing.
+            let fields = checks.fields.iter_mut().filter(|(_, failed)| *failed > 0);
+            counts.extend(fields.map(|(field, failed)| count(field, 0, std::mem::take(failed))));
+        }
+        counts
+    }
+
     /// Returns empty slots from the start of the interval to the end of the interval's second.
     fn empty_slots(&self) -> Vec<SlotCounts> {
         let last = (self.boundary_ns - 1) / self.identity.slot_ns;
         let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
         vec![SlotCounts::default(); count * self.identity.services as usize]
     }
+}
+
+/// Failed expectations of an operation in the current second.
+#[derive(Debug, Default)]
+struct FailedChecks {
+    /// Number of compared answers whose attempts failed.
+    failed_attempts: u64,
+    /// Number of answers that contradict at least one expectation.
+    contradicted: u64,
+    /// Number of failures of each expectation that failed in this load, by field.
+    fields: Vec<(String, u64)>,
+}
+
+/// Whether an attempt with this result has an answer that was compared with the expectations and
+/// did not fail the attempt.
+fn is_compared(cause: AttemptCause) -> bool {
+    use AttemptCause::{Ok, OkStatus, Redirect, Wrong};
+    matches!(cause, Ok | OkStatus(_) | Redirect(_) | Wrong)
 }
 
 /// Feeds that are read ahead, and the agents that wait for records.

@@ -92,6 +92,7 @@ impl<P: SessionProtocol> Worker<P> {
             slot_ns: script.slot_ns,
             services: script.places.services,
             names: Arc::clone(&script.names),
+            has_expectations: script.has_expectations(),
             refusals: P::REFUSALS,
         };
         let mut stats = ThreadStats::new(identity, sink);

@@ -43,6 +43,7 @@ fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: b
         slots: vec![SlotCounts::default(); 100 * SERVICES as usize],
         attempts: Vec::new(),
         units: Vec::new(),
+        checks: Vec::new(),
         generator: GeneratorSecond::default(),
         history: Vec::new(),
         notices: Vec::new(),
@@ -218,6 +219,13 @@ fn an_interval_is_transmitted_unchanged() {
     let mut sent = interval(clock, (3, 6), 7, true);
     count(&mut sent, &RawOperation::random(&mut fastrand::Rng::with_seed(1)));
     sent.units = vec![UnitCount { operation: "save".into(), status: "429".into(), count: u64::MAX }];
+    let check = |expectation: &str, answers, failed| CheckCount {
+        operation: "find".into(),
+        expectation: expectation.into(),
+        answers,
+        failed,
+    };
+    sent.checks = vec![check("", u64::MAX, 2), check("header.x-y", 0, 1)];
     sent.notices = vec!["a line\nand \"another\"".to_owned()];
     sent.agent_cycles = vec![AgentCycles { agent: 4, cycles: 9, last_cycle_s: Some(7.5) }];
     sent.generator =
@@ -237,6 +245,7 @@ fn an_interval_is_transmitted_unchanged() {
     assert_eq!(IntervalText::of(&received), IntervalText::of(&sent));
     assert_eq!((received.thread, received.threads, received.is_last), (3, 6, true));
     assert_eq!((received.slots, received.units, received.history), (sent.slots, sent.units, sent.history));
+    assert_eq!(received.checks, sent.checks);
     assert_eq!(
         (received.notices, received.agent_cycles, received.generator),
         (sent.notices, sent.agent_cycles, sent.generator)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod backlog;
+mod checks;
 mod client;
 mod connections;
 mod cookies;

@@ -123,12 +123,14 @@ impl<P: SessionProtocol> AgentValues<P> {
 
     /// Checks the answer against the step's expectations. Returns the answer's class and the index
     /// of the first expectation that fails. An expectation that uses a slot is skipped if this
-    /// cycle did not fill the slot.
+    /// cycle did not fill the slot. The expectations after the first failure are only evaluated to
+    /// count their failures.
     pub(super) fn check_answer(
         &mut self,
         id: AgentId,
         agent: &Agent,
         answer: &DecodedAnswer<'_, P>,
+        stats: &mut ThreadStats,
     ) -> (AnswerClass, Option<usize>) {
         let &DecodedAnswer { session, input, result } = answer;
         let step = &self.script.steps[agent.step];
@@ -158,6 +160,16 @@ impl<P: SessionProtocol> AgentValues<P> {
             // status.
             (false, _) => AnswerClass::Failed,
         };
+        if class == AnswerClass::Failed {
+            stats.failed_answer(step.name);
+        }
+        if let Some(first) = contradicted.filter(|_| class != AnswerClass::Undecidable) {
+            stats.contradicted(step.name);
+            let others = (first + 1..step.expects.len()).filter(|number| holds(*number) == Some(false));
+            for number in std::iter::once(first).chain(others) {
+                stats.failed_check(step.name, &step.expected[number].0);
+            }
+        }
         (class, contradicted)
     }
 

@@ -122,6 +122,7 @@ impl Played {
             slot_ns: script.slot_ns,
             services: script.places.services,
             names: Arc::clone(&script.names),
+            has_expectations: script.has_expectations(),
             refusals: Vsns::REFUSALS,
         };
         let (sink, intervals) = sync_channel(64);
