@@ -12,7 +12,8 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::results::TargetMetric;
 use record::rows::{
-    self, AgentCycles, Attempts, FleetSecond, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    self, AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample,
+    UnitSecond,
 };
 
 use crate::latency_series::LatencySeries;
@@ -39,6 +40,7 @@ pub(crate) struct Evidence {
     pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
     pub units: Vec<UnitSecond>,
+    pub checks: Vec<CheckSecond>,
     /// Sums of the samples, read once the measured part is known.
     pub sampled: Sampled,
     pub last_sample_s: Option<f64>,
@@ -82,6 +84,7 @@ impl Evidence {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
         let units = rows::read::<UnitSecond>(&folder.units())?;
+        let checks = rows::read::<CheckSecond>(&folder.checks())?;
         let fine_slots = rows::read::<OutcomeSlot>(&folder.fine_outcomes())?;
         let mut last_sample_s: Option<f64> = None;
         let mut machine_sampled_at_s = Vec::new();
@@ -111,6 +114,7 @@ impl Evidence {
             (fine_slots.torn, "outcomes-fine.csv"),
             (attempts.torn, "attempts.csv"),
             (units.torn, "units.csv"),
+            (checks.torn, "checks.csv"),
             (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
             (fleet.torn, "fleet.csv"),
@@ -125,6 +129,7 @@ impl Evidence {
             fine_slots: fine_slots.items,
             attempts: attempts.items,
             units: units.items,
+            checks: checks.items,
             sampled: Sampled::default(),
             last_sample_s,
             machine_sampled_at_s,

@@ -4,6 +4,7 @@
 
 pub mod answer;
 mod audit;
+mod checks;
 mod claims;
 mod compare;
 mod comparisons;

@@ -9,7 +9,8 @@ use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
 use record::rows::{
-    AgentCycles, Attempts, FleetSecond, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample,
+    Sample, UnitSecond,
 };
 
 use crate::evidence::Evidence;
@@ -85,6 +86,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
     rows(&folder.agents(), agents, |row| agent_cycles(reach, row))?;
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
     rows(&folder.units(), &evidence.units, |row| units(reach, row))?;
+    rows(&folder.checks(), &evidence.checks, |row| checks(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.fleet(), &evidence.fleet, |row| fleet(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
@@ -152,6 +154,18 @@ fn units(reach: RecordedSpan, row: &UnitSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     reach.length("interval_s", row.interval_s)?;
     count("count", row.count)
+}
+
+fn checks(reach: RecordedSpan, row: &CheckSecond) -> Plausible {
+    reach.time("at_s", row.at_s)?;
+    reach.length("interval_s", row.interval_s)?;
+    count("failed", row.failed)?;
+    match row.answers {
+        Some(answers) if row.failed > answers => {
+            Err(format!("`failed` is {}, which is more than `answers`, {answers}", row.failed))
+        }
+        answers => count("answers", answers.unwrap_or(0)),
+    }
 }
 
 fn fleet(reach: RecordedSpan, row: &FleetSecond) -> Plausible {
@@ -292,6 +306,12 @@ mod tests {
                 (folder.attempts(), format!("at_s,operation,result,count\n1,get,ok,3\n{time},get,ok,3\n")),
                 (folder.samples(), format!("at_s,host,process\n1,local,\n{time},local,\n")),
                 (folder.units(), format!("at_s,interval_s,operation,status,count\n1,1,get,,3\n{time},1,get,429,3\n")),
+                (
+                    folder.checks(),
+                    format!(
+                        "at_s,interval_s,operation,expectation,answers,failed\n1,1,get,,3,1\n{time},1,get,body,,1\n"
+                    ),
+                ),
                 (folder.generator(), format!("at_s,interval_s,thread\n1,1,0\n{time},1,0\n")),
                 (folder.metrics(), format!("at_s,host,name,value\n1,n1,up,1\n{time},n1,up,1\n")),
                 (folder.programs(), format!("at_s,host,process,program\n1,n1,a,b\n{time},n1,a,b\n")),

@@ -18,8 +18,8 @@ use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{
-    Error, cost, delays, exercise_results, faults, fleet, generator, host_usage, late_starts, load_groups, members,
-    units,
+    Error, checks, cost, delays, exercise_results, faults, fleet, generator, host_usage, late_starts, load_groups,
+    members, units,
 };
 
 /// Bin length for the confidence interval of throughput, seconds.
@@ -72,6 +72,8 @@ pub(crate) fn judged(
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
     trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
+    let from_s = window.as_ref().map(LoadWindow::latency_from_s);
+    checks::add(&mut trial, planned.load.as_ref(), &evidence.checks, from_s);
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;
     }

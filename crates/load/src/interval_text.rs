@@ -193,6 +193,9 @@ impl IntervalText {
         if names.any(|(operation, name)| operation.len().max(name.len()) > LONGEST_NAME) {
             return Err(IntervalTextError::Impossible("names"));
         }
+        if self.checks.iter().any(|(_, field, answers, failed)| field.is_empty() && failed > answers) {
+            return Err(IntervalTextError::Impossible("checks"));
+        }
         let attempt = |(operation, result, count)| AttemptCount { operation, result, count };
         let unit = |(operation, status, count)| UnitCount { operation, status, count };
         let check = |(operation, expectation, answers, failed)| CheckCount { operation, expectation, answers, failed };

@@ -268,6 +268,7 @@ fn invalid_intervals_are_refused() {
         ("threads of another load", IntervalText { threads: u32::MAX, ..good.clone() }),
         ("slots after its end", IntervalText { first_slot: u64::MAX, ..good.clone() }),
         ("slots of another length", IntervalText { slot_s: 1e-300, ..good.clone() }),
+        ("more failures than answers", IntervalText { checks: vec![("find".into(), "".into(), 1, 2)], ..good.clone() }),
         ("services of another load", IntervalText { services: 1, ..good.clone() }),
         ("centuries later", IntervalText { end_s: 1e300, ..good.clone() }),
         ("backwards", IntervalText { start_s: 2.0, end_s: 1.0, ..good.clone() }),
