@@ -8,9 +8,9 @@ use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
-    Claim, Comparison, Consistency, CostWithWarmup, DemandedHosts, Disturbance, Fault, Generator, Holds, Host,
-    Operation, Outage, OutageDistribution, Outcomes, PointCost, Quantiles, Requirement, Results, Spread, Throughput,
-    Trial, Trust, Verdict, WithWarmup,
+    Claim, Comparison, Consistency, CostWithWarmup, DemandedHosts, Disturbance, Fault, FieldCheck, Generator, Holds,
+    Host, Operation, OperationChecks, Outage, OutageDistribution, Outcomes, PointCost, Quantiles, Requirement, Results,
+    Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::{Value, json};
@@ -192,6 +192,14 @@ pub fn quantiles(factor: f64) -> Quantiles {
         count: 1_834_567,
         ..Quantiles::default()
     }
+}
+
+/// Returns the checks of an operation `login`, of whose 1,000 answers 12 lack a token.
+pub fn failed_checks() -> BTreeMap<String, OperationChecks> {
+    let field = |field: &str, failed| (field.to_owned(), FieldCheck { failed, failed_pct: Some(failed as f64 / 10.0) });
+    let expectations = [field("body", 12), field("status", 0), field("header.x-token", 1)].into();
+    let login = OperationChecks { answers: 1_000, failed: 12, failed_pct: Some(1.2), expectations };
+    [("login".to_owned(), login)].into()
 }
 
 /// Returns the machine of the examples.

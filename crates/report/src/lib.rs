@@ -8,6 +8,7 @@ pub mod compared;
 mod drawing;
 #[cfg(test)]
 mod example;
+mod failed_checks;
 mod junit;
 mod markdown;
 mod page;
@@ -204,6 +205,9 @@ mod tests {
             let example =
                 record::events::FailureExample { request: evil(), answer: Some(evil()), ..Default::default() };
             trial.examples = vec![example];
+            let mut checks = example::failed_checks();
+            checks.extend(checks.get("login").cloned().map(|login| (evil(), login)));
+            trial.checks = checks;
             trial.operations.insert(evil(), record::results::Operation::default());
             trial.consistency.lost_examples = vec![evil()];
             trial.generator.limit = evil();

@@ -112,6 +112,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(operations::each_operation),
             Part::Table(operations::outcomes),
             Part::Table(operations::attempts),
+            Part::Table(operations::failed_checks),
             Part::Table(operations::examples),
             Part::Table(verdicts::consistency),
             Part::Table(verdicts::claims),
@@ -504,7 +505,7 @@ fn torn(input: &ReportInput) -> Vec<String> {
 }
 
 /// Files of a run folder, for the page's last section.
-const FILES: [(&str, &str); 14] = [
+const FILES: [(&str, &str); 15] = [
     ("experiment.toml", "the experiment file"),
     ("plan.json", "the experiment with all defaults and references resolved"),
     ("environment.json", "the machine and its software"),
@@ -512,6 +513,7 @@ const FILES: [(&str, &str); 14] = [
     ("trials/…/load.hlog", "latencies each second: HdrHistogram V2 interval log, nanoseconds"),
     ("trials/…/outcomes.csv", "operations by outcome, in slots of milliseconds"),
     ("trials/…/attempts.csv", "attempts by operation and result, each second"),
+    ("trials/…/checks.csv", "answers that contradict expectations, each second, where there are any"),
     ("trials/…/samples.csv", "hosts and processes, each second"),
     ("trials/…/programs.csv", "programs that the target names (if any), each second"),
     ("trials/…/metrics.csv", "the target's own metrics (if any), each second"),

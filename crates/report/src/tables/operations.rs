@@ -10,6 +10,7 @@ use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Table, approximate};
 use crate::ReportInput;
+use crate::failed_checks::FailedCheck;
 
 const MANY: usize = 12;
 
@@ -41,6 +42,29 @@ pub fn examples(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let table = Table::new("Examples of failures", note, columns);
     Some(table.by_group(&groups, example_rows)?.folded_beyond(MANY))
+}
+
+/// Returns the expectations that failed.
+pub fn failed_checks(input: &ReportInput) -> Option<Table> {
+    let columns = vec![
+        Column::text("operation"),
+        Column::text("expected"),
+        Column::numeric("failed", "answers that contradict it"),
+        Column::numeric("share", "of all answers that were compared"),
+    ];
+    let note =
+        "Over the measured part. The answer to each attempt counts. One answer may contradict several expectations.";
+    let groups = groups(input.results, input.plan);
+    let table = Table::new("Failed expectations", note, columns);
+    let rows = |group: &Group| {
+        let checks = FailedCheck::of(group.counting(), input.plan).into_iter();
+        let rows = checks.map(|FailedCheck { operation, expectation, failed, answers }| {
+            let (count, share) = (numbers::count(failed), numbers::share(failed, answers));
+            [operation, expectation, count, share].map(Cell::new).to_vec()
+        });
+        rows.collect()
+    };
+    Some(table.by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
 fn example_rows(group: &Group) -> Vec<Vec<Cell>> {

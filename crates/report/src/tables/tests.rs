@@ -38,6 +38,7 @@ fn every_row_has_a_cell_for_each_column() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[0].examples = vec![record::events::FailureExample::default()];
+    results.trials[0].checks = example::failed_checks();
     results.trials[0].said = vec![record::results::Said::default()];
     results.trials[0].members =
         vec![MemberFigures { disturbances: vec![example::disturbance()], ..MemberFigures::default() }];

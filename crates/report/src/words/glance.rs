@@ -29,7 +29,12 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()).is_some_and(Load::is_open);
         parts.push(
-            requests(trial) + &doubt(trial) + &answers(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial),
+            requests(trial)
+                + &doubt(trial)
+                + &answers(trial)
+                + &outcomes(trial)
+                + &causes(trial, plan)
+                + &redirects(trial),
         );
         parts.push(latencies(trial, at_rate));
         parts.extend(latency_ns.map(distribution));
@@ -106,12 +111,15 @@ fn outcomes(trial: &Trial) -> String {
 }
 
 /// Returns the reasons why attempts were not `ok`.
-fn causes(trial: &Trial) -> String {
+fn causes(trial: &Trial, plan: &Plan) -> String {
     let words = summary::causes(trial.attempt_results.iter());
     if words.is_empty() {
         return String::new();
     }
-    line("causes", &words) + &summary::examples(std::iter::once(trial), &format!("  {:HEAD$}", "for example"), WIDTH)
+    let head = |word: &str| format!("  {word:HEAD$}");
+    line("causes", &words)
+        + &summary::failed_checks(std::iter::once(trial), plan, &head("check"), WIDTH)
+        + &summary::examples(std::iter::once(trial), &head("for example"), WIDTH)
 }
 
 /// Returns a note on answers that were only redirects. They count as `ok`.

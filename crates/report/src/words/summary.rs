@@ -13,6 +13,7 @@ use text::{Tone, distinct, hanging, numbers, visible, without_controls, wrapped}
 
 use super::meaning;
 use crate::ReportInput;
+use crate::failed_checks::FailedCheck;
 use crate::tables::{Cell, Column, Table, TableOf, comparison, demand, operations, outages, steps, sweeps, verdicts};
 
 /// Maximum width in the terminal, columns.
@@ -72,7 +73,8 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     parts.push(fleets(results));
     let note = shared_starts(results).map(|note| hanging(&format!("note: {note}"), "", "      ", WIDTH));
     parts.extend(note);
-    parts.push(failed_attempts(results) + &examples(results.trials.iter(), "  e.g. ", WIDTH));
+    let checks = failed_checks(results.trials.iter(), plan, "  check ", WIDTH);
+    parts.push(failed_attempts(results) + &checks + &examples(results.trials.iter(), "  e.g. ", WIDTH));
     parts.push(failed_parts(results));
     parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
@@ -121,6 +123,27 @@ fn failed_attempts(results: &Results) -> String {
         return words;
     }
     hanging(&format!("attempts that were not ok: {words}"), "", "  ", WIDTH)
+}
+
+/// Maximum number of failed expectations shown.
+const CHECKS: usize = 12;
+
+/// Returns a line for each expectation that failed.
+pub(super) fn failed_checks<'a>(
+    trials: impl Iterator<Item = &'a Trial>,
+    plan: &Plan,
+    head: &str,
+    width: usize,
+) -> String {
+    let failed = FailedCheck::of(trials, plan);
+    let behind = " ".repeat(head.chars().count());
+    let lines = failed.iter().take(CHECKS).map(|check| hanging(&check.text(), head, &behind, width));
+    let mut text: String = lines.collect();
+    if failed.len() > CHECKS {
+        let rest = format!("{} more expectations failed: they are on the page", failed.len() - CHECKS);
+        text.push_str(&hanging(&rest, head, &behind, width));
+    }
+    text
 }
 
 /// Maximum number of failures shown beside their counts.

@@ -52,6 +52,27 @@ fn a_plain_load_with_failures_at_a_rate() {
 }
 
 #[test]
+fn failed_expectations_have_a_line_each() {
+    let (mut plan, mut results) = one();
+    let login = experiment::plan::Step {
+        name: "login".to_owned(),
+        expect: [("status".to_owned(), "200".into()), ("body".to_owned(), "{token}".into())].into(),
+        ..Default::default()
+    };
+    plan.trials[0].load.as_mut().unwrap().steps.push(login);
+    results.trials[0].checks = example::failed_checks();
+    let words = summary(&results, &plan, false);
+    let checks: Vec<&str> = words.lines().filter(|line| line.starts_with("  check ")).collect();
+    assert_eq!(
+        checks,
+        [
+            "  check login: `body = {token}` does not hold in 12 of 1,000 answers (1.2 %)",
+            "  check login: `header.x-token` does not hold in 1 of 1,000 answers (0.1 %)"
+        ]
+    );
+}
+
+#[test]
 fn a_crash() {
     let (plan, results) = one_crash();
     insta::assert_snapshot!(words(&plan, &results));
