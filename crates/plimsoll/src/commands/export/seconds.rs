@@ -7,7 +7,7 @@ use record::ReadError;
 use record::events::start_unix_s;
 use record::folder::TrialFolder;
 use record::rows::{
-    self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    self, Attempts, CheckSecond, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -16,8 +16,19 @@ use super::ExportedTrial;
 use crate::exit::Failure;
 
 /// Names of the labels that a figure may have, in the order of output.
-pub const LABELS: [&str; 10] =
-    ["operation", "result", "outcome", "status", "group", "host", "process", "program", "thread", "quantile"];
+pub const LABELS: [&str; 11] = [
+    "operation",
+    "result",
+    "outcome",
+    "status",
+    "group",
+    "host",
+    "process",
+    "program",
+    "thread",
+    "quantile",
+    "expectation",
+];
 
 /// Value of a figure in a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +63,8 @@ pub enum FigureKind {
 }
 
 /// Columns that count events in a second; all other columns hold states.
-const COUNTS: [&str; 18] = [
+const COUNTS: [&str; 20] = [
+    "answers",
     "connect_failures",
     "connects",
     "count",
@@ -61,6 +73,7 @@ const COUNTS: [&str; 18] = [
     "disk_write_bytes",
     "dropped",
     "due",
+    "failed",
     "feed_bytes",
     "feed_records",
     "feed_wait_s",
@@ -98,6 +111,7 @@ fn read(folder: &TrialFolder, found: &mut Vec<FigureSecond>) -> Result<(), ReadE
     outcomes(&rows::read::<OutcomeSlot>(&folder.outcomes())?.items, found);
     rows::visit(&folder.attempts(), |row: Attempts| columns("attempts", &row, found))?;
     rows::visit(&folder.units(), |row: UnitSecond| columns("units", &row, found))?;
+    rows::visit(&folder.checks(), |row: CheckSecond| columns("checks", &row, found))?;
     rows::visit(&folder.generator(), |row: GeneratorSecond| columns("generator", &row, found))?;
     rows::visit(&folder.samples(), |row: Sample| {
         columns(if row.process.is_empty() { "host" } else { "process" }, &row, found);
