@@ -23,8 +23,9 @@ const NOTHING_S: f64 = 0.001;
 
 /// Writes a trial's `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and
 /// `history.jsonl`, `units.csv` if there are units, `checks.csv` if answers are compared with
-/// expectations, `outcomes.csv` of each member, and at the end `agents.csv`. Once all threads have reported a second, the second's records are written to the
-/// kernel, so a SIGKILL loses only later records.
+/// expectations, `outcomes.csv` of each member, and at the end `agents.csv`. Once all threads have
+/// reported a second, the second's records are written to the kernel, so a SIGKILL loses only later
+/// records.
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::HlogWriter,

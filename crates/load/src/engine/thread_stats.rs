@@ -506,7 +506,8 @@ impl ThreadStats {
         counts
     }
 
-    /// Returns the compared answers and the failed expectations. The attempts must not be taken yet.
+    /// Returns the compared answers and the failed expectations. The attempts must not be taken
+    /// yet.
     fn take_checks(&mut self) -> Vec<CheckCount> {
         let mut counts = Vec::new();
         let operations = self.identity.names.iter().zip(&self.attempts).zip(&mut self.checks);
