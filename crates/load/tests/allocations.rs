@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Connections, Load, Overflow, Rate, RateStage, Step, Warmup};
+use experiment::plan::{Backlog, Connections, Load, Overflow, Pause, Rate, RateStage, Step, Warmup};
 use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -108,6 +108,17 @@ fn load(think_s: f64, rate: Option<Rate>) -> Load {
     }
 }
 
+/// Returns sessions with drawn pauses, and with steps that are repeated or done by chance.
+fn sessions() -> Load {
+    let rate = Rate::Sessions { sessions: Box::new(Rate::Poisson { poisson: 1_000.0 }) };
+    let mut load = Load { agents: 200, ..load(0.0, Some(rate)) };
+    load.think = Some(Pause::Normal { normal: [0.002, 0.001] });
+    load.steps[0].repeat = 2;
+    load.steps[1].probability_pct = Some(50.0);
+    load.steps[1].think = Some(Pause::Exponential { exponential: 0.001 });
+    load
+}
+
 /// Returns the numbers of operations and allocations in the third and fourth second of the load.
 fn count(protocol: &str, service: Service, load: Load) -> (u64, usize) {
     let orders = LoadOrder {
@@ -154,6 +165,7 @@ fn an_operation_allocates_nothing() {
         at(Rate::Stages(ramp)),
         Load { backlog: Some(bounded), ..at(Rate::Constant(2_000.0)) },
         shared,
+        sessions(),
     ] {
         let rate = load.rate.clone();
         let (operations, allocations) = count("vsns", answer_name, load);
