@@ -335,6 +335,13 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("delayed", Trust::Valid, |case| case.delayed(|delay| delay.p999_pct = Some(90.0))),
     ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
     ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
+    ("dropped_starts", Suspect, |case| {
+        // A dropped session has three operations.
+        let load = case.planned.load.as_mut().unwrap();
+        load.rate = Some(plan::Rate::Sessions { sessions: Box::new(plan::Rate::Constant(100.0)) });
+        load.steps = vec![plan::Step::default(); 3];
+        case.trial.generator.dropped = Some(4);
+    }),
     ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(2.0))),
     ("failed_fault", Void, |case| {
         case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
