@@ -586,6 +586,21 @@ impl Load {
     }
 }
 
+impl Step {
+    /// Whether the step is done in each cycle that `every` gives it.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.probability_pct.is_none_or(|pct| pct >= 100.0)
+    }
+
+    /// Returns the mean number of times that a cycle does the step.
+    #[must_use]
+    pub fn times_per_cycle(&self) -> f64 {
+        let share = self.probability_pct.map_or(1.0, |pct| (pct / 100.0).min(1.0));
+        share * f64::from(self.repeat.max(1)) / f64::from(self.every.max(1))
+    }
+}
+
 /// Checks only the syntax. Whether this machine has the addresses shows when the load begins.
 fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
     for node in section.node("from").and_then(Node::list).unwrap_or_default() {

@@ -137,21 +137,6 @@ section! {
     }
 }
 
-impl Step {
-    /// Whether the step is done in each cycle that `every` gives it.
-    #[must_use]
-    pub fn is_certain(&self) -> bool {
-        self.probability_pct.is_none_or(|pct| pct >= 100.0)
-    }
-
-    /// Returns the mean number of times that a cycle does the step.
-    #[must_use]
-    pub fn times_per_cycle(&self) -> f64 {
-        let share = self.probability_pct.map_or(1.0, |pct| (pct / 100.0).min(1.0));
-        share * f64::from(self.repeat.max(1)) / f64::from(self.every.max(1))
-    }
-}
-
 section! {
     const AUDITED {
         effect = required: Choice(&["write", "remove", "read"]),
