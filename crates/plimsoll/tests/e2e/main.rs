@@ -27,6 +27,7 @@ mod history;
 mod hit;
 mod hit_tls;
 mod hostile_hosts;
+mod imports;
 mod install;
 mod interruptions;
 mod killed_labs;
