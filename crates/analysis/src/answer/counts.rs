@@ -91,8 +91,8 @@ pub(super) fn all_calls(group: &Group) -> String {
     in_words(group.spread(|trial| counted(trial, operations))).unwrap_or_else(|| numbers::NONE.to_owned())
 }
 
-/// Returns a text such as `99 of 1,834,666 operations failed and 3 timed out`, with `before` in front
-/// and with these `verbs`. Returns `None` if both counts are 0.
+/// Returns a text such as `99 of 1,834,666 operations failed and 3 timed out`, with `before` in
+/// front and with these `verbs`. Returns `None` if both counts are 0.
 pub(super) fn failures(group: &Group, before: &str, counts: [FigureOf; 2], verbs: [&str; 2]) -> Option<String> {
     let counts = counts.map(|count| in_words(group.spread(count).filter(|count| count.most > 0.0)));
     let all = all_calls(group);

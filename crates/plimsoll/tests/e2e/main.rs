@@ -6,6 +6,7 @@ mod agent_groups;
 mod agents_without_cycles;
 mod bad_files;
 mod built_in_files;
+mod coming_from;
 mod compare;
 mod connections;
 mod contents;
