@@ -183,7 +183,7 @@ impl RaisedFleet {
         let running = session.start(clock, 1, sink, clocks)?;
         let history = preparation::recorded(&intervals, given_up, &|| running.abort());
         match running.join() {
-            Ok((_, session)) => Ok((Self { session, places }, Preparation { clock, history })),
+            Ok((_, session)) => Ok((Self { session, places }, Preparation::of(clock, history))),
             Err(error) => Err(explained(error, places.placed).into()),
         }
     }

@@ -1,6 +1,7 @@
 //! Check of a plan for invalid requests and for missing or broken files, before any target is
 //! started.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use experiment::mistake::Mistake;
@@ -20,7 +21,11 @@ pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
     let mut seen: Vec<(&str, String, &Tls, Load)> = Vec::new();
     for trial in plan.possible() {
         let prepared = trial.prepare.iter().map(|prepare| preparation::load_of(prepare, trial.load.as_ref()));
-        for load in prepared.chain(trial.load.clone()).map(what_is_compiled) {
+        let slots = trial.prepare.iter().flat_map(|prepare| prepare.step.keep.keys());
+        let kept: BTreeMap<String, String> = slots.map(|slot| (slot.clone(), "kept".to_owned())).collect();
+        for load in prepared.chain(trial.load.clone()) {
+            let mut load = what_is_compiled(load);
+            load.fill_in(&kept);
             let part = (trial.target.protocol.as_str(), service(trial), &trial.target.tls, load);
             if !seen.contains(&part) {
                 refused.extend(load::mistakes(&orders(&part, trial.seed, files)));

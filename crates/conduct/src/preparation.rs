@@ -1,6 +1,7 @@
 //! `[[prepare]]`: operations that prepare the target before the load. They are played as an
 //! unmeasured load of few agents.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -22,6 +23,28 @@ pub struct Preparation {
     pub clock: Clock,
     /// Operations on audited keys.
     pub history: Vec<HistoryEntry>,
+    /// Values that were kept, by slot.
+    pub kept: BTreeMap<String, String>,
+}
+
+impl Preparation {
+    /// Separates the kept values from the other lines of a preparation's history.
+    pub fn of(clock: Clock, lines: Vec<HistoryEntry>) -> Self {
+        let (kept, history): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.effect == load::KEPT);
+        let kept = kept.into_iter().filter_map(|line| Some((line.key, line.value?))).collect();
+        Self { clock, history, kept }
+    }
+
+    /// Returns an error if the operation has not kept a value.
+    pub fn check(&self, step: &plan::Step) -> Result<(), Error> {
+        match step.keep.keys().find(|slot| !self.kept.contains_key(*slot)) {
+            None => Ok(()),
+            Some(slot) => {
+                let result = format!("its answer has no `{slot}` to keep");
+                Err(load::Error::Prepare { operation: step.name.clone(), seq: 1, result }.into())
+            }
+        }
+    }
 }
 
 /// Plays one `[[prepare]]`.
@@ -34,7 +57,7 @@ pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Prep
     let running = load::start(orders, clock, sink)?;
     let history = recorded(&intervals, interrupted, &|| running.abort());
     running.join()?;
-    Ok(Preparation { clock, history })
+    Ok(Preparation::of(clock, history))
 }
 
 /// Collects the operations on audited keys until all senders have ended. Once `interrupted` returns

@@ -19,6 +19,7 @@ mod metric;
 mod operation;
 mod pause;
 mod point_repeats;
+mod prepare;
 mod rate;
 pub(crate) mod reading;
 mod stop_rule;
@@ -39,10 +40,9 @@ pub use load::{
 };
 pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm, percentile, samples_for};
-pub use operation::{
-    AuditAs, AuditEffect, Expected, MemberProgram, Prepare, SlotContent, Step, TextCondition, UnitAmount,
-};
+pub use operation::{AuditAs, AuditEffect, Expected, MemberProgram, SlotContent, Step, TextCondition, UnitAmount};
 pub use pause::Pause;
+pub use prepare::Prepare;
 pub use rate::{Rate, RateStage, is_offered, is_offered_in_sessions};
 pub use reading::read;
 pub use stop_rule::StopRule;

@@ -1,6 +1,7 @@
 //! Templates: texts with `{…}` placeholders, in arguments and expectations. This module only parses
 //! them; the load engine compiles them and fills them in.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -116,6 +117,18 @@ pub struct RangeBound {
     pub arithmetic: Arithmetic,
 }
 
+impl RangeBound {
+    /// Returns the bound with its slot filled in. A value that is no whole number counts as 0.
+    fn with_slots(self, values: &BTreeMap<String, String>) -> Self {
+        let value = match self.of.as_deref() {
+            Some(TemplatePart::Slot(slot)) => values.get(slot),
+            _ => None,
+        };
+        let Some(value) = value else { return self };
+        Self { of: None, arithmetic: Arithmetic::Plus(self.arithmetic.apply(value.parse().unwrap_or(0))) }
+    }
+}
+
 /// A filter of a placeholder's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
@@ -207,6 +220,20 @@ pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> S
     }
 }
 
+/// Replaces each `{slot}` for which there is a value by the value. Does not change a text that is
+/// not a template.
+#[must_use]
+pub fn with_slots(text: &str, values: &BTreeMap<String, String>) -> String {
+    let uses = |template: &Template| {
+        let parts = template.all_parts();
+        parts.iter().any(|part| matches!(part, TemplatePart::Slot(slot) if values.contains_key(slot)))
+    };
+    match Template::parse(text) {
+        Ok(template) if uses(&template) => template.with_slots(values).to_string(),
+        _ => text.to_owned(),
+    }
+}
+
 impl Template {
     /// Reads a template.
     ///
@@ -282,6 +309,11 @@ impl Template {
         Self { parts }
     }
 
+    /// Returns the template with slots filled in.
+    fn with_slots(self, values: &BTreeMap<String, String>) -> Self {
+        Self { parts: self.parts.into_iter().map(|part| part.with_slots(values)).collect() }
+    }
+
     /// Returns the text, if the template has no placeholders.
     #[must_use]
     pub fn constant(&self) -> Option<String> {
@@ -303,6 +335,17 @@ impl TemplatePart {
             Self::Filtered { of, filters } => Self::Filtered { of: Box::new(of.filled(value)), filters },
             Self::Base64(of) => Self::Base64(of.filled(value)),
             Self::Pad { width, of } => Self::Pad { width, of: of.filled(value) },
+            other => other,
+        }
+    }
+
+    fn with_slots(self, values: &BTreeMap<String, String>) -> Self {
+        match self {
+            Self::Slot(slot) => values.get(&slot).cloned().map_or(Self::Slot(slot), Self::Value),
+            Self::Filtered { of, filters } => Self::Filtered { of: Box::new(of.with_slots(values)), filters },
+            Self::Base64(of) => Self::Base64(of.with_slots(values)),
+            Self::Pad { width, of } => Self::Pad { width, of: of.with_slots(values) },
+            Self::Between { from, to } => Self::Between { from: from.with_slots(values), to: to.with_slots(values) },
             other => other,
         }
     }

@@ -66,6 +66,10 @@ pub struct LoadOrder {
     pub slice: Option<LoadSlice>,
 }
 
+/// Effect of a line of a preparation's history that is no operation: a value that the preparation
+/// has kept, with its slot as the key.
+pub const KEPT: &str = "keep";
+
 /// The purpose of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

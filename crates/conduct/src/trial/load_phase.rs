@@ -1,5 +1,6 @@
 //! Load of a trial: its preparation, its generators, its start and its end.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct LoadPhase<'a> {
     kept: &'a mut Option<RaisedFleet>,
     /// Operations of each `[[prepare]]` on audited keys.
     prepared: Vec<Preparation>,
+    /// Values that the preparation has kept, by slot.
+    values: BTreeMap<String, String>,
     running: Option<PlayedLoad>,
     /// The recorder's channel in a trial without load. It stays open, because the recorder would
     /// take a closed channel for the end of the load.
@@ -41,7 +44,7 @@ pub struct LoadPhase<'a> {
 
 impl<'a> LoadPhase<'a> {
     pub fn new(context: &'a TrialContext<'a>, kept: &'a mut Option<RaisedFleet>) -> Self {
-        Self { context, kept, prepared: Vec::new(), running: None, no_load: None }
+        Self { context, kept, prepared: Vec::new(), values: BTreeMap::new(), running: None, no_load: None }
     }
 
     /// Does every `[[prepare]]`.
@@ -61,6 +64,11 @@ impl<'a> LoadPhase<'a> {
                 }
                 None => target.inside(|| preparation::perform(orders, &is_interrupted))?,
             };
+            // An interrupted preparation keeps nothing.
+            if !is_interrupted() {
+                done.check(&prepare.step)?;
+            }
+            self.values.extend(done.kept.clone());
             self.prepared.push(done);
         }
         Ok(())
@@ -192,6 +200,7 @@ impl<'a> LoadPhase<'a> {
         if let (None, Ok(threads @ 1..)) = (load.threads, u32::try_from(own_cpus)) {
             load.threads = Some(threads);
         }
+        load.fill_in(&self.values);
         LoadOrder {
             protocol: self.context.trial.target.protocol.clone(),
             services: target.services(),

@@ -1,6 +1,6 @@
 //! Facts that the sections of a trial share while they are checked, and the problems found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, Protocol};
 use crate::manifest::TargetOperation;
@@ -27,6 +27,8 @@ pub(super) struct CheckContext<'a> {
     pub feeds: Vec<String>,
     /// Whether there is a script for templates and expectations.
     pub has_script: bool,
+    /// Slots that the preparation keeps, as in the scope of a step.
+    pub prepared: BTreeMap<String, Vec<u32>>,
     pub problems: Vec<Problem>,
 }
 

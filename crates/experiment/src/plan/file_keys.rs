@@ -9,8 +9,8 @@ use crate::plan::fleet::FLEET;
 use crate::plan::gates::{CLAIM, REQUIRE};
 use crate::plan::lab::LAB;
 use crate::plan::load_group::LOAD_WITH_GROUPS;
-use crate::plan::operation::PREPARE;
 use crate::plan::point_repeats::POINT_REPEATS;
+use crate::plan::prepare::PREPARE;
 use crate::plan::stop_rule::STOP_RULE;
 use crate::plan::target::TARGET;
 

@@ -10,6 +10,7 @@ use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
 use crate::plan::pause::{self, Pause, THINK};
+use crate::plan::prepare;
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
 use crate::problem::Problem;
 use crate::section::Section;
@@ -390,7 +391,7 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
     check_count(section, context);
     check_order(section, context);
     check_overflow(section, context);
-    let mut slots = BTreeMap::new();
+    let mut slots = context.prepared.clone();
     let once = sequence(section.place("on_start"), &section.sections("on_start"), &mut slots, context);
     let steps = match order(section) {
         StepOrder::Cycle => sequence(section.place("cycle"), &section.sections("cycle"), &mut slots, context),
@@ -726,6 +727,7 @@ fn sequence(
 ) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for part in parts {
+        prepare::check_names(part, context);
         let step = operation::read(part, &Scope { slots, no_slots: None, by_agent: true }, context);
         for slot in step.keep.keys() {
             slots.entry(slot.clone()).or_default().push(if step.is_certain() { step.every } else { 0 });
@@ -755,6 +757,7 @@ fn mix(section: &Section<'_>, slots: &KeptSlots, context: &mut CheckContext<'_>)
     let mut steps = Vec::new();
     for part in section.sections("mix") {
         if !part.has("steps") {
+            prepare::check_names(&part, context);
             steps.push(operation::read(&part, &scope, context));
             continue;
         }

@@ -102,19 +102,6 @@ pub struct MemberProgram {
     pub stdin: Option<String>,
 }
 
-/// `[[prepare]]`: operations done before each trial, not measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Prepare {
-    /// The operation and its arguments.
-    pub step: Step,
-    /// Number of times that the operation is done.
-    pub count: u64,
-}
-
-section! {
-    const PREPARE { ..OPERATION: call, name, with, set, expect, count, audit; }
-}
-
 section! {
     const CYCLE { ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, every, units, parts, audit; }
 }

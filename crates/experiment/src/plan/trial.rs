@@ -13,7 +13,7 @@ use crate::plan::fault::{self, Fault, When};
 use crate::plan::fleet::{self, Fleet};
 use crate::plan::lab::{self, Lab};
 use crate::plan::load::{self, Load, Retry, Warmup};
-use crate::plan::operation::{self, Prepare, Scope};
+use crate::plan::prepare::{self, Prepare};
 use crate::plan::target::{self, Target, TargetKind, TargetStart};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
@@ -131,6 +131,7 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
         tiers: Vec::new(),
         feeds: Vec::new(),
         has_script: false,
+        prepared: BTreeMap::new(),
         problems: Vec::new(),
     };
     SectionWalk { root: root.keys, mode: Mode::Whole, problems: &mut context.problems }
@@ -147,7 +148,7 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
     context.tiers.clone_from(&lab.tiers);
     context.feeds = load::feed_names(root);
     context.has_script = root.section("load").is_some_and(|load| load.has("script"));
-    let prepare = read_preparation(root, &mut context);
+    let prepare = prepare::read(root, &mut context);
     let mut load = root.section("load").map(|section| load::read(&section, &mut context));
     load.iter_mut().for_each(|load| load::limit_feeds(root, load, &mut context));
     let fleet = fleet::read(root, &mut context);
@@ -165,7 +166,7 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
         );
     }
     if let Some(target) = target.as_ref().filter(|target| target.start == TargetStart::Once) {
-        may_share_start(root, target, is_audited(load.as_ref(), &prepare), &mut context);
+        may_share_start(root, target, (load.as_ref(), &prepare), &mut context);
     }
     let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
     // This is the last step, because problems refer to the file's own times.
@@ -174,7 +175,12 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
 }
 
 /// Checks that each trial of a shared start finds the target in the state it had at the start.
-fn may_share_start(root: &Section<'_>, target: &Target, is_audited: bool, context: &mut CheckContext<'_>) {
+fn may_share_start(
+    root: &Section<'_>,
+    target: &Target,
+    (load, prepare): (Option<&Load>, &[Prepare]),
+    context: &mut CheckContext<'_>,
+) {
     let start = root.section("target").map(|section| section.place("start").clone());
     let Some(start) = start else { return };
     for section in ["fault", "step"].into_iter().filter(|section| has_something(root.table, section)) {
@@ -187,9 +193,13 @@ fn may_share_start(root: &Section<'_>, target: &Target, is_audited: bool, contex
             None => problem,
         });
     }
-    let TargetKind::Folder { name, .. } = &target.kind else { return };
+    let TargetKind::Folder { name, .. } = &target.kind else {
+        prepare::check_start(&start, prepare, false, context);
+        return;
+    };
     let resets = context.catalog.targets.get(name).is_some_and(|manifest| manifest.hooks.contains_key("reset"));
-    if is_audited && !resets {
+    prepare::check_start(&start, prepare, resets, context);
+    if is_audited(load, prepare) && !resets {
         let what = format!("audited keys need a start each: the target `{name}` has no hook `reset`");
         let problem = Problem::new(&start, what).expected("a later trial would find the keys of an earlier one");
         let hint = "remove `start = \"once\"` or `audit = true`, or give the target a hook `reset`";
@@ -217,21 +227,6 @@ fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, context: &mut Ch
 /// Whether the section exists and is not an empty list.
 fn has_something(tree: &TomlTable, section: &str) -> bool {
     tree.get(section).is_some_and(|node| node.list().is_none_or(|list| !list.is_empty()))
-}
-
-fn read_preparation(root: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Prepare> {
-    let scope = Scope {
-        slots: &BTreeMap::new(),
-        no_slots: Some("operations of the preparation cannot keep values"),
-        by_agent: false,
-    };
-    let sections = root.sections("prepare");
-    let mut preparation = Vec::new();
-    for section in &sections {
-        let step = operation::read(section, &scope, context);
-        preparation.push(Prepare { step, count: section.get("count").unwrap_or(1) });
-    }
-    preparation
 }
 
 /// Divides every duration by the lab's speed and multiplies every rate by it.

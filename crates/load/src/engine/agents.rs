@@ -597,6 +597,9 @@ impl<P: SessionProtocol> Agents<P> {
             for number in 0..step.keeps.len() {
                 self.values.keep(id, &mut self.list[id], answer, number, stats);
             }
+            if !step.keeps.is_empty() && self.script.purpose != LoadPurpose::Measure {
+                self.values.tell_kept(id, &self.list[id], now_ns, &mut stats.history);
+            }
         }
         class
     }

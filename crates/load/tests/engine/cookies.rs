@@ -104,6 +104,18 @@ fn sessions_of_a_shop() {
 }
 
 #[test]
+fn cookies_from_before_the_cycles_last() {
+    let (server, shop) = shop();
+    let mut steps = steps(&["/login", "/page", "/page"]);
+    steps[0].once = true;
+    steps[2].name = "/again".into();
+    let run = run(&server, Load { cookies: true, ..load(3, 0.3, steps) });
+    let shop = shop.lock().unwrap();
+    assert_eq!((shop.faults.as_slice(), shop.logins, run.summary.failed), (&[][..], 3, 0));
+    assert!(run.summary.cycles > 6, "{:?}", run.summary);
+}
+
+#[test]
 fn without_a_jar_no_cookie_is_sent() {
     let (server, shop) = shop();
     let run = run(&server, load(2, 0.1, steps(&SESSION)));

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use experiment::plan::{Retry, Step};
 use load::{Error, LoadOrder, LoadPurpose};
-use record::events::By;
+use record::events::{By, HistoryEntry};
 
 use crate::server::{Reply, Server, text};
-use crate::setting::{load, orders, play, step, try_play};
+use crate::setting::{load, orders, pairs, play, step, try_play};
 
 fn preparing(server: &Server, agents: u32, count: u64) -> LoadOrder {
     let save = Step { audit: true, ..step("save", &["key={seq}", "value=v"]) };
@@ -37,6 +37,24 @@ fn every_repetition_runs_once() {
         assert_eq!((keys.len() as u64, run.summary.ok), (count, count));
         assert!(run.history().iter().all(|line| line.by == By::Prepare && line.agent.is_none()));
         assert_eq!(run.history().len() as u64, count);
+    }
+}
+
+#[test]
+fn kept_values_are_told_beside_the_history() {
+    for (answer, expected) in [(&b"t1"[..], Some("t1")), (b"", Some("")), (b"\xff", None)] {
+        let server = Server::frames(move |_| Reply::Frame(0, answer.to_vec()));
+        let mut read = Step { audit: true, ..step("load", &["key=k"]) };
+        read.keep = pairs(&["token=answer.value"]);
+        let purpose = LoadPurpose::Prepare { count: 1 };
+        let run = play(LoadOrder { purpose, ..orders(&server.service(), load(1, 1.0, vec![read.clone()])) });
+        let is_kept = |line: &&HistoryEntry| line.effect == load::KEPT;
+        let (kept, others): (Vec<_>, Vec<_>) = run.history().into_iter().partition(is_kept);
+        assert_eq!(others.len(), 1);
+        let kept: Vec<_> = kept.iter().map(|line| (line.key.as_str(), line.value.as_deref())).collect();
+        assert_eq!(kept, expected.map(|value| ("token", Some(value))).into_iter().collect::<Vec<_>>());
+        let run = play(orders(&server.service(), load(1, 0.05, vec![read])));
+        assert!(run.history().iter().all(|line| line.effect == "read"), "a load tells only its operations");
     }
 }
 

@@ -48,6 +48,7 @@ mod open_loops;
 mod outages;
 mod packages;
 mod pods;
+mod prepared_values;
 mod program_operations;
 mod redis_server;
 mod remote_machines;

@@ -223,6 +223,29 @@ impl<P: SessionProtocol> AgentValues<P> {
     }
 }
 
+impl<P: SessionProtocol> AgentValues<P> {
+    /// Appends the values that an operation of a preparation has kept to the history. A value that
+    /// is not UTF-8 cannot be part of a template, and counts as not found.
+    #[cold]
+    pub(super) fn tell_kept(&self, id: AgentId, agent: &Agent, now_ns: u64, history: &mut Vec<HistoryEntry>) {
+        let keeps = self.script.steps[agent.step].keeps.iter().filter(|keep| agent.kept >> keep.slot & 1 == 1);
+        history.extend(keeps.filter_map(|keep| {
+            let value = &self.slots[id.index() * self.script.slots + usize::from(keep.slot)];
+            Some(HistoryEntry {
+                at_s: now_ns as f64 / NS_PER_S as f64,
+                by: By::Prepare,
+                agent: None,
+                effect: crate::KEPT.to_owned(),
+                space: String::new(),
+                key: self.script.slot_names[usize::from(keep.slot)].to_string(),
+                value: Some(String::from_utf8(value.clone()).ok()?),
+                outcome: Outcome::Ok,
+                applied: None,
+            })
+        }));
+    }
+}
+
 /// Index of the first random stream for audited values. Arguments and expectations use lower
 /// indexes.
 const STREAM: u64 = 2000;
