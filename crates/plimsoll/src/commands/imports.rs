@@ -23,6 +23,12 @@ pub fn new(from: &Path, arguments: &cli::New) -> Result<Exit, Failure> {
         remedy: "give a file, or `-` for the standard input".to_owned(),
     })?;
     let bytes = unpacked(bytes).map_err(Failure::file(format!("cannot unpack {shown}")))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(Failure::Bad {
+            what: format!("{shown} is longer than {} MiB", LONGEST / 1024 / 1024),
+            remedy: "give a part of it: head -n 1000000 FILE | plimsoll new --from - --out NEW.toml".to_owned(),
+        });
+    }
     // A log may have bytes that are no text.
     let text = String::from_utf8_lossy(&bytes);
     let name = from.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
@@ -59,9 +65,9 @@ pub fn new(from: &Path, arguments: &cli::New) -> Result<Exit, Failure> {
 fn content(from: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if from == Path::new("-") {
-        std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
+        std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
     } else {
-        File::open(from)?.take(LONGEST).read_to_end(&mut bytes)?;
+        File::open(from)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
@@ -72,7 +78,7 @@ fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
         return Ok(bytes);
     }
     let mut plain = Vec::new();
-    MultiGzDecoder::new(bytes.as_slice()).take(LONGEST).read_to_end(&mut plain)?;
+    MultiGzDecoder::new(bytes.as_slice()).take(LONGEST + 1).read_to_end(&mut plain)?;
     Ok(plain)
 }
 
