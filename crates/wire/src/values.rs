@@ -421,7 +421,8 @@ impl TemplatePiece {
                 None => Self::Slot(slot_number(&name, names)?),
             },
             TemplatePart::Script(name) => {
-                let program = names.program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
+                let program =
+                    names.program.ok_or_else(|| format!("`lua.{name}` needs a script, but the load has none"))?;
                 Self::Script(lua::Program::function(program, &name)?)
             }
             TemplatePart::Env(name) => {

@@ -99,8 +99,9 @@ pub struct Agent {
     pub work: AgentWork,
     /// Step of the current operation, or of the next operation.
     pub step: StepId,
-    /// Whether the next operation begins a cycle.
-    pub begins_cycle: bool,
+    /// Number of the current operation, or of the next operation, among the repetitions of its
+    /// step, from 1. 0 if the next operation begins a cycle.
+    pub repeat: u16,
     /// Whether the agent has performed the steps that come before its cycles.
     pub has_started: bool,
     /// Whether a start of the schedule begins the current operation.
@@ -113,8 +114,6 @@ pub struct Agent {
     pub is_unsure: bool,
     /// Number of attempts of the current operation.
     pub tries: u32,
-    /// Number of the current operation among the repetitions of its step, from 1.
-    pub repeat: u32,
     /// Id of the agent's last request on its connection; 0 before the first request.
     pub request_id: u32,
     /// Value slots filled in this cycle, one bit per slot.
@@ -160,14 +159,13 @@ impl Agent {
             behind: AgentId::NONE,
             work: AgentWork::Unborn,
             step: StepId::FIRST,
-            begins_cycle: true,
+            repeat: 0,
             has_started: true,
             is_scheduled: false,
             is_timer_set: false,
             has_reprieve: false,
             is_unsure: false,
             tries: 0,
-            repeat: 1,
             request_id: 0,
             kept: 0,
             needs: 0,
@@ -182,6 +180,11 @@ impl Agent {
             sent_ns: NEVER,
             deadline_ns: NEVER,
         }
+    }
+
+    /// Whether the next operation begins a cycle.
+    pub fn begins_cycle(&self) -> bool {
+        self.repeat == 0
     }
 
     /// Whether an operation is open.
@@ -376,7 +379,7 @@ impl<P: SessionProtocol> Agents<P> {
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let agent = &mut self.list[id];
         let kind = self.script.groups[agent.group].kind;
-        agent.is_scheduled = kind.is_scheduled(agent.begins_cycle);
+        agent.is_scheduled = kind.is_scheduled(agent.begins_cycle());
         let started_ns = if agent.is_scheduled { intended_ns } else { at.now_ns };
         if started_ns >= self.starts.end_ns {
             return match kind {
@@ -398,7 +401,7 @@ impl<P: SessionProtocol> Agents<P> {
     /// Ends the agent's session at the end of the load. The agent is then free for a start that was
     /// due before the end.
     fn cut_session(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        self.list[id].begins_cycle = true;
+        self.list[id].repeat = 0;
         self.take_next(id, at, stats)
     }
 
@@ -407,7 +410,7 @@ impl<P: SessionProtocol> Agents<P> {
     pub fn end_pauses(&mut self, now_ns: u64) {
         for id in self.ids() {
             let agent = &self.list[id];
-            let is_under_way = agent.work == AgentWork::Pause && !agent.begins_cycle;
+            let is_under_way = agent.work == AgentWork::Pause && !agent.begins_cycle();
             if is_under_way && self.script.groups[agent.group].kind == LoopKind::OpenSessions {
                 self.timers.set(AgentTimer::Wake(id), now_ns);
             }
@@ -652,7 +655,7 @@ impl<P: SessionProtocol> Agents<P> {
         let group = &self.script.groups[agent.group];
         // A fixed start is not moved to the next connect. The attempt waits instead, and the
         // operation is late.
-        if group.kind.is_scheduled(agent.begins_cycle) {
+        if group.kind.is_scheduled(agent.begins_cycle()) {
             return self.take_next(id, at, stats);
         }
         let next_ns = self.script.steps[ended].pause.until_ns(at.now_ns, &mut agent.random);

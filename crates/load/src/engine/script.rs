@@ -125,7 +125,7 @@ pub struct CompiledStep {
     /// The step is performed in cycles whose draw is below this, or in all if this is [`ALWAYS`].
     pub chance: u64,
     /// Number of times that the step is performed in a row.
-    pub repeat: u32,
+    pub repeat: u16,
     /// Steps of the sequence to which the step belongs. A cycle performs a sequence.
     pub sequence: Range<usize>,
     /// Pause after the step, unless a schedule starts the next operation.
@@ -479,7 +479,8 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             asks_script,
             every: u64::from(step.every.max(1)),
             chance: step.probability_pct.map_or(ALWAYS, chance),
-            repeat: step.repeat.max(1),
+            // A plan repeats a step at most 10,000 times.
+            repeat: u16::try_from(step.repeat.max(1)).unwrap_or(u16::MAX),
             sequence: self.sequence(number),
             pause: StepPause::after(step, self.load),
             audit,

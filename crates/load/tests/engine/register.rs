@@ -343,7 +343,7 @@ fn invalid_audits_are_refused() {
         (audit(AuditEffect::Write, None), "a write needs request.FIELD"),
         (audit(AuditEffect::Read, Some("request.path")), "a read answer.FIELD"),
         (audit(AuditEffect::Remove, Some("answer.body")), "a removal none"),
-        (audit(AuditEffect::Write, Some("request.body")), "no `body`"),
+        (audit(AuditEffect::Write, Some("request.body")), "no argument `body`"),
         (audit(AuditEffect::Read, Some("body")), "neither"),
     ] {
         let step = Step { audit_as: told, ..case("browse", "get", &[], &[], &[]) };

@@ -187,7 +187,7 @@ fn a_fully_void_side_is_reported_as_void() {
     let words = ["compare", base, other, "--metric", "generator.cpu_pct"];
     let played = sandbox.play(&words).exits(6);
     for said in
-        ["8 of 8 trials are void and left out", "no trial can be used (littles_law", "Nothing could be compared."]
+        ["8 of 8 trials are void and left out", "all trials are void (littles_law", "Nothing could be compared."]
     {
         let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
         assert!(text.contains(said), "no {said} in\n{}", played.stdout);
@@ -235,7 +235,7 @@ fn turns_are_played_until_the_gate_decides() {
     let (other, out) = (experiment(&sandbox, "other", "5ms", "fetch"), sandbox.path().join("open"));
     let more = ["--turns", "2", "--at-most", "3", "--metric", "operations.get.latency_us.p50"];
     let played = play(words(&base, &other, &out, &more)).exits(7);
-    played.says(&["turn 2 of 3: base", "after 2 turns the gate is inconclusive", "going on to 3"]);
+    played.says(&["turn 2 of 3: base", "after 2 turns the gate is inconclusive", "continuing to 3"]);
     // Earlier runs count: no turn is left to play, and the last look is repeated.
     let again = play(words(&base, &other, &out, &[&more[..], &["--allow-inconclusive"]].concat())).exits(0);
     assert!(!again.stderr.contains("turn "), "{}", again.stderr);

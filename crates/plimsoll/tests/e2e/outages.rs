@@ -28,7 +28,7 @@ use  = "echo"
 with = { errors_for = "2300ms", errors_every = "8s" }
 [load]
 agents  = 16
-time    = "12s"
+time    = "13500ms"
 think   = "4ms"
 warmup  = "0s"
 [[load.cycle]]

@@ -36,7 +36,7 @@ fn json_metrics_are_claimed_drawn_and_analysed_again() {
     assert!(metrics["absent"].is_null());
     let held: Vec<_> = results["claims"].as_array().unwrap().iter().map(|claim| claim["holds"].clone()).collect();
     assert_eq!(held, ["yes", "yes", "no", "not measured"]);
-    assert_eq!(results["claims"][3]["note"], "no host told `absent`");
+    assert_eq!(results["claims"][3]["note"], "no host reported `absent`");
     let is_void = results["trials"][0]["verdict"]["is"] == "void";
     assert_eq!(results["claims"][0]["on_void"] == true, is_void);
     assert_eq!(results["requirements"][0]["holds"], true);

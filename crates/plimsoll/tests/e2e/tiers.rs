@@ -71,10 +71,7 @@ fn local_folders_can_be_in_memory_or_persistent_memory() {
     let lab = |dax: &str| format!("[lab.tier.pmem]\npath = {:?}\n{dax}\n", pmem.display().to_string());
     let with = "data_tier = \"memory\", logs_tier = \"pmem\"";
     let strict = sandbox.file("strict.toml", experiment(with, &lab(""), ""));
-    sandbox
-        .run(&[&strict])
-        .exits(3)
-        .says(&["the tier `pmem` needs a file system that is mounted with dax", "dax = false"]);
+    sandbox.run(&[&strict]).exits(3).says(&["the tier `pmem` needs a file system mounted with dax", "dax = false"]);
 
     let file = sandbox.file("tiers.toml", experiment(with, &lab("dax = false"), ""));
     let played = sandbox.run(&[&file]).exits(0);
@@ -139,7 +136,7 @@ fn missing_kernel_settings_are_reported_before_a_run() {
     fs::write(&manifest, text.replace("\"vm.max_map_count\" = 1000", "\"vm.max_map_count\" = 4000000000")).unwrap();
     sandbox.set("PLIMSOLL_TARGETS", open.path());
     let file = sandbox.file("needs.toml", experiment("", "", ""));
-    let told = ["vm.max_map_count is", "`shelf` needs 4000000000 at least", "sysctl -w vm.max_map_count=4000000000"];
+    let told = ["vm.max_map_count is", "`shelf` needs at least 4000000000", "sysctl -w vm.max_map_count=4000000000"];
     sandbox.run(&[&file]).exits(3).says(&told);
     let found = sandbox.play(&["doctor", &file]).exits(0).stdout;
     assert!(found.contains("its settings") && found.contains(told[2]), "{found}");

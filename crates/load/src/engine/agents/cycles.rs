@@ -45,7 +45,7 @@ impl<P: SessionProtocol> Agents<P> {
     pub(super) fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
-        agent.begins_cycle = true;
+        let repeat = std::mem::take(&mut agent.repeat);
         let goes_on = match outcome {
             Outcome::Ok => true,
             Outcome::Wrong => !group.wrong_ends_cycle,
@@ -55,14 +55,12 @@ impl<P: SessionProtocol> Agents<P> {
             return;
         }
         let step = &self.script.steps[agent.step];
-        if agent.repeat < step.repeat {
-            agent.repeat += 1;
-            agent.begins_cycle = false;
+        if repeat < step.repeat {
+            agent.repeat = repeat + 1;
             return;
         }
         if let Some(next) = self.script.step_from(agent, agent.step.index() + 1..step.sequence.end) {
             (agent.step, agent.repeat) = (next, 1);
-            agent.begins_cycle = false;
             return;
         }
         if !agent.has_started {
@@ -85,7 +83,6 @@ impl<P: SessionProtocol> Agents<P> {
         let first = self.script.groups[agent.group].on_start.start;
         agent.kept = 0;
         (agent.step, agent.repeat) = (StepId::at(first).unwrap_or(StepId::FIRST), 1);
-        agent.begins_cycle = false;
         agent.needs = self.script.streams_of(agent);
         self.values.cookies.begin_session(id);
         self.values.take_rows(id, agent);
@@ -93,7 +90,7 @@ impl<P: SessionProtocol> Agents<P> {
 
     /// Chooses the step of the operation that begins. Returns false if there is no step left.
     pub(super) fn choose_step(&mut self, id: AgentId) -> bool {
-        if !self.list[id].begins_cycle {
+        if !self.list[id].begins_cycle() {
             return true;
         }
         if !self.list[id].has_started {
@@ -118,7 +115,6 @@ impl<P: SessionProtocol> Agents<P> {
             };
             if let Some(step) = self.script.step_from(agent, self.script.steps[first].sequence.clone()) {
                 (agent.step, agent.repeat) = (step, 1);
-                agent.begins_cycle = false;
                 agent.needs = self.script.streams_of(agent);
                 return true;
             }

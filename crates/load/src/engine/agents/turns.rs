@@ -431,7 +431,7 @@ impl<P: SessionProtocol> Agents<P> {
         let agent = &mut self.list[id];
         agent.work = AgentWork::Pause;
         let sequence = &self.script.steps[agent.step].sequence;
-        let step = if agent.begins_cycle { 0 } else { agent.step.index() - sequence.start };
+        let step = if agent.begins_cycle() { 0 } else { agent.step.index() - sequence.start };
         self.starts.turns.rest(id, step);
     }
 

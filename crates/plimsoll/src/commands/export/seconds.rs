@@ -255,6 +255,7 @@ mod tests {
             sample,
             serde_json::to_value(GeneratorSecond::default()).unwrap(),
             serde_json::to_value(Attempts::default()).unwrap(),
+            serde_json::to_value(CheckSecond::default()).unwrap(),
         ] {
             found.extend(value.as_object().unwrap().keys().cloned());
         }
