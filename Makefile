@@ -90,9 +90,10 @@ test:
 	@# Each leaves half of two cores idle.
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-without-ring test-readers
 
-# The engine where there is no io_uring.
+# The engine where there is no io_uring, without the tests in which it is never used, and those of values and records.
+WITHOUT_IO = client encoding expectations feeds limits multiplexed prepare programs records register scripts secret steps tls units
 test-without-ring:
-	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
+	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations -- $(WITHOUT_IO:%=--skip %::)
 
 # What others read, read by their own libraries.
 test-readers:
