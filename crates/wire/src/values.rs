@@ -224,11 +224,7 @@ impl CompiledTemplate {
         let parsed = Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
         let mut reader = PlaceReader::new(place);
         let pieces = parsed.parts.into_iter().map(|part| {
-            let encoding = match &part {
-                TemplatePart::Text(text) => reader.literal(text),
-                _ => reader.placeholder(),
-            };
-            let encoding = encoding.filter(|_| !part.is_encoded());
+            let encoding = reader.part(&part);
             Ok(TemplatePiece::compile(part, names)?.encoded(encoding))
         });
         Ok(Self { pieces: pieces.collect::<Result<_, String>>()?, stream: stream.wrapping_add(1) })

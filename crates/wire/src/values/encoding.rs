@@ -122,8 +122,18 @@ impl PlaceReader {
         Self { place, is_at_start: true, is_in_string: false, is_escaped: false }
     }
 
+    /// Passes the next part of the template. Returns its encoding, or `None` if it is sent as it is
+    /// or is encoded by its own filter.
+    pub fn part(&mut self, part: &TemplatePart) -> Option<Encoding> {
+        let encoding = match part {
+            TemplatePart::Text(text) => self.literal(text),
+            _ => self.placeholder(),
+        };
+        encoding.filter(|_| !part.is_encoded())
+    }
+
     /// Passes literal text. Returns its encoding, if it is encoded.
-    pub fn literal(&mut self, text: &str) -> Option<Encoding> {
+    fn literal(&mut self, text: &str) -> Option<Encoding> {
         self.is_at_start = false;
         if self.place == ValuePlace::Json {
             text.bytes().for_each(|byte| self.json(byte));
@@ -143,7 +153,7 @@ impl PlaceReader {
     }
 
     /// Passes a placeholder. Returns its encoding, if it is encoded.
-    pub fn placeholder(&mut self) -> Option<Encoding> {
+    fn placeholder(&mut self) -> Option<Encoding> {
         let is_first = std::mem::take(&mut self.is_at_start);
         self.is_escaped = false;
         match self.place {
@@ -172,10 +182,7 @@ pub fn changed_values(place: ValuePlace, text: &str, feeds: &[FeedRows]) -> Vec<
     let mut reader = PlaceReader::new(place);
     let mut changed = Vec::new();
     for part in Template::parse(text).map_or_else(|_| Vec::new(), |template| template.parts) {
-        let encoding = match &part {
-            TemplatePart::Text(text) => reader.literal(text),
-            _ => reader.placeholder(),
-        };
+        let encoding = reader.part(&part);
         if let (TemplatePart::Feed { feed, column }, Some(encoding)) = (&part, encoding) {
             let rows = feeds.iter().find(|known| known.name() == feed);
             let value = rows.and_then(|rows| rows.first_value(column, |value| is_changed(encoding, value)));
