@@ -60,7 +60,7 @@ impl OrderWriter {
         let (queue, queued) = sync_channel(WAITING);
         let state = Arc::new(WriterState::default());
         let shared = Arc::clone(&state);
-        // Not joined, because a generator that hangs may block the thread until the generator's
+        // The thread is not joined, because a hanging generator may block it until the generator's
         // process is ended.
         named("fleet-write", move || write_orders(orders, &queued, &shared))?;
         Ok(Self { queue: Arc::new(queue), state, has_overflowed: false })

@@ -119,7 +119,7 @@ fn to_one_service(
             None => services.push((address.service.clone(), 1)),
         }
     }
-    // Of equally frequent services, the first counts.
+    // The first of equally frequent services counts.
     let most = services.iter().map(|(_, count)| *count).max();
     let Some((service, _)) = services.iter().find(|(_, count)| Some(*count) == most).cloned() else {
         let why: Vec<String> = left_out.paragraphs().collect();

@@ -438,7 +438,7 @@ impl CurlOptions {
             headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
         };
         if !self.parts.is_empty() {
-            // Its boundary would be another one.
+            // The form is sent with another boundary.
             self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
         }
         if let Some(kind) = kind.filter(|_| !has(&self.headers, "content-type")) {

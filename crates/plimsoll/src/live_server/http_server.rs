@@ -347,7 +347,7 @@ impl Serving {
     }
 
     /// Makes a reader a follower. The reader gets all parts, unless it already has the last update.
-    /// It then gets every new update.
+    /// The reader then gets every new update.
     fn welcome(&mut self, index: usize, asked: &Asked) {
         let (whole, updates) = (&self.whole, self.updates);
         let welcome = self.welcome.get_or_insert_with(|| event(Some(updates), "parts", whole));
