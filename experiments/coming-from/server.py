@@ -88,6 +88,9 @@ class Shop(Site):
 class Boutique(Site):
     """A boutique with a cart for each session."""
 
+    CARD = {f"credit_card_{part}" for part in ("number", "expiration_month", "expiration_year", "cvv")}
+    ORDER = {"email", "street_address", "zip_code", "city", "state", "country"} | CARD
+
     def page(self, request, session):
         method, path = request.method, request.path
         if session is None:
@@ -100,7 +103,7 @@ class Boutique(Site):
             session["cart"].append(request.form["product_id"])
             return 200, [], "added"
         if method == "POST" and path == "/cart/checkout":
-            if not session["cart"] or "@" not in request.form.get("email", "") or len(request.form.get("zip", "")) != 5:
+            if not session["cart"] or self.ORDER - request.form.keys() or len(request.form["zip_code"]) != 5:
                 return 400, [], "nothing to pay for"
             session["cart"].clear()
             return 200, [], "paid"
@@ -115,17 +118,17 @@ class Hotels(Site):
 
     def page(self, request, session):
         query = request.query
-        night = lambda: query["inDate"].startswith("2015-04-") and query["inDate"] < query["outDate"]
+        night = lambda most: 0 < int(query["outDate"].removeprefix("2015-04-")) - int(query["inDate"].removeprefix("2015-04-")) <= most
         login = lambda: query["password"] == query["username"].removeprefix("Cornell_") * 10
         try:
             match request.method, request.path:
-                case "GET", "/hotels" if night() and 37 < float(query["lat"]) < 39:
+                case "GET", "/hotels" if night(15) and 37 < float(query["lat"]) < 39:
                     return 200, [], "hotels"
                 case "GET", "/recommendations" if query["require"] in ("dis", "rate", "price"):
                     return 200, [], "recommended"
                 case "POST", "/user" if login():
                     return 200, [], "logged in"
-                case "POST", "/reservation" if night() and login() and 1 <= int(query["hotelId"]) <= 80:
+                case "POST", "/reservation" if night(5) and login() and 1 <= int(query["hotelId"]) <= 80:
                     return 200, [], "reserved"
         except (KeyError, ValueError):
             pass
