@@ -19,7 +19,7 @@ measure_storage = false
 agents  = 6
 time    = "8s"
 think   = "5ms"
-timeout = "700ms"
+timeout = "1500ms"
 warmup  = "0s"
 [[load.cycle]]
 call = "get"
