@@ -9,9 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 pub(crate) mod parsing;
+mod time;
 
 pub(crate) use parsing::{is_function_name, is_slot_name};
 use parsing::{placeholder, push_text, unopened};
+pub use time::TimeFormat;
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +67,8 @@ pub enum TemplatePart {
     Choice(Vec<String>),
     /// `{uuid}`: a random UUID (RFC 9562, version 4).
     Uuid,
+    /// `{now+1d:%Y-%m-%d}`: the time at which the operation starts.
+    Now(TimeFormat),
     /// `{zipf:1..1000:1.2}`: a whole number. The weight of the k-th smallest is 1 / k^exponent.
     Zipf {
         /// Smallest number, which is the most frequent.
@@ -199,7 +203,8 @@ pub struct TemplateError {
 }
 
 /// Words that start a placeholder. A slot may not have one of these names.
-pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "repeat", "seq", "uniform", "uuid", "zipf"];
+pub const WORDS: &[&str] =
+    &["agent", "bytes", "copy", "env", "feed", "now", "repeat", "seq", "uniform", "uuid", "zipf"];
 
 /// Maximum N in `{bytes:N}`. Larger values are probably mistakes: even a megabyte is unusual.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -418,6 +423,7 @@ impl fmt::Display for TemplatePart {
             Self::Between { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
             Self::Choice(texts) => write!(out, "{{choice:{}}}", texts.join(",")),
             Self::Uuid => out.write_str("{uuid}"),
+            Self::Now(time) => write!(out, "{{{time}}}"),
             Self::Zipf { from, to, exponent } => write!(out, "{{zipf:{from}..{to}:{exponent}}}"),
             Self::Feed { feed, column } => write!(out, "{{feed.{feed}.{column}}}"),
             Self::Slot(slot) => write!(out, "{{{slot}}}"),

@@ -400,17 +400,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
 
     /// Encodes as many of the unsent requests as the protocol takes now.
     fn encode_unsent(&mut self, requests: &mut [ClientRequest<P>], out: &mut Vec<u8>) -> Result<(), CallError> {
-        let source = ValueSource {
-            agent: 0,
-            seq: 0,
-            copy: 1,
-            repeat: 1,
-            draw: 0,
-            slots: &[],
-            kept: 0,
-            feeds: &[],
-            records: &[],
-        };
+        let source = ValueSource::NOTHING;
         for request in requests.iter_mut().filter(|request| request.id == 0) {
             let id = self.last_id.wrapping_add(1).max(1);
             let values = OperationValues { source, arguments: &request.arguments, cookies: None };

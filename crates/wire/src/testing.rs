@@ -96,7 +96,7 @@ pub fn names() -> TemplateNames<'static> {
 
 /// Returns value inputs without slots or feeds.
 pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
-    ValueSource { agent, seq, copy: 1, repeat: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
+    ValueSource { agent, seq, draw: 99, ..ValueSource::NOTHING }
 }
 
 pub fn feed(file: &str) -> plan::Feed {

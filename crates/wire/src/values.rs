@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::plan::Load;
-use experiment::template::{self, Arithmetic, RangeBound, Template, TemplatePart};
+use experiment::template::{self, Arithmetic, RangeBound, Template, TemplatePart, TimeFormat};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
@@ -76,6 +76,8 @@ pub struct ValueSource<'a> {
     pub repeat: u64,
     /// Random number of the operation.
     pub draw: u64,
+    /// Intended start of the operation, nanoseconds since 1970.
+    pub unix_ns: u64,
     /// Values that the agent has kept, by slot.
     pub slots: &'a [Vec<u8>],
     /// Slots that were filled in this cycle, one bit per slot.
@@ -88,8 +90,18 @@ pub struct ValueSource<'a> {
 
 impl ValueSource<'_> {
     /// Inputs for templates that use none.
-    const NOTHING: Self =
-        Self { agent: 0, seq: 0, copy: 1, repeat: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+    pub const NOTHING: Self = Self {
+        agent: 0,
+        seq: 0,
+        copy: 1,
+        repeat: 1,
+        draw: 0,
+        unix_ns: 0,
+        slots: &[],
+        kept: 0,
+        feeds: &[],
+        records: &[],
+    };
 }
 
 /// A compiled template.
@@ -126,6 +138,7 @@ enum TemplatePiece {
     },
     Choice(Box<[Box<[u8]>]>),
     Uuid,
+    Now(TimeFormat),
     Feed {
         feed: u16,
         part: FeedPart,
@@ -358,7 +371,7 @@ impl TemplatePiece {
             | Self::Uuid
             | Self::Zipf(_) => false,
             Self::Whole(template) => template.is_from_outside(),
-            Self::Feed { .. } | Self::Slot(_) | Self::Script(_) | Self::Pad { .. } => true,
+            Self::Now(_) | Self::Feed { .. } | Self::Slot(_) | Self::Script(_) | Self::Pad { .. } => true,
         }
     }
 
@@ -410,6 +423,7 @@ impl TemplatePiece {
                 Self::Choice(texts.into_iter().map(|text| text.into_bytes().into()).collect())
             }
             TemplatePart::Uuid => Self::Uuid,
+            TemplatePart::Now(time) => Self::Now(time),
             TemplatePart::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
             TemplatePart::Feed { feed, column } => feed_cell(&feed, &column, names)?,
             TemplatePart::Slot(name) => match names.own.get(name.as_str()) {
@@ -498,6 +512,11 @@ impl TemplatePiece {
                 let uuid = uuid::Builder::from_random_bytes(random.u128(..).to_le_bytes()).into_uuid();
                 let mut text = uuid::Uuid::encode_buffer();
                 out.extend_from_slice(uuid.hyphenated().encode_lower(&mut text).as_bytes());
+            }
+            Self::Now(time) => {
+                let steps = time.steps();
+                let steps = if steps.start() < steps.end() { random.i64(steps) } else { *steps.start() };
+                time.write(source.unix_ns, steps, out);
             }
             Self::Feed { feed, part } => {
                 let feed = usize::from(*feed);
@@ -745,6 +764,8 @@ mod tests {
         assert_eq!(drawn("{choice:red,,b c}").into_iter().collect::<Vec<_>>(), ["", "b c", "red"]);
         let ids = drawn("{uuid}");
         assert!(ids.len() == 500 && ids.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'), "{ids:?}");
+        let days: Vec<String> = (1..=3).map(|day| format!("1970-01-0{day}")).collect();
+        assert_eq!(drawn("{now+0d..2d:%F}").into_iter().collect::<Vec<_>>(), days);
         let own = BTreeMap::from([("day", compile("{uniform:1..9}"))]);
         let names = TemplateNames { slots: &[], feeds: &[], program: None, own };
         let template = CompiledTemplate::compile("{day}-{uniform:day+1..12}-{day}", 3, &names).unwrap();

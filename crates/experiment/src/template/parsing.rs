@@ -1,6 +1,8 @@
 //! Parsing of `{…}` placeholders in templates.
 
-use super::{Arithmetic, BYTES_MAX, DECIMALS_MAX, Filter, PAD_MAX, RangeBound, Template, TemplateError, TemplatePart};
+use super::{
+    Arithmetic, BYTES_MAX, DECIMALS_MAX, Filter, PAD_MAX, RangeBound, Template, TemplateError, TemplatePart, TimeFormat,
+};
 
 /// Maximum nesting depth of placeholders. The parser is recursive.
 const DEPTH_MAX: usize = 4;
@@ -149,6 +151,9 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
     if let Some(bar) = inside.find('|') {
         return filtered(parse_placeholder(&inside[..bar], at)?, &inside[bar..], at + bar);
     }
+    if TimeFormat::is_it(inside) {
+        return TimeFormat::parse(word).map(TemplatePart::Now);
+    }
     if let Some((kind, argument)) = inside.split_once(':') {
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
@@ -162,7 +167,7 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "placeholders with a colon are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
+                "placeholders with a colon are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {now:%Y-%m-%d}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
             )),
         };
     }
@@ -193,13 +198,13 @@ const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a
 
 /// A piece of the template's text, and its byte offset.
 #[derive(Clone, Copy)]
-struct Word<'a> {
-    text: &'a str,
-    at: usize,
+pub(super) struct Word<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
 }
 
 impl Word<'_> {
-    fn wrong(self, what: impl Into<String>, hint: &str) -> TemplateError {
+    pub(super) fn wrong(self, what: impl Into<String>, hint: &str) -> TemplateError {
         TemplateError { at: self.at..self.at + self.text.len(), what: what.into(), hint: hint.to_owned() }
     }
 }

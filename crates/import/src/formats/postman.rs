@@ -326,7 +326,8 @@ impl CollectionReader {
         match name {
             "$guid" | "$randomUUID" => placeholder("uuid"),
             "$randomInt" => placeholder("uniform:0..1000"),
-            "$timestamp" => placeholder("uniform:1700000000..1800000000"),
+            "$timestamp" => placeholder("now:%s"),
+            "$isoTimestamp" => placeholder("now:%Y-%m-%dT%H:%M:%S.%3fZ"),
             _ if name.starts_with("$random") => placeholder("bytes:8"),
             _ => match self.variables.get(name).filter(|_| depth < DEPTH && self.left.get() > 0) {
                 Some(value) => self.filled(&text::of_json(value), depth + 1),

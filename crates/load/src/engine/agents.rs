@@ -273,8 +273,9 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Sets the Unix time of load start, seconds, from which cookies expire.
+    /// Sets the Unix time of load start, seconds, from which cookies expire and `{now:…}` counts.
     pub fn set_zero(&mut self, zero_s: f64) {
+        self.values.zero_ns = (zero_s * NS_PER_S as f64) as u64;
         self.values.cookies.set_zero(zero_s);
     }
 

@@ -39,3 +39,4 @@ mod steps;
 mod tls;
 mod units;
 mod unsendable;
+mod values;

@@ -24,6 +24,8 @@ pub struct AgentValues<P: SessionProtocol> {
     pub(super) slots: Vec<Vec<u8>>,
     pub(super) feeding: Feeding,
     pub(super) cookies: SessionCookies,
+    /// Unix time of load start, nanoseconds.
+    pub(super) zero_ns: u64,
     /// Memory for values that are read from answers and kept.
     pub(super) captures: CaptureMemory,
 }
@@ -35,6 +37,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             slots: vec![Vec::new(); agents * script.slots],
             feeding: Feeding::new(script, thread, agents),
             cookies: SessionCookies::new(if script.has_cookies() { agents } else { 0 }),
+            zero_ns: 0,
             captures: CaptureMemory::default(),
             script: Arc::clone(script),
             control: Arc::clone(control),
@@ -60,7 +63,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         if missing != 0 {
             return Err(NotSendable::NoSlot(self.script.slot_names[missing.trailing_zeros() as usize]));
         }
-        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
         let cookies = if step.keeps_cookies { self.cookies.of(id, now_ns) } else { None };
         let values = OperationValues { source, arguments: &step.arguments, cookies };
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
@@ -68,14 +71,15 @@ impl<P: SessionProtocol> AgentValues<P> {
     }
 }
 
-/// Returns the inputs from which the values of the agent's operation are computed.
+/// Returns the inputs from which the values of the agent's operation are computed. `zero_ns` is the
+/// Unix time of load start.
 #[inline]
 pub(super) fn source<'a, P: SessionProtocol>(
     agent: &Agent,
     id: AgentId,
     script: &'a Script<P>,
-    slots: &'a [Vec<u8>],
-    records: &'a [TakenRecord],
+    zero_ns: u64,
+    (slots, records): (&'a [Vec<u8>], &'a [TakenRecord]),
 ) -> ValueSource<'a> {
     let feeds: &'a [FeedRows] = &script.feeds;
     ValueSource {
@@ -84,6 +88,7 @@ pub(super) fn source<'a, P: SessionProtocol>(
         repeat: u64::from(agent.repeat),
         copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
         draw: agent.draw,
+        unix_ns: zero_ns.saturating_add(agent.intended_ns),
         slots: &slots[id.index() * script.slots..][..script.slots],
         kept: agent.kept,
         feeds,
