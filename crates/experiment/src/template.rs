@@ -8,9 +8,11 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+mod filters;
 pub(crate) mod parsing;
 mod time;
 
+pub use filters::Filter;
 pub(crate) use parsing::{is_function_name, is_slot_name};
 use parsing::{placeholder, push_text, unopened};
 pub use time::TimeFormat;
@@ -133,37 +135,6 @@ impl RangeBound {
     }
 }
 
-/// A filter of a placeholder's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
-    /// `|raw`: no encoding.
-    Raw,
-    /// `|url`: percent-encoding (RFC 3986).
-    Url,
-    /// `|form`: encoding of a form field.
-    Form,
-    /// `|json`: escapes of a JSON string.
-    Json,
-    /// `|base64`: base64 (RFC 4648, 4).
-    Base64,
-}
-
-impl Filter {
-    /// All filters, by name.
-    pub const ALL: [(&'static str, Self); 5] =
-        [("raw", Self::Raw), ("url", Self::Url), ("form", Self::Form), ("json", Self::Json), ("base64", Self::Base64)];
-
-    fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, filter)| *filter == self).map_or("raw", |(name, _)| name)
-    }
-
-    /// Whether the filter's result is encoded for a place in a request, so that the place's own
-    /// encoding is not applied.
-    fn is_place_encoding(self) -> bool {
-        self != Self::Base64
-    }
-}
-
 /// Arithmetic on a counter's value before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
@@ -220,7 +191,7 @@ pub const PAD_MAX: u8 = 64;
 #[must_use]
 pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     match Template::parse(text) {
-        Ok(template) if text.contains("{env:") => template.filled(value).to_string(),
+        Ok(template) if text.contains("env:") => template.filled(value).to_string(),
         _ => text.to_owned(),
     }
 }
@@ -279,7 +250,10 @@ impl Template {
         while let Some(part) = all.get(next) {
             match part {
                 TemplatePart::Base64(of) | TemplatePart::Pad { of, .. } => all.extend(&of.parts),
-                TemplatePart::Filtered { of, .. } => all.push(of),
+                TemplatePart::Filtered { of, filters } => {
+                    all.push(of);
+                    all.extend(filters.iter().filter_map(Filter::key));
+                }
                 TemplatePart::Between { from, to } => {
                     all.extend([from, to].into_iter().flat_map(|bound| bound.of.as_deref()))
                 }
@@ -337,7 +311,10 @@ impl TemplatePart {
     fn filled(self, value: &dyn Fn(&str) -> Option<String>) -> Self {
         match self {
             Self::Env(name) => value(&name).map_or(Self::Env(name), Self::Value),
-            Self::Filtered { of, filters } => Self::Filtered { of: Box::new(of.filled(value)), filters },
+            Self::Filtered { of, filters } => {
+                let filters = filters.into_iter().map(|filter| filter.with_key(|key| key.filled(value)));
+                Self::Filtered { of: Box::new(of.filled(value)), filters: filters.collect() }
+            }
             Self::Base64(of) => Self::Base64(of.filled(value)),
             Self::Pad { width, of } => Self::Pad { width, of: of.filled(value) },
             other => other,
@@ -347,7 +324,10 @@ impl TemplatePart {
     fn with_slots(self, values: &BTreeMap<String, String>) -> Self {
         match self {
             Self::Slot(slot) => values.get(&slot).cloned().map_or(Self::Slot(slot), Self::Value),
-            Self::Filtered { of, filters } => Self::Filtered { of: Box::new(of.with_slots(values)), filters },
+            Self::Filtered { of, filters } => {
+                let filters = filters.into_iter().map(|filter| filter.with_key(|key| key.with_slots(values)));
+                Self::Filtered { of: Box::new(of.with_slots(values)), filters: filters.collect() }
+            }
             Self::Base64(of) => Self::Base64(of.with_slots(values)),
             Self::Pad { width, of } => Self::Pad { width, of: of.with_slots(values) },
             Self::Between { from, to } => Self::Between { from: from.with_slots(values), to: to.with_slots(values) },
@@ -436,7 +416,7 @@ impl fmt::Display for TemplatePart {
             Self::Filtered { of, filters } => {
                 let of = of.to_string();
                 out.write_str(of.strip_suffix('}').unwrap_or(&of))?;
-                filters.iter().try_for_each(|filter| write!(out, "|{}", filter.name()))?;
+                filters.iter().try_for_each(|filter| write!(out, "|{filter}"))?;
                 out.write_str("}")
             }
             Self::Base64(of) => write!(out, "{{base64:{}}}", Nested(of)),

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::plan::Load;
-use experiment::template::{self, Arithmetic, RangeBound, Template, TemplatePart, TimeFormat};
+use experiment::template::{self, Arithmetic, Filter, RangeBound, Template, TemplatePart, TimeFormat};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
 pub mod allowed;
 pub mod csv_text;
+pub mod digests;
 pub mod encoding;
 pub mod feeds;
 pub mod layout;
@@ -26,6 +27,7 @@ pub mod words;
 use crate::cookies::RequestCookies;
 
 use allowed::{AllowedBytes, NotSendable};
+use digests::DigestKind;
 use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
 
@@ -57,7 +59,7 @@ pub fn environment_of(load: &Load) -> BTreeMap<String, String> {
         taken.borrow_mut().extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
         None
     };
-    for text in load.all_steps().flat_map(|step| step.with.values()) {
+    for text in load.all_steps().flat_map(|step| step.with.values().chain(step.set.values())) {
         let _ = template::with_environment(text, &note);
     }
     taken.into_inner()
@@ -153,6 +155,16 @@ enum TemplatePiece {
     Pad {
         width: u8,
         of: Box<[TemplatePiece]>,
+    },
+    Digest {
+        kind: DigestKind,
+        is_hex: bool,
+        of: Box<[TemplatePiece]>,
+    },
+    /// The last piece is the key.
+    Hmac {
+        is_hex: bool,
+        of: Box<[TemplatePiece; 2]>,
     },
 }
 
@@ -370,6 +382,7 @@ impl TemplatePiece {
             | Self::Choice(_)
             | Self::Uuid
             | Self::Zipf(_) => false,
+            Self::Digest { is_hex, .. } | Self::Hmac { is_hex, .. } => !is_hex,
             Self::Whole(template) => template.is_from_outside(),
             Self::Now(_) | Self::Feed { .. } | Self::Slot(_) | Self::Script(_) | Self::Pad { .. } => true,
         }
@@ -441,8 +454,12 @@ impl TemplatePiece {
             }
             TemplatePart::Value(text) => Self::Env(text.into_bytes().into()),
             TemplatePart::Filtered { of, filters } => {
-                let encodings = filters.into_iter().filter_map(Encoding::of);
-                encodings.fold(Self::compile(*of, names)?, |piece, encoding| piece.encoded(Some(encoding)))
+                let (mut piece, mut filters) = (Self::compile(*of, names)?, filters.into_iter().peekable());
+                while let Some(filter) = filters.next() {
+                    let is_hex = filters.next_if_eq(&Filter::Unhex).is_none();
+                    piece = piece.filtered(filter, is_hex, names)?;
+                }
+                piece
             }
             TemplatePart::Base64(of) => {
                 Self::Encoded { encoding: Encoding::Base64, of: compile_all(of, names)? }.folded()
@@ -451,10 +468,35 @@ impl TemplatePiece {
         })
     }
 
+    /// Returns the piece with its value filtered. `is_hex` is whether a digest is written in
+    /// hexadecimal digits.
+    fn filtered(self, filter: Filter, is_hex: bool, names: &TemplateNames<'_>) -> Result<Self, String> {
+        let kind = match filter {
+            Filter::Md5 => DigestKind::Md5,
+            Filter::Sha1 => DigestKind::Sha1,
+            Filter::Sha256 => DigestKind::Sha256,
+            Filter::HmacSha256(key) => {
+                let of = Box::new([self, Self::compile(*key, names)?]);
+                return Ok(Self::Hmac { is_hex, of }.folded());
+            }
+            other => return Ok(self.encoded(Encoding::of(&other))),
+        };
+        Ok(Self::Digest { kind, is_hex, of: Box::new([self]) }.folded())
+    }
+
+    /// Returns the pieces of which the piece is made.
+    fn inner(&self) -> &[Self] {
+        match self {
+            Self::Encoded { of, .. } | Self::Pad { of, .. } | Self::Digest { of, .. } => of,
+            Self::Hmac { of, .. } => &**of,
+            _ => &[],
+        }
+    }
+
     /// Replaces the piece by its value, if the value is constant.
     fn folded(self) -> Self {
-        let (Self::Encoded { of, .. } | Self::Pad { of, .. }) = &self else { return self };
-        if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
+        let of = self.inner();
+        if of.is_empty() || !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
             return self;
         }
         let mut value = Vec::new();
@@ -469,8 +511,7 @@ impl TemplatePiece {
             Self::Between { from, to } => {
                 [from, to].into_iter().flat_map(|bound| &bound.of).all(|of| of.is_filled(source))
             }
-            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
-            _ => true,
+            _ => self.inner().iter().all(|piece| piece.is_filled(source)),
         }
     }
 
@@ -478,8 +519,7 @@ impl TemplatePiece {
         match self {
             Self::Env(_) => true,
             Self::Whole(template) => template.has_environment(),
-            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().any(Self::has_environment),
-            _ => false,
+            _ => self.inner().iter().any(Self::has_environment),
         }
     }
 
@@ -487,8 +527,7 @@ impl TemplatePiece {
         match self {
             Self::Script(_) => true,
             Self::Whole(template) => template.asks_script(),
-            Self::Encoded { of, .. } | Self::Pad { of, .. } => of.iter().any(Self::asks_script),
-            _ => false,
+            _ => self.inner().iter().any(Self::asks_script),
         }
     }
 
@@ -542,6 +581,18 @@ impl TemplatePiece {
                 of.iter().for_each(|piece| piece.write(source, random, out));
                 template::pad_in_place(out, start, *width);
             }
+            Self::Digest { kind, is_hex, of } => {
+                let start = out.len();
+                of.iter().for_each(|piece| piece.write(source, random, out));
+                kind.apply(out, start, *is_hex);
+            }
+            Self::Hmac { is_hex, of } => {
+                let start = out.len();
+                of[0].write(source, random, out);
+                let key = out.len();
+                of[1].write(source, random, out);
+                digests::hmac_sha256(out, start, key, *is_hex);
+            }
         }
     }
 }
@@ -559,6 +610,8 @@ fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
         TemplatePiece::Encoded { encoding: Encoding::Base64, of } => {
             fixed_length(of).map(|length| sum + length.div_ceil(3) * 4)
         }
+        TemplatePiece::Digest { kind, is_hex, .. } => Some(sum + kind.length() * (1 + usize::from(*is_hex))),
+        TemplatePiece::Hmac { is_hex, .. } => Some(sum + digests::HMAC_LENGTH * (1 + usize::from(*is_hex))),
         TemplatePiece::Pad { width, of } => fixed_length(of).map(|length| sum + length.max(usize::from(*width))),
         _ => None,
     })

@@ -1,7 +1,8 @@
 //! Parsing of `{…}` placeholders in templates.
 
+use super::filters::filters;
 use super::{
-    Arithmetic, BYTES_MAX, DECIMALS_MAX, Filter, PAD_MAX, RangeBound, Template, TemplateError, TemplatePart, TimeFormat,
+    Arithmetic, BYTES_MAX, DECIMALS_MAX, PAD_MAX, RangeBound, Template, TemplateError, TemplatePart, TimeFormat,
 };
 
 /// Maximum nesting depth of placeholders. The parser is recursive.
@@ -29,16 +30,16 @@ pub(super) fn placeholder(text: &str, at: usize, depth: usize) -> Result<(Templa
     }
     if let Some(from) = holds("text:") {
         let (value, filters) = value_text(text, from)?;
-        let end = filters + text[filters..].find('}').ok_or_else(|| unclosed(at, text.len()))?;
-        return Ok((filtered(TemplatePart::Value(value), &text[filters..end], filters)?, end + 1));
+        return filtered(TemplatePart::Value(value), text, at, filters);
     }
-    let Some(length) = inside.find('}') else { return Err(unclosed(at, text.len())) };
-    Ok((parse_placeholder(&inside[..length], at + 1)?, at + 1 + length + 1))
+    let closed = inside.find('}').ok_or_else(|| unclosed(at, text.len()))?;
+    let length = inside[..closed].find('|').unwrap_or(closed);
+    filtered(parse_placeholder(&inside[..length], at + 1)?, text, at, at + 1 + length)
 }
 
 /// Reads the constant of `{text:…}` from byte `from`. Also returns the position of the filters, or
 /// of the closing brace.
-fn value_text(text: &str, from: usize) -> Result<(String, usize), TemplateError> {
+pub(super) fn value_text(text: &str, from: usize) -> Result<(String, usize), TemplateError> {
     let mut value = String::new();
     let mut rest = from;
     while let Some(found) = text[rest..].find(['{', '}', '|', '\\']) {
@@ -58,17 +59,15 @@ fn value_text(text: &str, from: usize) -> Result<(String, usize), TemplateError>
     Err(unclosed(from, text.len()))
 }
 
-/// Reads the filters of a placeholder: nothing, or `|url` and more, from byte `at`.
-fn filtered(of: TemplatePart, filters: &str, at: usize) -> Result<TemplatePart, TemplateError> {
-    let Some(names) = filters.strip_prefix('|') else { return Ok(of) };
-    let (mut read, mut at) = (Vec::new(), at + 1);
-    for name in names.split('|') {
-        let filter = Filter::ALL.iter().find(|(known, _)| *known == name);
-        let unknown = || Word { text: name, at }.wrong(format!("there is no filter `{name}`"), FILTERS);
-        read.push(filter.ok_or_else(unknown)?.1);
-        at += name.len() + 1;
+/// Reads the filters of a placeholder from byte `from`, and the closing brace. The placeholder
+/// begins at byte `at`. Also returns the position after the brace.
+fn filtered(of: TemplatePart, text: &str, at: usize, from: usize) -> Result<(TemplatePart, usize), TemplateError> {
+    let (filters, end) = filters(text, from)?;
+    if !text[end..].starts_with('}') {
+        return Err(unclosed(at, text.len()));
     }
-    Ok(TemplatePart::Filtered { of: Box::new(of), filters: read })
+    let is_plain = filters.is_empty();
+    Ok((if is_plain { of } else { TemplatePart::Filtered { of: Box::new(of), filters } }, end + 1))
 }
 
 /// Reads the template inside a placeholder from byte `from`, up to the closing brace. A literal
@@ -143,13 +142,10 @@ fn unclosed(at: usize, end: usize) -> TemplateError {
 }
 
 /// Reads the inside of `{…}`, which begins at byte `at` of the template.
-fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateError> {
+pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateError> {
     let word = Word { text: inside, at };
     if inside.trim_start().starts_with('"') {
         return Err(Word { text: "{", at: at - 1 }.wrong("this `{` begins no placeholder", JSON));
-    }
-    if let Some(bar) = inside.find('|') {
-        return filtered(parse_placeholder(&inside[..bar], at)?, &inside[bar..], at + bar);
     }
     if TimeFormat::is_it(inside) {
         return TimeFormat::parse(word).map(TemplatePart::Now);
@@ -191,8 +187,6 @@ const ESCAPES: &str =
 
 const JSON: &str =
     r#"write literal braces twice, and a text that contains quotes in single quotes: '{{"party": "p-{agent}"}}'"#;
-
-const FILTERS: &str = "filters are |raw, |url, |form, |json and |base64, such as {name|url}";
 
 const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a slot that an earlier step keeps";
 

@@ -1,4 +1,4 @@
-//! Values that a server can check: times.
+//! Values that a server can check: times, digests.
 
 use std::sync::{Arc, Mutex};
 
@@ -48,4 +48,43 @@ fn an_operation_has_one_time_also_when_it_is_tried_again() {
         assert!(tries[0].ends_with(&format!("\r\n\r\n{ms}")), "{}", tries[0]);
     }
     assert!(last_ms > 0);
+}
+
+#[test]
+fn a_server_can_check_what_an_operation_signs() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        let text = String::from_utf8(request.body.clone()).unwrap();
+        let body = if text.starts_with("GET ") { "Jefe" } else { "" };
+        noted.lock().unwrap().push(text);
+        Reply::Bytes(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())
+    });
+    let mut login = step("get", &["path=/key"]);
+    login.keep = pairs(&["key=answer.body"]);
+    let with = [
+        "path=/s?sum={body|md5}&mac={body|hmac_sha256:key|unhex|base64}",
+        "header.x-signature={body|hmac_sha256:key}",
+        "header.x-chained={date|hmac_sha256:first}",
+        "body={body}",
+    ];
+    let mut signed = step("post", &with);
+    signed.set = pairs(&["body=what do ya want for {what}?", "what={choice:nothing,nothing}", "date=20150830"]);
+    signed.set.insert("first".into(), "{body|hmac_sha256:key|unhex}".into());
+    let mut load = load(1, 60.0, vec![login, signed]);
+    load.count = Some(3);
+    let run = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert_eq!(run.summary.ok, 6);
+    let seen = seen.lock().unwrap();
+    for request in seen.iter().filter(|request| request.starts_with("POST ")) {
+        // RFC 4231, 4.3; the others were computed by Python.
+        for part in [
+            "x-signature: 5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843\r\n",
+            "/s?sum=d03cb659cbf9192dcd066272249f8412&mac=W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM%3D ",
+            "x-chained: 7879a364d87dc9cadfb54ba337ffed31186d62864392e10cf3ebdcb52d59f503\r\n",
+            "Content-Length:         28\r\n\r\nwhat do ya want for nothing?",
+        ] {
+            assert!(request.contains(part), "{part}: {request}");
+        }
+    }
 }

@@ -36,14 +36,14 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding of a filter, or `None` if the filter changes nothing.
-    pub fn of(filter: Filter) -> Option<Self> {
+    /// Returns the encoding of a filter, or `None` if the filter is no encoding.
+    pub fn of(filter: &Filter) -> Option<Self> {
         match filter {
-            Filter::Raw => None,
             Filter::Url => Some(Self::Url),
             Filter::Form => Some(Self::Form),
             Filter::Json => Some(Self::Json),
             Filter::Base64 => Some(Self::Base64),
+            _ => None,
         }
     }
 
