@@ -1,6 +1,7 @@
 //! Results of attempts, their texts, and the causes that certainly had no effect.
 
 use crate::open_words::ERROR_WORDS;
+use crate::protocols::http::ContentCoding;
 use crate::values::allowed::NotSendable;
 
 /// An answer by which a target refuses or fails an operation.
@@ -169,6 +170,12 @@ pub enum Malformation {
     Switched,
     /// HTTP/2 frames (RFC 9113, 4.1).
     Http2,
+    /// A content coding that is not known here.
+    UnknownCoding,
+    /// A coded body that is broken or cut off.
+    BrokenCoding(ContentCoding),
+    /// A coded body that is longer than the limit when it is decoded.
+    LongWhenDecoded,
 }
 
 impl Malformation {
@@ -179,6 +186,12 @@ impl Malformation {
             Self::LongHead => "answer too long: headers of more than 64 KiB",
             Self::Switched => "bad answer: 101, which was not asked for",
             Self::Http2 => "bad answer: HTTP/2",
+            Self::UnknownCoding | Self::BrokenCoding(ContentCoding::Unknown) => "bad answer: unknown content-encoding",
+            Self::BrokenCoding(ContentCoding::Gzip) => "bad answer: gzip is broken or cut off",
+            Self::BrokenCoding(ContentCoding::Deflate) => "bad answer: deflate is broken or cut off",
+            Self::BrokenCoding(ContentCoding::Brotli) => "bad answer: br is broken or cut off",
+            Self::BrokenCoding(ContentCoding::Zstd) => "bad answer: zstd is broken or cut off",
+            Self::LongWhenDecoded => "answer too long: more than 64 MiB when decoded",
         }
     }
 }

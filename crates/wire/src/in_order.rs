@@ -2,7 +2,7 @@
 
 use crate::cause::AttemptCause;
 use crate::cookies::CookieJar;
-use crate::protocols::Protocol;
+use crate::protocols::{Protocol, ShownAnswer};
 use crate::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
@@ -87,6 +87,11 @@ pub trait InOrderProtocol: Protocol {
     /// Resets the decoder and gives its heap memory back to `memory`, after an answer has been
     /// processed or the connection is gone.
     fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
+
+    /// Returns the bytes of the answer, for an excerpt.
+    fn shown<'a>(_decoder: &'a Self::Decoder, input: &'a [u8]) -> ShownAnswer<'a> {
+        ShownAnswer { bytes: input, is_decoded: false }
+    }
 
     /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
@@ -189,6 +194,10 @@ impl<P: InOrderProtocol> SessionProtocol for P {
         scratch: &mut Vec<u8>,
     ) {
         <P as InOrderProtocol>::take_cookies(request, session, input, values, now_s, jar, scratch);
+    }
+
+    fn shown<'a>(session: &'a P::Decoder, input: &'a [u8]) -> ShownAnswer<'a> {
+        <P as InOrderProtocol>::shown(session, input)
     }
 
     fn redirect<'a>(session: &'a P::Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {

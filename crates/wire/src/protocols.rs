@@ -66,9 +66,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     }
 
     /// Appends an excerpt of an answer for readers, without values that may be secret.
-    fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
+    fn show_answer(answer: ShownAnswer<'_>, out: &mut Vec<u8>) {
         const SHOWN: usize = 200;
-        out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
+        out.extend_from_slice(&answer.bytes[..answer.bytes.len().min(SHOWN)]);
     }
 
     /// Returns the part of the request that an argument fills. `arguments` are the texts of all
@@ -88,6 +88,14 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// statement or indicates a fault of the server. With a statement, the operation had no effect.
     /// If the step expects otherwise, the operation counts as wrong.
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
+}
+
+/// The bytes of an answer, for an excerpt.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownAnswer<'a> {
+    pub bytes: &'a [u8],
+    /// Whether a coded body is decoded.
+    pub is_decoded: bool,
 }
 
 /// A step to be compiled.

@@ -7,7 +7,7 @@
 
 use crate::cause::AttemptCause;
 use crate::cookies::CookieJar;
-use crate::protocols::Protocol;
+use crate::protocols::{Protocol, ShownAnswer};
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
 
@@ -103,6 +103,11 @@ pub trait SessionProtocol: Protocol {
     ) {
     }
 
+    /// Returns the bytes of the answer, for an excerpt.
+    fn shown<'a>(_session: &'a Self::Session, input: &'a [u8]) -> ShownAnswer<'a> {
+        ShownAnswer { bytes: input, is_decoded: false }
+    }
+
     /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(session: &'a Self::Session, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)>;
 
@@ -184,4 +189,6 @@ pub struct Answer {
     /// Whether the connection can take another request. If not, the connection is closed at once,
     /// and the other requests on it are sent again.
     pub reusable: bool,
+    /// Whether decoding took more than reading the bytes.
+    pub is_costly: bool,
 }

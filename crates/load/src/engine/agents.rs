@@ -12,6 +12,7 @@ use record::events::Outcome;
 use record::rows::AgentCycles;
 use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
+use wire::protocols::ShownAnswer;
 use wire::session::{Encoded, RequestContext, SessionProtocol};
 use wire::values::allowed::NotSendable;
 use wire::values::mix;
@@ -506,10 +507,15 @@ impl<P: SessionProtocol> Agents<P> {
         self.attempt_failed(id, AttemptCause::NotSent(refusal), EventTime { connect_after_ns, ..at }, stats)
     }
 
-    /// Keeps an example of the agent's failed attempt, if it is the first of its kind. `answer`
-    /// holds the bytes of the answer, if any.
+    /// Keeps an example of the agent's failed attempt, if it is the first of its kind.
     #[inline]
-    pub fn note_failure(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>, stats: &mut ThreadStats) {
+    pub fn note_failure(
+        &self,
+        id: AgentId,
+        cause: AttemptCause,
+        answer: Option<ShownAnswer<'_>>,
+        stats: &mut ThreadStats,
+    ) {
         self.values.note_failure(id, &self.list[id], cause, answer, stats);
     }
 
@@ -576,7 +582,7 @@ impl<P: SessionProtocol> Agents<P> {
                 (Outcome::Wrong, AttemptCause::Wrong)
             }
             AnswerClass::Failed => {
-                self.values.note_failure(id, agent, answer.result, Some(answer.input), stats);
+                self.values.note_failure(id, agent, answer.result, Some(P::shown(answer.session, answer.input)), stats);
                 return class;
             }
             AnswerClass::Undecidable => {

@@ -15,6 +15,7 @@ use transport::ring::WakePolicy;
 use transport::tls::NO_PROTOCOL;
 use wire::cause::AttemptCause;
 use wire::excerpt;
+use wire::protocols::ShownAnswer;
 use wire::session::{Answer, Opening, SessionEvent, SessionProtocol};
 use wire::values::lua;
 
@@ -663,7 +664,8 @@ impl<P: SessionProtocol> Worker<P> {
                 }
                 SessionEvent::Bad(cause) => {
                     if let Some(oldest) = asked {
-                        self.agents.note_failure(oldest, cause, Some(rest), &mut self.stats);
+                        let shown = ShownAnswer { bytes: rest, is_decoded: false };
+                        self.agents.note_failure(oldest, cause, Some(shown), &mut self.stats);
                     }
                     self.reject_answer(conn, cause, now_ns);
                     return None;
@@ -704,9 +706,10 @@ impl<P: SessionProtocol> Worker<P> {
         let decoded = self.pipelines.decoded(conn, input, answer.result);
         let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
         self.finish_exchange(conn, id, input.len(), answer, ended, now_ns);
-        // The generator spends the time for evaluating the answer, so the time is not part of the
-        // next operation.
-        let now_ns = if self.agents.is_answer_costly(id) { self.now() } else { now_ns };
+        // The generator spends the time for decoding and evaluating the answer, so the time is not
+        // part of the next operation.
+        let is_costly = answer.is_costly || self.agents.is_answer_costly(id);
+        let now_ns = if is_costly { self.now() } else { now_ns };
         let at = self.at(conn, now_ns);
         let effect = self.agents.answered(id, class, answer.result, at, &mut self.stats);
         self.perform(effect, now_ns);

@@ -7,6 +7,7 @@ mod checks;
 mod client;
 mod connections;
 mod cookies;
+mod decoding;
 mod encoding;
 mod expectations;
 mod feeds;

@@ -191,7 +191,7 @@ impl InOrderProtocol for Command {
             ProgramExit::Signalled(_) => AttemptCause::Answer(SIGNAL),
             ProgramExit::NotStarted => AttemptCause::Answer(NOT_STARTED),
         };
-        Progress::Answer(Answer { used: input.len() - rest.len(), result, reusable: true })
+        Progress::Answer(Answer { used: input.len() - rest.len(), result, reusable: true, is_costly: false })
     }
 
     fn field<'a>(

@@ -1,13 +1,18 @@
 //! HTTP/1.1 over TCP or TLS. Requests are encoded in advance. Answers are framed by length, by
 //! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
-//! Redirects are not followed. Cookies are kept in the session's jar, if it has one.
+//! A coded body is decoded if a step needs it. Redirects are not followed. Cookies are kept in the
+//! session's jar, if it has one.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
-use super::{AboutData, Call, Protocol};
+use self::content_coding::BodyDecoder;
+pub use self::content_coding::ContentCoding;
+use self::framing::{ChunkStep, Chunks, Framing, LastHeaders, ResponseHead, cookie};
+pub use self::framing::{HEAD_LIMIT, headers};
+use super::{AboutData, Call, Protocol, ShownAnswer};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::cookies::{CookieJar, SetCookie};
@@ -97,6 +102,7 @@ pub struct HttpScratch {
     spare: Vec<Vec<u8>>,
     /// Capacity of all spare buffers together, bytes.
     spare_bytes: usize,
+    body_decoder: BodyDecoder,
 }
 
 /// Maximum number of spare buffers, and the capacity of the largest buffer that is kept.
@@ -124,6 +130,20 @@ pub struct Decoder {
     held: BudgetShare,
     /// Whether `stored` holds the requested fields.
     is_stored: bool,
+    /// Result of decoding a coded body.
+    unpacking: Unpacking,
+}
+
+/// Result of decoding a coded body that a step needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Unpacking {
+    /// The body is not coded, or no step needs it.
+    #[default]
+    None,
+    /// `stored` holds the decoded body.
+    Done,
+    /// The body cannot be decoded.
+    Failed,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -181,18 +201,26 @@ impl Protocol for Http {
     }
 
     fn advice(failure: AttemptCause) -> Option<&'static str> {
-        (failure == AttemptCause::Malformed(Malformation::Http2)).then_some(
-            "the target answers in HTTP/2 and may support nothing else on this port, but Plimsoll uses HTTP/1.1: \
-             give a port or a proxy that supports HTTP/1.1",
-        )
+        match failure {
+            AttemptCause::Malformed(Malformation::Http2) => Some(
+                "the target answers in HTTP/2 and may support nothing else on this port, but Plimsoll uses HTTP/1.1: \
+                 give a port or a proxy that supports HTTP/1.1",
+            ),
+            AttemptCause::Malformed(Malformation::UnknownCoding) => Some(
+                "the target codes its answers in a way that Plimsoll cannot decode, but a step needs their bodies: \
+                 request gzip, deflate, br or zstd with `header.accept-encoding`, or \"identity\"",
+            ),
+            _ => None,
+        }
     }
 
-    /// Appends the status line, the headers that describe the body, and the beginning of the body.
-    /// If the answer arrived in pieces, only the body may be available.
-    fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
+    /// Appends the status line, the headers that describe the body, and the beginning of the body,
+    /// decoded. If the answer arrived in pieces, only the body may be available.
+    fn show_answer(answer: ShownAnswer<'_>, out: &mut Vec<u8>) {
         const BODY: usize = 200;
-        let end = memchr::memmem::find(answer, b"\r\n\r\n").filter(|_| answer.starts_with(b"HTTP/"));
-        let (head, body) = end.map_or((&b""[..], answer), |end| (&answer[..end], &answer[end + 4..]));
+        let ShownAnswer { bytes, is_decoded } = answer;
+        let end = memchr::memmem::find(bytes, b"\r\n\r\n").filter(|_| bytes.starts_with(b"HTTP/"));
+        let (head, body) = end.map_or((&b""[..], bytes), |end| (&bytes[..end], &bytes[end + 4..]));
         out.extend_from_slice(head.split(|byte| *byte == b'\r').next().unwrap_or_default());
         for name in SHOWN_HEADERS {
             if let Some(value) = headers(head, name).next() {
@@ -202,8 +230,41 @@ impl Protocol for Http {
         if !head.is_empty() && !body.is_empty() {
             out.extend_from_slice(b"; body: ");
         }
+        let decoded = end.filter(|_| !is_decoded).and_then(|end| decoded_beginning(&bytes[..end + 4], body));
+        let body = decoded.as_deref().unwrap_or(body);
         out.extend_from_slice(&body[..body.len().min(BODY)]);
     }
+}
+
+/// Returns the beginning of a coded body that follows the header block, or `None` if the body is
+/// not coded or cannot be decoded.
+fn decoded_beginning(head: &[u8], body: &[u8]) -> Option<Vec<u8>> {
+    let head = framing::parse(head).ok()??;
+    if !head.codings.is_any() {
+        return None;
+    }
+    let mut joined = Vec::new();
+    let coded = match head.framing {
+        Framing::Chunked => {
+            let (mut chunks, mut rest) = (Chunks::default(), body);
+            loop {
+                let length = match chunks.step(rest) {
+                    Ok(ChunkStep::Framing(length)) => length,
+                    Ok(ChunkStep::Data(length)) => {
+                        joined.extend_from_slice(&rest[..length]);
+                        length
+                    }
+                    _ => break,
+                };
+                rest = &rest[length..];
+            }
+            joined.as_slice()
+        }
+        Framing::Length(length) => &body[..body.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+        Framing::UntilClose => body,
+    };
+    let mut shown = Vec::new();
+    BodyDecoder::decode_beginning(head.codings, coded, &mut shown).then_some(shown)
 }
 
 impl InOrderProtocol for Http {
@@ -238,6 +299,7 @@ impl InOrderProtocol for Http {
                 write_decimal(u64::from(head.status), scratch);
                 Some(scratch)
             }
+            Want::Body if decoder.unpacking == Unpacking::Failed => None,
             Want::Body => whole.get(head.length..)?.get(..usize::try_from(decoder.body).ok()?),
             Want::Header(name) => headers(whole.get(..head.length)?, name).next(),
             Want::Cookie(name) => cookie(whole.get(..head.length)?, name),
@@ -275,11 +337,13 @@ impl InOrderProtocol for Http {
     }
 
     fn rest(decoder: &mut Decoder, memory: &mut HttpScratch) {
-        let stored = std::mem::take(decoder).stored;
-        let is_small = stored.capacity() > 0 && stored.capacity() <= SPARE_BYTES;
-        if is_small && memory.spare.len() < SPARE && memory.spare_bytes + stored.capacity() <= SPARE_BYTES_IN_ALL {
-            memory.spare_bytes += stored.capacity();
-            memory.spare.push(stored);
+        memory.recycle(std::mem::take(decoder).stored);
+    }
+
+    fn shown<'a>(decoder: &'a Decoder, input: &'a [u8]) -> ShownAnswer<'a> {
+        match decoder.unpacking {
+            Unpacking::Done => ShownAnswer { bytes: &decoder.stored, is_decoded: true },
+            _ => ShownAnswer { bytes: input, is_decoded: false },
         }
     }
 
@@ -312,6 +376,15 @@ impl HttpScratch {
         self.spare_bytes -= buffer.capacity();
         buffer.clear();
         buffer
+    }
+
+    /// Takes a buffer back.
+    fn recycle(&mut self, stored: Vec<u8>) {
+        let is_small = stored.capacity() > 0 && stored.capacity() <= SPARE_BYTES;
+        if is_small && self.spare.len() < SPARE && self.spare_bytes + stored.capacity() <= SPARE_BYTES_IN_ALL {
+            self.spare_bytes += stored.capacity();
+            self.spare.push(stored);
+        }
     }
 }
 
@@ -350,7 +423,7 @@ impl Decoder {
                 }
             }
         }
-        self.go_on(request, input, used, ended)
+        self.go_on(request, memory, input, used, ended)
     }
 
     /// Continues after a header block. Returns the answer if it is complete; otherwise sets the
@@ -372,7 +445,7 @@ impl Decoder {
             }
             if (input.len() - behind) as u64 >= length {
                 self.body = length;
-                return Ok(Some(self.answer(head, behind + length as usize)));
+                return self.answer(request, memory, head, input, behind + length as usize).map(Some);
             }
         }
         self.stage = match framing {
@@ -389,7 +462,14 @@ impl Decoder {
     }
 
     /// Decodes body bytes until the input is used up or the body ends.
-    fn go_on(&mut self, request: &Request, input: &[u8], start: usize, ended: bool) -> Result<Progress, AttemptCause> {
+    fn go_on(
+        &mut self,
+        request: &Request,
+        memory: &mut HttpScratch,
+        input: &[u8],
+        start: usize,
+        ended: bool,
+    ) -> Result<Progress, AttemptCause> {
         let mut used = start;
         loop {
             let rest = &input[used..];
@@ -418,7 +498,7 @@ impl Decoder {
                 }
                 ChunkStep::End => {
                     let head = self.head.ok_or(AttemptCause::BadAnswer)?;
-                    return Ok(Progress::Answer(self.answer(head, used)));
+                    return self.answer(request, memory, head, input, used).map(Progress::Answer);
                 }
             }
         }
@@ -444,10 +524,63 @@ impl Decoder {
         Ok(())
     }
 
-    fn answer(&self, head: ResponseHead, used: usize) -> Answer {
+    #[inline]
+    fn answer(
+        &mut self,
+        request: &Request,
+        memory: &mut HttpScratch,
+        head: ResponseHead,
+        input: &[u8],
+        used: usize,
+    ) -> Result<Answer, AttemptCause> {
         let result = if head.status >= 400 { AttemptCause::Status(head.status) } else { AttemptCause::Ok };
         let reusable = head.reusable && self.stage != DecodeStage::UntilClose;
-        Answer { used, result, reusable }
+        let mut answer = Answer { used, result, reusable, is_costly: false };
+        if request.wants_body && head.codings.is_any() && self.body > 0 {
+            answer.is_costly = true;
+            if let Err(cause) = self.unpack(memory, head, input)?
+                && result == AttemptCause::Ok
+            {
+                answer.result = cause;
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Decodes the coded body of a complete answer into `stored`. The inner result is the reason
+    /// why the body cannot be decoded; the connection can still be used.
+    ///
+    /// # Errors
+    /// If the memory budget does not suffice.
+    #[cold]
+    fn unpack(
+        &mut self,
+        memory: &mut HttpScratch,
+        head: ResponseHead,
+        input: &[u8],
+    ) -> Result<Result<(), AttemptCause>, AttemptCause> {
+        let mut decoded = memory.buffer();
+        let whole = if self.is_stored { self.stored.as_slice() } else { &input[self.head_at..] };
+        let (block, rest) = whole.split_at(head.length);
+        let coded = &rest[..usize::try_from(self.body).unwrap_or(usize::MAX).min(rest.len())];
+        decoded.extend_from_slice(block);
+        let beside = if self.is_stored { self.stored.len() } else { 0 };
+        let result = memory.body_decoder.decode(head.codings, coded, &mut decoded, &mut self.held, beside);
+        match result {
+            Ok(()) => {
+                self.unpacking = Unpacking::Done;
+                self.body = (decoded.len() - head.length) as u64;
+                self.is_stored = true;
+                let stored = std::mem::replace(&mut self.stored, decoded);
+                memory.recycle(stored);
+                Ok(Ok(()))
+            }
+            Err(cause) => {
+                self.unpacking = Unpacking::Failed;
+                memory.recycle(decoded);
+                if cause == AttemptCause::TooLarge { Err(cause) } else { Ok(Err(cause)) }
+            }
+        }
     }
 }
 
@@ -673,274 +806,8 @@ fn check_header_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Longest accepted header block, bytes.
-pub const HEAD_LIMIT: usize = 64 * 1024;
-/// Maximum number of headers of an answer.
-const HEADERS: usize = 128;
-
-/// The way in which a body ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// The body has this length in bytes.
-    Length(u64),
-    /// The body ends after its last chunk.
-    Chunked,
-    /// The body ends with the connection.
-    UntilClose,
-}
-
-/// Parsed header block of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseHead {
-    pub status: u16,
-    pub framing: Framing,
-    /// Whether the connection can take another request.
-    pub reusable: bool,
-    /// Length of the block with its empty line, bytes.
-    pub length: usize,
-}
-
-/// The last header block of a step, with its parsed form. An equal block is not parsed again.
-#[derive(Debug, Default)]
-pub struct LastHeaders {
-    block: Vec<u8>,
-    head: Option<ResponseHead>,
-}
-
-impl LastHeaders {
-    /// Returns the header block at the start of the input, or `None` if the block is not complete.
-    pub fn read(&mut self, input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
-        if let Some(head) = self.head
-            && input.get(..head.length) == Some(self.block.as_slice())
-        {
-            return Ok(Some(head));
-        }
-        let Some(head) = parse(input)? else { return Ok(None) };
-        self.block.clear();
-        self.block.extend_from_slice(&input[..head.length]);
-        self.head = Some(head);
-        Ok(Some(head))
-    }
-}
-
-/// Parses the header block at the start of the input. Returns `None` if the block is not complete.
-pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
-    if input.first() == Some(&0) {
-        return frames(input);
-    }
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    // Bytes beyond the limit are not parsed, so that they cannot change the result.
-    let seen = &input[..input.len().min(HEAD_LIMIT)];
-    let length = match response.parse(seen) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if seen.len() < HEAD_LIMIT => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(AttemptCause::Malformed(Malformation::LongHead)),
-        Err(httparse::Error::TooManyHeaders) => {
-            return Err(AttemptCause::Malformed(Malformation::TooManyHeaders));
-        }
-        Err(httparse::Error::HeaderName) if is_folded(seen) => {
-            return Err(AttemptCause::Malformed(Malformation::FoldedHeader));
-        }
-        Err(_) => return Err(AttemptCause::BadAnswer),
-    };
-    let status = response.code.filter(|status| *status >= 100).ok_or(AttemptCause::BadAnswer)?;
-    let mut facts = HeaderFacts { length: None, chunked: None, close: false, keep_alive: false };
-    for header in response.headers.iter() {
-        facts.note(header.name, header.value)?;
-    }
-    let framing = match (facts.chunked, facts.length) {
-        (Some(true), _) => Framing::Chunked,
-        (Some(false), _) | (None, None) => Framing::UntilClose,
-        (None, Some(length)) => Framing::Length(length),
-    };
-    let is_new = response.version == Some(1);
-    // A `Content-Length` beside a `Transfer-Encoding` may be request smuggling. The answer is
-    // accepted, but the connection is not reused.
-    let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
-    let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
-    Ok(Some(ResponseHead { status, framing, reusable, length }))
-}
-
-/// Checks whether bytes that begin with a zero are an HTTP/2 frame: a SETTINGS or GOAWAY frame on
-/// stream 0 (RFC 9113, 4.1, 6.5, 6.8).
-fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
-    const HEAD: usize = 9;
-    let is_frame = |at: usize, byte: u8| match at {
-        0 | 5..=8 => byte == 0,
-        3 => matches!(byte, 4 | 7),
-        4 => byte <= 1,
-        _ => true,
-    };
-    let head = &input[..input.len().min(HEAD)];
-    if !head.iter().enumerate().all(|(at, byte)| is_frame(at, *byte)) {
-        return Err(AttemptCause::BadAnswer);
-    }
-    if head.len() < HEAD { Ok(None) } else { Err(AttemptCause::Malformed(Malformation::Http2)) }
-}
-
-/// Whether a header continues on the next line and all bytes before that line are valid. Later
-/// bytes cannot change the result.
-fn is_folded(block: &[u8]) -> bool {
-    let Some(line_end) = block.windows(2).position(|two| matches!(two, [b'\n', b' ' | b'\t'])) else { return false };
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let before = httparse::Response::new(&mut headers).parse(&block[..=line_end]);
-    matches!(before, Ok(httparse::Status::Partial))
-}
-
-struct HeaderFacts {
-    length: Option<u64>,
-    /// Whether the last transfer coding is `chunked`. `None` without transfer codings.
-    chunked: Option<bool>,
-    close: bool,
-    keep_alive: bool,
-}
-
-impl HeaderFacts {
-    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), AttemptCause> {
-        if name.eq_ignore_ascii_case("content-length") {
-            let length = number(value).ok_or(AttemptCause::BadAnswer)?;
-            if self.length.is_some_and(|before| before != length) {
-                return Err(AttemptCause::BadAnswer);
-            }
-            self.length = Some(length);
-        } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            let last = words(value).last().unwrap_or(b"");
-            self.chunked = Some(last.eq_ignore_ascii_case(b"chunked"));
-        } else if name.eq_ignore_ascii_case("connection") {
-            self.close |= words(value).any(|word| word.eq_ignore_ascii_case(b"close"));
-            self.keep_alive |= words(value).any(|word| word.eq_ignore_ascii_case(b"keep-alive"));
-        }
-        Ok(())
-    }
-}
-
-fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
-}
-
-/// Parses plain digits. Returns `None` if they are not a `u64`.
-fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii();
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Returns the values of all headers with this name in a header block. `name` is in lower case.
-pub fn headers<'a>(block: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    block.split(|byte| *byte == b'\n').skip(1).filter_map(move |line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
-    })
-}
-
-/// Returns the value that a header block gives a cookie: the value of the last `Set-Cookie` header
-/// with the cookie's name.
-fn cookie<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let set = headers(block, "set-cookie").filter_map(SetCookie::parse);
-    set.filter(|cookie| cookie.name == name.as_bytes()).last().map(|cookie| cookie.value)
-}
-
-/// Longest line with a chunk's size and extensions, bytes.
-const SIZE_LINE_LIMIT: usize = 4 * 1024;
-/// Longest trailer line, bytes.
-const TRAILER_LIMIT: usize = 16 * 1024;
-/// Maximum number of trailer lines.
-const TRAILERS: u16 = 128;
-
-/// Position in a chunked body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Chunks {
-    /// The start of a chunk's size.
-    #[default]
-    Size,
-    /// A chunk's data. Holds the number of bytes left.
-    Data(u64),
-    /// The line end after a chunk's data.
-    DataEnd,
-    /// The trailers. Holds the number of trailers so far.
-    Trailers(u16),
-    /// The end of the body.
-    End,
-}
-
-/// A step through a chunked body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChunkStep {
-    /// More bytes are needed.
-    More,
-    /// Framing bytes. Holds their number.
-    Framing(usize),
-    /// Body bytes. Holds their number.
-    Data(usize),
-    /// The body has ended.
-    End,
-}
-
-impl Chunks {
-    /// Returns the kind and length of the bytes at the start of the input. The caller skips these
-    /// bytes before the next call.
-    pub fn step(&mut self, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
-        match *self {
-            Self::End => Ok(ChunkStep::End),
-            Self::Data(left) => {
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
-                if here == 0 {
-                    return Ok(ChunkStep::More);
-                }
-                let left = left - here as u64;
-                *self = if left == 0 { Self::DataEnd } else { Self::Data(left) };
-                Ok(ChunkStep::Data(here))
-            }
-            Self::DataEnd => match input {
-                [b'\r', b'\n', ..] => {
-                    *self = Self::Size;
-                    Ok(ChunkStep::Framing(2))
-                }
-                [] | [b'\r'] => Ok(ChunkStep::More),
-                _ => Err(AttemptCause::BadAnswer),
-            },
-            Self::Size => self.size(input),
-            Self::Trailers(count) => self.trailer(count, input),
-        }
-    }
-
-    fn size(&mut self, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
-        match input.first() {
-            None => return Ok(ChunkStep::More),
-            Some(first) if !first.is_ascii_hexdigit() => return Err(AttemptCause::BadAnswer),
-            Some(_) => {}
-        }
-        let line = &input[..input.len().min(SIZE_LINE_LIMIT)];
-        match httparse::parse_chunk_size(line) {
-            // The size alone shows that the body is too long; no data is needed.
-            Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(AttemptCause::TooLong),
-            Ok(httparse::Status::Complete((length, size))) => {
-                *self = if size == 0 { Self::Trailers(0) } else { Self::Data(size) };
-                Ok(ChunkStep::Framing(length))
-            }
-            Ok(httparse::Status::Partial) if line.len() < SIZE_LINE_LIMIT => Ok(ChunkStep::More),
-            Ok(httparse::Status::Partial) | Err(_) => Err(AttemptCause::BadAnswer),
-        }
-    }
-
-    fn trailer(&mut self, count: u16, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
-        let Some(end) = input.iter().take(TRAILER_LIMIT).position(|byte| *byte == b'\n') else {
-            return if input.len() < TRAILER_LIMIT { Ok(ChunkStep::More) } else { Err(AttemptCause::TooLong) };
-        };
-        if input[..end] == *b"\r" || end == 0 {
-            *self = Self::End;
-        } else if count == TRAILERS {
-            return Err(AttemptCause::TooLong);
-        } else {
-            *self = Self::Trailers(count + 1);
-        }
-        Ok(ChunkStep::Framing(end + 1))
-    }
-}
-
+mod content_coding;
+mod framing;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]

@@ -243,7 +243,7 @@ impl Decoder {
             if self.is_refused || request.until.is_empty() || begins(line, &request.until) {
                 self.end = end;
                 let result = if self.is_refused { AttemptCause::Answer(REFUSED) } else { AttemptCause::Ok };
-                return Ok(Progress::Answer(Answer { used: behind, result, reusable: true }));
+                return Ok(Progress::Answer(Answer { used: behind, result, reusable: true, is_costly: false }));
             }
             self.at = behind;
         }

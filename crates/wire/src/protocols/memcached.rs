@@ -289,14 +289,14 @@ impl Decoder {
             if opcode == CommandCode::Incr && self.value.len() != 8 {
                 return Progress::Bad(AttemptCause::BadAnswer);
             }
-            return Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true });
+            return Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true, is_costly: false });
         }
         let found = STATUSES.iter().zip(0_u8..).find(|(status, _)| **status == header.status);
         let Some((_, number)) = found else { return Progress::Bad(AttemptCause::BadAnswer) };
         self.status = REFUSALS[usize::from(number)].name;
         let is_answer = self.status == "not_found" && matches!(opcode, CommandCode::Get | CommandCode::Delete);
         let result = if is_answer { AttemptCause::Ok } else { AttemptCause::Answer(number) };
-        Progress::Answer(Answer { used, result, reusable: !LAST_STATUSES.contains(&self.status) })
+        Progress::Answer(Answer { used, result, reusable: !LAST_STATUSES.contains(&self.status), is_costly: false })
     }
 
     /// Decodes bytes that are no packet. Only [`TOO_MANY`] is valid.
@@ -305,7 +305,7 @@ impl Decoder {
             self.status = "too_many_connections";
             self.value = 0..TOO_MANY.len() - 2;
             let result = AttemptCause::Answer(STATUSES.len() as u8);
-            return Progress::Answer(Answer { used: TOO_MANY.len(), result, reusable: false });
+            return Progress::Answer(Answer { used: TOO_MANY.len(), result, reusable: false, is_costly: false });
         }
         if TOO_MANY.starts_with(input) { Progress::More { used: 0 } } else { Progress::Bad(AttemptCause::BadAnswer) }
     }

@@ -322,7 +322,7 @@ impl Decoder {
             let number = refused(reply);
             self.status = word_of(REFUSALS, number);
             let reusable = !LAST_WORDS.contains(&self.status);
-            return Progress::Answer(Answer { used, result: AttemptCause::Answer(number), reusable });
+            return Progress::Answer(Answer { used, result: AttemptCause::Answer(number), reusable, is_costly: false });
         }
         if !verb.fits(reply) {
             return Progress::Bad(AttemptCause::BadAnswer);
@@ -332,7 +332,7 @@ impl Decoder {
             Verb::Get => "not_found",
             _ => "nil",
         };
-        Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
+        Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true, is_costly: false })
     }
 }
 

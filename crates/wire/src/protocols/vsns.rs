@@ -258,18 +258,25 @@ fn judge(asked: &RequestContext<'_, Vsns>, frame: &[u8], used: usize) -> Progres
     if id != asked.id {
         // A server that takes no more connections sends `busy` before it reads a request.
         if id == 0 && *status == status::BUSY {
-            return Progress::Answer(Answer { used, result: refusal(*status), reusable: false });
+            return Progress::Answer(Answer { used, result: refusal(*status), reusable: false, is_costly: false });
         }
         return Progress::Bad(AttemptCause::BadAnswer);
     }
     match *status {
         status::OK if asked.request.opcode.fits(&frame[HEAD..]) => {
-            Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
+            Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true, is_costly: false })
         }
-        status::NOT_FOUND => Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true }),
+        status::NOT_FOUND => {
+            Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true, is_costly: false })
+        }
         status @ status::BAD_REQUEST..=status::TOO_LARGE => {
             // After a frame that is too large, the service cannot find the start of the next frame.
-            Progress::Answer(Answer { used, result: refusal(status), reusable: status != status::TOO_LARGE })
+            Progress::Answer(Answer {
+                used,
+                result: refusal(status),
+                reusable: status != status::TOO_LARGE,
+                is_costly: false,
+            })
         }
         _ => Progress::Bad(AttemptCause::BadAnswer),
     }

@@ -118,7 +118,7 @@ impl Session {
                 self.remove(stream, spare);
                 SessionEvent::Untouched { id, used }
             }
-            _ => SessionEvent::Answer { id, answer: Answer { used, result, reusable: true } },
+            _ => SessionEvent::Answer { id, answer: Answer { used, result, reusable: true, is_costly: false } },
         }
     }
 }

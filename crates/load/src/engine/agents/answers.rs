@@ -147,7 +147,15 @@ impl<P: SessionProtocol> AgentValues<P> {
             let CaptureMemory { found, value, .. } = &mut self.captures;
             Some(expectation.holds::<P>((request, session, input), &source, found, value))
         };
-        let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
+        // An answer that cannot be read is never as expected.
+        let is_expected = match result {
+            AttemptCause::Ok => true,
+            AttemptCause::Malformed(_) => {
+                stats.failed_answer(step.name);
+                return (AnswerClass::Failed, None);
+            }
+            _ => step.status.and_then(&mut holds) == Some(true),
+        };
         let contradicted = (0..step.expects.len()).find(|number| holds(*number) == Some(false));
         let class = match (is_expected, contradicted.is_some()) {
             (true, false) => AnswerClass::Ok,

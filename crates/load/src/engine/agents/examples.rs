@@ -5,6 +5,7 @@ use experiment::secrets::is_credential;
 use record::events::FailureExample;
 use wire::cause::AttemptCause;
 use wire::excerpt;
+use wire::protocols::ShownAnswer;
 use wire::session::SessionProtocol;
 
 use super::Agent;
@@ -30,7 +31,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         id: AgentId,
         agent: &Agent,
         cause: AttemptCause,
-        answer: Option<&[u8]>,
+        answer: Option<ShownAnswer<'_>>,
         stats: &mut ThreadStats,
     ) {
         let name = self.script.steps[agent.step].name;
@@ -55,7 +56,11 @@ impl<P: SessionProtocol> AgentValues<P> {
         if !stats.is_new_kind(step.name, AttemptCause::Wrong, expectation) {
             return;
         }
-        let Some(mut example) = self.example(id, agent, AttemptCause::Wrong, Some(answer.input)) else { return };
+        let Some(mut example) =
+            self.example(id, agent, AttemptCause::Wrong, Some(P::shown(answer.session, answer.input)))
+        else {
+            return;
+        };
         if let Some((number, (field, expected))) =
             expectation.and_then(|number| Some((number, step.expected.get(number)?)))
         {
@@ -78,15 +83,15 @@ impl<P: SessionProtocol> AgentValues<P> {
         id: AgentId,
         agent: &Agent,
         cause: AttemptCause,
-        answer: Option<&[u8]>,
+        answer: Option<ShownAnswer<'_>>,
     ) -> Option<FailureExample> {
         if self.script.purpose != LoadPurpose::Measure {
             return None;
         }
         let step = &self.script.steps[agent.step];
-        let shown = answer.filter(|bytes| !bytes.is_empty()).map(|bytes| {
+        let shown = answer.filter(|answer| !answer.bytes.is_empty()).map(|answer| {
             let mut shown = Vec::new();
-            P::show_answer(bytes, &mut shown);
+            P::show_answer(answer, &mut shown);
             excerpt::beginning(&shown, ANSWER)
         });
         Some(FailureExample {

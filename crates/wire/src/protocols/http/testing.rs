@@ -1,8 +1,8 @@
-//! Test data of HTTP: hostile servers and proxies, with and without TLS, and the fuzz target of
-//! chunked bodies.
+//! Test data of HTTP: hostile servers and proxies, with and without TLS, and the fuzz
+//! targets of chunked and coded bodies.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::Read;
+use std::io::{Read, Write as _};
 
 use fastrand::Rng;
 
@@ -19,7 +19,10 @@ impl TestedProtocol for Http {
     const HOSTILE: &'static [HostileCase] = CASES;
     /// Largest incomplete header block.
     const HELD_BYTES: usize = HEAD_LIMIT;
-    const FUZZ: &'static [FuzzTarget] = &[FuzzTarget { name: "chunks", body: chunks, mutants: 4000 }];
+    const FUZZ: &'static [FuzzTarget] = &[
+        FuzzTarget { name: "chunks", body: chunks, mutants: 4000 },
+        FuzzTarget { name: "codings", body: codings, mutants: 500 },
+    ];
 
     /// Sets each line of the input as a cookie. The jar must stay within its limits, and its
     /// cookies must fit into a header.
@@ -68,6 +71,27 @@ fn chunks(input: &[u8]) {
     let seen = feed(&get, &mut HttpScratch::default(), 1, &fuzz::cut(&made, &mut random), false);
     let Seen::Answer { fields, surplus, .. } = seen else { panic!("{seen:?}") };
     assert_eq!((fields, surplus), (vec![Some(shown(body))], Vec::new()));
+}
+
+/// Decodes coded bodies: the input itself, and a valid body made of the input, which must come back
+/// unchanged. The first byte selects the codings.
+fn codings(input: &[u8]) {
+    let Some((how, body)) = input.split_first() else { return };
+    let name = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, deflate"][usize::from(how & 7) % 6];
+    let get = compile(&Http::open("127.0.0.1:1").unwrap(), "get", &[("path", "/")], &["body"]).unwrap();
+    let mut memory = HttpScratch::default();
+    let mut decode = |name: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {name}\r\nContent-Length: {}\r\n\r\n", body.len());
+        feed(&get, &mut memory, 1, &[head.as_bytes(), body], false)
+    };
+    let first = decode(name, body);
+    assert_eq!(first, decode(name, body), "the second time");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(body).unwrap();
+    let made = zstd::encode_all(encoder.finish().unwrap().as_slice(), 1).unwrap();
+    let seen = decode("gzip, zstd", &made);
+    let Seen::Answer { fields, .. } = seen else { panic!("{seen:?}") };
+    assert_eq!(fields, [Some(shown(body))]);
 }
 
 /// A plain answer.

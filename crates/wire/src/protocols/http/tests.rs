@@ -433,3 +433,73 @@ fn a_wanted_body_beyond_the_answer_budget_is_too_large() {
     assert!(matches!(after(&letting_go.request, 4), Ok(Progress::More { .. })), "what nobody looks into is let go");
     assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })), "and everything was given back");
 }
+
+/// `hello` in gzip, coded once more by node's encoder of brotli.
+const GZIP_BROTLI: &[u8] = &[
+    0x0b, 0x0c, 0x80, 0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07,
+    0x00, 0x86, 0xa6, 0x10, 0x36, 0x05, 0x00, 0x00, 0x00, 0x03,
+];
+
+/// Returns an answer with this body in the three framings.
+fn coded_answers(status: &str, coding: &str, body: &[u8]) -> Vec<(Vec<u8>, bool)> {
+    let head = format!("HTTP/1.1 {status} x\r\nX-Kind: k\r\nContent-Encoding: {coding}\r\n");
+    let length = format!("Content-Length: {}\r\n\r\n", body.len());
+    let (left, right) = body.split_at(body.len() / 2);
+    let chunks = [
+        format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", left.len()).as_bytes(),
+        left,
+        format!("\r\n{:x}\r\n", right.len()).as_bytes(),
+        right,
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
+    vec![
+        ([head.as_bytes(), length.as_bytes(), body].concat(), false),
+        ([head.as_bytes(), &chunks].concat(), false),
+        ([head.as_bytes(), b"\r\n", body].concat(), true),
+    ]
+}
+
+#[test]
+fn a_coded_body_is_decoded_if_a_step_needs_it() {
+    let plain = compiled("get", &[("path", "/")], &["status", "header.x-kind"]);
+    for (answer, ends) in coded_answers("200", "gzip, br", GZIP_BROTLI) {
+        let reusable = !ends;
+        assert_eq!(
+            is_the_same_in_pieces(&get(), 1, &answer, ends),
+            seen(AttemptCause::Ok, reusable, "200", "hello", Some("k"))
+        );
+        let without = Seen::answer(AttemptCause::Ok, reusable, "200", &[Some("200"), Some("k")]);
+        assert_eq!(is_the_same_in_pieces(&plain, 1, &answer, ends), without);
+    }
+}
+
+#[test]
+fn a_body_that_cannot_be_decoded_fails_only_who_needs_it() {
+    let plain = compiled("get", &[("path", "/")], &["status"]);
+    let broken = AttemptCause::Malformed(Malformation::BrokenCoding(ContentCoding::Brotli));
+    let unknown = AttemptCause::Malformed(Malformation::UnknownCoding);
+    for (coding, cause) in [("br", broken), ("compress", unknown)] {
+        for (status, result) in [("200", cause), ("503", AttemptCause::Status(503))] {
+            for (answer, ends) in coded_answers(status, coding, b"\xff no brotli") {
+                let expected = Seen::answer(result, !ends, status, &[Some(status), None, Some("k")]);
+                assert_eq!(is_the_same_in_pieces(&get(), 1, &answer, ends), expected);
+                let Seen::Answer { result, .. } = is_the_same_in_pieces(&plain, 1, &answer, ends) else { panic!() };
+                assert_ne!(result, cause);
+            }
+        }
+    }
+    let empty = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(is_the_same_in_pieces(&get(), 1, empty, false), seen(AttemptCause::Ok, true, "200", "", None));
+}
+
+#[test]
+fn an_excerpt_shows_the_decoded_body() {
+    for (answer, _) in coded_answers("500", "gzip, br", GZIP_BROTLI) {
+        let mut out = Vec::new();
+        Http::show_answer(ShownAnswer { bytes: &answer, is_decoded: false }, &mut out);
+        let shown = String::from_utf8(out).unwrap();
+        assert!(shown.starts_with("HTTP/1.1 500 x; content-encoding: gzip, br"), "{shown}");
+        assert!(shown.ends_with("; body: hello"), "{shown}");
+    }
+}
