@@ -303,7 +303,7 @@ impl CurlReader<'_> {
                 required()?;
                 options.has_cookie_jar = true;
             }
-            "compressed" => options.headers.push(("accept-encoding".to_owned(), "gzip".to_owned())),
+            "compressed" => options.headers.push(("accept-encoding".to_owned(), "deflate, gzip, br, zstd".to_owned())),
             "upload-file" => {
                 let file = required()?;
                 options.upload = Some(self.file(&file).unwrap_or_else(RecordedBody::LeftOut));
@@ -599,7 +599,7 @@ mod tests {
             ("user-agent", "agent"),
             ("cookie", "a=1"),
             ("referer", "http://r/"),
-            ("accept-encoding", "gzip"),
+            ("accept-encoding", "deflate, gzip, br, zstd"),
             ("x-a", "1"),
             ("x-b", ""),
         ] {

@@ -33,7 +33,8 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let answer = client.call(&asked.method, &values(asked));
     let took = begun.elapsed();
-    output::text(&told(client.exchanged()))?;
+    let body = answer.as_ref().ok().and_then(|answer| answer.field("body"));
+    output::text(&told(client.exchanged(), body))?;
     let answer = answer.map_err(|error| unanswered(&error, &client.exchanged().received))?;
     let took = numbers::micros(took.as_secs_f64() * 1e6);
     output::text(&format!("status {} after {took}, connecting not included\n", answer.status))?;
@@ -49,11 +50,13 @@ pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
 }
 
 /// Formats a request and its answer. Lines of the request begin with `>`, lines of the answer's
-/// head with `<`. The answer's body has no mark.
-fn told(exchanged: &ExchangedBytes) -> String {
+/// head with `<`. The answer's body has no mark; `body` replaces it if it is coded.
+fn told(exchanged: &ExchangedBytes, body: Option<&[u8]>) -> String {
     let received = &exchanged.received;
     let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received.len(), |at| at + 4);
-    let (head, body) = received.split_at(head);
+    let (head, received_body) = received.split_at(head);
+    let is_coded = String::from_utf8_lossy(head).to_ascii_lowercase().contains("\ncontent-encoding:");
+    let body = body.filter(|_| is_coded).unwrap_or(received_body);
     let shown = &body[..body.len().min(SHOWN_BYTES)];
     let more = if shown.len() < body.len() {
         format!("\n… and {} more\n", numbers::bytes((body.len() - shown.len()) as f64))
@@ -118,18 +121,25 @@ mod tests {
             sent: b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
             received: b"HTTP/1.1 404 Not Found\r\nX: \x1b[2J\r\n\r\nno such\nthing\n".to_vec(),
         };
-        let told = told(&exchanged);
+        let told = told(&exchanged, None);
         assert!(told.starts_with("> GET / HTTP/1.1\n> Host: h\n>\n\n< HTTP/1.1 404 Not Found\n"), "{told}");
         assert!(told.ends_with("<\n\nno such\nthing\n\n") && !told.contains('\x1b'), "{told}");
         let long =
             ExchangedBytes { received: [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[b'x'; 70_000]].concat(), ..exchanged };
-        assert!(super::told(&long).contains("… and 4.46 kB more"));
+        assert!(super::told(&long, None).contains("… and 4.46 kB more"));
+    }
+
+    #[test]
+    fn a_coded_body_is_shown_decoded() {
+        let received = b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n\x0b\x02\x80hello\x03".to_vec();
+        let exchanged = ExchangedBytes { sent: Vec::new(), received };
+        assert!(told(&exchanged, Some(b"hello")).ends_with("<\n\nhello\n\n"));
     }
 
     #[test]
     fn control_characters_in_a_body_are_escaped() {
         let body = b"HTTP/1.1 200 OK\r\n\r\na\tb\r\n\x1b]0;owned\x07 \xc2\x9b31m\x08 \rover\n";
-        let told = told(&ExchangedBytes { received: body.to_vec(), ..ExchangedBytes::default() });
+        let told = told(&ExchangedBytes { received: body.to_vec(), ..ExchangedBytes::default() }, None);
         assert!(told.ends_with("a\tb\n\\u{1b}]0;owned\\u{7} \\u{9b}31m\\u{8} \\rover\n\n"), "{told:?}");
     }
 
