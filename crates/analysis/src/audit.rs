@@ -430,6 +430,7 @@ mod tests {
             for version in 1..=2 {
                 let line = HistoryEntry {
                     at_s: (2 * key + version) as f64 / 100.0,
+                    start_s: None,
                     by: By::Load,
                     agent: Some(1),
                     effect: "write".to_owned(),
@@ -577,7 +578,18 @@ mod tests {
     ) -> HistoryEntry {
         let (effect, value) = (effect.to_owned(), value.map(str::to_owned));
         let key = if effect == "remove_all" { String::new() } else { "k".to_owned() };
-        HistoryEntry { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
+        HistoryEntry {
+            at_s,
+            start_s: None,
+            by,
+            agent: Some(1),
+            effect,
+            space: "s".to_owned(),
+            key,
+            value,
+            outcome,
+            applied,
+        }
     }
 
     #[test]

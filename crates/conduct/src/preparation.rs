@@ -85,7 +85,11 @@ pub fn recorded(
 pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     let shifted = done.into_iter().flat_map(|preparation| {
         let shift_s = clock.at_s_of(preparation.clock.origin());
-        preparation.history.into_iter().map(move |line| HistoryEntry { at_s: line.at_s + shift_s, ..line })
+        preparation.history.into_iter().map(move |line| HistoryEntry {
+            at_s: line.at_s + shift_s,
+            start_s: line.start_s.map(|start_s| start_s + shift_s),
+            ..line
+        })
     });
     shifted.collect()
 }

@@ -318,6 +318,7 @@ impl PendingKey {
     fn read(self, value: Option<String>, at_s: f64) -> HistoryEntry {
         HistoryEntry {
             at_s,
+            start_s: None,
             by: By::Audit,
             agent: None,
             effect: "read".to_owned(),
@@ -515,6 +516,7 @@ mod tests {
     fn wrote(agent: Option<u32>, key: &str, at_s: f64, applied: bool) -> HistoryEntry {
         HistoryEntry {
             at_s,
+            start_s: None,
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
             effect: "write".to_owned(),

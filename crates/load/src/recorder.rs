@@ -186,6 +186,7 @@ impl Recorder {
         let ahead_s = self.clock.at_s_of(interval.clock.origin());
         for line in interval.history.iter_mut().filter(|line| self.keys.have(line)) {
             line.at_s += ahead_s;
+            line.start_s = line.start_s.map(|start_s| start_s + ahead_s);
             self.history.write(line).map_err(disk(&self.paths.history))?;
         }
         let second = interval.start_s.max(0.0) as u64;

@@ -872,6 +872,7 @@ const JUST_INSIDE: &[Spoil] = &[
 fn line(by: By, effect: &str) -> HistoryEntry {
     HistoryEntry {
         at_s: 9.0,
+        start_s: None,
         by,
         agent: None,
         effect: effect.to_owned(),

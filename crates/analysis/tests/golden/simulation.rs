@@ -136,6 +136,7 @@ impl Simulation {
     fn saved(&mut self, at_s: f64, agent: Option<u32>, space: &str, key: &str, number: u64, outcome: Outcome) {
         self.history.push(HistoryEntry {
             at_s: micros(at_s),
+            start_s: None,
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
             effect: "write".into(),
@@ -153,6 +154,7 @@ impl Simulation {
             let lost = (CRASH_S - self.lost_within_s..CRASH_S).contains(&line.at_s) || line.applied.is_none();
             self.history.push(HistoryEntry {
                 at_s: micros(TIME_S + 0.5 + number as f64 * 0.0002),
+                start_s: None,
                 by: By::Audit,
                 agent: None,
                 effect: "read".into(),

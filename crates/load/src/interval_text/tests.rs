@@ -232,6 +232,7 @@ fn an_interval_is_transmitted_unchanged() {
         GeneratorSecond { at_s: 8.0, thread: 3, late_us_p99: Some(12.5), due: Some(3), ..Default::default() };
     sent.history = vec![HistoryEntry {
         at_s: 7.25,
+        start_s: None,
         by: By::Load,
         agent: Some(4),
         effect: "write".into(),

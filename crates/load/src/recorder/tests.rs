@@ -179,6 +179,7 @@ fn history_times_are_converted_to_the_recorder_clock() {
     let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
     let line = HistoryEntry {
         at_s: 2.5,
+        start_s: Some(2.0),
         by: By::Prepare,
         agent: None,
         effect: "write".into(),
@@ -194,7 +195,8 @@ fn history_times_are_converted_to_the_recorder_clock() {
     recorder.history(&[line]).unwrap();
     recorder.finish().unwrap();
     let lines = lines::read::<HistoryEntry>(&folder.history()).unwrap().items;
-    assert_eq!(lines.iter().map(|line| line.at_s).collect::<Vec<_>>(), [-7.5, 2.5]);
+    let times: Vec<_> = lines.iter().map(|line| (line.start_s.unwrap(), line.at_s)).collect();
+    assert_eq!(times, [(-8.0, -7.5), (2.0, 2.5)]);
 }
 
 #[test]
@@ -206,6 +208,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         let written = Recorder::create(&TrialFolder::at(&scratch), clock, 10.0).and_then(|mut recorder| {
             let line = HistoryEntry {
                 at_s: 0.0,
+                start_s: None,
                 by: By::Load,
                 agent: Some(1),
                 effect: "read".into(),
@@ -239,6 +242,7 @@ fn sampled_keys_are_recorded_with_all_their_operations() {
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let line = |key: u32, effect: &str| HistoryEntry {
         at_s: 1.0,
+        start_s: None,
         by: By::Load,
         agent: Some(1),
         effect: effect.to_owned(),

@@ -31,6 +31,9 @@ fn ok() {
     assert_eq!((first.effect.as_str(), first.space.as_str(), first.key.as_str()), ("write", "s", "3-1"));
     assert_eq!(first.value.as_ref().unwrap().len(), 9);
     assert!(history.iter().all(|line| line.outcome == Outcome::Ok && line.applied == Some(true)));
+    let of_third: Vec<_> = history.iter().filter(|line| line.agent == Some(3)).collect();
+    assert!(of_third.iter().all(|line| line.start_s.unwrap() <= line.at_s));
+    assert!(of_third.windows(2).all(|pair| pair[0].at_s <= pair[1].start_s.unwrap()), "one after the other");
 }
 
 #[test]

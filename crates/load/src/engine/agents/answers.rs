@@ -241,6 +241,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             let value = &self.slots[id.index() * self.script.slots + usize::from(keep.slot)];
             Some(HistoryEntry {
                 at_s: now_ns as f64 / NS_PER_S as f64,
+                start_s: None,
                 by: By::Prepare,
                 agent: None,
                 effect: crate::KEPT.to_owned(),
@@ -392,6 +393,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         let is_measured = self.script.purpose == LoadPurpose::Measure;
         HistoryEntry {
             at_s: now_ns as f64 / NS_PER_S as f64,
+            start_s: agent.earliest_sent_ns().map(|start_ns| start_ns as f64 / NS_PER_S as f64),
             by: if is_measured { By::Load } else { By::Prepare },
             agent: is_measured.then_some(agent.number),
             effect: audit.effect.to_owned(),
