@@ -172,7 +172,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
 
 /// Returns the requested load as the beginning of a sentence, up to the verb: `64 agents got`.
 fn asked(load: &Load) -> String {
-    let agents = numbers::plural(load.agents as usize, "agent");
+    let agents = agents(load);
     match &load.rate {
         _ if !load.groups.is_empty() => format!("{agents} in groups got"),
         None => format!("{agents} got"),
@@ -184,6 +184,12 @@ fn asked(load: &Load) -> String {
             None => "the rate followed a schedule, and the target answered".to_owned(),
         },
     }
+}
+
+/// Returns the number of agents: `64 agents`, or `up to 64 agents` if they come and go.
+fn agents(load: &Load) -> String {
+    let most = numbers::plural(load.agents as usize, "agent");
+    if load.changes_agents() { format!("up to {most}") } else { most }
 }
 
 /// Returns `medians of 3 repeats (lowest–highest): `, or an empty text.
@@ -218,8 +224,7 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
         .spread(|trial| trial.throughput.before_first_fault_per_s)
         .or_else(|| group.spread(|trial| trial.throughput.operations_per_s));
     if let Some(before) = before {
-        let agents =
-            load_of(group, plan).map(|load| format!(" from {}", numbers::plural(load.agents as usize, "agent")));
+        let agents = load_of(group, plan).map(|load| format!(" from {}", agents(load)));
         text.push_str(&format!("at {} operations/s{}, ", before.text(numbers::number), agents.unwrap_or_default()));
     }
     let has_lab =

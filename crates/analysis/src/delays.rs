@@ -87,7 +87,7 @@ pub(crate) fn delay_effect(
             let is_full = sampled.hosts.iter().any(|host| host.busy_pct.value().is_some_and(|pct| pct >= FULL_PCT));
             let lost = match is_full {
                 true => [generator_pct, target.map(|target| target.longest_pct)].map(|pct| pct.unwrap_or(0.0) / 100.0),
-                false => [of_generator, of_target].map(|reached| reached / f64::from(load.agents.max(1))),
+                false => [of_generator, of_target].map(|reached| reached / load.mean_agents().max(1.0)),
             };
             let [by_generator, by_target] = lost.map(|lost| 1.0 - lost.min(1.0));
             100.0 * (1.0 - by_generator * by_target)

@@ -107,7 +107,7 @@ impl<'a> FaultWalk<'a> {
     ) -> Self {
         let populations = planned.load.iter().flat_map(plan::Load::populations);
         let timeout_s = populations.map(|load| load.timeout_s).fold(0.0, f64::max);
-        let changes = planned.load.as_ref().is_some_and(plan::Load::changes_rate);
+        let changes = planned.load.as_ref().is_some_and(plan::Load::changes);
         let faulty: Vec<[f64; 2]> =
             felt.iter().map(|fault| [fault.at_s, horizon_s(fault.at_s, fault.healed_s, timeout_s)]).collect();
         Self {

@@ -48,8 +48,8 @@ impl LoadWindow {
             .map(|event| event.at_s)
             .min_by(f64::total_cmp);
         let calm_until_s = first_fault_s.unwrap_or(until_s);
-        // A rate that the plan changes does not become steady.
-        let changes = load.changes_rate();
+        // A load that the plan changes does not become steady.
+        let changes = load.changes();
         let judged = |from_s: f64, cuts: bool, outages: &[[f64; 2]]| {
             let stretch = LoadStretch { from_s, until_s: calm_until_s, cuts, outages };
             steady_state::steady_from(timeline, &mean_latency(&evidence.generator), stretch)
@@ -60,7 +60,8 @@ impl LoadWindow {
             Warmup::Seconds(from_s) if changes => Steady { from_s, method: "given".to_owned(), ..Steady::default() },
             Warmup::Seconds(from_s) => judged(from_s, false, &outages(from_s)),
             Warmup::Auto if changes => {
-                Steady { method: "none: the rate changes by plan".to_owned(), ..Steady::default() }
+                let what = if load.changes_rate() { "the rate" } else { "the number of agents" };
+                Steady { method: format!("none: {what} changes by plan"), ..Steady::default() }
             }
             Warmup::Auto => {
                 let outages = outages(load.ramp_s);
@@ -142,7 +143,7 @@ fn mean_latency(rows: &[GeneratorSecond]) -> Vec<MeanLatency> {
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::{Rate, RateStage};
+    use experiment::plan::{AgentStage, Rate, RateStage};
     use record::events::Event;
     use record::rows::OutcomeSlot;
 
@@ -190,10 +191,15 @@ mod tests {
         );
         let stages = Rate::Stages(vec![RateStage { from: 0.0, to: 2_000.0, over_s: 20.0 }]);
         let load = Load { warmup: Warmup::Auto, rate: Some(stages), ..synthetic::load(10, 20.0) };
-        let (evidence_of_20_s, changing) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
-        let changing = LoadWindow::of(&load, &evidence_of_20_s, &changing).unwrap().1;
+        let (evidence_of_20_s, timeline_of_20_s) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
+        let changing = LoadWindow::of(&load, &evidence_of_20_s, &timeline_of_20_s).unwrap().1;
         assert_eq!((changing.from_s, changing.is, changing.unsteady), (0.0, None, None));
         assert!(changing.method.contains("the rate changes"));
+        let agent_stages = vec![AgentStage { from: 0, to: 10, over_s: 20.0 }];
+        let staged = Load { warmup: Warmup::Auto, agent_stages, ..synthetic::load(10, 20.0) };
+        let staged = LoadWindow::of(&staged, &evidence_of_20_s, &timeline_of_20_s).unwrap().1;
+        assert_eq!((staged.from_s, staged.is), (0.0, None));
+        assert_eq!(staged.method, "none: the number of agents changes by plan");
         let flat = how(Warmup::Auto, &evidence(20.0));
         assert_eq!((flat.method.as_str(), flat.is, flat.unsteady), ("MSER-5", Some(true), None));
         let mut growing = evidence(20.0);

@@ -127,7 +127,7 @@ fn measured(
     let busy_agents = planned
         .load
         .as_ref()
-        .filter(|load| !load.is_paced())
+        .filter(|load| !load.is_paced() && !load.changes_agents())
         .filter(|_| outcomes.failed + outcomes.timeout == 0)
         .map(|load| load.agents);
     Trial {

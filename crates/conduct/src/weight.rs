@@ -78,7 +78,7 @@ fn audited(load: &Load) -> f64 {
 }
 
 fn audited_of(load: &Load) -> f64 {
-    let per_s = load.operations_per_s().unwrap_or(PER_AGENT * f64::from(load.agents));
+    let per_s = load.operations_per_s().unwrap_or(PER_AGENT * load.mean_agents());
     let (mut all, mut audited) = (0.0, 0.0);
     for step in load.sequences().flatten() {
         let share = f64::from(step.weight.max(1)) * step.times_per_cycle();

@@ -48,7 +48,8 @@ impl TrialDemand {
         for trial in &plan.trials {
             let Some((connections, load)) = connections(trial).zip(trial.load.as_ref()) else { continue };
             agents = agents.max(u64::from(connections));
-            at_once = at_once.max((f64::from(connections) / load.ramp_s.max(1.0)).ceil() as u64);
+            let share = f64::from(connections) / f64::from(load.agents.max(1));
+            at_once = at_once.max((share * load.joins_per_s()).ceil() as u64);
         }
         let refused = hosts::can_make(&plan.trials).err();
         Self {

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+mod agent_stages;
 mod check_context;
 mod demand;
 mod exercise;
@@ -14,6 +15,7 @@ mod fleet;
 mod gates;
 mod lab;
 mod load;
+mod load_conflicts;
 pub(crate) mod load_group;
 mod metric;
 mod operation;
@@ -22,10 +24,12 @@ mod point_repeats;
 mod prepare;
 mod rate;
 pub(crate) mod reading;
+mod stage_lines;
 mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;
 
+pub use agent_stages::AgentStage;
 pub use demand::Demand;
 pub use exercise::Exercise;
 pub use fault::{Fault, Victim, When};
@@ -35,9 +39,10 @@ pub use fleet::{Fleet, FleetEngine, GENERATOR_ROLE, KubernetesFleet, SlurmFleet}
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, LabPods, MemberDemand, Network, Port};
 pub use load::{
-    Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, LoadConflict, Overflow,
-    Reconnects, Retry, StepOrder, Warmup, WhenFailed,
+    Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, Overflow, Reconnects, Retry,
+    StepOrder, Warmup, WhenFailed,
 };
+pub use load_conflicts::LoadConflict;
 pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm, percentile, samples_for};
 pub use operation::{AuditAs, AuditEffect, Expected, MemberProgram, SlotContent, Step, TextCondition, UnitAmount};

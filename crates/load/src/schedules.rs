@@ -14,6 +14,7 @@ pub mod closed;
 pub mod constant;
 pub mod pauses;
 pub mod poisson;
+pub mod presence;
 pub mod replay;
 pub mod stages;
 
@@ -52,6 +53,7 @@ pub trait Schedule: Send + Sync {
 pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) -> Result<Box<dyn Schedule>, Error> {
     let closed::Closed { agents, ramp_ns, end_ns } = closed;
     Ok(match load.rate.as_ref().map(Rate::starts) {
+        None if !load.agent_stages.is_empty() => Box::new(presence::Presence::new(&load.agent_stages, end_ns)),
         None | Some(Rate::Sessions { .. }) => Box::new(closed),
         Some(Rate::Constant(per_s)) => Box::new(constant::Constant::new(agents, *per_s, ramp_ns, end_ns)),
         Some(Rate::Poisson { poisson }) => Box::new(poisson::Poisson::new(agents, *poisson, ramp_ns, end_ns, seed)),

@@ -209,7 +209,7 @@ pub struct GeneratorSecond {
     pub late_us_p99: Option<f64>,
     /// Largest delay of the thread's timers, microseconds.
     pub late_us_max: Option<f64>,
-    /// Number of agents that have started.
+    /// Number of agents that have started and not left.
     pub agents: u32,
     /// Number of open operations, mean over the interval.
     pub in_flight_mean: f64,

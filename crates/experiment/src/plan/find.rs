@@ -310,9 +310,21 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
         return;
     }
     if key != AGENTS {
-        let loads: Vec<&Load> = parts.iter().filter_map(|parts| parts.load.as_ref()?.population(group)).collect();
+        let loads: Vec<&Load> = populations(&parts, group).collect();
         check_rate(section, place, key, &loads, problems);
+    } else if populations(&parts, group).any(Load::changes_agents) {
+        let problem = Problem::new(place, "a search raises a plain number of agents");
+        problems.push(
+            problem.expected("`agents` in [load] has stages").hint(
+                "write `agents = 50` in [load], the first number tried; loads with stages are compared by variants",
+            ),
+        );
     }
+}
+
+/// Returns the loads of all templates, or the group of this name in each.
+fn populations<'a>(parts: &'a [&TrialTemplate], group: Option<&str>) -> impl Iterator<Item = &'a Load> {
+    parts.iter().filter_map(move |parts| parts.load.as_ref()?.population(group))
 }
 
 /// Checks that a search can raise the loads' rate.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
+use crate::plan::agent_stages::{self, AGENT_STAGE, AgentStage};
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
@@ -30,8 +31,15 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => name: Option<String> = |load| load.text("name").map(ToOwned::to_owned),
             "Name of a group; none if the load has no groups";
-        agents = (unless group): COUNT => u32,
-            "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
+        agents = (unless group): Either(
+            &[COUNT, Tables(AGENT_STAGE)],
+            "a number such as 50, or stages in a closed loop: [{ to = 50, over = \"1m\" }, { at = 50, for = \"3m\" }]",
+        ) => agents: u32 = agent_stages::most,
+            "Virtual users",
+            ["vus", "users", "clients", "connections", "concurrency", "workers", "stages"];
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        => agent_stages: Vec<AgentStage> = |_| Vec::new(),
+            "Stages in which agents come and go; `agents` is the largest number then";
         #[serde(default = "one", skip_serializing_if = "is_one")]
         copies = "1": COUNT => u32,
             "Copies of the whole load that are played side by side, each with all its agents, or those of each group; \
@@ -92,7 +100,7 @@ section! {
              [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }], or sessions/s: { sessions = 40 }",
         ) => rate: Option<Rate> = |_| None,
             "Total operations/s, or sessions/s, in an open loop; default: closed loop",
-            ["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"];
+            ["rps", "qps", "throughput", "arrival_rate", "arrivals"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backlog: Whole { min: 0, max: u32::MAX as i64 } => backlog: Option<Backlog> = read_backlog,
             "Open loop: limit of operations, or sessions, that are due but not begun, over all agents; default: no limit",
@@ -399,8 +407,12 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
     };
     let steps = once.into_iter().map(|step| Step { once: true, ..step }).chain(steps).collect();
     let rate = rate::read(section, context).or(section.has("rate").then_some(Rate::Constant(0.0)));
-    let load = Load { rate, steps, ..Load::read(section) };
-    let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
+    let agent_stages = agent_stages::read(section, context);
+    let mut load = Load { rate, steps, agent_stages, ..Load::read(section) };
+    load.agents = load.agents.saturating_mul(load.copies);
+    for agents in load.agent_stages.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]) {
+        *agents = agents.saturating_mul(load.copies);
+    }
     for conflict in load.conflicts() {
         let place = match section.node(conflict.key) {
             Some(node) => &node.place,
@@ -424,24 +436,6 @@ fn place_in_steps<'a>(section: &Section<'a>, key: &str) -> Option<&'a TextSpan> 
 pub(super) fn step_sections<'a>(section: &Section<'a>) -> Vec<Section<'a>> {
     let entries = ["on_start", "cycle", "mix"].into_iter().flat_map(|key| section.sections(key));
     entries.flat_map(|entry| if entry.has("steps") { entry.sections("steps") } else { vec![entry] }).collect()
-}
-
-/// Settings of a load that exclude each other.
-#[derive(Debug, Clone, Copy)]
-pub struct LoadConflict {
-    /// Key of the setting to remove.
-    key: &'static str,
-    what: &'static str,
-    why: &'static str,
-    /// Key of the other setting, and a note on it.
-    with: Option<(&'static str, &'static str)>,
-    hint: &'static str,
-}
-
-impl std::fmt::Display for LoadConflict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", self.what, self.why)
-    }
 }
 
 impl Load {
@@ -537,53 +531,16 @@ impl Load {
         step.think.or(self.think).unwrap_or(Pause::Fixed(self.think_s))
     }
 
+    /// Whether an offered rate or the number of agents changes during the load, by plan.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        self.changes_rate() || self.changes_agents()
+    }
+
     /// Whether an offered rate changes during the load.
     #[must_use]
     pub fn changes_rate(&self) -> bool {
         self.populations().iter().filter_map(|population| population.rate.as_ref()).any(|rate| rate.per_s().is_none())
-    }
-
-    /// Returns the conflicting settings in this load. A load from a plan has none.
-    pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
-        let Connections { keep_alive, pipeline } = self.connections;
-        let starts_operations = self.rate.as_ref().is_some_and(|rate| !rate.is_of_sessions());
-        let think = (starts_operations && self.has_pauses()).then_some(LoadConflict {
-            key: "think",
-            what: "`think` and a `rate` of operations exclude each other",
-            why: "a pause belongs to a closed loop or to a session",
-            with: Some(("rate", "open loop: operations start on a schedule")),
-            hint: "remove one of the two, or start sessions: rate = { sessions = … }",
-        });
-        let backlog = (self.backlog.is_some() && self.rate.is_none()).then_some(LoadConflict {
-            key: "backlog",
-            what: "`backlog` belongs to an open loop",
-            why: "without `rate` no operation waits: an agent starts one when it is free",
-            with: None,
-            hint: "add `rate`, or remove it",
-        });
-        let pipeline = (pipeline > 1 && !keep_alive).then_some(LoadConflict {
-            key: "pipeline",
-            what: "`pipeline` needs connections that are kept",
-            why: "1, or without `keep_alive = false`",
-            with: Some(("keep_alive", "each operation makes its own connection")),
-            hint: "remove one of the two",
-        });
-        let iterations = LoadConflict {
-            key: "iterations",
-            what: "`iterations` and `rate` exclude each other",
-            why: "belongs to a closed loop",
-            with: Some(("rate", "open loop: a schedule starts operations or sessions")),
-            hint: "remove one of the two",
-        };
-        let iterations = (self.iterations.is_some() && self.rate.is_some()).then_some(iterations);
-        let count = (self.iterations.is_some() && self.count.is_some()).then_some(LoadConflict {
-            key: "iterations",
-            what: "`iterations` and `count` exclude each other",
-            why: "cycles of each agent",
-            with: Some(("count", "cycles of all agents together")),
-            hint: "remove one of the two",
-        });
-        [think, backlog, pipeline, iterations, count].into_iter().flatten()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration::show;
-use crate::keys::{self, section};
+use crate::keys::section;
 use crate::plan::check_context::CheckContext;
 use crate::plan::load_group;
+use crate::plan::stage_lines::{self, StageKind, StageLine};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::{Node, TomlTable, TomlValue};
@@ -48,8 +48,13 @@ section! {
 
 /// Forms of a rate, for hints.
 const FORMS: &str = "{ poisson = 5000 }, { replay = \"starts.csv\" }, { sessions = 40 }";
-const STAGE_FORMS: &str =
-    "{ to = 1000, over = \"10s\" } changes the rate evenly, { at = 1000, for = \"30s\" } keeps it";
+/// Stages of a rate.
+const KIND: StageKind = StageKind {
+    keys: STAGE,
+    forms: "{ to = 1000, over = \"10s\" } changes the rate evenly, { at = 1000, for = \"30s\" } keeps it",
+    negative: ["a rate is not negative", "operations/s, 0 or more"],
+    both: "a stage either goes to a rate or stays at one",
+};
 
 /// Start times of operations or sessions in an open loop. They do not depend on earlier operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,27 +229,17 @@ fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut Ch
 }
 
 fn stages(section: &Section<'_>, list: &[Node], node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
-    let mut stages = Vec::new();
-    let mut last = 0.0;
-    // A stage without a rate has its own report.
-    let has_rate = |table: &TomlTable| table.get("at").or_else(|| table.get("to")).is_some();
-    let has_rates = list.iter().all(|item| item.table().is_some_and(has_rate));
-    for item in list {
-        let part = Section { table: item.table()?, keys: STAGE, place: &item.place };
-        let stage = stage(&part, last, context);
-        last = stage.to;
-        stages.push(stage);
-    }
-    if stages.is_empty() {
+    let lines = stage_lines::read(section, list, &KIND, context)?;
+    if lines.is_empty() {
         let problem = Problem::absent(&node.place, "`load.rate` has no stage").expected("an empty list");
-        context.problems.push(problem.hint(STAGE_FORMS));
-    } else if has_rates && stages.iter().all(|stage| stage.from <= 0.0 && stage.to <= 0.0) {
+        context.problems.push(problem.hint(KIND.forms));
+    } else if stage_lines::are_at_zero(list, &lines) {
         let problem = Problem::new(&node.place, "no operation ever starts at this rate").expected("0 all the time");
         context.problems.push(problem.hint("give one of the stages a rate above 0"));
     }
-    too_long(section, &stages, list, context);
     without_ramp(section, node, context);
-    Some(Rate::Stages(stages))
+    let stage = |line: StageLine| RateStage { from: line.from, to: line.to, over_s: line.over_s };
+    Some(Rate::Stages(lines.into_iter().map(stage).collect()))
 }
 
 /// Reports `ramp` beside a rate that changes: the schedule already says how the load begins, so
@@ -257,61 +252,5 @@ fn without_ramp(section: &Section<'_>, node: &Node, context: &mut CheckContext<'
                 .related(&node.place, "says when operations start")
                 .hint("remove `ramp`; a rate rises in a stage such as { to = 1000, over = \"10s\" }"),
         );
-    }
-}
-
-/// Reads a stage. Wrong values are reported and become 0. By default a stage starts at the final
-/// rate of the stage before.
-fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateStage {
-    let rates = ["from", "to", "at"].into_iter().filter_map(|key| part.node(key));
-    for node in rates.filter(|node| node.number().is_some_and(|rate| rate < 0.0)) {
-        let problem = Problem::new(&node.place, "a rate is not negative");
-        context.problems.push(problem.expected("operations/s, 0 or more"));
-    }
-    let has = |keys: &[&str]| keys.iter().any(|key| part.has(key));
-    // Unknown keys are reported by the shape check.
-    let is_known = part.table.entries.iter().all(|entry| keys::find(STAGE, &entry.key).is_some());
-    let lacking = |context: &mut CheckContext<'_>, key: &str| {
-        if !is_known {
-            return;
-        }
-        let problem = Problem::absent(part.place, format!("this stage needs `{key}`"));
-        context.problems.push(problem.expected(format!("`{key}` is missing")).hint(STAGE_FORMS));
-    };
-    match (has(&["at", "for"]), has(&["from", "to", "over"])) {
-        (true, true) => {
-            let problem = Problem::new(part.place, "a stage either goes to a rate or stays at one");
-            context.problems.push(problem.expected("has both").hint(STAGE_FORMS));
-        }
-        (true, false) => ["at", "for"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
-        (false, true) => ["to", "over"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
-        (false, false) => lacking(context, "to"),
-    }
-    let at = part.number("at");
-    RateStage {
-        from: at.or_else(|| part.number("from")).unwrap_or(last),
-        to: at.or_else(|| part.number("to")).unwrap_or(0.0),
-        over_s: part.number("for").or_else(|| part.number("over")).unwrap_or(0.0),
-    }
-}
-
-/// Reports stages that `time` cuts off. They would never be played, and the user would wait for
-/// them.
-fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], context: &mut CheckContext<'_>) {
-    let Some(time_s) = section.number("time") else { return };
-    let mut ends_s = 0.0;
-    for (stage, node) in stages.iter().zip(list) {
-        ends_s += stage.over_s;
-        // Sums of decimal fractions are not exact.
-        if ends_s > time_s * (1.0 + 1e-9) {
-            let all_s: f64 = stages.iter().map(|stage| stage.over_s).sum();
-            context.problems.push(
-                Problem::new(&node.place, "the stages are longer than the load")
-                    .expected(format!("ends after {}", show(ends_s)))
-                    .related(section.place("time"), "the whole load")
-                    .hint(format!("all stages take {}: write that as `time`, or leave some out", show(all_s))),
-            );
-            return;
-        }
     }
 }

@@ -276,6 +276,7 @@ fn slow_load(load: &mut Load, speed: f64) {
     if let Some(rate) = &mut load.rate {
         rate.slow(speed);
     }
+    load.agent_stages.iter_mut().for_each(|stage| stage.over_s /= speed);
     let pauses = load.steps.iter_mut().filter_map(|step| step.think.as_mut());
     load.think.iter_mut().chain(pauses).for_each(|pause| pause.slow(speed));
     load.feeds.iter_mut().for_each(|feed| feed.limits.slow(speed));

@@ -9,9 +9,9 @@ use text::{distinct, of_json};
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
-    Pause, Plan, Port, Rate, RateStage, Requirement, Retry, Step, StepOrder, TargetKind, Trial, Warmup, percentile,
-    samples_for,
+    AgentStage, Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN,
+    Overflow, Pause, Plan, Port, Rate, RateStage, Requirement, Retry, Step, StepOrder, TargetKind, Trial, Warmup,
+    percentile, samples_for,
 };
 use crate::problem::join_words;
 use crate::quantity::show_bits_per_s;
@@ -466,7 +466,35 @@ fn clients(load: &Load) -> Vec<String> {
 }
 
 fn agents(load: &Load) -> String {
-    plural(load.agents as usize, "agent")
+    let most = plural(load.agents as usize, "agent");
+    match load.agent_stages.as_slice() {
+        [] if load.changes_agents() => format!("up to {most}"),
+        [] => most,
+        stages => {
+            let counted =
+                if stages.len() > STAGES_SHOWN { format!(" ({} stages)", stages.len()) } else { String::new() };
+            staged(&stages.iter().map(stage_of_agents).collect::<Vec<_>>()) + &counted
+        }
+    }
+}
+
+fn stage_of_agents(stage: &AgentStage) -> String {
+    let over = show(stage.over_s);
+    if stage.from == stage.to {
+        format!("{} for {over}", plural(stage.to as usize, "agent"))
+    } else {
+        format!("{} to {} in {over}", stage.from, plural(stage.to as usize, "agent"))
+    }
+}
+
+/// Lists stages that follow each other. Long lists have the first two and the last.
+fn staged(stages: &[String]) -> String {
+    match stages {
+        [first, second, .., last] if stages.len() > STAGES_SHOWN => {
+            format!("{first}, then {second}, … then {last}")
+        }
+        all => all.join(", then "),
+    }
 }
 
 fn spread(pct: f64) -> String {
@@ -502,16 +530,12 @@ fn open_loop(rate: &Rate) -> String {
         Rate::Constant(per_s) => format!("{per_s} {things}/s (open loop)"),
         Rate::Poisson { poisson } => format!("{poisson} {things}/s at random (open loop)"),
         Rate::Replay { replay, .. } => format!("{things} as recorded in {replay} (open loop)"),
-        Rate::Stages(stages) => match stages.as_slice() {
-            [first, second, .., last] if stages.len() > STAGES_SHOWN => {
-                let [first, second, last] = [first, second, last].map(|one| stage(one, things));
-                format!("{first}, then {second}, … then {last} (open loop, {} stages)", stages.len())
-            }
-            all => {
-                let all: Vec<String> = all.iter().map(|one| stage(one, things)).collect();
-                format!("{} (open loop)", all.join(", then "))
-            }
-        },
+        Rate::Stages(stages) => {
+            let counted =
+                if stages.len() > STAGES_SHOWN { format!(", {} stages", stages.len()) } else { String::new() };
+            let all: Vec<String> = stages.iter().map(|one| stage(one, things)).collect();
+            format!("{} (open loop{counted})", staged(&all))
+        }
         Rate::Sessions { .. } => "sessions (open loop)".to_owned(),
     }
 }

@@ -13,6 +13,7 @@ use wire::values::mix;
 use super::ids::indexed_by;
 use super::script::ns;
 use crate::schedules::closed::Closed;
+use crate::schedules::presence::Presence;
 use crate::schedules::{self, Schedule};
 use crate::{Error, LoadOrder, LoadPurpose};
 
@@ -104,6 +105,8 @@ pub struct AgentGroup {
     pub takes: Vec<bool>,
     /// Start times of operations or sessions. Agents of the group are numbered from 0.
     pub schedule: Box<dyn Schedule>,
+    /// Times at which the agents are present, if they come and go.
+    pub presence: Option<Presence>,
     pub kind: LoopKind,
     /// Whether operations are started by a timer and not by the end of the previous operation.
     pub is_timed: bool,
@@ -184,6 +187,7 @@ impl AgentGroup {
                 .collect(),
             is_timed: load.is_paced(),
             kind: LoopKind::of(load),
+            presence: (!load.agent_stages.is_empty()).then(|| Presence::new(&load.agent_stages, end_ns)),
             schedule: schedules::of(load, closed, seed, &orders.files)?,
             backlog: load.backlog,
             tries,

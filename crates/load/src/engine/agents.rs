@@ -30,6 +30,7 @@ mod backlog;
 mod cycles;
 mod examples;
 mod feeding;
+mod leaving;
 mod reconnects;
 mod session_cookies;
 mod timers;
@@ -236,6 +237,8 @@ pub enum AgentEffect {
     Send(AgentId),
     /// Time out the agent's attempt.
     TimeOut(AgentId),
+    /// Close the connection, because its agents have left.
+    Disconnect(ConnId),
 }
 
 /// The agents of a thread.
@@ -386,7 +389,8 @@ impl<P: SessionProtocol> Agents<P> {
     /// load ends.
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let agent = &mut self.list[id];
-        let kind = self.script.groups[agent.group].kind;
+        let group = &self.script.groups[agent.group];
+        let (kind, leaves) = (group.kind, group.presence.is_some());
         agent.is_scheduled = kind.is_scheduled(agent.begins_cycle());
         let started_ns = if agent.is_scheduled { intended_ns } else { at.now_ns };
         if started_ns >= self.starts.end_ns {
@@ -394,6 +398,9 @@ impl<P: SessionProtocol> Agents<P> {
                 LoopKind::OpenSessions if !agent.is_scheduled => self.cut_session(id, at, stats),
                 _ => self.retire(id),
             };
+        }
+        if leaves && self.leaves_ns(id, at.now_ns) <= at.now_ns {
+            return self.leave(id, at, stats);
         }
         if !self.choose_step(id) {
             self.starts.turns.spend(id);
@@ -672,10 +679,14 @@ impl<P: SessionProtocol> Agents<P> {
             return self.take_next(id, at, stats);
         }
         let next_ns = self.script.steps[ended].pause.until_ns(at.now_ns, &mut agent.random);
-        let next_ns = next_ns.max(at.connect_after_ns);
-        agent.intended_ns = next_ns;
+        let mut next_ns = next_ns.max(at.connect_after_ns);
         // After the load's end, a pause would delay the starts that still wait for an agent.
         let is_cut = group.kind.is_fixed() && at.now_ns >= self.starts.end_ns;
+        if group.presence.is_some() {
+            next_ns = next_ns.min(self.leaves_ns(id, at.now_ns));
+        }
+        let agent = &mut self.list[id];
+        agent.intended_ns = next_ns;
         if next_ns <= at.now_ns || is_cut {
             return self.begin(id, next_ns, at, stats);
         }

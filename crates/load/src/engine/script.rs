@@ -721,6 +721,12 @@ fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
     }
+    if !load.agent_stages.iter().all(|stage| stage.over_s.is_finite() && stage.over_s > 0.0) {
+        return Err(Error::Setting("each stage of `agents` needs a length above 0".to_owned()));
+    }
+    if load.agent_stages.iter().any(|stage| stage.from.max(stage.to) > load.agents) {
+        return Err(Error::Setting("`agents` must be the largest number of its stages".to_owned()));
+    }
     let pauses = load.steps.iter().filter_map(|step| step.think).chain(load.think);
     if !pauses.flat_map(plan::Pause::times_s).all(|time_s| time_s.is_finite() && time_s >= 0.0) {
         return Err(Error::Setting("a pause of the load is negative".to_owned()));

@@ -101,7 +101,7 @@ pub struct ThreadStats {
     received_bytes: u64,
     /// Statistics of feeds that are read ahead, if there are any.
     feeds: Option<FeedWatch>,
-    /// Number of agents that have started.
+    /// Number of agents that have started and not left.
     pub agents: u32,
     pub history: Vec<HistoryEntry>,
     /// Notices for the reader.

@@ -285,6 +285,7 @@ impl<P: SessionProtocol> Worker<P> {
             AgentEffect::Wait => {}
             AgentEffect::Send(id) => self.send(id, now_ns),
             AgentEffect::TimeOut(id) => self.attempt_timed_out(id, now_ns),
+            AgentEffect::Disconnect(conn) => self.disconnect(conn, now_ns),
         }
     }
 }
@@ -386,6 +387,14 @@ impl<P: SessionProtocol> Worker<P> {
     fn close(&mut self, conn: ConnId) -> AgentId {
         self.connections.close(conn);
         self.pipelines.reset(conn)
+    }
+
+    /// Closes the connection of agents that have left.
+    #[cold]
+    fn disconnect(&mut self, conn: ConnId, now_ns: u64) {
+        // An agent that has left has no attempt.
+        let waiting = self.close(conn);
+        self.fail_sent(waiting, now_ns, |_| AttemptCause::Closed);
     }
 
     /// Handles an attempt that timed out. If the protocol cannot cancel the request, the connection

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{Connections, Load, Rate, RateStage, Step};
+use experiment::plan::{AgentStage, Connections, Load, Rate, RateStage, Step};
 use proptest::prelude::*;
 use wire::protocols::lines::Lines;
 
 use super::*;
 use crate::engine::script::Script;
+use crate::schedules::presence::AgentPresence;
 
 fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> LoadOrder {
     LoadOrder {
@@ -148,6 +149,28 @@ proptest! {
         let whole = played(&orders(Load { threads, ..load.clone() }, services, seed, None));
         prop_assert_eq!(whole.len(), agents as usize);
         prop_assert_eq!(&union, &whole);
+    }
+}
+
+#[test]
+fn the_agents_of_all_slices_are_those_of_each_stage() {
+    let stages = [(0, 50, 1.0), (50, 50, 0.5), (50, 7, 1.0)].map(|(from, to, over_s)| AgentStage { from, to, over_s });
+    let load = Load { agent_stages: stages.to_vec(), ..load(50, 1, None) };
+    let slices: Vec<Script<Lines>> = divided(&[2, 1, 3])
+        .into_iter()
+        .map(|slice| Script::compile(&orders(load.clone(), 2, 5, Some(slice))).unwrap())
+        .collect();
+    for (at_ms, expected) in [(1, 1), (490, 25), (999, 50), (1_200, 50), (2_000, 29), (2_499, 8), (2_900, 7)] {
+        let there = |script: &Script<Lines>, number: u32| {
+            let presence = script.groups[script.group_of(number)].presence.as_ref().unwrap();
+            matches!(presence.at(number - 1, at_ms * 1_000_000), AgentPresence::Until(_))
+        };
+        let of_slice = |script: &Script<Lines>| {
+            let numbers = script.mine.clone().flat_map(|thread| script.places.agents_of(thread));
+            numbers.filter(|number| there(script, *number)).count()
+        };
+        let all: Vec<usize> = slices.iter().map(of_slice).collect();
+        assert_eq!(all.iter().sum::<usize>(), expected, "at {at_ms} ms: {all:?}");
     }
 }
 

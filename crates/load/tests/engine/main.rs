@@ -2,6 +2,7 @@
 //! asserts that something is fast.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent_stages;
 mod backlog;
 mod checks;
 mod client;

@@ -29,7 +29,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let in_flight = line(view, &seconds, "operations in flight", (Ink::One, LineStyle::Solid), |threads| {
         Some(threads.iter().map(|thread| thread.in_flight_mean).sum())
     });
-    let agents = line(view, &seconds, "agents started", (Ink::Five, LineStyle::Dashed), |threads| {
+    let agents = line(view, &seconds, "agents", (Ink::Five, LineStyle::Dashed), |threads| {
         Some(threads.iter().map(|thread| f64::from(thread.agents)).sum())
     });
     // Feeds that are read ahead, if there are any.
@@ -150,7 +150,7 @@ mod tests {
             rows.push(GeneratorSecond { at_s: 10.0076, interval_s: 0.0076, cpu_pct: 900.0, ..agents });
         }
         let agents = &lines(rows.clone(), Vec::new(), "at once")[1];
-        assert_eq!((agents.name.as_str(), agents.points.len()), ("agents started", 10));
+        assert_eq!((agents.name.as_str(), agents.points.len()), ("agents", 10));
         assert!(agents.points.iter().all(|point| point.1 == Some(8.0)), "{:?}", agents.points);
         let busiest = &lines(rows, Vec::new(), "CPU of the busiest thread, % of a core")[0];
         assert!(busiest.points.iter().all(|point| point.1 == Some(20.0)), "a share of 8 ms says nothing");

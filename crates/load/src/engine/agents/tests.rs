@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use experiment::plan::{
-    Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, StepOrder, Warmup, WhenFailed,
+    AgentStage, Backlog, Connections, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, StepOrder, Warmup,
+    WhenFailed,
 };
 use fixture::TestDir;
 use record::clock::Clock;
@@ -64,6 +65,7 @@ pub fn load(agents: u32) -> Load {
         groups: Vec::new(),
         copies: 1,
         agents,
+        agent_stages: Vec::new(),
         from: Vec::new(),
         ramp_s: 0.0,
         count: None,
@@ -353,6 +355,72 @@ fn agents_do_not_depend_on_each_other() {
     assert_eq!(played.fail(FIRST, AttemptCause::Timeout, 500), SEND);
     assert_eq!(played.answer(1, OK, b"", 501), AgentEffect::Send(AgentId::at(1)));
     assert_eq!((played.ended(Outcome::Timeout), played.ended(Outcome::Ok)), (1, 1));
+}
+
+/// Returns agents that come and go: in each stage, a constant number of them for a second.
+fn in_stages(numbers: &[u32], load: Load) -> Played {
+    let stage = |agents: &u32| AgentStage { from: *agents, to: *agents, over_s: 1.0 };
+    let agents = numbers.iter().copied().max().unwrap();
+    Played::new(Load { agents, agent_stages: numbers.iter().map(stage).collect(), timeout_s: 5.0, ..load })
+}
+
+const LEAVES: AgentEffect = AgentEffect::Disconnect(ConnId::at(FIRST));
+
+#[test]
+fn agents_leave_after_their_cycle_and_return() {
+    let mut played = in_stages(&[1, 0, 1], load(1));
+    assert_eq!(played.at(0), [SEND]);
+    assert_eq!(played.stats.agents, 1);
+    assert_eq!(played.exchange(OK, b"", 900), SEND);
+    assert_eq!(played.exchange(OK, b"blue", 1_100), SEND, "the cycle is done to its end");
+    assert_eq!(played.exchange(OK, b"\x01", 1_200), LEAVES);
+    assert_eq!((played.stats.agents, played.stats.totals.cycles, played.agents.are_done()), (0, 1, false));
+    assert_eq!(played.at(1_999), []);
+    assert_eq!(played.at(2_000), [SEND], "the timeout of the last request is over");
+    let agent = &played.agents.all()[FIRST];
+    assert_eq!((agent.cycle, agent.intended_ns, played.stats.agents), (2, 2_000 * MS, 1));
+    for (body, next) in [(&b""[..], SEND), (b"blue", SEND), (b"\x01", SEND)] {
+        assert_eq!(played.exchange(OK, body, 5_000), next, "the last number stays");
+    }
+}
+
+#[test]
+fn an_agent_leaves_after_a_failure_or_in_the_pause_after_its_cycle() {
+    let mut failed = in_stages(&[1, 0], load(1));
+    assert_eq!(failed.at(0), [SEND]);
+    failed.sent(FIRST, 0);
+    assert_eq!(failed.fail(FIRST, AttemptCause::Reset, 1_300), LEAVES);
+    assert_eq!(failed.at(9_000), []);
+    let mut paused = in_stages(&[1, 0, 1], Load { think_s: 0.6, ..load(1) });
+    assert_eq!(paused.at(0), [SEND]);
+    assert_eq!(paused.exchange(OK, b"", 100), AgentEffect::Wait);
+    assert_eq!(paused.at(700), [SEND]);
+    assert_eq!(paused.exchange(OK, b"blue", 800), AgentEffect::Wait);
+    assert_eq!(paused.at(1_399), [], "a pause within the cycle is not cut");
+    assert_eq!(paused.at(1_400), [SEND]);
+    assert_eq!(paused.exchange(OK, b"\x01", 1_450), LEAVES, "no pause follows");
+    assert_eq!(paused.at(2_000), [SEND]);
+    let mut late = in_stages(&[1, 0], Load { think_s: 0.4, ..load(1) });
+    assert_eq!(late.at(0), [SEND]);
+    for (body, at) in [(&b""[..], 0), (b"blue", 400)] {
+        assert_eq!(late.exchange(OK, body, at), AgentEffect::Wait);
+        assert_eq!(late.at(at + 400), [SEND]);
+    }
+    assert_eq!(late.exchange(OK, b"\x01", 800), AgentEffect::Wait);
+    assert_eq!((late.at(999), late.at(1_000)), (vec![], vec![LEAVES]), "the pause would end at 1.2 s");
+}
+
+#[test]
+fn agents_that_share_a_connection_keep_it_until_the_last_has_left() {
+    let connections = Connections { keep_alive: true, pipeline: 2 };
+    let mut played = in_stages(&[2, 1, 0], Load { connections, ..load(1) });
+    assert_eq!(played.at(0).len(), 2);
+    for index in [0, 1] {
+        played.sent(index, 0);
+    }
+    assert_eq!(played.fail(1, AttemptCause::Reset, 1_100), AgentEffect::Wait);
+    assert_eq!(played.fail(0, AttemptCause::Reset, 1_200), SEND);
+    assert_eq!(played.fail(0, AttemptCause::Reset, 2_000), LEAVES);
 }
 
 #[test]
