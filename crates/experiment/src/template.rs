@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value as Json;
 
 mod filters;
 pub(crate) mod parsing;
@@ -40,6 +41,10 @@ pub enum TemplatePart {
     Repeat(Arithmetic),
     /// `{bytes:100}`: 100 printable bytes, different each time.
     Bytes(u32),
+    /// `{random_bytes:100}`: 100 random bytes of any value.
+    RandomBytes(u32),
+    /// `{file:photo.jpg}`: the bytes of a file.
+    File(String),
     /// `{uniform:1..1000}`: a whole number, each equally likely, both ends included.
     Uniform {
         /// Smallest number.
@@ -177,7 +182,8 @@ pub struct TemplateError {
 pub const WORDS: &[&str] =
     &["agent", "bytes", "copy", "env", "feed", "now", "repeat", "seq", "uniform", "uuid", "zipf"];
 
-/// Maximum N in `{bytes:N}`. Larger values are probably mistakes: even a megabyte is unusual.
+/// Maximum N in `{bytes:N}` and `{random_bytes:N}`. Larger values are probably mistakes: even a
+/// megabyte is unusual.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
 
 /// Maximum number of decimals of `{uniform:…}`.
@@ -207,6 +213,20 @@ pub fn with_slots(text: &str, values: &BTreeMap<String, String>) -> String {
     match Template::parse(text) {
         Ok(template) if uses(&template) => template.with_slots(values).to_string(),
         _ => text.to_owned(),
+    }
+}
+
+/// Passes every part of each template in a JSON value to `visit`. Texts that are not templates have
+/// no parts.
+pub fn visit_parts(value: &Json, visit: &mut dyn FnMut(&TemplatePart)) {
+    match value {
+        Json::String(text) if text.contains('{') => {
+            let template = Template::parse(text);
+            template.iter().flat_map(Template::all_parts).for_each(visit);
+        }
+        Json::Array(list) => list.iter().for_each(|value| visit_parts(value, visit)),
+        Json::Object(fields) => fields.values().for_each(|value| visit_parts(value, visit)),
+        _ => {}
     }
 }
 
@@ -301,6 +321,12 @@ impl Template {
 }
 
 impl TemplatePart {
+    /// Returns the name of the file whose bytes are the value.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        if let Self::File(name) = self { Some(name) } else { None }
+    }
+
     /// Whether the value is encoded by its last filter, or must not be encoded.
     #[must_use]
     pub fn is_encoded(&self) -> bool {
@@ -396,6 +422,8 @@ impl fmt::Display for TemplatePart {
             Self::Copy(arithmetic) => write!(out, "{{copy{arithmetic}}}"),
             Self::Repeat(arithmetic) => write!(out, "{{repeat{arithmetic}}}"),
             Self::Bytes(count) => write!(out, "{{bytes:{count}}}"),
+            Self::RandomBytes(count) => write!(out, "{{random_bytes:{count}}}"),
+            Self::File(name) => write!(out, "{{file:{}}}", escaped(name)),
             Self::Uniform { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
             Self::Decimal { from, to, decimals } => {
                 write!(out, "{{uniform:{}..{}}}", decimal(*from, *decimals), decimal(*to, *decimals))
@@ -409,10 +437,7 @@ impl fmt::Display for TemplatePart {
             Self::Slot(slot) => write!(out, "{{{slot}}}"),
             Self::Script(name) => write!(out, "{{lua.{name}}}"),
             Self::Env(name) => write!(out, "{{env:{name}}}"),
-            Self::Value(text) => {
-                let escaped = text.replace('\\', r"\\").replace('{', r"\{").replace('}', r"\}").replace('|', r"\|");
-                write!(out, "{{text:{escaped}}}")
-            }
+            Self::Value(text) => write!(out, "{{text:{}}}", escaped(text)),
             Self::Filtered { of, filters } => {
                 let of = of.to_string();
                 out.write_str(of.strip_suffix('}').unwrap_or(&of))?;
@@ -423,6 +448,11 @@ impl fmt::Display for TemplatePart {
             Self::Pad { width, of } => write!(out, "{{pad:{width}:{}}}", Nested(of)),
         }
     }
+}
+
+/// Returns a constant as it is written inside a placeholder.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\").replace('{', r"\{").replace('}', r"\}").replace('|', r"\|")
 }
 
 /// Returns the number with its decimals: -50 with 2 decimals is -0.50.
@@ -517,6 +547,8 @@ mod tests {
         );
         assert_eq!(parts("{copy%2}"), [TemplatePart::Copy(Arithmetic::Modulo(2))]);
         assert_eq!(parts("{bytes:100}"), [TemplatePart::Bytes(100)]);
+        assert_eq!(parts("{random_bytes:100}"), [TemplatePart::RandomBytes(100)]);
+        assert_eq!(parts(r"{file:a \}b\|.jpg}"), [TemplatePart::File("a }b|.jpg".into())]);
         assert_eq!(parts("{uniform:1..9}"), [TemplatePart::Uniform { from: 1, to: 9 }]);
         assert_eq!(parts("{zipf:1..9}"), [TemplatePart::Zipf { from: 1, to: 9, exponent: 1.0 }]);
         assert_eq!(parts("{zipf:1..9:1.2}"), [TemplatePart::Zipf { from: 1, to: 9, exponent: 1.2 }]);
@@ -563,6 +595,11 @@ mod tests {
             ("{bytes}", "bytes"),
             ("{bytes:x}", "x"),
             ("{bytes:0}", "0"),
+            ("{random_bytes:0}", "0"),
+            ("{random_bytes}", "random_bytes"),
+            ("{file}", "file"),
+            ("{file:}", "file:"),
+            ("{file:a{seq}}", "{"),
             ("{uniform:9..1}", "9..1"),
             ("{uniform:1}", "1"),
             ("{zipf:1..9:0}", "0"),
@@ -618,7 +655,7 @@ mod tests {
         }
 
         #[test]
-        fn templates_survive_printing_and_parsing(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|base64:|pad:4:|text:|[|]raw|[|]url|\\\\|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
+        fn templates_survive_printing_and_parsing(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|base64:|pad:4:|text:|file:|[|]raw|[|]url|\\\\|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
             if let Ok(template) = Template::parse(&input) {
                 prop_assert_eq!(Template::parse(&template.to_string()).unwrap(), template);
             }

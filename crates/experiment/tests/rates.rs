@@ -60,7 +60,7 @@ fn sessions_have_every_form_of_a_rate() {
     let stages = sessions(Rate::Stages(vec![stage(0.0, 40.0, 30.0)]));
     assert_eq!(rate("{ sessions = [{ to = 40, over = \"30s\" }] }"), stages);
     let load = load("rate = { sessions = { replay = \"starts.csv\" } }\nthink = \"2s\"", "", &[]);
-    assert_eq!((load.files(), load.think_s), (vec!["starts.csv"], 2.0));
+    assert_eq!((load.files(), load.think_s), (vec!["starts.csv".to_owned()], 2.0));
 }
 
 #[test]

@@ -139,10 +139,9 @@ pub fn template(input: &[u8]) {
     };
     assert_eq!(Template::parse(&parsed.to_string()).as_ref(), Ok(&parsed), "{text:?} as {parsed}");
     let of_environment = parsed.all_parts().iter().any(|part| matches!(part, TemplatePart::Env(_)));
-    let bytes = parsed
-        .all_parts()
-        .into_iter()
-        .map(|part| if let TemplatePart::Bytes(count) = part { u64::from(*count) } else { 0 });
+    let bytes = parsed.all_parts().into_iter().map(|part| {
+        if let TemplatePart::Bytes(count) | TemplatePart::RandomBytes(count) = part { u64::from(*count) } else { 0 }
+    });
     if of_environment || bytes.sum::<u64>() > MOST {
         return;
     }

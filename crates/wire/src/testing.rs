@@ -7,7 +7,6 @@ pub mod fuzz;
 pub mod hostile;
 pub mod multiplexed;
 
-use std::collections::BTreeMap;
 use std::io::Read;
 
 use experiment::plan;
@@ -91,7 +90,7 @@ impl ProtocolTests {
 
 /// Returns template names without slots or feeds.
 pub fn names() -> TemplateNames<'static> {
-    TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
+    TemplateNames::default()
 }
 
 /// Returns value inputs without slots or feeds.

@@ -16,6 +16,7 @@ pub mod csv_text;
 pub mod digests;
 pub mod encoding;
 pub mod feeds;
+pub mod files;
 pub mod layout;
 #[cfg(feature = "scripts")]
 pub mod lua;
@@ -30,6 +31,7 @@ use allowed::{AllowedBytes, NotSendable};
 use digests::DigestKind;
 use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
+use files::ValueFiles;
 
 /// Returns the load with environment variables of this process filled in, for use by another
 /// process.
@@ -124,6 +126,8 @@ enum TemplatePiece {
     Copy(Arithmetic),
     Repeat(Arithmetic),
     Bytes(u32),
+    RandomBytes(u32),
+    File(Arc<[u8]>),
     Uniform {
         from: u64,
         to: u64,
@@ -195,11 +199,14 @@ impl PieceBound {
 }
 
 /// Definitions of the names in templates.
+#[derive(Default)]
 pub struct TemplateNames<'a> {
     /// Names of the cycle's slots, indexed by slot.
     pub slots: &'a [String],
     /// Feeds, indexed by feed.
     pub feeds: &'a [FeedRows],
+    /// Files whose bytes are values, if there can be any.
+    pub files: Option<&'a ValueFiles>,
     /// The script, if there is one.
     pub program: Option<&'a Arc<lua::Program>>,
     /// Names that refer to another argument of the same operation.
@@ -278,6 +285,7 @@ impl CompiledTemplate {
     pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(&**text),
+            TemplatePiece::File(bytes) => Some(&**bytes),
             _ => None,
         })
     }
@@ -286,6 +294,7 @@ impl CompiledTemplate {
     pub fn begins_with(&self) -> &[u8] {
         match self.pieces.first() {
             Some(TemplatePiece::Text(text) | TemplatePiece::Env(text)) => text,
+            Some(TemplatePiece::File(bytes)) => bytes,
             _ => b"",
         }
     }
@@ -376,6 +385,7 @@ impl TemplatePiece {
             | Self::Copy(_)
             | Self::Repeat(_)
             | Self::Bytes(_)
+            | Self::File(_)
             | Self::Uniform { .. }
             | Self::Decimal { .. }
             | Self::Between { .. }
@@ -384,7 +394,12 @@ impl TemplatePiece {
             | Self::Zipf(_) => false,
             Self::Digest { is_hex, .. } | Self::Hmac { is_hex, .. } => !is_hex,
             Self::Whole(template) => template.is_from_outside(),
-            Self::Now(_) | Self::Feed { .. } | Self::Slot(_) | Self::Script(_) | Self::Pad { .. } => true,
+            Self::RandomBytes(_)
+            | Self::Now(_)
+            | Self::Feed { .. }
+            | Self::Slot(_)
+            | Self::Script(_)
+            | Self::Pad { .. } => true,
         }
     }
 
@@ -413,7 +428,7 @@ impl TemplatePiece {
 
     fn may_need_encoding(&self) -> bool {
         match self {
-            Self::Text(_) | Self::Env(_) | Self::Choice(_) | Self::Encoded { .. } => true,
+            Self::Text(_) | Self::Env(_) | Self::File(_) | Self::Choice(_) | Self::Encoded { .. } => true,
             Self::Whole(template) => template.pieces.iter().any(Self::may_need_encoding),
             _ => self.is_from_outside(),
         }
@@ -427,6 +442,11 @@ impl TemplatePiece {
             TemplatePart::Copy(arithmetic) => Self::Copy(arithmetic),
             TemplatePart::Repeat(arithmetic) => Self::Repeat(arithmetic),
             TemplatePart::Bytes(count) => Self::Bytes(count),
+            TemplatePart::RandomBytes(count) => Self::RandomBytes(count),
+            TemplatePart::File(name) => {
+                let files = names.files.ok_or_else(|| format!("`{name}`: there are no files here"))?;
+                Self::File(files.bytes(&name)?)
+            }
             TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
             TemplatePart::Decimal { from, to, decimals } => Self::Decimal { from, to, decimals },
             TemplatePart::Between { from, to } => {
@@ -496,7 +516,13 @@ impl TemplatePiece {
     /// Replaces the piece by its value, if the value is constant.
     fn folded(self) -> Self {
         let of = self.inner();
-        if of.is_empty() || !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
+        // The bytes of a file may not be UTF-8, which is checked when they are written.
+        let is_constant = |piece: &Self| match piece {
+            Self::Text(_) | Self::Env(_) => true,
+            Self::File(_) => !self.is_json(),
+            _ => false,
+        };
+        if of.is_empty() || !of.iter().all(is_constant) {
             return self;
         }
         let mut value = Vec::new();
@@ -534,6 +560,12 @@ impl TemplatePiece {
     fn write(&self, source: &ValueSource<'_>, random: &mut Rng, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
+            Self::File(bytes) => out.extend_from_slice(bytes),
+            Self::RandomBytes(count) => {
+                let start = out.len();
+                out.resize(start + *count as usize, 0);
+                random.fill(&mut out[start..]);
+            }
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
             Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
             Self::Copy(arithmetic) => write_decimal(arithmetic.apply(source.copy), out),
@@ -605,7 +637,8 @@ fn compile_all(template: Template, names: &TemplateNames<'_>) -> Result<Box<[Tem
 fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
-        TemplatePiece::Bytes(count) => Some(sum + *count as usize),
+        TemplatePiece::Bytes(count) | TemplatePiece::RandomBytes(count) => Some(sum + *count as usize),
+        TemplatePiece::File(bytes) => Some(sum + bytes.len()),
         TemplatePiece::Uuid => Some(sum + uuid::fmt::Hyphenated::LENGTH),
         TemplatePiece::Encoded { encoding: Encoding::Base64, of } => {
             fixed_length(of).map(|length| sum + length.div_ceil(3) * 4)
@@ -820,7 +853,7 @@ mod tests {
         let days: Vec<String> = (1..=3).map(|day| format!("1970-01-0{day}")).collect();
         assert_eq!(drawn("{now+0d..2d:%F}").into_iter().collect::<Vec<_>>(), days);
         let own = BTreeMap::from([("day", compile("{uniform:1..9}"))]);
-        let names = TemplateNames { slots: &[], feeds: &[], program: None, own };
+        let names = TemplateNames { own, ..TemplateNames::default() };
         let template = CompiledTemplate::compile("{day}-{uniform:day+1..12}-{day}", 3, &names).unwrap();
         for draw in 0..500 {
             let text = written(&template, &of_operation(draw));
@@ -843,7 +876,7 @@ mod tests {
     fn slots() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
         let own = BTreeMap::from([("mine", compile("<{seq}>"))]);
-        let names = TemplateNames { slots: &slots, feeds: &[], program: None, own };
+        let names = TemplateNames { slots: &slots, own, ..TemplateNames::default() };
         let template = CompiledTemplate::compile("{a}+{b}", 0, &names).unwrap();
         let kept = [b"left".to_vec(), b"right".to_vec()];
         let full = ValueSource { slots: &kept, kept: 3, ..source(1, 7) };

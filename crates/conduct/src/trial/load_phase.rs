@@ -144,8 +144,8 @@ impl<'a> LoadPhase<'a> {
     fn raise_elsewhere(&mut self, target: &TrialTarget<'_>, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
         let given_up = || self.context.interrupts.is_pending();
         let tls = &self.context.trial.target.tls;
-        let files: Vec<&str> =
-            self.context.trial.load.iter().flat_map(|load| load.files()).chain(tls.files()).collect();
+        let files: Vec<String> = self.context.trial.load.iter().flat_map(|load| load.files()).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).chain(tls.files()).collect();
         let kept = self.kept.take().and_then(|mut kept| {
             // If a generator was lost between two trials, no trial fails: all generators are
             // started anew.

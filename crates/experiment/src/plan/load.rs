@@ -15,6 +15,7 @@ use crate::plan::prepare;
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
 use crate::problem::Problem;
 use crate::section::Section;
+use crate::template;
 use crate::tier;
 use crate::tree::{Node, TextSpan};
 
@@ -447,13 +448,17 @@ impl Load {
 
     /// Returns the files that the load names, as written there, without duplicates.
     #[must_use]
-    pub fn files(&self) -> Vec<&str> {
+    pub fn files(&self) -> Vec<String> {
         let mut files: Vec<&str> = self.feeds.iter().map(|feed| feed.file.as_str()).collect();
         for population in self.populations() {
             files.extend(population.script.as_deref());
             files.extend(population.rate.as_ref().and_then(Rate::recorded));
         }
         files.extend(self.script.as_deref());
+        let mut files: Vec<String> = files.into_iter().map(str::to_owned).collect();
+        for step in self.all_steps().filter_map(|step| serde_json::to_value(step).ok()) {
+            template::visit_parts(&step, &mut |part| files.extend(part.file().map(str::to_owned)));
+        }
         files.sort_unstable();
         files.dedup();
         files

@@ -341,7 +341,12 @@ pub(super) fn arguments_of(
     let mut meant = Vec::new();
     for entry in given.iter().filter(|entry| !fields.iter().any(|field| is_named(field.name, &entry.key))) {
         meant.extend(nearest_name(&entry.key, known.iter().copied()));
-        let hint = nearest_hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned());
+        let of_file =
+            entry.key.strip_suffix(".file").filter(|key| fields.iter().any(|field| is_named(field.name, key)));
+        let hint = match of_file {
+            Some(key) => format!("the bytes of a file are a placeholder: {key} = \"{{file:photo.jpg}}\""),
+            None => nearest_hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned()),
+        };
         let problem = Problem::absent(&entry.key_place, format!("{what} takes no `{}`", entry.key));
         problems.push(problem.expected("unknown argument").hint(hint));
     }

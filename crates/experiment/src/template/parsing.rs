@@ -32,6 +32,15 @@ pub(super) fn placeholder(text: &str, at: usize, depth: usize) -> Result<(Templa
         let (value, filters) = value_text(text, from)?;
         return filtered(TemplatePart::Value(value), text, at, filters);
     }
+    if let Some(from) = holds("file:") {
+        let (name, filters) = value_text(text, from)?;
+        if name.is_empty() {
+            return Err(
+                Word { text: &inside[..from - at - 1], at: at + 1 }.wrong("the name of the file is missing", FILE)
+            );
+        }
+        return filtered(TemplatePart::File(name), text, at, filters);
+    }
     let closed = inside.find('}').ok_or_else(|| unclosed(at, text.len()))?;
     let length = inside[..closed].find('|').unwrap_or(closed);
     filtered(parse_placeholder(&inside[..length], at + 1)?, text, at, at + 1 + length)
@@ -153,7 +162,8 @@ pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart,
     if let Some((kind, argument)) = inside.split_once(':') {
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
-            "bytes" => bytes(argument),
+            "bytes" => bytes(argument).map(TemplatePart::Bytes),
+            "random_bytes" => bytes(argument).map(TemplatePart::RandomBytes),
             "uniform" => uniform(argument),
             "choice" => choice(argument),
             "zipf" => zipf(argument),
@@ -163,13 +173,15 @@ pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart,
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "placeholders with a colon are {bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {now:%Y-%m-%d}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
+                "placeholders with a colon are {bytes:100}, {random_bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {now:%Y-%m-%d}, {file:photo.jpg}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
             )),
         };
     }
     match inside {
         "" => Err(Word { text: "{}", at: at - 1 }.wrong("nothing between the braces", NUMBERS)),
         "bytes" => Err(word.wrong("the number of bytes is missing", "write {bytes:100}")),
+        "random_bytes" => Err(word.wrong("the number of bytes is missing", "write {random_bytes:100}")),
+        "file" => Err(word.wrong("the name of the file is missing", FILE)),
         "uniform" | "zipf" => Err(word.wrong("the range is missing", "write {uniform:1..1000} or {zipf:1..1000}")),
         "uuid" => Ok(TemplatePart::Uuid),
         "choice" => Err(word.wrong("which texts are there to choose from?", "write {choice:red,green,blue}")),
@@ -180,10 +192,11 @@ pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart,
     }
 }
 
+const FILE: &str = "write {file:photo.jpg}: a file, relative to the experiment";
+
 const BRACES: &str = "write literal braces twice: `{{` and `}}`";
 
-const ESCAPES: &str =
-    r"inside a placeholder, braces and backslashes are written `\{`, `\}` and `\\`, and in {text:…} a bar `\|`";
+const ESCAPES: &str = r"inside a placeholder, braces and backslashes are written `\{`, `\}` and `\\`, and in {text:…} and {file:…} a bar `\|`";
 
 const JSON: &str =
     r#"write literal braces twice, and a text that contains quotes in single quotes: '{{"party": "p-{agent}"}}'"#;
@@ -203,9 +216,9 @@ impl Word<'_> {
     }
 }
 
-fn bytes(count: Word<'_>) -> Result<TemplatePart, TemplateError> {
+fn bytes(count: Word<'_>) -> Result<u32, TemplateError> {
     match count.text.parse() {
-        Ok(count @ 1..=BYTES_MAX) => Ok(TemplatePart::Bytes(count)),
+        Ok(count @ 1..=BYTES_MAX) => Ok(count),
         Ok(_) => Err(count.wrong(format!("the number of bytes is from 1 to {BYTES_MAX}"), "write {bytes:100}")),
         Err(_) => Err(count.wrong("not a number of bytes", "write {bytes:100}")),
     }

@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use experiment::plan::{self, Load, StepOrder};
-use experiment::template::{Template, TemplatePart};
-use serde_json::Value;
+use experiment::template::{self, TemplatePart};
 use wire::values::feeds::FeedRows;
 use wire::values::mix;
 
@@ -245,21 +244,12 @@ fn sums(load: &Load) -> Vec<u64> {
 /// Returns the feeds that any template of the steps names.
 fn used_feeds(load: &Load) -> Vec<String> {
     let mut used = Vec::new();
-    load.steps.iter().filter_map(|step| serde_json::to_value(step).ok()).for_each(|step| name_feeds(&step, &mut used));
-    used
-}
-
-fn name_feeds(value: &Value, used: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            let Ok(template) = Template::parse(text) else { return };
-            used.extend(template.all_parts().into_iter().filter_map(|part| match part {
-                TemplatePart::Feed { feed, .. } => Some(feed.clone()),
-                _ => None,
-            }));
-        }
-        Value::Array(list) => list.iter().for_each(|value| name_feeds(value, used)),
-        Value::Object(fields) => fields.values().for_each(|value| name_feeds(value, used)),
-        _ => {}
+    for step in load.steps.iter().filter_map(|step| serde_json::to_value(step).ok()) {
+        template::visit_parts(&step, &mut |part| {
+            if let TemplatePart::Feed { feed, .. } = part {
+                used.push(feed.clone());
+            }
+        });
     }
+    used
 }

@@ -501,8 +501,7 @@ mod tests {
     #[test]
     fn unfilled_slots_are_detected() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
-        let names =
-            || wire::values::TemplateNames { slots: &slots, feeds: &[], program: None, own: Default::default() };
+        let names = || wire::values::TemplateNames { slots: &slots, ..Default::default() };
         let kept = [b"x".to_vec(), b"y".to_vec()];
         let source = |kept_bits| ValueSource { slots: &kept, kept: kept_bits, ..source(1, 1) };
         let comparisons = [

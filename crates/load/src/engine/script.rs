@@ -19,6 +19,7 @@ use wire::session::SessionProtocol;
 use wire::slot_names::SlotName;
 use wire::values::encoding::{self, ChangedValue};
 use wire::values::feeds::FeedRows;
+use wire::values::files::ValueFiles;
 use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
 
@@ -160,6 +161,7 @@ impl<P: SessionProtocol> Script<P> {
         let slot_names =
             slot_names.ok_or_else(|| Error::Setting("too many names of slots in this process".to_owned()))?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
+        let files = ValueFiles::new(&orders.files);
         let (mut compiled, mut groups, mut before) = (Vec::new(), Vec::new(), 0);
         for population in load.populations() {
             let first = compiled.len();
@@ -172,6 +174,7 @@ impl<P: SessionProtocol> Script<P> {
                 names: &names,
                 slots: &slots,
                 feeds: &feeds,
+                files: &files,
                 program: program.as_ref(),
             };
             for number in 0..population.steps.len() {
@@ -255,7 +258,7 @@ impl<P: SessionProtocol> Script<P> {
                 return found;
             }
         };
-        let mut notes = Vec::new();
+        let (mut notes, files) = (Vec::new(), ValueFiles::new(&orders.files));
         for population in load.populations() {
             let compiler = ScriptCompiler {
                 services: &services,
@@ -266,6 +269,7 @@ impl<P: SessionProtocol> Script<P> {
                 names: &names,
                 slots: &slots,
                 feeds: &feeds,
+                files: &files,
                 program: program.as_ref(),
             };
             for (number, step) in population.steps.iter().enumerate().filter(|(_, step)| step.program.is_none()) {
@@ -405,6 +409,7 @@ struct ScriptCompiler<'a, P> {
     names: &'a [String],
     slots: &'a [String],
     feeds: &'a [FeedRows],
+    files: &'a ValueFiles,
     program: Option<&'a Arc<Program>>,
 }
 
@@ -580,7 +585,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             }
         }
         let own_slots: Vec<&str> = own.keys().copied().collect();
-        let names = TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own };
+        let names = TemplateNames { own, ..self.names_of_values() };
         let mut stream = EXPECTATIONS;
         let mut template = |text: &str| {
             check_slots(text, &kept, &own_slots)?;
@@ -627,7 +632,13 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
     }
 
     fn names_of_values(&self) -> TemplateNames<'_> {
-        TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
+        TemplateNames {
+            slots: self.slots,
+            feeds: self.feeds,
+            files: Some(self.files),
+            program: self.program,
+            own: BTreeMap::new(),
+        }
     }
 
     /// Returns the slots that are filled when step `number` begins, by the steps that come before

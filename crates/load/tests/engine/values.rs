@@ -1,4 +1,4 @@
-//! Values that a server can check: times, digests.
+//! Values that a server can check: times, digests, bytes of files.
 
 use std::sync::{Arc, Mutex};
 
@@ -86,5 +86,72 @@ fn a_server_can_check_what_an_operation_signs() {
         ] {
             assert!(request.contains(part), "{part}: {request}");
         }
+    }
+}
+
+/// Returns all bytes, NUL and bytes that are not UTF-8 included.
+fn all_bytes() -> Vec<u8> {
+    (0..=u8::MAX).cycle().take(100_000).collect()
+}
+
+#[test]
+fn bytes_of_files_arrive_unchanged() {
+    let folder = fixture::TestDir::new();
+    std::fs::write(folder.join("a {1}.bin"), all_bytes()).unwrap();
+    std::fs::write(folder.join("text.txt"), "say \"hi\"\n").unwrap();
+    let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        noted.lock().unwrap().push(request.body.clone());
+        Reply::Bytes(OK.to_vec())
+    });
+    let with = ["path=/binary", r"header.x-sum={file:a \{1\}.bin|md5}", r"body={file:a \{1\}.bin}"];
+    let json = ["path=/json", "header.content-type=application/json", r#"body={{"text": "{file:text.txt}"}}"#];
+    let around = ["path=/around", r"body={seq}:{file:a \{1\}.bin}:{random_bytes:100000}"];
+    let named = |name: &str, with: &[&str]| experiment::plan::Step { name: name.into(), ..step("post", with) };
+    let steps = vec![named("binary", &with), named("json", &json), named("around", &around)];
+    let mut load = load(2, 60.0, steps);
+    load.threads = Some(2);
+    load.count = Some(6);
+    assert_eq!(load.files(), ["a {1}.bin", "text.txt"]);
+    let mut orders = LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) };
+    orders.files = load::InputFiles::below(&*folder);
+    let run = play(orders);
+    assert_eq!((run.summary.ok, run.summary.attempts), (18, 18));
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let mut random = std::collections::BTreeSet::new();
+    for request in &seen {
+        let head = memchr::memmem::find(request, b"\r\n\r\n").unwrap();
+        let (head, body) = (String::from_utf8(request[..head].to_vec()).unwrap(), &request[head + 4..]);
+        if head.starts_with("POST /binary ") {
+            assert!(head.contains("\r\nx-sum: 7007d9ba10b9a5e64a9f92df87e94a06\r\n"), "{head}");
+            assert!(head.contains("\r\nContent-Length: 100000") && body == all_bytes());
+        } else if head.starts_with("POST /json ") {
+            assert_eq!(body, br#"{"text": "say \"hi\"\n"}"#);
+        } else {
+            let body = body.splitn(2, |byte| *byte == b':').nth(1).unwrap();
+            assert!(body[..100_000] == all_bytes() && body[100_000] == b':' && body.len() == 200_001);
+            let values: std::collections::BTreeSet<&u8> = body[100_001..].iter().collect();
+            assert_eq!(values.len(), 256);
+            random.insert(body[100_001..].to_vec());
+        }
+    }
+    assert_eq!((seen.len(), random.len()), (18, 6));
+}
+
+#[test]
+fn files_that_cannot_be_values_are_refused_before_the_load() {
+    let folder = fixture::TestDir::new();
+    folder.write("lines.txt", "a\nb");
+    for (with, reason) in [
+        ("body={file:none.bin}", "none.bin`: No such file"),
+        ("body={file:.}", "it is not a regular file"),
+        ("header.x-lines={file:lines.txt}", "a character that HTTP does not allow"),
+    ] {
+        let load = load(1, 1.0, vec![step("post", &["path=/", with])]);
+        let mut orders = LoadOrder { protocol: "http".into(), ..orders("127.0.0.1:9", load) };
+        orders.files = load::InputFiles::below(&*folder);
+        let mistakes = load::mistakes(&orders);
+        assert!(mistakes.iter().any(|mistake| mistake.reason.contains(reason)), "{with}: {mistakes:?}");
     }
 }

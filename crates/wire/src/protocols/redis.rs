@@ -3,8 +3,6 @@
 //! Replies of RESP3 are supported too; a server sends them after a step with `HELLO 3`. Push
 //! messages between replies are skipped.
 
-use std::collections::BTreeMap;
-
 use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Call, Protocol};
@@ -466,7 +464,7 @@ fn secret(text: &str) -> Result<Vec<u8>, String> {
     if !is_one {
         return Err("the password must come from the environment: redis://:{env:NAME}@host:port".to_owned());
     }
-    let nothing = TemplateNames { slots: &[], feeds: &[], own: BTreeMap::new(), program: None };
+    let nothing = TemplateNames::default();
     let template = CompiledTemplate::compile(text, 0, &nothing)?;
     match template.as_constant() {
         Some(password) if !password.is_empty() => Ok(password.to_vec()),

@@ -381,7 +381,6 @@ impl FeedRows {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::fs;
     use std::io::Write;
 
@@ -483,7 +482,7 @@ mod tests {
 
     fn written(feed: FeedRows, text: &str, taken: TakenRecord) -> Result<String, String> {
         let feeds = [feed];
-        let names = TemplateNames { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
+        let names = TemplateNames { feeds: &feeds, ..TemplateNames::default() };
         let template = CompiledTemplate::compile(text, 0, &names)?;
         let mut out = Vec::new();
         template.write(&ValueSource { feeds: &feeds, records: &[taken], ..source(1, 1) }, &mut out);

@@ -186,12 +186,7 @@ mod tests {
         assert_eq!(said("AUTH {env:PATH} x"), ["AUTH".to_owned(), path, "x".to_owned()]);
         let slots = [b"a b 'c".to_vec()];
         let names = ["kept".to_owned()];
-        let names = crate::values::TemplateNames {
-            slots: &names,
-            feeds: &[],
-            own: std::collections::BTreeMap::new(),
-            program: None,
-        };
+        let names = crate::values::TemplateNames { slots: &names, ..Default::default() };
         let words = TemplateWords::cut(&CompiledTemplate::compile("x {kept}", 0, &names).unwrap()).unwrap();
         let source = ValueSource { slots: &slots, kept: 1, ..source(1, 1) };
         let (mut saying, mut out) = (words.say(&source), Vec::new());
