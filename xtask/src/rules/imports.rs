@@ -26,6 +26,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("fuzzing", &["experiment", "fleet", "import", "load", "record", "runner", "wire"]),
     ("import", &["experiment", "text"]),
     ("lab", &["experiment", "linux", "record", "runner", "text", "transport", "wire"]),
+    ("linearizability", &[]),
     ("linux", &["experiment", "text"]),
     ("load", &["experiment", "record", "transport", "wire"]),
     (

@@ -1,0 +1,123 @@
+//! History of one key, of which all but the newest part is closed.
+
+use crate::carry::Carry;
+use crate::operation::Item;
+use crate::proof::{Objection, Proof};
+use crate::search::Extent;
+use crate::shrink::shrink;
+use crate::window::{Judged, QuickCheck, judge_by_search};
+
+/// Verdict on a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linearizability {
+    Linearizable,
+    Violation(Proof),
+    /// The search gave up, and later operations on the key were not checked.
+    Unknown {
+        why: String,
+    },
+}
+
+/// Checked part of a key's history.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyHistory {
+    carry: Carry,
+    pub verdict: Linearizability,
+}
+
+impl KeyHistory {
+    pub fn new(carry: Carry) -> Self {
+        Self { carry, verdict: Linearizability::Linearizable }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.verdict == Linearizability::Linearizable
+    }
+
+    /// Checks the operations up to the last moment at which none was open. No operation that is
+    /// missing in `items` starts before `open_since`. Returns the number of operations that were
+    /// checked: the first ones of `items`, which this sorts.
+    pub fn close(&mut self, items: &mut [Item], open_since: i64, quick: &mut QuickCheck, limit: usize) -> usize {
+        if !items.is_sorted_by_key(|item| item.start) {
+            items.sort_unstable_by_key(|item| (item.start, item.end, item.operation));
+        }
+        let closed = closed_count(items, open_since);
+        let is_end = open_since == i64::MAX;
+        let mut window = Vec::new();
+        let all = &items[..closed];
+        // Most histories are free of unknown outcomes: no copy then.
+        let sure = if all.iter().any(Item::is_optional) {
+            self.carry.pending.extend(all.iter().filter(|item| item.is_optional()));
+            window.extend(all.iter().filter(|item| !item.is_optional()));
+            window.as_slice()
+        } else {
+            all
+        };
+        if sure.is_empty() {
+            return closed;
+        }
+        match quick.judge(sure, &mut self.carry) {
+            Ok(()) => {}
+            Err(Objection::Violation(proof)) => self.verdict = Linearizability::Violation(proof),
+            Err(Objection::Undecided(why)) => self.close_parts(sure, is_end, quick, limit, why),
+        }
+        closed
+    }
+
+    /// Checks operations in the smallest windows.
+    fn close_parts(&mut self, items: &[Item], is_end: bool, quick: &mut QuickCheck, limit: usize, why: &'static str) {
+        let at_start = self.carry.clone();
+        let mut checked = 0;
+        while checked < items.len() && self.is_open() {
+            let window = &items[checked..];
+            let window = &window[..first_window(window)];
+            checked += window.len();
+            let is_whole = window.len() == items.len();
+            let result = if is_whole { Err(Objection::Undecided(why)) } else { quick.judge(window, &mut self.carry) };
+            self.verdict = match result {
+                Ok(()) => continue,
+                Err(Objection::Violation(_)) => Linearizability::Violation(shrink(&items[..checked], &at_start)),
+                Err(Objection::Undecided(why)) => {
+                    let end = window.iter().map(|item| item.end).max().unwrap_or_default();
+                    let extent = Extent { limit, all: !(is_end && checked == items.len()) };
+                    match judge_by_search(window, &self.carry, extent, end) {
+                        Judged::Passed(carry) => {
+                            self.carry = carry;
+                            continue;
+                        }
+                        Judged::Violation => Linearizability::Violation(shrink(&items[..checked], &at_start)),
+                        Judged::Unknown(limit) => Linearizability::Unknown { why: format!("{why}, and {limit}") },
+                    }
+                }
+            };
+        }
+    }
+}
+
+/// Returns the number of first operations after which there was a moment without an open one.
+/// Operations with unknown outcome do not count as open.
+fn closed_count(items: &[Item], open_since: i64) -> usize {
+    let mut count = 0;
+    let mut end = i64::MIN;
+    for (place, item) in items.iter().enumerate() {
+        if item.start > end && end < open_since {
+            count = place;
+        }
+        if !item.is_optional() {
+            end = end.max(item.end);
+        }
+    }
+    if end < open_since { items.len() } else { count }
+}
+
+/// Returns the length of the first window.
+fn first_window(items: &[Item]) -> usize {
+    let mut end = i64::MIN;
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 && item.start > end {
+            return place;
+        }
+        end = end.max(item.end);
+    }
+    items.len()
+}

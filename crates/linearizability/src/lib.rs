@@ -1,0 +1,38 @@
+//! Checks whether the answers of a replicated store could come from a single copy: whether each
+//! key's history is linearizable.
+//!
+//! Histories whose values are written once are decided by sorting (by zones, or by the versions in
+//! the answers). All others go through a bounded search, which may end without a verdict. Neither
+//! method reports a violation where there is none.
+//!
+//! The verdict is exact under these assumptions: an operation takes effect between its start and
+//! its end; no client writes `u64::MAX`; with [`InitialValue::Unknown`], no operation writes the
+//! initial value of the key.
+
+mod carry;
+mod checker;
+mod cluster;
+mod cluster_order;
+mod key_history;
+mod operation;
+mod proof;
+mod register;
+mod search;
+mod shrink;
+mod value_table;
+mod visited;
+mod window;
+mod zones;
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub use carry::InitialValue;
+pub use checker::{Checker, KeyVerdict, Linearizability, Settings, check};
+pub use operation::{Access, Operation, Status};
+pub use proof::Proof;
+pub use search::{CallInterval, Extent, FinalState, Outlook, Searched, SequentialModel, search};

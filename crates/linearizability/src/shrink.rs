@@ -1,0 +1,143 @@
+//! Fewest operations that still prove a violation which the search found.
+//!
+//! Any observation may be left out: if the whole history had a linearization, so had the rest. A
+//! write may be left out if no remaining operation depends on the value that it left.
+
+use crate::carry::Carry;
+use crate::operation::{Act, Item};
+use crate::proof::Proof;
+use crate::search::{Extent, Searched};
+use crate::window::WindowSearch;
+
+/// Most searches for one proof.
+const SEARCHES: usize = 2_000;
+/// Most configurations of all of them.
+const CONFIGURATIONS: usize = 1_000_000;
+/// Most configurations of one of them.
+const CONFIGURATIONS_EACH: usize = 50_000;
+/// Most operations that are tried.
+const OPERATIONS: usize = 5_000;
+
+/// Returns the proof that these operations have no linearization.
+pub(crate) fn shrink(items: &[Item], carry: &Carry) -> Proof {
+    let mut shrinking = Shrinking { carry, searches: 0, configurations: 0 };
+    let mut items = items.to_vec();
+    if items.len() <= OPERATIONS {
+        items.sort_unstable_by_key(|item| item.end);
+        items = shrinking.cut_end(items);
+        items = shrinking.cut_parts(items);
+    }
+    shrinking.proof(&items)
+}
+
+struct Shrinking<'a> {
+    carry: &'a Carry,
+    searches: usize,
+    configurations: usize,
+}
+
+impl Shrinking<'_> {
+    fn is_impossible(&mut self, items: &[Item]) -> bool {
+        if self.searches == SEARCHES || self.configurations > CONFIGURATIONS {
+            return false;
+        }
+        self.searches += 1;
+        let problem = WindowSearch::new(items, self.carry);
+        let extent = Extent { limit: CONFIGURATIONS_EACH, all: false };
+        let (searched, configurations) = problem.search_counting(&mut problem.model(), extent);
+        self.configurations += configurations;
+        searched == Searched::Impossible
+    }
+
+    /// Leaves out the observations at the end, as many as possible. `items` is sorted by end.
+    fn cut_end(&mut self, items: Vec<Item>) -> Vec<Item> {
+        let (mut low, mut high) = (0, items.len());
+        let mut best = items.clone();
+        while low < high {
+            let middle = low.midpoint(high);
+            let kept = restore_needed(items[..middle].to_vec(), &items[middle..]);
+            let kept = without_idle_writes(kept.into_iter());
+            if self.is_impossible(&kept) {
+                high = middle;
+                best = kept;
+            } else {
+                low = middle + 1;
+            }
+        }
+        best
+    }
+
+    /// Leaves out parts of decreasing size.
+    fn cut_parts(&mut self, mut items: Vec<Item>) -> Vec<Item> {
+        let mut size = items.len().div_ceil(2).max(1);
+        loop {
+            let mut first = 0;
+            let mut has_shrunk = false;
+            while first < items.len() {
+                let part = first..(first + size).min(items.len());
+                let rest = items.iter().enumerate().filter(|(place, _)| !part.contains(place)).map(|(_, item)| *item);
+                let dropped: Vec<Item> = items[part.clone()].to_vec();
+                let kept = without_idle_writes(restore_needed(rest.collect(), &dropped).into_iter());
+                if kept.len() < items.len() && self.is_impossible(&kept) {
+                    items = kept;
+                    has_shrunk = true;
+                } else {
+                    first += size;
+                }
+            }
+            if size == 1 && !has_shrunk {
+                return items;
+            }
+            size = if has_shrunk && size == 1 { 1 } else { (size / 2).max(1) };
+        }
+    }
+
+    fn proof(&self, items: &[Item]) -> Proof {
+        let observed = |written: Option<u64>| written.is_some() && items.iter().any(|item| item.act.seen() == written);
+        let pending = self.carry.pending.iter().filter(|item| observed(item.act.written()));
+        let mut operations: Vec<usize> = items.iter().chain(pending).map(|item| item.operation).collect();
+        operations.extend(self.carry.last.iter().filter(|last| observed(last.value)).map(|last| last.writer));
+        let mut proof = Proof::new(operations, String::new());
+        let numbers: Vec<String> = proof.core.iter().map(ToString::to_string).collect();
+        proof.explanation = match numbers.as_slice() {
+            [one] => format!("operation {one} fits no order of the operations"),
+            _ => format!("no order of the operations {} fits their times and values", numbers.join(", ")),
+        };
+        proof
+    }
+}
+
+/// Puts back the writes without which an operation would lack its value, or a comparison would see
+/// another one.
+fn restore_needed(mut kept: Vec<Item>, dropped: &[Item]) -> Vec<Item> {
+    let mut open: Vec<Item> = dropped.to_vec();
+    loop {
+        let compares = kept.iter().any(|item| matches!(item.act, Act::Differs(_)));
+        let (needed, rest): (Vec<Item>, Vec<Item>) = open.into_iter().partition(|item| {
+            let written = item.act.written();
+            written.is_some() && (compares || kept.iter().any(|other| other.act.seen() == written))
+        });
+        if needed.is_empty() {
+            kept.sort_by_key(|item| item.end);
+            return kept;
+        }
+        kept.extend(needed);
+        open = rest;
+    }
+}
+
+/// Leaves out writes on which nothing depends.
+fn without_idle_writes(items: impl Iterator<Item = Item>) -> Vec<Item> {
+    let mut items: Vec<Item> = items.collect();
+    if items.iter().any(|item| matches!(item.act, Act::Differs(_))) {
+        return items;
+    }
+    loop {
+        let seen: Vec<u64> = items.iter().filter_map(|item| item.act.seen()).collect();
+        let before = items.len();
+        items.retain(|item| item.act.written().is_none_or(|value| seen.contains(&value)));
+        if items.len() == before {
+            return items;
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Tests of the whole check against the reference verdict, and on simulated histories.
+
+use fastrand::Rng;
+
+use crate::carry::InitialValue;
+use crate::checker::{Checker, Linearizability, Settings, check};
+use crate::operation::{Access, Operation, Status};
+use crate::oracle::has_linearization;
+use crate::simulation::{PLANTS, Shape, correct_history, planted};
+
+/// Returns the verdict on a history of one key.
+fn verdict(operations: &[Operation], settings: Settings) -> Linearizability {
+    let verdicts = check(operations, settings);
+    verdicts.into_iter().next().map_or(Linearizability::Linearizable, |key| key.verdict)
+}
+
+fn streamed(operations: &[Operation], settings: Settings, check_every: usize) -> Linearizability {
+    let mut order: Vec<&Operation> = operations.iter().collect();
+    // An operation without an answer is pushed late.
+    order.sort_by_key(|operation| operation.end_ns.unwrap_or(operation.start_ns + 50));
+    let mut checker = Checker::new(settings);
+    for (place, operation) in order.iter().enumerate() {
+        checker.push(operation);
+        let open = order[place + 1..].iter().map(|operation| operation.start_ns).min();
+        checker.advance(open.unwrap_or(i64::MAX));
+        if place % check_every == 0 {
+            checker.check_all();
+        }
+    }
+    checker.finish().into_iter().next().map_or(Linearizability::Linearizable, |key| key.verdict)
+}
+
+/// Makes a history of a few random operations, most of which are close to correct ones.
+fn random_history(rng: &mut Rng) -> Vec<Operation> {
+    let count = rng.usize(1..=7);
+    let values = *rng.choice(&[0, 0, 0, 2, 3]).unwrap_or(&0);
+    let deletes = *rng.choice(&[0.0, 0.0, 0.2]).unwrap_or(&0.0);
+    let swaps = *rng.choice(&[0.0, 0.2, 0.4]).unwrap_or(&0.0);
+    let unknown = *rng.choice(&[0.0, 0.3, 0.6]).unwrap_or(&0.0);
+    let shape = Shape {
+        processes: rng.u32(1..=4),
+        operations: count,
+        reads: 0.5,
+        swaps,
+        deletes,
+        unknown,
+        versions: rng.bool(),
+        values,
+        duration_ns: rng.i64(2..=12),
+    };
+    let mut history = correct_history(shape, 0, rng);
+    for _ in 0..rng.usize(0..=2) {
+        let seen: Vec<Option<u64>> = history
+            .iter()
+            .map(|operation| match operation.access {
+                Access::Write { value } => Some(value),
+                Access::CompareAndSet { to: value, .. } | Access::Read { value } => value,
+                Access::Delete => None,
+            })
+            .collect();
+        let other = seen[rng.usize(0..seen.len())];
+        let place = rng.usize(0..history.len());
+        let operation = &mut history[place];
+        match &mut operation.access {
+            Access::Read { value } => {
+                *value = other;
+                operation.version = None;
+            }
+            Access::CompareAndSet { from, .. } => *from = other,
+            _ => {
+                let shift = rng.i64(-6..=6);
+                operation.start_ns += shift;
+                operation.end_ns = operation.end_ns.map(|end| end + shift);
+            }
+        }
+    }
+    history
+}
+
+/// Returns the same history without versions.
+fn without_versions(history: &[Operation]) -> Vec<Operation> {
+    history.iter().map(|operation| Operation { version: None, ..*operation }).collect()
+}
+
+fn assert_matches_oracle(history: &[Operation], seed: u64) {
+    let settings = Settings::default();
+    let expected = has_linearization(history, settings.initial);
+    let plain = without_versions(history);
+    let found = verdict(&plain, settings);
+    assert_eq!(found == Linearizability::Linearizable, expected, "seed {seed}: {found:?} for {}", lines(&plain));
+    for check_every in [1, 3] {
+        let streamed = streamed(&plain, settings, check_every);
+        assert_eq!(
+            streamed == Linearizability::Linearizable,
+            expected,
+            "seed {seed}, streamed: {streamed:?} for {}",
+            lines(&plain)
+        );
+    }
+    if let Linearizability::Violation(proof) = found {
+        let core: Vec<Operation> = proof.core.iter().map(|&place| plain[place]).collect();
+        assert!(!core.is_empty(), "seed {seed}: {proof:?}");
+        let says = &proof.explanation;
+        assert!(
+            !has_linearization(&core, settings.initial),
+            "seed {seed}: {says}: {} of {}",
+            lines(&core),
+            lines(&plain)
+        );
+    }
+}
+
+#[test]
+fn verdicts_match_all_orders() {
+    for seed in 0..20_000 {
+        let mut rng = Rng::with_seed(seed);
+        assert_matches_oracle(&random_history(&mut rng), seed);
+    }
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn many_verdicts_match_all_orders() {
+    for seed in 0..2_000_000 {
+        let mut rng = Rng::with_seed(1_000_000 + seed);
+        assert_matches_oracle(&random_history(&mut rng), seed);
+    }
+}
+
+/// A violation of the values is a violation with versions, too. Correct versions never alarm.
+#[test]
+fn versions_only_add_violations() {
+    for seed in 0..20_000 {
+        let mut rng = Rng::with_seed(seed);
+        let history = random_history(&mut rng);
+        let found = verdict(&history, Settings::default());
+        if !has_linearization(&history, InitialValue::Absent) {
+            assert!(found != Linearizability::Linearizable, "seed {seed}: {}", lines(&history));
+        }
+    }
+}
+
+#[test]
+fn an_unknown_initial_value_may_be_any_that_is_not_written() {
+    const INITIAL: u64 = 1_000;
+    let settings = Settings { initial: InitialValue::Unknown, ..Settings::default() };
+    for seed in 0..10_000 {
+        let mut rng = Rng::with_seed(seed);
+        let mut history = without_versions(&random_history(&mut rng));
+        if history.iter().any(|operation| operation.access == Access::Delete) {
+            continue;
+        }
+        for operation in &mut history {
+            if let Access::Read { value: value @ None } | Access::CompareAndSet { from: value @ None, .. } =
+                &mut operation.access
+            {
+                *value = Some(INITIAL);
+            }
+        }
+        let found = verdict(&history, settings);
+        let mut initial = (0..10).chain([INITIAL, INITIAL + 1]).map(InitialValue::Value);
+        if has_linearization(&history, InitialValue::Value(INITIAL)) {
+            assert_eq!(found, Linearizability::Linearizable, "seed {seed}: {}", lines(&history));
+        } else if !initial.any(|initial| has_linearization(&history, initial)) {
+            assert!(found != Linearizability::Linearizable, "seed {seed}: {}", lines(&history));
+        }
+    }
+}
+
+fn shapes() -> Vec<Shape> {
+    let plain = Shape::PLAIN;
+    vec![
+        plain,
+        Shape { unknown: 0.2, ..plain },
+        Shape { swaps: 0.25, ..plain },
+        Shape { swaps: 0.25, unknown: 0.2, ..plain },
+        Shape { deletes: 0.15, versions: true, ..plain },
+        Shape { deletes: 0.15, swaps: 0.2, unknown: 0.2, versions: true, ..plain },
+        Shape { deletes: 0.1, unknown: 0.1, processes: 3, ..plain },
+        Shape { values: 5, swaps: 0.2, unknown: 0.05, ..plain },
+        Shape { processes: 12, reads: 0.7, unknown: 0.1, ..plain },
+    ]
+}
+
+fn assert_no_alarm(histories: u64) {
+    for seed in 0..histories {
+        let mut rng = Rng::with_seed(seed);
+        let shapes = shapes();
+        let mut shape = shapes[seed as usize % shapes.len()];
+        shape.operations = rng.usize(1..=120);
+        let history = correct_history(shape, 0, &mut rng);
+        let settings = Settings::default();
+        let found = verdict(&history, settings);
+        assert_eq!(found, Linearizability::Linearizable, "seed {seed}: {shape:?} {}", lines(&history));
+        let found = streamed(&history, settings, 7);
+        assert_eq!(found, Linearizability::Linearizable, "seed {seed}, streamed: {shape:?} {}", lines(&history));
+    }
+}
+
+#[test]
+fn correct_histories_raise_no_alarm() {
+    assert_no_alarm(2_000);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn ten_thousand_correct_histories_raise_no_alarm() {
+    assert_no_alarm(10_000);
+}
+
+#[test]
+fn planted_violations_are_found() {
+    for seed in 0..200 {
+        let mut rng = Rng::with_seed(seed);
+        let shape = Shape { operations: 200, swaps: 0.1, unknown: 0.05, ..Shape::PLAIN };
+        let mut history = correct_history(shape, 0, &mut rng);
+        let plant = PLANTS[seed as usize % PLANTS.len()];
+        let start = rng.i64(0..3_000);
+        history.extend(planted(plant, 0, start, 1_000_000));
+        let settings = Settings::default();
+        assert!(matches!(verdict(&history, settings), Linearizability::Violation(_)), "seed {seed}: {plant:?}");
+        assert!(matches!(streamed(&history, settings, 1), Linearizability::Violation(_)), "seed {seed}: {plant:?}");
+    }
+}
+
+#[test]
+fn a_stale_read_is_proved_by_three_operations() {
+    let [plant, ..] = PLANTS;
+    let history = planted(plant, 7, 0, 10);
+    let Linearizability::Violation(proof) = verdict(&history, Settings::default()) else { panic!("no violation") };
+    assert_eq!(proof.core, [0, 1, 2]);
+    assert_eq!(
+        proof.explanation,
+        "operation 0 ended with value 10 before operation 1 on value 11 started, and operation 1 ended with value 11 \
+         before operation 2 on value 10 started: neither value can come first"
+    );
+}
+
+#[test]
+fn a_violation_smaller_than_the_clock_error_is_none() {
+    let [plant, ..] = PLANTS;
+    let history = planted(plant, 7, 0, 10);
+    let settings = Settings { clock_error_ns: 10, ..Settings::default() };
+    assert_eq!(verdict(&history, settings), Linearizability::Linearizable);
+}
+
+#[test]
+fn a_refused_write_must_not_be_read() {
+    let [plant, ..] = PLANTS;
+    let mut history = planted(plant, 7, 0, 10);
+    history.truncate(1);
+    history[0].status = Status::Failed;
+    assert_eq!(verdict(&history, Settings::default()), Linearizability::Linearizable);
+    history.push(Operation { status: Status::Applied, access: Access::Read { value: Some(10) }, ..history[0] });
+    assert!(matches!(verdict(&history, Settings::default()), Linearizability::Violation(_)));
+}
+
+/// Returns a history in short lines.
+fn lines(operations: &[Operation]) -> String {
+    let line = |(place, operation): (usize, &Operation)| {
+        let Operation { start_ns, end_ns, access, status, version, .. } = operation;
+        format!("\n{place}: {start_ns}..{end_ns:?} {access:?} {status:?} {version:?}")
+    };
+    operations.iter().enumerate().map(line).collect()
+}
