@@ -13,6 +13,7 @@ mod carry;
 mod checker;
 mod cluster;
 mod cluster_order;
+mod edn;
 mod key_history;
 mod operation;
 mod proof;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use carry::InitialValue;
 pub use checker::{Checker, KeyVerdict, Linearizability, Settings, check};
+pub use edn::{Edn, EdnError, operations_from_edn, operations_to_edn};
 pub use operation::{Access, Operation, Status};
 pub use proof::Proof;
 pub use search::{CallInterval, Extent, FinalState, Outlook, Searched, SequentialModel, search};

@@ -1,0 +1,330 @@
+//! Histories in the format of Jepsen: maps in Clojure's notation, one for each start and end of an
+//! operation.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::operation::{Access, Operation, Status};
+
+/// A value in Clojure's notation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edn {
+    Nil,
+    Number(i64),
+    Text(String),
+    /// Keyword without its colon, symbol, or a number that is no integer.
+    Word(String),
+    List(Vec<Edn>),
+    Map(Vec<(Edn, Edn)>),
+}
+
+/// Text that is no history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdnError {
+    /// Position in the text, bytes.
+    pub at: usize,
+    pub what: &'static str,
+}
+
+impl fmt::Display for EdnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.at, self.what)
+    }
+}
+
+impl std::error::Error for EdnError {}
+
+impl Edn {
+    /// Reads all values of a text.
+    ///
+    /// # Errors
+    /// Text that does not follow the notation.
+    pub fn read_all(text: &str) -> Result<Vec<Self>, EdnError> {
+        let mut reader = Reader { text: text.as_bytes(), at: 0 };
+        let mut values = Vec::new();
+        reader.skip_blanks();
+        while reader.at < reader.text.len() {
+            values.push(reader.value(0)?);
+            reader.skip_blanks();
+        }
+        Ok(values)
+    }
+
+    /// Returns the value of a keyword in a map.
+    pub fn get(&self, keyword: &str) -> Option<&Self> {
+        let Self::Map(pairs) = self else { return None };
+        pairs.iter().find(|(key, _)| matches!(key, Self::Word(word) if word == keyword)).map(|(_, value)| value)
+    }
+
+    /// Returns the word or text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Word(text) | Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Deepest nesting.
+const DEPTH: usize = 64;
+
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn skip_blanks(&mut self) {
+        while let Some(&byte) = self.text.get(self.at) {
+            match byte {
+                b';' => {
+                    let rest = &self.text[self.at..];
+                    self.at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+                }
+                b',' => self.at += 1,
+                _ if byte.is_ascii_whitespace() => self.at += 1,
+                _ => return,
+            }
+        }
+    }
+
+    fn error(&self, what: &'static str) -> EdnError {
+        EdnError { at: self.at, what }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Edn, EdnError> {
+        if depth > DEPTH {
+            return Err(self.error("nested too deeply"));
+        }
+        self.skip_blanks();
+        match self.text.get(self.at) {
+            None => Err(self.error("a value is missing")),
+            Some(b'[') => Ok(Edn::List(self.items(b']', depth)?)),
+            Some(b'(') => Ok(Edn::List(self.items(b')', depth)?)),
+            Some(b'{') => self.map(depth),
+            Some(b'#') => self.tagged(depth),
+            Some(b'"') => self.string(),
+            Some(b'}' | b']' | b')') => Err(self.error("a bracket closes nothing")),
+            Some(_) => Ok(self.word()),
+        }
+    }
+
+    fn items(&mut self, close: u8, depth: usize) -> Result<Vec<Edn>, EdnError> {
+        self.at += 1;
+        let mut items = Vec::new();
+        loop {
+            self.skip_blanks();
+            if self.text.get(self.at) == Some(&close) {
+                self.at += 1;
+                return Ok(items);
+            }
+            items.push(self.value(depth + 1)?);
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Edn, EdnError> {
+        let mut items = self.items(b'}', depth)?.into_iter();
+        let mut pairs = Vec::new();
+        while let Some(key) = items.next() {
+            let value = items.next().ok_or(self.error("a map ends with a key"))?;
+            pairs.push((key, value));
+        }
+        Ok(Edn::Map(pairs))
+    }
+
+    /// Reads a set, or a value with a tag, whose tag is left out.
+    fn tagged(&mut self, depth: usize) -> Result<Edn, EdnError> {
+        self.at += 1;
+        if self.text.get(self.at) == Some(&b'{') {
+            return Ok(Edn::List(self.items(b'}', depth)?));
+        }
+        if self.text.get(self.at) != Some(&b'[') {
+            self.word();
+        }
+        self.value(depth + 1)
+    }
+
+    fn string(&mut self) -> Result<Edn, EdnError> {
+        let mut bytes = Vec::new();
+        loop {
+            self.at += 1;
+            match self.text.get(self.at) {
+                None => return Err(self.error("a string does not end")),
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    self.at += 1;
+                    bytes.push(match self.text.get(self.at) {
+                        Some(b'n') => b'\n',
+                        Some(b't') => b'\t',
+                        Some(b'r') => b'\r',
+                        Some(&other) => other,
+                        None => return Err(self.error("a string does not end")),
+                    });
+                }
+                Some(&byte) => bytes.push(byte),
+            }
+        }
+        self.at += 1;
+        Ok(Edn::Text(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    fn word(&mut self) -> Edn {
+        let rest = &self.text[self.at..];
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || b",;()[]{}\"".contains(byte);
+        let length = rest.iter().position(is_end).unwrap_or(rest.len());
+        self.at += length;
+        let word = String::from_utf8_lossy(&rest[..length]);
+        match word.as_ref() {
+            "nil" => Edn::Nil,
+            word => word.parse().map_or_else(|_| Edn::Word(word.trim_start_matches(':').to_owned()), Edn::Number),
+        }
+    }
+}
+
+/// Numbers for values and keys that are no numbers.
+#[derive(Debug, Default)]
+struct Names(HashMap<String, u64>);
+
+impl Names {
+    fn number(&mut self, value: &Edn) -> Option<u64> {
+        match value {
+            Edn::Nil => None,
+            // The number of a missing value is reserved.
+            Edn::Number(number) => Some((*number as u64).min(u64::MAX - 1)),
+            other => {
+                let next = (1 << 63) + self.0.len() as u64;
+                Some(*self.0.entry(format!("{other:?}")).or_insert(next))
+            }
+        }
+    }
+}
+
+/// Reads a history of registers: the functions `read`, `write` and `cas`. A value that is a pair is
+/// a key and a value, unless the function is `cas` and the pair is the old and the new value; a key
+/// may also be in the field `key`.
+///
+/// The time of an event is its position, as Jepsen's checkers have it. As in these, a read of `nil`
+/// tells nothing if `nil_is_unknown`, and operations that failed did not happen.
+///
+/// # Errors
+/// Text that does not follow the notation, or an event without its fields.
+pub fn operations_from_edn(text: &str, nil_is_unknown: bool) -> Result<Vec<Operation>, EdnError> {
+    let mut events = Edn::read_all(text)?;
+    if let [Edn::List(_)] = events.as_slice()
+        && let Some(Edn::List(all)) = events.pop()
+    {
+        events = all;
+    }
+    let mut history = Import { names: Names::default(), open: HashMap::new(), operations: Vec::new(), nil_is_unknown };
+    for (at, event) in events.iter().enumerate() {
+        // Events of the nemesis are no operations.
+        if let Some(Edn::Number(process)) = event.get("process") {
+            history.add(*process, event, at as i64).ok_or(EdnError { at, what: "an event that is no operation" })?;
+        }
+    }
+    Ok(history.operations)
+}
+
+struct Import {
+    names: Names,
+    /// Per process, the position of its open operation.
+    open: HashMap<i64, usize>,
+    operations: Vec<Operation>,
+    nil_is_unknown: bool,
+}
+
+impl Import {
+    fn add(&mut self, process: i64, event: &Edn, at: i64) -> Option<()> {
+        let kind = event.get("type")?.as_str()?;
+        if kind == "invoke" {
+            self.open.insert(process, self.operations.len());
+            let (key, access) = self.access(event)?;
+            self.operations.push(Operation {
+                process: process as u32,
+                key,
+                start_ns: at,
+                end_ns: None,
+                access,
+                status: Status::Unknown,
+                version: None,
+            });
+            return Some(());
+        }
+        let Some(place) = self.open.remove(&process) else { return Some(()) };
+        let (_, access) = self.access(event)?;
+        let operation = &mut self.operations[place];
+        match kind {
+            "ok" => {
+                let tells = access != Access::Read { value: None } || !self.nil_is_unknown;
+                (operation.end_ns, operation.access) = (Some(at), access);
+                operation.status = if tells { Status::Applied } else { Status::Unknown };
+            }
+            "fail" => (operation.end_ns, operation.status) = (Some(at), Status::Failed),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn access(&mut self, event: &Edn) -> Option<(u64, Access)> {
+        let function = event.get("f")?.as_str()?;
+        let value = event.get("value").unwrap_or(&Edn::Nil);
+        let (key, value) = match (value, function) {
+            (Edn::List(pair), "read" | "write") if pair.len() == 2 => (Some(&pair[0]), &pair[1]),
+            (Edn::List(pair), "cas") if matches!(pair.get(1), Some(Edn::List(_))) => (pair.first(), &pair[1]),
+            _ => (event.get("key"), value),
+        };
+        let key = key.and_then(|key| self.names.number(key)).unwrap_or(0);
+        let access = match function {
+            "read" => Access::Read { value: self.names.number(value) },
+            "write" => match self.names.number(value) {
+                Some(value) => Access::Write { value },
+                None => Access::Delete,
+            },
+            "cas" => {
+                let Edn::List(pair) = value else { return None };
+                let [from, to] = pair.as_slice() else { return None };
+                Access::CompareAndSet { from: self.names.number(from), to: self.names.number(to) }
+            }
+            _ => return None,
+        };
+        Some((key, access))
+    }
+}
+
+/// Writes a history for Jepsen's checkers, one event a line, in the order of time. Values of events
+/// are pairs of key and value if there are several keys.
+pub fn operations_to_edn(operations: &[Operation]) -> String {
+    let has_keys = operations.windows(2).any(|pair| pair[0].key != pair[1].key);
+    // Starts come before ends of the same time: such operations overlap.
+    let mut events: Vec<(i64, bool, usize)> = Vec::with_capacity(operations.len() * 2);
+    for (place, operation) in operations.iter().enumerate() {
+        events.push((operation.start_ns, false, place));
+        events.push((operation.end_ns.unwrap_or(i64::MAX), true, place));
+    }
+    events.sort_unstable();
+    let line = |(_, is_end, place): (i64, bool, usize)| {
+        let operation = &operations[place];
+        let kind = match operation.status {
+            _ if !is_end => "invoke",
+            Status::Applied if operation.end_ns.is_some() => "ok",
+            Status::Applied | Status::Unknown => "info",
+            Status::Failed | Status::Unequal => "fail",
+        };
+        let (function, value) = function_and_value(operation, is_end);
+        let value = if has_keys { format!("[{} {value}]", operation.key) } else { value };
+        let time = if is_end { operation.end_ns } else { Some(operation.start_ns) };
+        let time = time.map_or(String::new(), |time| format!(", :time {time}"));
+        format!("{{:process {}, :type :{kind}, :f :{function}, :value {value}{time}}}\n", operation.process)
+    };
+    events.into_iter().map(line).collect()
+}
+
+fn function_and_value(operation: &Operation, is_end: bool) -> (&'static str, String) {
+    let text = |value: Option<u64>| value.map_or("nil".to_owned(), |value| value.to_string());
+    match operation.access {
+        Access::Read { value } => ("read", text(value.filter(|_| is_end))),
+        Access::Write { value } => ("write", value.to_string()),
+        Access::Delete => ("write", "nil".to_owned()),
+        Access::CompareAndSet { from, to } => ("cas", format!("[{} {}]", text(from), text(to))),
+    }
+}
