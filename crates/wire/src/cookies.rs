@@ -1,5 +1,6 @@
 //! Cookies of a session (RFC 6265): the headers that set them, and the jar that holds them between
-//! two operations. All cookies of a jar belong to one host, so `Domain` has no effect.
+//! two operations. If a session has only one host, the host's name is empty, and `Domain` has no
+//! effect.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ const JAR_BYTES: usize = 64 * 1024;
 /// The cookies of a session.
 #[derive(Debug, Clone, Default)]
 pub struct CookieJar {
-    /// Name, value and path of each cookie.
+    /// Name, value, path and domain of each cookie.
     text: Vec<u8>,
     /// Cookies in the order in which they are sent: those with longer paths first, then those that
     /// were set earlier first.
@@ -25,16 +26,20 @@ pub struct CookieJar {
     added: u64,
 }
 
-/// A cookie in a jar. Its text begins at `at`, with name, value and path one after the other.
+/// A cookie in a jar. Its text begins at `at`, with name, value, path and domain one after the
+/// other.
 #[derive(Debug, Clone, Copy)]
 struct JarEntry {
     at: usize,
     name: usize,
     value: usize,
     path: usize,
+    domain: usize,
     /// End of its life, Unix time in seconds.
     expires_s: i64,
     is_secure: bool,
+    /// Whether only the host in `domain` gets the cookie, and not the hosts below it.
+    is_host_only: bool,
     /// Value of `added` when the cookie was first set.
     number: u64,
 }
@@ -66,17 +71,19 @@ impl CookieJar {
         self.text.capacity() + self.cookies.capacity() * size_of::<JarEntry>()
     }
 
-    /// Stores a cookie, or deletes it if it has expired. `target` is the path of the request with
-    /// its query, which gives a cookie without a path its path. If the jar is full, the oldest
-    /// cookie makes room.
-    pub fn set(&mut self, cookie: &SetCookie<'_>, target: &[u8], now_s: i64) {
+    /// Stores a cookie, or deletes it if it has expired. `host` is the host of the request, in
+    /// lower case. `target` is the path of the request with its query, which gives a cookie without
+    /// a path its path. If the jar is full, the oldest cookie makes room.
+    pub fn set(&mut self, cookie: &SetCookie<'_>, host: &[u8], target: &[u8], now_s: i64) {
+        let Some((domain, is_host_only)) = domain_of(cookie, host) else { return };
         let path = cookie.path.unwrap_or_else(|| default_path(path_of(target)));
-        let length = cookie.name.len() + cookie.value.len() + path.len();
+        let length = cookie.name.len() + cookie.value.len() + path.len() + domain.len();
         let expires_s = cookie.expires_s(now_s);
-        let old = self
-            .cookies
-            .iter()
-            .position(|entry| self.path(entry) == path && self.text[entry.at..][..entry.name] == *cookie.name);
+        let is_same = |entry: &JarEntry| {
+            let name = &self.text[entry.at..][..entry.name];
+            *name == *cookie.name && self.path(entry) == path && self.domain(entry).eq_ignore_ascii_case(domain)
+        };
+        let old = self.cookies.iter().position(is_same);
         let number = old.map(|place| self.remove(place).number);
         if expires_s <= now_s || length > JAR_BYTES {
             return;
@@ -90,21 +97,29 @@ impl CookieJar {
             .cookies
             .partition_point(|entry| entry.path > path.len() || entry.path == path.len() && entry.number < number);
         let at = self.text.len();
-        for part in [cookie.name, cookie.value, path] {
+        for part in [cookie.name, cookie.value, path, domain] {
             self.text.extend_from_slice(part);
         }
-        let (name, value, path) = (cookie.name.len(), cookie.value.len(), path.len());
-        let entry = JarEntry { at, name, value, path, expires_s, is_secure: cookie.is_secure, number };
+        let (name, value) = (cookie.name.len(), cookie.value.len());
+        let (path, domain, is_secure) = (path.len(), domain.len(), cookie.is_secure);
+        let entry = JarEntry { at, name, value, path, domain, expires_s, is_secure, is_host_only, number };
         self.cookies.insert(place, entry);
     }
 
-    /// Appends the cookies for a request as `a=1; b=2`, preceded by `begin` if there is any.
-    /// `target` is the range of `out` that holds the path of the request with its query. Returns
-    /// whether there is any.
-    pub fn write(&self, target: Range<usize>, is_secure: bool, now_s: i64, begin: &[u8], out: &mut Vec<u8>) -> bool {
+    /// Appends the cookies for a request to `host` as `a=1; b=2`, preceded by `begin` if there is
+    /// any. `target` is the range of `out` that holds the path of the request with its query.
+    /// Returns whether there is any.
+    pub fn write(
+        &self,
+        (host, is_secure): (&[u8], bool),
+        target: Range<usize>,
+        now_s: i64,
+        begin: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
         let mut is_first = true;
         for entry in &self.cookies {
-            if entry.expires_s <= now_s || entry.is_secure && !is_secure {
+            if entry.expires_s <= now_s || entry.is_secure && !is_secure || !self.is_for(entry, host) {
                 continue;
             }
             if !path_matches(path_of(&out[target.clone()]), self.path(entry)) {
@@ -118,6 +133,16 @@ impl CookieJar {
             }
         }
         !is_first
+    }
+
+    /// Whether a request to `host` may send the cookie.
+    fn is_for(&self, entry: &JarEntry, host: &[u8]) -> bool {
+        let domain = self.domain(entry);
+        if entry.is_host_only { domain == host } else { domain_matches(host, domain) }
+    }
+
+    fn domain(&self, entry: &JarEntry) -> &[u8] {
+        &self.text[entry.at + entry.name + entry.value + entry.path..][..entry.domain]
     }
 
     fn path(&self, entry: &JarEntry) -> &[u8] {
@@ -139,13 +164,41 @@ impl CookieJar {
 
     fn remove(&mut self, place: usize) -> JarEntry {
         let removed = self.cookies.remove(place);
-        let length = removed.name + removed.value + removed.path;
+        let length = removed.name + removed.value + removed.path + removed.domain;
         self.text.drain(removed.at..removed.at + length);
         for entry in self.cookies.iter_mut().filter(|entry| entry.at > removed.at) {
             entry.at -= length;
         }
         removed
     }
+}
+
+/// Returns the domain of a cookie that an answer of `host` sets, and whether only this host gets
+/// the cookie. Returns `None` if the host must not set the cookie (RFC 6265, 5.3). A domain without
+/// a dot, such as `com`, is no domain of several hosts.
+fn domain_of<'a>(cookie: &SetCookie<'a>, host: &'a [u8]) -> Option<(&'a [u8], bool)> {
+    match cookie.domain.filter(|_| !host.is_empty()) {
+        None => Some((host, true)),
+        Some(domain) if domain.eq_ignore_ascii_case(host) => Some((domain, false)),
+        Some(domain) => (domain.contains(&b'.') && domain_matches(host, domain)).then_some((domain, false)),
+    }
+}
+
+/// Whether `host` is the domain or a host below the domain (RFC 6265, 5.1.3). An address has no
+/// hosts below it.
+fn domain_matches(host: &[u8], domain: &[u8]) -> bool {
+    if host.eq_ignore_ascii_case(domain) {
+        return true;
+    }
+    let Some(begin) = host.len().checked_sub(domain.len()).filter(|begin| *begin > 0) else { return false };
+    let is_below = host[begin - 1] == b'.' && host[begin..].eq_ignore_ascii_case(domain);
+    is_below && !is_address(host)
+}
+
+/// Whether the host is an IP address, and not a name. The last part of a name is not a number.
+fn is_address(host: &[u8]) -> bool {
+    let last = host.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    host.contains(&b':') || last.iter().all(u8::is_ascii_digit)
 }
 
 /// Returns the path of a request's target, without its query. A target may be a whole URL.
@@ -188,13 +241,13 @@ mod tests {
 
     fn set(jar: &mut CookieJar, target: &str, header: &str) {
         if let Some(cookie) = SetCookie::parse(header.as_bytes()) {
-            jar.set(&cookie, target.as_bytes(), NOW_S);
+            jar.set(&cookie, b"", target.as_bytes(), NOW_S);
         }
     }
 
     fn sent_at(jar: &CookieJar, target: &str, now_s: i64) -> String {
         let mut out = target.as_bytes().to_vec();
-        let is_any = jar.write(0..target.len(), false, now_s, b"", &mut out);
+        let is_any = jar.write((b"", false), 0..target.len(), now_s, b"", &mut out);
         assert_eq!(is_any, out.len() > target.len());
         String::from_utf8(out.split_off(target.len())).unwrap()
     }
@@ -293,8 +346,50 @@ mod tests {
     fn secure_cookies_need_tls() {
         let jar = jar(&[("/", "a=1; Secure"), ("/", "b=2")]);
         let mut out = b"/ ".to_vec();
-        assert!(jar.write(0..1, true, NOW_S, b"Cookie: ", &mut out));
+        assert!(jar.write((b"", true), 0..1, NOW_S, b"Cookie: ", &mut out));
         assert_eq!((out.as_slice(), sent(&jar, "/").as_str()), (&b"/ Cookie: a=1; b=2"[..], "b=2"));
+    }
+
+    #[test]
+    fn cookies_belong_to_their_host() {
+        let (www, cdn, other) = ("www.example.org", "cdn.example.org", "127.0.0.1");
+        for (host, header, sent_to) in [
+            (www, "a=1", &[www][..]),
+            (www, "a=1; Domain=example.org", &[www, cdn]),
+            (www, "a=1; Domain=.Example.ORG", &[www, cdn]),
+            (www, "a=1; Domain=www.example.org", &[www]),
+            (www, "a=1; Domain=", &[www]),
+            (www, "a=1; Domain=cdn.example.org", &[]),
+            (www, "a=1; Domain=org", &[]),
+            (www, "a=1; Domain=ample.org", &[]),
+            (other, "a=1", &[other]),
+            (other, "a=1; Domain=127.0.0.1", &[other]),
+            (other, "a=1; Domain=0.0.1", &[]),
+            ("localhost", "a=1; Domain=localhost", &["localhost"]),
+        ] {
+            let mut jar = CookieJar::default();
+            jar.set(&SetCookie::parse(header.as_bytes()).unwrap(), host.as_bytes(), b"/", NOW_S);
+            for to in [www, cdn, other, "localhost", "example.com", "xexample.org"] {
+                let mut out = b"/".to_vec();
+                let is_sent = jar.write((to.as_bytes(), false), 0..1, NOW_S, b"", &mut out);
+                assert_eq!(is_sent, sent_to.contains(&to), "{host} {header} {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_names_of_two_hosts_are_two_cookies() {
+        let mut jar = CookieJar::default();
+        for (host, header) in [("a.x.org", "s=1"), ("b.x.org", "s=2"), ("a.x.org", "s=3"), ("b.x.org", "s=; Max-Age=0")]
+        {
+            jar.set(&SetCookie::parse(header.as_bytes()).unwrap(), host.as_bytes(), b"/", NOW_S);
+        }
+        let sent = |host: &str| {
+            let mut out = b"/".to_vec();
+            jar.write((host.as_bytes(), false), 0..1, NOW_S, b"", &mut out);
+            String::from_utf8(out.split_off(1)).unwrap()
+        };
+        assert_eq!((sent("a.x.org"), sent("b.x.org")), ("s=3".to_owned(), String::new()));
     }
 
     #[test]
@@ -310,7 +405,7 @@ mod tests {
         set(&mut jar, "/", "f=1; Max-Age=1");
         let cookie = SetCookie::parse(b"g=1").unwrap();
         (0..40).for_each(|number| set(&mut jar, "/", &format!("h{number}=")));
-        jar.set(&cookie, b"/", NOW_S + 5);
+        jar.set(&cookie, b"", b"/", NOW_S + 5);
         assert!(!sent(&jar, "/").contains("f=1"), "an expired cookie goes first");
         jar.clear();
         assert_eq!((jar.is_empty(), sent(&jar, "/"), jar.capacity() > 0), (true, String::new(), true));

@@ -114,6 +114,8 @@ pub struct Call<'a> {
     pub closes: bool,
     /// Whether the session has a cookie jar.
     pub cookies: bool,
+    /// Host whose cookies the request sends, in lower case. Empty if the session has one host.
+    pub cookie_host: &'a str,
 }
 
 impl Call<'_> {

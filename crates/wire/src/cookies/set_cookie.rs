@@ -14,6 +14,8 @@ pub struct SetCookie<'a> {
     pub value: &'a [u8],
     /// Path of the cookie; `None` for the default path.
     pub path: Option<&'a [u8]>,
+    /// Domain of the hosts that get the cookie; `None` for the host alone.
+    pub domain: Option<&'a [u8]>,
     /// Whether the cookie is sent over TLS only.
     pub is_secure: bool,
     /// Lifetime, seconds; takes precedence over `expires_s`.
@@ -36,7 +38,8 @@ impl<'a> SetCookie<'a> {
         if name.is_empty() || name.len() + value.len() > LONGEST {
             return None;
         }
-        let mut cookie = Self { name, value, path: None, is_secure: false, max_age_s: None, expires_s: None };
+        let mut cookie =
+            Self { name, value, path: None, domain: None, is_secure: false, max_age_s: None, expires_s: None };
         for part in parts {
             let (attribute, value) = split(part);
             cookie.note(attribute, value.unwrap_or_default());
@@ -51,6 +54,9 @@ impl<'a> SetCookie<'a> {
         }
         if attribute.eq_ignore_ascii_case(b"path") {
             self.path = Some(value).filter(|path| path.starts_with(b"/"));
+        } else if attribute.eq_ignore_ascii_case(b"domain") {
+            let domain = value.strip_prefix(b".").unwrap_or(value);
+            self.domain = Some(domain).filter(|domain| !domain.is_empty());
         } else if attribute.eq_ignore_ascii_case(b"secure") {
             self.is_secure = true;
         } else if attribute.eq_ignore_ascii_case(b"max-age") {

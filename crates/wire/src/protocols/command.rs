@@ -471,6 +471,7 @@ mod tests {
                 program,
                 closes: false,
                 cookies: false,
+                cookie_host: "",
             };
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::testing::source(3, 12);

@@ -87,10 +87,21 @@ pub struct Request {
     /// Whether the method is safe: it changes nothing (RFC 9110, 9.2.1).
     is_safe: bool,
     wants: Vec<Want>,
-    /// Prefix of the path, and the index of the path among the arguments, if cookies are kept.
-    cookie_target: Option<(Box<str>, usize)>,
+    /// Destination of the request, if cookies are kept.
+    cookie_target: Option<CookieTarget>,
     wants_head: bool,
     wants_body: bool,
+}
+
+/// Destination of a request, by which cookies are stored.
+#[derive(Debug)]
+struct CookieTarget {
+    /// Host in lower case. Empty if the session has one host.
+    host: Box<str>,
+    /// Prefix of the path.
+    base: Box<str>,
+    /// Index of the path among the arguments.
+    path: usize,
 }
 
 /// State of a thread between answers.
@@ -326,13 +337,13 @@ impl InOrderProtocol for Http {
         jar: &mut CookieJar,
         scratch: &mut Vec<u8>,
     ) {
-        let Some(((base, path), block)) = request.cookie_target.as_ref().zip(decoder.block(input)) else { return };
+        let Some((target, block)) = request.cookie_target.as_ref().zip(decoder.block(input)) else { return };
         for cookie in headers(block, "set-cookie").filter_map(SetCookie::parse) {
             if cookie.path.is_none() && scratch.is_empty() {
-                scratch.extend_from_slice(base.as_bytes());
-                values.write(*path, scratch);
+                scratch.extend_from_slice(target.base.as_bytes());
+                values.write(target.path, scratch);
             }
-            jar.set(&cookie, scratch, now_s);
+            jar.set(&cookie, target.host.as_bytes(), scratch, now_s);
         }
     }
 
@@ -678,7 +689,11 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
         layout: layout(place, call)?,
         is_head: call.operation.name == "head",
         is_safe: matches!(call.operation.name, "get" | "head"),
-        cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| (place.base.as_str().into(), path)),
+        cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| CookieTarget {
+            host: call.cookie_host.into(),
+            base: place.base.as_str().into(),
+            path,
+        }),
         wants_head: call.cookies || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
         wants_body: wants.contains(&Want::Body),
         wants,
@@ -724,12 +739,12 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         checked(&mut builder, call, number, &in_header)?;
         if call.cookies && name.eq_ignore_ascii_case("cookie") {
             has_cookies = true;
-            builder.cookies(is_secure, CookieBegin::Value);
+            builder.cookies(call.cookie_host, is_secure, CookieBegin::Value);
         }
         builder.bytes(b"\r\n");
     }
     if call.cookies && !has_cookies {
-        builder.cookies(is_secure, CookieBegin::Header);
+        builder.cookies(call.cookie_host, is_secure, CookieBegin::Header);
     }
     add_body(&mut builder, call)?;
     builder.finish()

@@ -62,8 +62,16 @@ pub fn compile_for<P: Protocol>(
         })
         .collect();
     let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
-    let call =
-        Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes, cookies: false };
+    let call = Call {
+        number: 0,
+        operation,
+        arguments: &arguments,
+        wants: &wants,
+        program: None,
+        closes,
+        cookies: false,
+        cookie_host: "",
+    };
     let request = protocol.compile(&call)?;
     Ok(Compiled { request, arguments, wants: wants.len() })
 }

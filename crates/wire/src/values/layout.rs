@@ -37,7 +37,7 @@ enum Segment {
     Length { span: usize, width: LengthWidth },
     Begin(usize),
     End(usize),
-    Cookies { is_secure: bool, begin: CookieBegin },
+    Cookies { host: Box<str>, is_secure: bool, begin: CookieBegin },
 }
 
 /// Place of a session's cookies in an HTTP request.
@@ -109,10 +109,10 @@ impl LayoutBuilder {
         self
     }
 
-    /// Adds the cookies of the session for the request's target, which is the second word of the
-    /// request.
-    pub fn cookies(&mut self, is_secure: bool, begin: CookieBegin) -> &mut Self {
-        self.segments.push(Segment::Cookies { is_secure, begin });
+    /// Adds the cookies of the session for this host and the request's target, which is the second
+    /// word of the request.
+    pub fn cookies(&mut self, host: &str, is_secure: bool, begin: CookieBegin) -> &mut Self {
+        self.segments.push(Segment::Cookies { host: host.into(), is_secure, begin });
         self
     }
 
@@ -264,9 +264,9 @@ impl RequestLayout {
                     width.open(out);
                 }
                 Segment::Begin(span) => begins[*span] = out.len(),
-                Segment::Cookies { is_secure, begin } => {
+                Segment::Cookies { host, is_secure, begin } => {
                     if let Some(cookies) = &values.cookies {
-                        write_cookies(cookies, start, *is_secure, *begin, out);
+                        write_cookies(cookies, (host.as_bytes(), *is_secure), start, *begin, out);
                     }
                 }
                 Segment::End(span) => {
@@ -280,8 +280,8 @@ impl RequestLayout {
     }
 }
 
-/// Appends the cookies for the request that begins at `start`.
-fn write_cookies(cookies: &RequestCookies<'_>, start: usize, is_secure: bool, begin: CookieBegin, out: &mut Vec<u8>) {
+/// Appends the cookies for the request to this host that begins at `start`.
+fn write_cookies(cookies: &RequestCookies<'_>, to: (&[u8], bool), start: usize, begin: CookieBegin, out: &mut Vec<u8>) {
     if cookies.jar.is_empty() {
         return;
     }
@@ -293,7 +293,7 @@ fn write_cookies(cookies: &RequestCookies<'_>, start: usize, is_secure: bool, be
         CookieBegin::Value if out.ends_with(b": ") => b"",
         CookieBegin::Value => b"; ",
     };
-    let is_any = cookies.jar.write(target, is_secure, cookies.now_s, before, out);
+    let is_any = cookies.jar.write(to, target, cookies.now_s, before, out);
     if is_any && begin == CookieBegin::Header {
         out.extend_from_slice(b"\r\n");
     }

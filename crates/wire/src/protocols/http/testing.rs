@@ -30,10 +30,10 @@ impl TestedProtocol for Http {
         let mut jar = CookieJar::default();
         for (now_s, line) in (0..).zip(input.split(|byte| *byte == b'\n')) {
             if let Some(cookie) = SetCookie::parse(line) {
-                jar.set(&cookie, line, now_s);
+                jar.set(&cookie, b"", line, now_s);
             }
             let mut out = line.to_vec();
-            jar.write(0..line.len(), now_s % 2 == 0, now_s, b"Cookie: ", &mut out);
+            jar.write((b"", now_s % 2 == 0), 0..line.len(), now_s, b"Cookie: ", &mut out);
             let sent = &out[line.len()..];
             assert!(sent.len() < 128 * 1024, "{} bytes of cookies", sent.len());
             assert!(!sent.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t'), "{}", shown(sent));

@@ -107,7 +107,7 @@ fn cookies_of_an_answer() {
 fn a_jar_adds_its_cookies_to_a_request() {
     let mut jar = CookieJar::default();
     for cookie in ["a=1; Path=/base/x", "b=2; Path=/", "c=3; Path=/; Secure", "d=4; Path=/y"] {
-        jar.set(&SetCookie::parse(cookie.as_bytes()).unwrap(), b"/", 100);
+        jar.set(&SetCookie::parse(cookie.as_bytes()).unwrap(), b"", b"/", 100);
     }
     let empty = CookieJar::default();
     let cookies = |jar| Some(RequestCookies { jar, now_s: 100 });
@@ -120,7 +120,16 @@ fn a_jar_adds_its_cookies_to_a_request() {
         let arguments: Vec<Argument> = with.iter().map(argument).collect();
         let operation = &INFO.operations[0];
         let (number, program, closes) = (0, None, false);
-        let call = Call { number, operation, arguments: &arguments, wants: &[], program, closes, cookies: true };
+        let call = Call {
+            number,
+            operation,
+            arguments: &arguments,
+            wants: &[],
+            program,
+            closes,
+            cookies: true,
+            cookie_host: "",
+        };
         let request = http.compile(&call).unwrap();
         // The buffer already holds another request.
         let mut out = b"GET /other HTTP/1.1\r\n\r\n".to_vec();
