@@ -138,7 +138,7 @@ pub fn connect<P: SessionProtocol>(service: &str, trust: &TlsTrust, timeout: Dur
     }
     let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
     let protocol = P::open(service).map_err(wrong)?;
-    let peers = TlsPeers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
+    let peers = TlsPeers::of(&[(trust, protocol.tls_host())], P::ALPN).map_err(wrong)?;
     let proxy = trust.tls.proxy.as_deref().filter(|_| protocol.tls_host().is_some());
     let tunnel = proxy.map(|proxy| TunnelRequest::of(proxy, protocol.authority())).transpose().map_err(wrong)?;
     let mut talk = ClientExchange {
@@ -290,6 +290,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             program: None,
             closes: false,
             cookies: false,
+            cookie_host: "",
         };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })

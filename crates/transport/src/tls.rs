@@ -122,40 +122,56 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// TLS configuration for the services of a load.
+/// TLS configurations for the services of a load.
 #[derive(Debug, Clone)]
 pub struct TlsPeers {
-    config: Arc<ClientConfig>,
-    /// Name of each service, or `None` for a service without TLS.
-    names: Vec<Option<ServerName<'static>>>,
+    /// Configurations that services share.
+    configs: Vec<Arc<ClientConfig>>,
+    /// Configuration and name of each service, or `None` for a service without TLS.
+    services: Vec<Option<(usize, ServerName<'static>)>>,
 }
 
 impl TlsPeers {
-    /// Makes the configuration for services with these hosts; `None` marks a service without TLS.
-    /// Returns `None` if no service uses TLS.
+    /// Makes the configurations for services with these hosts, each with its trust settings. `None`
+    /// marks a service without TLS. Returns `None` if no service uses TLS.
     ///
     /// # Errors
     /// Returns a message if a certificate file cannot be read or a name is not valid.
-    pub fn of(trust: &TlsTrust, protocols: &[&[u8]], hosts: &[Option<&str>]) -> Result<Option<Self>, String> {
-        if hosts.iter().all(Option::is_none) {
-            return Ok(None);
+    pub fn of(hosts: &[(&TlsTrust, Option<&str>)], protocols: &[&[u8]]) -> Result<Option<Self>, String> {
+        let mut configs: Vec<(&TlsTrust, Arc<ClientConfig>)> = Vec::new();
+        let mut services = Vec::new();
+        for (trust, host) in hosts {
+            let Some(host) = host else {
+                services.push(None);
+                continue;
+            };
+            let place = match configs.iter().position(|(known, _)| known.tls == trust.tls) {
+                Some(place) => place,
+                None => {
+                    configs.push((trust, Arc::new(trust.config(protocols)?)));
+                    configs.len() - 1
+                }
+            };
+            services.push(Some((place, trust.name(host)?)));
         }
-        let config = Arc::new(trust.config(protocols)?);
-        let names = hosts.iter().map(|host| host.map(|host| trust.name(host)).transpose());
-        Ok(Some(Self { config, names: names.collect::<Result<_, _>>()? }))
+        let configs: Vec<_> = configs.into_iter().map(|(_, config)| config).collect();
+        Ok((!configs.is_empty()).then_some(Self { configs, services }))
     }
 
-    /// Returns a copy for one thread, with a separate session cache: threads share no locks.
+    /// Returns a copy for one thread, with separate session caches: threads share no locks.
     pub fn for_a_thread(&self) -> Self {
-        let mut config = ClientConfig::clone(&self.config);
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Self { config: Arc::new(config), names: self.names.clone() }
+        let own = |config: &Arc<ClientConfig>| {
+            let mut config = ClientConfig::clone(config);
+            config.resumption = Resumption::in_memory_sessions(SESSIONS);
+            Arc::new(config)
+        };
+        Self { configs: self.configs.iter().map(own).collect(), services: self.services.clone() }
     }
 
     /// Makes a new session with a service. `None` for a service without TLS.
     pub fn session(&self, service: usize) -> Option<Result<TlsSession, AttemptCause>> {
-        let name = self.names.get(service)?.clone()?;
-        Some(TlsSession::new(Arc::clone(&self.config), name))
+        let (config, name) = self.services.get(service)?.clone()?;
+        Some(TlsSession::new(Arc::clone(self.configs.get(config)?), name))
     }
 }
 
@@ -408,7 +424,9 @@ mod tests {
     fn insecure() -> TlsPeers {
         let trust =
             TlsTrust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: InputFiles::default() };
-        TlsPeers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
+        TlsPeers::of(&[(&trust, None), (&trust, Some("127.0.0.1")), (&trust, Some("example.org"))], &[b"http/1.1"])
+            .unwrap()
+            .unwrap()
     }
 
     /// Returns the first bytes that a session sends.
@@ -452,8 +470,8 @@ mod tests {
             tls: plan::Tls { ca: Some("no-such-file.pem".into()), ..plan::Tls::default() },
             ..TlsTrust::default()
         };
-        assert!(TlsPeers::of(&trust, &[], &[None, None]).unwrap().is_none());
-        let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
+        assert!(TlsPeers::of(&[(&trust, None), (&trust, None)], &[]).unwrap().is_none());
+        let error = TlsPeers::of(&[(&trust, Some("host"))], &[]).unwrap_err();
         assert!(error.contains("no-such-file.pem"), "{error}");
     }
 
@@ -465,11 +483,11 @@ mod tests {
         let trust = TlsTrust { tls, files: InputFiles::default() };
         for text in ["", "nothing\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             std::fs::write(&file, text).unwrap();
-            let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
+            let error = TlsPeers::of(&[(&trust, Some("host"))], &[]).unwrap_err();
             assert!(error.contains("ca.pem"), "{error}");
         }
         let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ..plan::Tls::default() };
-        let error = TlsPeers::of(&TlsTrust { tls, files: InputFiles::default() }, &[], &[Some("host")]).unwrap_err();
+        let error = TlsPeers::of(&[(&TlsTrust { tls, files: InputFiles::default() }, Some("host"))], &[]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");
     }
 
