@@ -24,6 +24,8 @@ pub struct Mistake {
 pub enum TrialPart {
     /// The address of the target's service.
     Service,
+    /// The site with this name.
+    Site(String),
     /// The certificates and names of TLS.
     Tls,
     /// The feed with this name.
@@ -70,6 +72,7 @@ fn place(trial: &TomlTable, part: &TrialPart) -> Option<TextSpan> {
     let key = |table: &TomlTable, key: &str| table.entry(key).map(|entry| entry.key_place.clone());
     let found = match part {
         TrialPart::Service => value(trial.table("target")?, "url"),
+        TrialPart::Site(name) => value(load?.table("sites")?, name),
         TrialPart::Tls => key(trial.table("target")?, "tls"),
         TrialPart::Script => value(load?, "script"),
         TrialPart::Feed(name) => {

@@ -25,6 +25,8 @@ pub(super) struct CheckContext<'a> {
     pub tiers: Vec<Tier>,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
+    /// Names of the sites that steps may go to.
+    pub sites: BTreeSet<String>,
     /// Whether there is a script for templates and expectations.
     pub has_script: bool,
     /// Slots that the preparation keeps, as in the scope of a step.

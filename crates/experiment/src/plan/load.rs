@@ -1,7 +1,7 @@
 //! `[load]` of a trial, with every default filled in: operations, rate and connections.
 
 use core::net::IpAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,8 @@ use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::prepare;
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
+use crate::plan::site::{self, SITE, Site};
+use crate::plan::target::Tls;
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::template;
@@ -113,6 +115,12 @@ section! {
         cookies = "false": Boolean => bool,
             "Whether each session has a cookie jar: it sends the cookies that its answers have set (RFC 6265); a cycle is a \
              session", ["cookie_jar", "cookiejar"];
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        sites: Map(&Either(
+            &[Text, Table(SITE)],
+            "a URL such as \"http://127.0.0.1:9001\", or { url = \"https://…\", tls = { ca = \"ca.pem\" } }",
+        )) => sites: BTreeMap<String, Site> = site::read,
+            "Other servers that steps may go to, by the name in `site` of a step, such as a login service", ["servers"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
             "Generator threads; default: one for every two cores";
         => order: StepOrder = order, "Order in which an agent goes through `steps`";
@@ -389,6 +397,7 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     check_failover(section, context);
     check_feeds(section, context);
     check_cookies(section, context);
+    site::check(section, context);
     section.sections("group").iter().for_each(|group| check_cookies(group, context));
     if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
@@ -455,6 +464,7 @@ impl Load {
             files.extend(population.rate.as_ref().and_then(Rate::recorded));
         }
         files.extend(self.script.as_deref());
+        files.extend(self.sites.values().filter_map(|site| site.tls.as_ref()).flat_map(Tls::files));
         let mut files: Vec<String> = files.into_iter().map(str::to_owned).collect();
         for step in self.all_steps().filter_map(|step| serde_json::to_value(step).ok()) {
             template::visit_parts(&step, &mut |part| files.extend(part.file().map(str::to_owned)));
@@ -479,6 +489,27 @@ impl Load {
     /// Returns the operations of all populations.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.populations().iter().flat_map(|population| &population.steps)
+    }
+
+    /// Returns the sites that steps of this load or group go to, without its groups.
+    #[must_use]
+    pub fn used_sites(&self) -> BTreeSet<&str> {
+        self.steps.iter().filter_map(|step| step.site.as_deref()).collect()
+    }
+
+    /// Returns the number of connections of all agents to sites.
+    #[must_use]
+    pub fn site_connections(&self) -> u32 {
+        let of =
+            |group: &Self| group.agents.saturating_mul(u32::try_from(group.used_sites().len()).unwrap_or(u32::MAX));
+        self.populations().iter().map(of).fold(0, u32::saturating_add)
+    }
+
+    /// Returns the number of places at which outcomes are counted: the services of the target, and
+    /// one for all sites.
+    #[must_use]
+    pub fn outcome_places(&self, services: u32) -> u32 {
+        services + u32::from(!self.sites.is_empty())
     }
 
     /// Whether the load ends after a number of cycles.

@@ -46,6 +46,13 @@ impl Load {
             with: Some(("keep_alive", "each operation makes its own connection")),
             hint: "remove one of the two",
         });
+        let sites = (self.connections.pipeline > 1 && !self.sites.is_empty()).then_some(LoadConflict {
+            key: "sites",
+            what: "`sites` and `pipeline` exclude each other",
+            why: "an agent has a connection of its own to each site",
+            with: Some(("pipeline", "agents share connections")),
+            hint: "remove one of the two",
+        });
         let iterations = LoadConflict {
             key: "iterations",
             what: "`iterations` and `rate` exclude each other",
@@ -61,7 +68,7 @@ impl Load {
             with: Some(("count", "cycles of all agents together")),
             hint: "remove one of the two",
         });
-        [think, backlog, pipeline, iterations, count].into_iter().flatten().chain(self.conflicts_of_stages())
+        [think, backlog, pipeline, sites, iterations, count].into_iter().flatten().chain(self.conflicts_of_stages())
     }
 
     /// Returns the settings that conflict with stages of agents.

@@ -14,6 +14,7 @@ use crate::pattern;
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::{is_one, one};
 use crate::plan::pause::{self, Pause, THINK};
+use crate::plan::site;
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
@@ -29,6 +30,9 @@ section! {
             ["do", "operation", "op", "method", "request"];
         name: Name => name: String = |step| step.text("name").or(step.text("call")).unwrap_or_default().to_owned(),
             "Name in records and reports; default: `call`";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        site: Text => Option<String>,
+            "Site of the load that the operation goes to, one of `load.sites`; default: the target", ["host", "server", "base_url"];
         with: Paths(&Template) => with: BTreeMap<String, String> = |step| values(step, "with", Node::as_written),
             "Arguments of the operation: templates", ["args", "arguments", "body"];
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -103,22 +107,22 @@ pub struct MemberProgram {
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, every, units, parts, audit; }
+    const CYCLE { ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, probability_pct, every, units, parts, audit; }
 }
 
 section! {
     const SEQUENCE {
-        ..OPERATION: call, name, with, set, expect, keep, think, repeat, probability_pct, units, parts, audit;
+        ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, probability_pct, units, parts, audit;
     }
 }
 
 section! {
-    const START { ..OPERATION: call, name, with, set, expect, keep, think, repeat, units, parts, audit; }
+    const START { ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, units, parts, audit; }
 }
 
 section! {
     const MIX {
-        ..OPERATION: call = (unless steps), name, with, set, expect, keep, think, repeat, weight, units, parts, audit;
+        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, think, repeat, weight, units, parts, audit;
         steps: Tables(SEQUENCE),
             "Instead of one operation, a sequence of operations, done in this order", ["sequence", "cycle", "tasks"];
     }
@@ -214,6 +218,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         check_kept(&entry, context);
     }
     check_audit_keys(section, every, scope, context);
+    site::check_step(section, context);
     if let Some(node) = section.node("probability_pct").filter(|node| node.number().is_some_and(|pct| pct > 100.0)) {
         let problem = Problem::new(&node.place, "a probability is at most 100 percent");
         context.problems.push(problem.expected("percent of the cycles"));

@@ -23,7 +23,7 @@ pub struct Prepare {
 }
 
 section! {
-    const PREPARE { ..OPERATION: call, name, with, set, expect, keep, count, audit; }
+    const PREPARE { ..OPERATION: call, name, site, with, set, expect, keep, count, audit; }
 }
 
 /// Reads the preparation. Values that an operation keeps may be used in the operations after it and

@@ -235,17 +235,26 @@ fn read_start(section: &Section<'_>, context: &mut CheckContext<'_>) -> TargetSt
 /// Reads `[target] tls`.
 fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
     let Some(tls) = section.section("tls") else { return Tls::default() };
-    let (place, urls) = written_urls(section);
-    if let Some((scheme, _)) = urls.first().and_then(|url| url.split_once("://"))
-        && scheme != "https"
-    {
+    let (key, urls) = written_urls(section);
+    let scheme = urls.first().and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
+    check_tls(&tls, (scheme, section.place(key), key), context);
+    Tls::read(&tls)
+}
+
+/// Checks TLS settings for a URL with this scheme and place, which the given key names.
+pub(super) fn check_tls(
+    tls: &Section<'_>,
+    (scheme, url, key): (&str, &TextSpan, &str),
+    context: &mut CheckContext<'_>,
+) {
+    if scheme != "https" {
         context.problems.push(
-            Problem::new(section.place("tls"), format!("connections to `{scheme}://…` are not encrypted"))
+            Problem::new(tls.place, format!("connections to `{scheme}://…` are not encrypted"))
                 .expected("not without `https`")
-                .related(section.place(place), "this is not encrypted")
+                .related(url, "this is not encrypted")
                 .hint(format!(
-                    "write {place} = {}, or remove `tls`",
-                    if place == "url" { "\"https://…\"" } else { "[\"https://…\", …]" }
+                    "write {key} = {}, or remove `tls`",
+                    if key == "url" { "\"https://…\"" } else { "[\"https://…\", …]" }
                 )),
         );
     }
@@ -271,7 +280,6 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
                 .hint("add `cert = \"client.pem\"`, or remove `key`"),
         );
     }
-    Tls::read(&tls)
 }
 
 fn is_proxy(url: &str) -> bool {

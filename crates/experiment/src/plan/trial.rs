@@ -1,7 +1,7 @@
 //! Trials of a plan. Turns one setting (a variant at a point) into the parts of a trial:
 //! preparation, exercise, times and seeds. All checks that need only one trial are made here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,6 +14,7 @@ use crate::plan::fleet::{self, Fleet};
 use crate::plan::lab::{self, Lab};
 use crate::plan::load::{self, Load, Retry, Warmup};
 use crate::plan::prepare::{self, Prepare};
+use crate::plan::site;
 use crate::plan::target::{self, Target, TargetKind, TargetStart};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
@@ -130,6 +131,7 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
         addresses: 0,
         tiers: Vec::new(),
         feeds: Vec::new(),
+        sites: BTreeSet::new(),
         has_script: false,
         prepared: BTreeMap::new(),
         problems: Vec::new(),
@@ -147,6 +149,8 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
     lab::add_tiers(root, kind, &mut lab, &mut context);
     context.tiers.clone_from(&lab.tiers);
     context.feeds = load::feed_names(root);
+    context.sites = site::names(root);
+    site::check_lab(root, &lab, &mut context);
     context.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = prepare::read(root, &mut context);
     let mut load = root.section("load").map(|section| load::read(&section, &mut context));

@@ -171,8 +171,15 @@ fn name(trial: &Trial) -> &str {
     }
 }
 
-/// Returns the target's parameters, as `name = value`.
+/// Returns the target's parameters and the load's sites, as `name = value`.
 fn parameters(trial: &Trial) -> Vec<String> {
+    let mut parameters = target_parameters(trial);
+    let sites = trial.load.iter().flat_map(|load| &load.sites);
+    parameters.extend(sites.map(|(name, site)| format!("site {name} = {}", site.url)));
+    parameters
+}
+
+fn target_parameters(trial: &Trial) -> Vec<String> {
     match &trial.target.kind {
         TargetKind::Folder { with, .. } => {
             let shown = with.iter().map(|(name, value)| (name, if value.is_empty() { "\"\"" } else { value.as_str() }));
