@@ -52,6 +52,7 @@ mod pacing;
 mod pipelines;
 mod run_delay;
 pub mod script;
+mod sites;
 pub mod thread_stats;
 pub mod timer_wheel;
 mod units;
@@ -136,6 +137,8 @@ fn sources_of<P: SessionProtocol>(
         // With failover, all connections may lead to one service.
         Failover::Next => connections,
     };
+    // No site has more connections than all sites together.
+    let each = each.max(script.site_connections());
     Ok(SourceAddresses::of(&orders.load.from, services, each, ports())?)
 }
 
@@ -178,11 +181,12 @@ fn entrance<'a, P: SessionProtocol>(service: &'a P, tunnel: Option<&'a TunnelReq
 
 /// Returns a tunnel for each service that uses TLS, if the experiment names a proxy.
 fn tunnels<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
-    let tunnel = |service: &P| {
-        let proxy = orders.tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
+    let tunnel = |(index, service): (usize, &P)| {
+        let tls = sites::tls_of(orders, index);
+        let proxy = tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
         Some(TunnelRequest::of(proxy, service.authority()))
     };
-    let tunnels = services.iter().map(|service| tunnel(service).transpose());
+    let tunnels = services.iter().enumerate().map(|service| tunnel(service).transpose());
     tunnels.collect::<Result<_, _>>().map_err(|reason| Error::Setting(format!("tls.proxy: {reason}")))
 }
 

@@ -11,6 +11,7 @@ use wire::values::mix;
 
 use super::ids::indexed_by;
 use super::script::ns;
+use super::sites;
 use crate::schedules::closed::Closed;
 use crate::schedules::presence::Presence;
 use crate::schedules::{self, Schedule};
@@ -90,6 +91,8 @@ pub struct AgentGroup {
     pub on_start: Range<usize>,
     /// Slots that these steps keep, one bit per slot. They last for all cycles.
     pub lasting: u32,
+    /// Services of the sites that the group's steps go to. Each agent has a connection to each.
+    pub sites: Vec<u32>,
     /// Order in which agents perform the steps.
     pub order: StepOrder,
     /// Whether a wrong answer ends the agent's cycle.
@@ -179,6 +182,7 @@ impl AgentGroup {
             firsts,
             on_start,
             lasting: 0,
+            sites: sites::services_of(orders, load),
             shortest,
             takes: feeds
                 .iter()

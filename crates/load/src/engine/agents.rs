@@ -21,6 +21,7 @@ use super::agent_group::{AgentGroup, GroupId, LoopKind};
 use super::control::LoadControl;
 use super::ids::{AgentId, StepId, indexed_by};
 use super::script::Script;
+use super::sites::SiteConnections;
 use super::thread_stats::ThreadStats;
 use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
@@ -93,7 +94,8 @@ pub struct Agent {
     pub place_in_group: u32,
     /// Service that receives the agent's requests.
     pub place: AgentService,
-    /// Id of the agent's connection in its thread. Never changes.
+    /// Id of the agent's connection in its thread. Changes only between operations at different
+    /// servers.
     pub connection: ConnId,
     /// Agents before and behind this agent in the connection's queue, if any.
     pub ahead: AgentId,
@@ -243,10 +245,12 @@ pub enum AgentEffect {
 
 /// The agents of a thread.
 pub struct Agents<P: SessionProtocol> {
-    script: Arc<Script<P>>,
+    pub(super) script: Arc<Script<P>>,
     control: Arc<LoadControl>,
-    list: Vec<Agent>,
+    pub(super) list: Vec<Agent>,
     pub routes: ConnectionRoutes,
+    /// Connections to sites.
+    pub(super) sites: SiteConnections,
     values: AgentValues<P>,
     pub timers: AgentTimers,
     /// Starts of open loops, and the end of the load.
@@ -275,6 +279,7 @@ impl<P: SessionProtocol> Agents<P> {
             values: AgentValues::new(script, control, thread, list.len()),
             timers: AgentTimers::new(list.len(), script.is_paced),
             starts: OpenStarts::new(script, control, thread, &list),
+            sites: SiteConnections::new(script, thread, list.len()),
             running: list.len(),
             failure: None,
             list,
@@ -440,6 +445,7 @@ impl<P: SessionProtocol> Agents<P> {
         at: EventTime,
         stats: &mut ThreadStats,
     ) -> AgentEffect {
+        let at = if self.script.has_sites { self.go_to_site(id, at) } else { at };
         let agent = &mut self.list[id];
         agent.draw = agent.random.u64(..);
         agent.intended_ns = intended_ns;
@@ -545,13 +551,16 @@ impl<P: SessionProtocol> Agents<P> {
     /// Handles a connect that failed or is not allowed yet. With failover, moves the connection's
     /// agents to the next service.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> NextConnect {
-        // No other connection shares the draw of this connection's first agent.
-        let draw = self.list[conn.index()].draw;
+        // No other connection of this kind shares the draw of this connection's first agent.
+        let draw = self.list[self.sites.owner(conn)].draw;
+        let before = self.routes.service(conn);
         let next = self.routes.connect_failed(conn, cause, draw, now_ns);
-        if next.service != self.list[conn.index()].place.service {
+        self.sites.set_connect_after(conn, next.after_ns);
+        if next.service != before {
             let place = self.script.place_at(next.service);
             let own = self.list.iter_mut().skip(conn.index()).step_by(self.routes.count());
-            own.for_each(|agent| agent.place = place);
+            // An agent that is at a site finds the member when it returns.
+            own.filter(|agent| agent.connection == conn).for_each(|agent| agent.place = place);
         }
         next
     }
@@ -559,7 +568,9 @@ impl<P: SessionProtocol> Agents<P> {
     /// Handles a connection that the target closed during an operation. Returns the earliest time
     /// of the next connect, or `None` if the connection's agents reconnect at once.
     pub fn connection_cut(&mut self, conn: ConnId, now_ns: u64) -> Option<u64> {
-        self.routes.connection_cut(conn, self.list[conn.index()].draw, now_ns)
+        let after_ns = self.routes.connection_cut(conn, self.list[self.sites.owner(conn)].draw, now_ns)?;
+        self.sites.set_connect_after(conn, after_ns);
+        Some(after_ns)
     }
 
     /// Classifies the answer to the agent's attempt. If the operation ends as `ok` or `wrong`,

@@ -122,14 +122,15 @@ impl<'a, P: SessionProtocol> OpenRequests<'a, P> for RequestsOf<'a, P> {
     }
 
     fn get(&self, id: u32) -> Option<RequestContext<'a, P>> {
-        open_agent(self.ids, self.conn, self.agents.all(), id).map(|agent| self.agents.asked(agent))
+        open_agent(self.ids, self.conn, self.agents.all(), self.oldest, id).map(|agent| self.agents.asked(agent))
     }
 }
 
-/// Returns the agent whose open request has this id.
+/// Returns the agent whose open request has this id. `oldest` is the agent whose request was sent
+/// first; it is the only one on a connection that agents do not share.
 #[inline]
-fn open_agent(ids: RequestIds, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
-    let agent = ids.agent(conn, id);
+fn open_agent(ids: RequestIds, conn: ConnId, agents: &[Agent], oldest: Option<AgentId>, id: u32) -> Option<AgentId> {
+    let agent = if ids.place_bits == 0 { oldest? } else { ids.agent(conn, id) };
     let found = agents.get(agent.index())?;
     (id != 0 && found.request_id == id && found.work == AgentWork::Attempt).then_some(agent)
 }
@@ -237,7 +238,7 @@ impl<P: SessionProtocol> Pipelines<P> {
     /// Returns the agent whose open request has this id.
     #[inline]
     pub fn agent(&self, conn: ConnId, agents: &[Agent], id: u32) -> Option<AgentId> {
-        open_agent(self.ids, conn, agents, id)
+        open_agent(self.ids, conn, agents, self.list[conn.index()].waiting.asked(), id)
     }
 
     /// Gives up an open request. Returns false if only closing the connection ends the request.

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use experiment::catalog;
 use experiment::mistake::{Mistake, TrialPart};
 use experiment::plan::{self, Expected, Load, Rate, SlotContent};
 use transport::connections::{ConnectionSettings, OpeningRules};
-use transport::error::Error as OpenError;
 use transport::program_worker::{DeathSignal, ProgramHost};
-use transport::tls::{TlsPeers, TlsTrust};
+use transport::tls::TlsPeers;
 use wire::excerpt;
 use wire::feed_stream::FeedQueue;
 use wire::protocols::Call;
@@ -28,6 +28,7 @@ use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::{StepId, indexed_by};
+use super::sites;
 use super::units::UnitCounter;
 use crate::schedules::pauses::StepPause;
 use crate::schedules::replay::Replay;
@@ -86,6 +87,8 @@ pub struct Script<P: SessionProtocol> {
     pub slot_ns: u64,
     /// Whether connections are kept between operations.
     pub keep_alive: bool,
+    /// Whether steps may go to sites.
+    pub has_sites: bool,
     /// Whether io_uring may be used.
     pub may_ring: bool,
     /// TLS settings of the services that use TLS, if any.
@@ -109,6 +112,8 @@ pub struct CompiledStep {
     pub needs: u32,
     /// Whether the step belongs to sessions with a cookie jar.
     pub keeps_cookies: bool,
+    /// Place of the step's site among those of its group, if the step does not go to the target.
+    pub site: Option<u16>,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -149,11 +154,8 @@ impl<P: SessionProtocol> Script<P> {
     pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
-        let open = |service: &String| {
-            P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason })
-        };
-        let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
-        let peers = peers(orders, &services)?;
+        let services: Vec<P> = sites::open_services(orders)?;
+        let peers = sites::peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let names = operation_names(load);
         let slots = slots(load)?;
@@ -167,6 +169,7 @@ impl<P: SessionProtocol> Script<P> {
             let first = compiled.len();
             let compiler = ScriptCompiler {
                 services: &services,
+                orders,
                 hosts: &orders.hosts,
                 load: population,
                 first,
@@ -187,7 +190,7 @@ impl<P: SessionProtocol> Script<P> {
             before += population.agents;
         }
         let (steps, by_step): (Vec<CompiledStep>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
-        let places = Places::of(load, services.len());
+        let places = Places::of(load, orders.services.len());
         let places = orders.slice.map_or(Ok(places), |slice| slice.places(orders, places))?;
         Ok(Self {
             streams: steps.iter().fold(0, |streams, step| streams | step.streams),
@@ -210,6 +213,7 @@ impl<P: SessionProtocol> Script<P> {
             places,
             slot_ns: ns(orders.slot_s).max(1),
             keep_alive: load.connections.keep_alive,
+            has_sites: !load.sites.is_empty(),
             may_ring: !orders.without_ring,
             peers,
             services: services.into(),
@@ -223,15 +227,9 @@ impl<P: SessionProtocol> Script<P> {
         let load = &orders.load;
         let mut found = Vec::new();
         let mut note = |part: TrialPart, reason: String| found.push(Mistake { part, reason, is_note: false });
-        let mut services: Vec<P> = Vec::new();
-        for service in &orders.services {
-            match P::open(service) {
-                Ok(open) => services.push(open),
-                Err(reason) => note(TrialPart::Service, reason),
-            }
-        }
-        if let Err(error) = peers(orders, &services) {
-            note(TrialPart::Tls, error.to_string());
+        let services: Vec<P> = sites::open_all(orders, &mut note);
+        if !sites::are_in_place(orders, services.len()) {
+            return found;
         }
         let (mut feeds, mut lacking) = (Vec::new(), Vec::new());
         for feed in &load.feeds {
@@ -262,6 +260,7 @@ impl<P: SessionProtocol> Script<P> {
         for population in load.populations() {
             let compiler = ScriptCompiler {
                 services: &services,
+                orders,
                 hosts: &[],
                 load: population,
                 first: 0,
@@ -338,7 +337,7 @@ impl<P: SessionProtocol> Script<P> {
     /// Returns the settings of a thread's connections.
     pub fn connection_settings(&self, thread: u32) -> ConnectionSettings {
         ConnectionSettings {
-            services: self.places.connections_of(thread).collect(),
+            services: self.services_of_connections(thread),
             opening: OpeningRules::of(&self.services),
             peers: self.peers.as_ref().map(TlsPeers::for_a_thread),
             numbers: (thread.saturating_sub(self.mine.start), self.mine.len().max(1) as u32),
@@ -398,7 +397,9 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
 
 /// Compiler of a group's steps.
 struct ScriptCompiler<'a, P> {
+    /// Services of the target, and then the sites.
     services: &'a [P],
+    orders: &'a LoadOrder,
     /// Hosts that run the services' programs.
     hosts: &'a [ProgramHost],
     load: &'a Load,
@@ -438,23 +439,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             None => None,
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
-        let compile = |(index, service): (usize, &P)| {
-            let program = match (&step.program, self.hosts.get(index)) {
-                (Some(program), Some(host)) => Some((program, &host.values)),
-                (Some(_), None) => return Err("the target has no host to run the program on".to_owned()),
-                (None, _) => None,
-            };
-            service.compile(&Call {
-                number: self.first + number,
-                operation,
-                arguments: &arguments,
-                wants: &wants.0,
-                program,
-                closes: self.closes,
-                cookies: self.load.cookies,
-            })
-        };
-        let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
+        let requests = self.requests(number, step, (operation, &arguments, &wants))?;
         let is_status = |expectation: &Expectation| {
             let field = &expectation.field;
             // An expectation that excludes a status does not turn a failure into an answer.
@@ -475,6 +460,10 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             call: operation.name,
             needs: arguments.iter().fold(0, |slots, argument| slots | argument.template.slots()),
             keeps_cookies: self.load.cookies,
+            site: step.site.as_deref().and_then(|site| {
+                let place = self.load.used_sites().into_iter().position(|used| used == site)?;
+                u16::try_from(place).ok()
+            }),
             arguments,
             expects,
             expected,
@@ -493,6 +482,45 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             units,
         };
         Ok((compiled, requests))
+    }
+
+    /// Compiles the step's request for each service of the target. At a site, all are equal.
+    fn requests(
+        &self,
+        number: usize,
+        step: &plan::Step,
+        (operation, arguments, wants): (&'static catalog::Operation, &[Argument], &WantedFields),
+    ) -> Result<Vec<P::Request>, String> {
+        let site = match &step.site {
+            None => None,
+            Some(name) => {
+                Some(sites::service_of(self.orders, name).ok_or_else(|| format!("there is no site `{name}`"))?)
+            }
+        };
+        let cookie_host = match self.orders.load.sites.is_empty() {
+            true => String::new(),
+            false => sites::cookie_host(self.services, site.unwrap_or(0) as usize),
+        };
+        let compile = |(index, service): (usize, &P)| {
+            let service = site.and_then(|site| self.services.get(site as usize)).unwrap_or(service);
+            let program = match (&step.program, self.hosts.get(index)) {
+                (Some(program), Some(host)) => Some((program, &host.values)),
+                (Some(_), None) => return Err("the target has no host to run the program on".to_owned()),
+                (None, _) => None,
+            };
+            service.compile(&Call {
+                number: self.first + number,
+                operation,
+                arguments,
+                wants: &wants.0,
+                program,
+                closes: self.closes,
+                cookies: self.load.cookies,
+                cookie_host: &cookie_host,
+            })
+        };
+        let of_target = self.services.iter().take(self.orders.services.len());
+        of_target.enumerate().map(compile).collect()
     }
 
     /// Compiles the values that the step draws once for each operation. A value may use others.
@@ -870,13 +898,6 @@ pub fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
             return requests;
         }
     }
-}
-
-/// Returns the TLS settings of the services that use TLS, if any.
-fn peers<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
-    let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
-    let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
-    TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl<P: SessionProtocol> Worker<P> {
             threads: script.threads,
             clock,
             slot_ns: script.slot_ns,
-            services: script.places.services,
+            services: script.places.services + u32::from(script.has_sites),
             names: Arc::clone(&script.names),
             has_expectations: script.has_expectations(),
             refusals: P::REFUSALS,

@@ -37,6 +37,7 @@ mod server;
 mod services;
 mod sessions;
 mod setting;
+mod sites;
 mod steps;
 mod tls;
 mod units;

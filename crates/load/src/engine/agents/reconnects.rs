@@ -43,6 +43,8 @@ pub struct ConnectionRoutes {
     pause_ns: u64,
     services: u32,
     list: Vec<ConnectionRoute>,
+    /// Number of connections to the target. They come first.
+    to_target: usize,
 }
 
 impl ConnectionRoutes {
@@ -52,13 +54,19 @@ impl ConnectionRoutes {
             reconnects: script.reconnects,
             pause_ns: script.reconnect_ns,
             services: script.places.services,
-            list: script.places.connections_of(thread).map(ConnectionRoute::to).collect(),
+            list: script.services_of_connections(thread).into_iter().map(ConnectionRoute::to).collect(),
+            to_target: script.places.connections_of(thread).count(),
         }
     }
 
-    /// Returns the number of connections.
+    /// Returns the number of connections to the target.
     pub fn count(&self) -> usize {
-        self.list.len()
+        self.to_target
+    }
+
+    /// Returns the service to which the connection leads.
+    pub fn service(&self, conn: ConnId) -> u32 {
+        self.list[conn.index()].service
     }
 
     /// Whether the connection may be made now. After the target closed the connection, a delay must
@@ -84,6 +92,8 @@ impl ConnectionRoutes {
             }
             // Another service would fail in the same way.
             AttemptCause::NoPort | AttemptCause::NoFile => false,
+            // A site has no other member.
+            _ if route.service >= self.services => false,
             _ => self.reconnects.failover == Failover::Next && self.services > 1,
         };
         if !moves {

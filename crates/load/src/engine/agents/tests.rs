@@ -83,6 +83,7 @@ pub fn load(agents: u32) -> Load {
         connections: Default::default(),
         rate: None,
         backlog: None,
+        sites: Default::default(),
         threads: Some(1),
         order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
