@@ -46,6 +46,7 @@ fn what_is_compiled(load: Load) -> Load {
         rate,
         name: load.name,
         connections: load.connections,
+        sites: load.sites,
         order: load.order,
         steps: load.steps,
         feeds: load.feeds,

@@ -107,6 +107,7 @@ pub fn load_of(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load
         retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
         threads: Some(1),
         steps: vec![prepare.step.clone()],
+        sites: load.map(|load| load.sites.clone()).unwrap_or_default(),
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
         script: load.and_then(|load| load.script.clone()),
         ..plan::Load::default()

@@ -79,7 +79,8 @@ impl TrialDemand {
 /// Returns the number of connections of the trial's agents.
 fn connections(trial: &Trial) -> Option<u32> {
     let load = trial.load.as_ref()?;
-    Some(load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX)))
+    let to_target = load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX));
+    Some(to_target.saturating_add(load.site_connections()))
 }
 
 /// Returns the number of hosts or URLs to which clients connect. If hosts have roles, it is unknown

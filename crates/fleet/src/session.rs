@@ -191,7 +191,7 @@ impl FleetSession {
         self.terms = Some(IntervalTerms {
             operations: load::operation_names(&setup.load).into(),
             threads: count.saturating_mul(threads_each),
-            services: u32::try_from(setup.services.len()).unwrap_or(u32::MAX),
+            services: setup.load.outcome_places(u32::try_from(setup.services.len()).unwrap_or(u32::MAX)),
             slot_s: setup.slot_s,
         });
         for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
