@@ -29,14 +29,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     files.sort();
     let (mut same, mut total) = (0, 0);
     for file in &files {
-        if let Some((expected, found, time_us)) = judge(file)? {
+        if let Some(Judged { expected, found, time_us, proof_us }) = judge(file)? {
             let is_same = found == if expected { "ok" } else { "violation" };
             total += 1;
             same += u32::from(is_same);
             let expected = if expected { "ok" } else { "violation" };
             let mark = if is_same { "" } else { "  DIFFERS" };
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            println!("{name:<40} expected {expected:<10} found {found:<10} {time_us:>12.1} us{mark}");
+            println!(
+                "{name:<32} expected {expected:<10} found {found:<10} {time_us:>10.1} us {proof_us:>10.1} us{mark}"
+            );
         }
     }
     println!("{same} of {total} as expected");
@@ -54,8 +56,13 @@ fn walk(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Expected verdict, found verdict, and time of one check in microseconds.
-type Judged = (bool, &'static str, f64);
+struct Judged {
+    expected: bool,
+    found: &'static str,
+    /// Time of a check, and of a check that also looks for a brief proof.
+    time_us: f64,
+    proof_us: f64,
+}
 
 /// Checks a file. Returns `None` if its format is not known.
 fn judge(file: &Path) -> Result<Option<Judged>, Box<dyn Error>> {
@@ -65,21 +72,32 @@ fn judge(file: &Path) -> Result<Option<Judged>, Box<dyn Error>> {
     if name.starts_with("etcd_") && name.ends_with(".log") {
         let Some(expected) = expected_of_etcd(file)? else { return Ok(None) };
         let operations = etcd_operations(&text()?);
-        return Ok(Some(with_time(expected, || register_verdict(&operations, InitialValue::Absent))));
+        return Ok(Some(with_times(expected, |is_brief| {
+            register_verdict(&operations, InitialValue::Absent, is_brief)
+        })));
     }
     if name.ends_with("-ok.txt") || name.ends_with("-bad.txt") {
         let keys = key_value_operations(&text()?)?;
-        return Ok(Some(with_time(name.ends_with("-ok.txt"), || key_value_verdict(&keys))));
+        return Ok(Some(with_times(name.ends_with("-ok.txt"), |_| key_value_verdict(&keys))));
     }
     if name.ends_with(".edn") && folder("cas-register") {
         let operations = operations_from_edn(&text()?, true)?;
-        return Ok(Some(with_time(folder("good"), || register_verdict(&operations, InitialValue::Value(0)))));
+        return Ok(Some(with_times(folder("good"), |is_brief| {
+            register_verdict(&operations, InitialValue::Value(0), is_brief)
+        })));
     }
     Ok(None)
 }
 
-/// Adds the least time of several checks.
-fn with_time(expected: bool, check: impl Fn() -> &'static str) -> Judged {
+/// Checks with and without brief proofs.
+fn with_times(expected: bool, check: impl Fn(bool) -> &'static str) -> Judged {
+    let (_, proof_us) = least_time(|| check(true));
+    let (found, time_us) = least_time(|| check(false));
+    Judged { expected, found, time_us, proof_us }
+}
+
+/// Returns the verdict, and the least time of several checks, microseconds.
+fn least_time(check: impl Fn() -> &'static str) -> (&'static str, f64) {
     let begin = Instant::now();
     let mut least = f64::INFINITY;
     let mut found = "";
@@ -90,11 +108,11 @@ fn with_time(expected: bool, check: impl Fn() -> &'static str) -> Judged {
         least = least.min(start.elapsed().as_secs_f64() * 1e6);
         rounds += 1;
     }
-    (expected, found, least)
+    (found, least)
 }
 
-fn register_verdict(operations: &[Operation], initial: InitialValue) -> &'static str {
-    let verdicts = check(operations, Settings { initial, ..Settings::default() });
+fn register_verdict(operations: &[Operation], initial: InitialValue, brief_proofs: bool) -> &'static str {
+    let verdicts = check(operations, Settings { initial, brief_proofs, ..Settings::default() });
     let is_bad = |verdict: &Linearizability| matches!(verdict, Linearizability::Violation(_));
     if verdicts.iter().any(|key| is_bad(&key.verdict)) {
         "violation"

@@ -21,11 +21,14 @@ pub struct Settings {
     pub clock_error_ns: i64,
     /// Most configurations of one search. One takes about 50 bytes.
     pub search_limit: usize,
+    /// Whether to look for few operations that prove a violation which a search found. Otherwise
+    /// the proof holds all operations of the search.
+    pub brief_proofs: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { initial: InitialValue::Absent, clock_error_ns: 0, search_limit: 1_000_000 }
+        Self { initial: InitialValue::Absent, clock_error_ns: 0, search_limit: 1_000_000, brief_proofs: true }
     }
 }
 
@@ -139,7 +142,7 @@ impl Checker {
         if key.items.is_empty() || !key.history.is_open() {
             return;
         }
-        let closed = key.history.close(&mut key.items, open_since, &mut self.quick, self.settings.search_limit);
+        let closed = key.history.close(&mut key.items, open_since, &mut self.quick, &self.settings);
         key.items.drain(..closed);
         key.check_at = (key.items.len() * 2).max(FIRST_CHECK);
         if !key.history.is_open() {
@@ -187,7 +190,7 @@ pub fn check(operations: &[Operation], settings: Settings) -> Vec<KeyVerdict> {
         items.clear();
         items.extend(places.filter_map(|position| operations[position].item(position, settings.clock_error_ns)));
         let mut history = KeyHistory::new(Carry::of_initial(settings.initial));
-        history.close(&mut items, i64::MAX, &mut quick, settings.search_limit);
+        history.close(&mut items, i64::MAX, &mut quick, &settings);
         KeyVerdict { key: *key, verdict: history.verdict }
     };
     keys.iter().enumerate().map(verdict).collect()

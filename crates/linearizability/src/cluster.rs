@@ -6,6 +6,8 @@ use crate::operation::{ABSENT, Act, BEFORE_ALL, Item, NEVER};
 use crate::proof::{Objection, Proof};
 use crate::value_table::{NO_CLUSTER, ValueTable};
 
+const REPEATED: &str = "a value is written more than once";
+
 /// A value with its write and the operations that saw it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cluster {
@@ -29,6 +31,8 @@ pub(crate) struct Cluster {
     pub is_optional: bool,
     /// Whether the outcome of its write is unknown. Somebody may have seen it nevertheless.
     pub is_unknown: bool,
+    /// Whether several writes with unknown outcome have the value.
+    pub is_ambiguous: bool,
     /// Whether it began before the window.
     pub is_carried: bool,
 }
@@ -113,6 +117,7 @@ impl Clusters {
             previous: NO_CLUSTER,
             is_optional: false,
             is_unknown: false,
+            is_ambiguous: false,
             is_carried: true,
         })
     }
@@ -140,14 +145,20 @@ impl Clusters {
             previous: NO_CLUSTER,
             is_optional,
             is_unknown: is_optional,
+            is_ambiguous: false,
             is_carried: false,
         })
     }
 
     fn add(&mut self, cluster: Cluster) -> Result<(), Objection> {
         let is_tombstone = cluster.value == ABSENT && self.has_deletes;
-        if !is_tombstone && !self.table.insert(cluster.value, self.all.len() as u32) {
-            return Err(Objection::Undecided("a value is written more than once"));
+        if !is_tombstone && let Some(other) = self.table.insert(cluster.value, self.all.len() as u32) {
+            let other = &mut self.all[other as usize];
+            if !(cluster.is_optional && other.is_optional) {
+                return Err(Objection::Undecided(REPEATED));
+            }
+            other.is_ambiguous = true;
+            return Ok(());
         }
         self.all.push(cluster);
         Ok(())
@@ -157,6 +168,9 @@ impl Clusters {
     fn see(&mut self, value: u64, item: &Item) -> Result<u32, Objection> {
         let place = self.place_of(value, item)?;
         let cluster = &mut self.all[place as usize];
+        if cluster.is_ambiguous {
+            return Err(Objection::Undecided(REPEATED));
+        }
         let operation = item.operation;
         if item.end < cluster.first_end.at {
             cluster.first_end = Witness { at: item.end, operation };

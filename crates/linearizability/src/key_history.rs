@@ -1,11 +1,15 @@
 //! History of one key, of which all but the newest part is closed.
 
 use crate::carry::Carry;
-use crate::operation::Item;
+use crate::checker::Settings;
+use crate::operation::{Item, NEVER};
 use crate::proof::{Objection, Proof};
 use crate::search::Extent;
 use crate::shrink::shrink;
 use crate::window::{Judged, QuickCheck, judge_by_search};
+
+/// Configurations per operation of a small search.
+const SMALL_SEARCH: usize = 64;
 
 /// Verdict on a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +41,7 @@ impl KeyHistory {
     /// Checks the operations up to the last moment at which none was open. No operation that is
     /// missing in `items` starts before `open_since`. Returns the number of operations that were
     /// checked: the first ones of `items`, which this sorts.
-    pub fn close(&mut self, items: &mut [Item], open_since: i64, quick: &mut QuickCheck, limit: usize) -> usize {
+    pub fn close(&mut self, items: &mut [Item], open_since: i64, quick: &mut QuickCheck, settings: &Settings) -> usize {
         if !items.is_sorted_by_key(|item| item.start) {
             items.sort_unstable_by_key(|item| (item.start, item.end, item.operation));
         }
@@ -59,13 +63,34 @@ impl KeyHistory {
         match quick.judge(sure, &mut self.carry) {
             Ok(()) => {}
             Err(Objection::Violation(proof)) => self.verdict = Linearizability::Violation(proof),
-            Err(Objection::Undecided(why)) => self.close_parts(sure, is_end, quick, limit, why),
+            Err(Objection::Undecided(_)) if is_end && self.close_whole(sure, settings) => {}
+            Err(Objection::Undecided(why)) => self.close_parts(sure, is_end, quick, settings, why),
         }
         closed
     }
 
+    /// Checks the last operations in one search, if it is a small one. Returns whether it was.
+    fn close_whole(&mut self, items: &[Item], settings: &Settings) -> bool {
+        let extent = Extent { limit: settings.search_limit.min(items.len() * SMALL_SEARCH), all: false };
+        match judge_by_search(items, &self.carry, extent, NEVER) {
+            Judged::Passed(carry) => self.carry = carry,
+            Judged::Violation => {
+                self.verdict = Linearizability::Violation(shrink(items, &self.carry, settings.brief_proofs))
+            }
+            Judged::Unknown(_) => return false,
+        }
+        true
+    }
+
     /// Checks operations in the smallest windows.
-    fn close_parts(&mut self, items: &[Item], is_end: bool, quick: &mut QuickCheck, limit: usize, why: &'static str) {
+    fn close_parts(
+        &mut self,
+        items: &[Item],
+        is_end: bool,
+        quick: &mut QuickCheck,
+        settings: &Settings,
+        why: &'static str,
+    ) {
         let at_start = self.carry.clone();
         let mut checked = 0;
         while checked < items.len() && self.is_open() {
@@ -76,16 +101,20 @@ impl KeyHistory {
             let result = if is_whole { Err(Objection::Undecided(why)) } else { quick.judge(window, &mut self.carry) };
             self.verdict = match result {
                 Ok(()) => continue,
-                Err(Objection::Violation(_)) => Linearizability::Violation(shrink(&items[..checked], &at_start)),
+                Err(Objection::Violation(_)) => {
+                    Linearizability::Violation(shrink(&items[..checked], &at_start, settings.brief_proofs))
+                }
                 Err(Objection::Undecided(why)) => {
                     let end = window.iter().map(|item| item.end).max().unwrap_or_default();
-                    let extent = Extent { limit, all: !(is_end && checked == items.len()) };
+                    let extent = Extent { limit: settings.search_limit, all: !(is_end && checked == items.len()) };
                     match judge_by_search(window, &self.carry, extent, end) {
                         Judged::Passed(carry) => {
                             self.carry = carry;
                             continue;
                         }
-                        Judged::Violation => Linearizability::Violation(shrink(&items[..checked], &at_start)),
+                        Judged::Violation => {
+                            Linearizability::Violation(shrink(&items[..checked], &at_start, settings.brief_proofs))
+                        }
                         Judged::Unknown(limit) => Linearizability::Unknown { why: format!("{why}, and {limit}") },
                     }
                 }

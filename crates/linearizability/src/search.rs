@@ -157,21 +157,30 @@ pub fn search(
     search_counting(model, calls, from, extent).0
 }
 
-/// Searches, and returns the number of configurations, too.
+/// Effort of a search.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    pub configurations: usize,
+    /// Greatest end such that some order fits all calls with lesser ends.
+    pub reached: i64,
+}
+
+/// Searches, and returns the effort, too.
 pub(crate) fn search_counting(
     model: &mut impl SequentialModel,
     calls: &[CallInterval],
     from: &[FinalState],
     extent: Extent,
-) -> (Searched, usize) {
+) -> (Searched, Effort) {
     let mut search = StateSearch::new(model, calls, extent);
     for initial in from {
         if let Some(end) = search.run(initial) {
-            return (end, search.steps);
+            return (end, search.effort());
         }
     }
+    let effort = search.effort();
     let searched = if search.finals.is_empty() { Searched::Impossible } else { Searched::Possible(search.finals) };
-    (searched, search.steps)
+    (searched, effort)
 }
 
 struct StateSearch<'m, M> {
@@ -206,6 +215,8 @@ struct StateSearch<'m, M> {
     makers: Vec<u32>,
     visited: Visited,
     steps: usize,
+    /// Highest base so far.
+    deepest: usize,
     finals: Vec<FinalState>,
 }
 
@@ -234,6 +245,7 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
             makers: Vec::new(),
             visited: Visited::new(),
             steps: 0,
+            deepest: 0,
             finals: Vec::new(),
             sure,
             optional,
@@ -341,9 +353,15 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
         }
     }
 
+    fn effort(&self) -> Effort {
+        let reached = self.sure.get(self.deepest).map_or(NEVER, |call| call.end);
+        Effort { configurations: self.steps, reached }
+    }
+
     fn enter(&mut self, after_optional: bool) -> Entered {
         let before = self.trail.len();
         self.observe();
+        self.deepest = self.deepest.max(self.base);
         if self.base == self.sure.len() {
             return Entered::Complete;
         }

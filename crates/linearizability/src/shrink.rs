@@ -3,10 +3,10 @@
 //! Any observation may be left out: if the whole history had a linearization, so had the rest. A
 //! write may be left out if no remaining operation depends on the value that it left.
 
-use crate::carry::Carry;
-use crate::operation::{Act, Item};
+use crate::carry::{Carry, LastValue};
+use crate::operation::{Act, BEFORE_ALL, Item};
 use crate::proof::Proof;
-use crate::search::{Extent, Searched};
+use crate::search::{Effort, Extent, Searched};
 use crate::window::WindowSearch;
 
 /// Most searches for one proof.
@@ -18,53 +18,92 @@ const CONFIGURATIONS_EACH: usize = 50_000;
 /// Most operations that are tried.
 const OPERATIONS: usize = 5_000;
 
-/// Returns the proof that these operations have no linearization.
-pub(crate) fn shrink(items: &[Item], carry: &Carry) -> Proof {
-    let mut shrinking = Shrinking { carry, searches: 0, configurations: 0 };
-    let mut items = items.to_vec();
-    if items.len() <= OPERATIONS {
-        items.sort_unstable_by_key(|item| item.end);
-        items = shrinking.cut_end(items);
-        items = shrinking.cut_parts(items);
+/// Returns the proof that these operations, sorted by start, have no linearization. If `is_brief`
+/// is false, the proof holds all of them.
+pub(crate) fn shrink(items: &[Item], carry: &Carry, is_brief: bool) -> Proof {
+    let mut shrinking = Shrinking { carry: carry.clone(), searches: 0, configurations: 0 };
+    if !is_brief || items.len() > OPERATIONS {
+        return shrinking.proof(items);
     }
+    let items = shrinking.cut_end(items.to_vec());
+    let mut items = shrinking.cut_start(items);
+    items.sort_by_key(|item| item.end);
+    let items = shrinking.cut_comparisons(items);
+    let items = shrinking.cut_parts(items);
     shrinking.proof(&items)
 }
 
-struct Shrinking<'a> {
-    carry: &'a Carry,
+struct Shrinking {
+    carry: Carry,
     searches: usize,
     configurations: usize,
 }
 
-impl Shrinking<'_> {
+impl Shrinking {
     fn is_impossible(&mut self, items: &[Item]) -> bool {
-        if self.searches == SEARCHES || self.configurations > CONFIGURATIONS {
-            return false;
-        }
-        self.searches += 1;
-        let problem = WindowSearch::new(items, self.carry);
-        let extent = Extent { limit: CONFIGURATIONS_EACH, all: false };
-        let (searched, configurations) = problem.search_counting(&mut problem.model(), extent);
-        self.configurations += configurations;
-        searched == Searched::Impossible
+        self.search(items).is_some()
     }
 
-    /// Leaves out the observations at the end, as many as possible. `items` is sorted by end.
+    /// Returns the effort of a search if there is no linearization.
+    fn search(&mut self, items: &[Item]) -> Option<Effort> {
+        if self.searches == SEARCHES || self.configurations > CONFIGURATIONS {
+            return None;
+        }
+        self.searches += 1;
+        let problem = WindowSearch::new(items, &self.carry);
+        let extent = Extent { limit: CONFIGURATIONS_EACH, all: false };
+        let (searched, effort) = problem.search_counting(&mut problem.model(), extent);
+        self.configurations += effort.configurations;
+        (searched == Searched::Impossible).then_some(effort)
+    }
+
+    /// Leaves out what happened after the first operation that fits no order.
     fn cut_end(&mut self, items: Vec<Item>) -> Vec<Item> {
-        let (mut low, mut high) = (0, items.len());
-        let mut best = items.clone();
+        let Some(effort) = self.search(&items) else { return items };
+        let (first, later): (Vec<Item>, Vec<Item>) = items.iter().partition(|item| item.end <= effort.reached);
+        let kept = restore_needed(first, &later);
+        if kept.len() < items.len() && self.is_impossible(&kept) { kept } else { items }
+    }
+
+    /// Leaves out what happened before a moment without an open operation, if the rest has no
+    /// linearization whatever the value was then.
+    fn cut_start(&mut self, mut items: Vec<Item>) -> Vec<Item> {
+        items.sort_by_key(|item| item.start);
+        let mut starts = Vec::new();
+        let mut end = i64::MIN;
+        for (place, item) in items.iter().enumerate() {
+            if item.start > end {
+                starts.push(place);
+            }
+            end = end.max(item.end);
+        }
+        let last = vec![LastValue::at(None, BEFORE_ALL)];
+        let any = Carry { last, pending: self.carry.pending.clone() };
+        let given = std::mem::replace(&mut self.carry, any);
+        let (mut low, mut high) = (0, starts.len());
+        // The first `low` moments are known to do.
         while low < high {
             let middle = low.midpoint(high);
-            let kept = restore_needed(items[..middle].to_vec(), &items[middle..]);
-            let kept = without_idle_writes(kept.into_iter());
-            if self.is_impossible(&kept) {
-                high = middle;
-                best = kept;
-            } else {
+            if self.is_impossible(&items[starts[middle]..]) {
                 low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        best
+        match low.checked_sub(1) {
+            Some(place) => items.split_off(starts[place]),
+            None => {
+                self.carry = given;
+                items
+            }
+        }
+    }
+
+    /// Leaves out all comparisons that found another value.
+    fn cut_comparisons(&mut self, items: Vec<Item>) -> Vec<Item> {
+        let others = items.iter().copied().filter(|item| !matches!(item.act, Act::Differs(_)));
+        let kept = without_idle_writes(others);
+        if kept.len() < items.len() && self.is_impossible(&kept) { kept } else { items }
     }
 
     /// Leaves out parts of decreasing size.

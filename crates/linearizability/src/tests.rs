@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use crate::carry::InitialValue;
-use crate::checker::{Checker, Linearizability, Settings, check};
+use crate::checker::{Checker, KeyVerdict, Linearizability, Settings, check};
 use crate::operation::{Access, Operation, Status};
 use crate::oracle::has_linearization;
 use crate::simulation::{PLANTS, Shape, correct_history, planted};
@@ -262,4 +262,34 @@ fn lines(operations: &[Operation]) -> String {
         format!("\n{place}: {start_ns}..{end_ns:?} {access:?} {status:?} {version:?}")
     };
     operations.iter().enumerate().map(line).collect()
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_violation_among_a_million_operations_is_found() {
+    let shape = Shape { swaps: 0.1, unknown: 0.01, ..Shape::PLAIN };
+    let (keys, runs) = (10_000, 100);
+    for seed in 0..runs {
+        let mut rng = Rng::with_seed(seed);
+        let mut history: Vec<Operation> = (0..keys).flat_map(|key| correct_history(shape, key, &mut rng)).collect();
+        let key = rng.u64(0..keys);
+        let plant = PLANTS[seed as usize % PLANTS.len()];
+        history.extend(planted(plant, key, rng.i64(0..3_000), 1 << 40));
+        history.sort_by_key(|operation| operation.end_ns.unwrap_or(operation.start_ns + 1_000));
+        let bad = |verdicts: Vec<KeyVerdict>| {
+            let bad = verdicts.into_iter().filter(|verdict| verdict.verdict != Linearizability::Linearizable);
+            bad.map(|verdict| (verdict.key, matches!(verdict.verdict, Linearizability::Violation(_)))).collect()
+        };
+        let found: Vec<(u64, bool)> = bad(check(&history, Settings::default()));
+        assert_eq!(found, [(key, true)], "seed {seed}: {plant:?}");
+        let mut checker = Checker::new(Settings::default());
+        for operation in &history {
+            checker.push(operation);
+            // No operation of a simulated history takes longer, and pushes are sorted by end.
+            let pushed_at = operation.end_ns.unwrap_or(operation.start_ns + 1_000);
+            checker.advance(pushed_at - 1_000);
+        }
+        let found: Vec<(u64, bool)> = bad(checker.finish());
+        assert_eq!(found, [(key, true)], "seed {seed}, streamed: {plant:?}");
+    }
 }

@@ -16,14 +16,15 @@ impl ValueTable {
         self.slots.resize((count.max(4) * 2).next_power_of_two(), (0, NO_CLUSTER));
     }
 
-    /// Adds a value. Returns false if it is there already.
-    pub fn insert(&mut self, value: u64, cluster: u32) -> bool {
+    /// Adds a value, unless it is there already: then returns its cluster.
+    pub fn insert(&mut self, value: u64, cluster: u32) -> Option<u32> {
         let slot = self.slot(value);
-        let is_new = self.slots[slot].1 == NO_CLUSTER;
-        if is_new {
-            self.slots[slot] = (value, cluster);
+        let there = self.slots[slot].1;
+        if there != NO_CLUSTER {
+            return Some(there);
         }
-        is_new
+        self.slots[slot] = (value, cluster);
+        None
     }
 
     /// Returns the cluster of a value.

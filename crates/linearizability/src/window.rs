@@ -6,7 +6,7 @@ use crate::cluster_order::ClusterOrder;
 use crate::operation::{ABSENT, Act, Item};
 use crate::proof::{Objection, Proof, name, operation_name};
 use crate::register::Register;
-use crate::search::{CallInterval, Extent, FinalState, Searched, search_counting};
+use crate::search::{CallInterval, Effort, Extent, FinalState, Searched, search_counting};
 use crate::value_table::NO_CLUSTER;
 use crate::zones::Zones;
 
@@ -210,8 +210,8 @@ impl<'a> WindowSearch<'a> {
         self.search_counting(model, extent).0
     }
 
-    /// Searches, and returns the number of configurations, too.
-    pub fn search_counting(&self, model: &mut Register, extent: Extent) -> (Searched, usize) {
+    /// Searches, and returns the effort, too.
+    pub fn search_counting(&self, model: &mut Register, extent: Extent) -> (Searched, Effort) {
         let interval =
             |item: &Item| CallInterval { start_ns: item.start, end_ns: (!item.is_optional()).then_some(item.end) };
         let intervals: Vec<CallInterval> = self.items.iter().map(interval).collect();
