@@ -314,7 +314,7 @@ fn argument(path: &str) -> Option<&str> {
 /// Whether an argument of this name, or a field of an answer, is a credential.
 #[must_use]
 pub fn is_credential(argument: &str) -> bool {
-    if let Some(field) = argument.strip_prefix("form.") {
+    if let Some(field) = argument.strip_prefix("form.").or(argument.strip_prefix("multipart.")) {
         return PAIRS.contains(&field.to_ascii_lowercase().replace('-', "_").as_str());
     }
     match argument.strip_prefix("header.").map(str::to_ascii_lowercase) {

@@ -24,6 +24,7 @@ pub mod lua;
 #[path = "values/without_lua.rs"]
 pub mod lua;
 pub mod words;
+pub mod zipf;
 
 use crate::cookies::RequestCookies;
 
@@ -31,7 +32,8 @@ use allowed::{AllowedBytes, NotSendable};
 use digests::DigestKind;
 use encoding::{Encoding, PlaceReader, ValuePlace};
 use feeds::{FeedPart, FeedRows, TakenRecord};
-use files::ValueFiles;
+use files::{ValueFile, ValueFiles};
+use zipf::Zipf;
 
 /// Returns the load with environment variables of this process filled in, for use by another
 /// process.
@@ -127,7 +129,7 @@ enum TemplatePiece {
     Repeat(Arithmetic),
     Bytes(u32),
     RandomBytes(u32),
-    File(Arc<[u8]>),
+    File(Arc<ValueFile>),
     Uniform {
         from: u64,
         to: u64,
@@ -282,19 +284,30 @@ impl CompiledTemplate {
     }
 
     /// Returns the constant parts of the template.
-    pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(&**text),
-            TemplatePiece::File(bytes) => Some(&**bytes),
-            _ => None,
-        })
+    pub fn literals(&self) -> Vec<&[u8]> {
+        let mut literals: Vec<&[u8]> = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                TemplatePiece::Text(text) | TemplatePiece::Env(text) => literals.push(text),
+                TemplatePiece::File(file) => literals.push(&file.bytes),
+                TemplatePiece::Choice(texts) => literals.extend(texts.iter().map(|text| &**text)),
+                TemplatePiece::Whole(template) => literals.extend(template.literals()),
+                _ => {}
+            }
+        }
+        literals
+    }
+
+    /// Returns the name of the file, if the template is only a file.
+    pub fn as_file(&self) -> Option<&str> {
+        if let [TemplatePiece::File(file)] = &*self.pieces { Some(&file.name) } else { None }
     }
 
     /// Returns the constant text at the beginning of every value.
     pub fn begins_with(&self) -> &[u8] {
         match self.pieces.first() {
             Some(TemplatePiece::Text(text) | TemplatePiece::Env(text)) => text,
-            Some(TemplatePiece::File(bytes)) => bytes,
+            Some(TemplatePiece::File(file)) => &file.bytes,
             _ => b"",
         }
     }
@@ -445,7 +458,7 @@ impl TemplatePiece {
             TemplatePart::RandomBytes(count) => Self::RandomBytes(count),
             TemplatePart::File(name) => {
                 let files = names.files.ok_or_else(|| format!("`{name}`: there are no files here"))?;
-                Self::File(files.bytes(&name)?)
+                Self::File(files.get(&name)?)
             }
             TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
             TemplatePart::Decimal { from, to, decimals } => Self::Decimal { from, to, decimals },
@@ -560,7 +573,7 @@ impl TemplatePiece {
     fn write(&self, source: &ValueSource<'_>, random: &mut Rng, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
-            Self::File(bytes) => out.extend_from_slice(bytes),
+            Self::File(file) => out.extend_from_slice(&file.bytes),
             Self::RandomBytes(count) => {
                 let start = out.len();
                 out.resize(start + *count as usize, 0);
@@ -638,7 +651,7 @@ fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
         TemplatePiece::Bytes(count) | TemplatePiece::RandomBytes(count) => Some(sum + *count as usize),
-        TemplatePiece::File(bytes) => Some(sum + bytes.len()),
+        TemplatePiece::File(file) => Some(sum + file.bytes.len()),
         TemplatePiece::Uuid => Some(sum + uuid::fmt::Hyphenated::LENGTH),
         TemplatePiece::Encoded { encoding: Encoding::Base64, of } => {
             fixed_length(of).map(|length| sum + length.div_ceil(3) * 4)
@@ -704,72 +717,6 @@ fn eight(random: u64) -> u64 {
 /// Returns 1 in each byte of `index` that is at least `from`. Bytes and `from` are below 64.
 fn above(index: u64, from: u64) -> u64 {
     ((index + (0x80 - from) * EACH) & HIGH) >> 7
-}
-
-// Rejection-inversion after W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
-// from monotone discrete distributions", ACM TOMACS 6 (1996), as arranged in Apache Commons.
-
-/// A Zipf distribution over `from..=to`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Zipf {
-    from: u64,
-    count: u64,
-    exponent: f64,
-    integral_first: f64,
-    integral_last: f64,
-    accept: f64,
-}
-
-impl Zipf {
-    /// Makes a distribution over `from..=to`. `exponent` is above 0.
-    pub fn new(from: u64, to: u64, exponent: f64) -> Self {
-        let count = to.saturating_sub(from).saturating_add(1);
-        let mut zipf = Self { from, count, exponent, integral_first: 0.0, integral_last: 0.0, accept: 0.0 };
-        zipf.integral_first = zipf.integral(1.5) - 1.0;
-        zipf.integral_last = zipf.integral(count as f64 + 0.5);
-        zipf.accept = 2.0 - zipf.integral_inverse(zipf.integral(2.5) - zipf.weight(2.0));
-        zipf
-    }
-
-    /// Draws a number.
-    pub fn draw(&self, random: &mut Rng) -> u64 {
-        loop {
-            let u = self.integral_last + random.f64() * (self.integral_first - self.integral_last);
-            let x = self.integral_inverse(u);
-            let k = ((x + 0.5) as u64).clamp(1, self.count);
-            let rank = k as f64;
-            if rank - x <= self.accept || u >= self.integral(rank + 0.5) - self.weight(rank) {
-                return self.from + (k - 1);
-            }
-        }
-    }
-
-    /// Returns x^-exponent.
-    fn weight(&self, x: f64) -> f64 {
-        (-self.exponent * x.ln()).exp()
-    }
-
-    /// Returns an integral of [`Self::weight`]: (x^(1-exponent) - 1) / (1-exponent), or ln x if the
-    /// exponent is 1.
-    fn integral(&self, x: f64) -> f64 {
-        let ln_x = x.ln();
-        exp_m1_over((1.0 - self.exponent) * ln_x) * ln_x
-    }
-
-    fn integral_inverse(&self, y: f64) -> f64 {
-        let t = (y * (1.0 - self.exponent)).max(-1.0);
-        (ln_1p_over(t) * y).exp()
-    }
-}
-
-/// Returns ln(1 + x) / x, accurate near 0.
-fn ln_1p_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x * (1.0 / 3.0 - 0.25 * x)) }
-}
-
-/// Returns (e^x - 1) / x, accurate near 0.
-fn exp_m1_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0 * (1.0 + 0.25 * x)) }
 }
 
 /// Appends `number` in decimal.
@@ -940,35 +887,5 @@ mod tests {
             write(16, &mut random, &mut out);
             assert!(seen.insert(out));
         }
-    }
-
-    #[test]
-    fn shares_follow_the_exponent() {
-        for (from, to, exponent) in [(1_u64, 10_u64, 1.0), (1, 100, 1.2), (5, 14, 0.5), (1, 3, 3.0), (7, 7, 1.0)] {
-            let zipf = Zipf::new(from, to, exponent);
-            let mut random = Rng::with_seed(42);
-            let draws = 200_000;
-            let mut counts = vec![0_u32; usize::try_from(to - from + 1).unwrap()];
-            for _ in 0..draws {
-                counts[usize::try_from(zipf.draw(&mut random) - from).unwrap()] += 1;
-            }
-            let total: f64 = (1..=counts.len()).map(|k| (k as f64).powf(-exponent)).sum();
-            for (rank, count) in counts.iter().enumerate().take(10) {
-                let expected = ((rank + 1) as f64).powf(-exponent) / total;
-                let got = f64::from(*count) / f64::from(draws);
-                let deviation = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
-                assert!(
-                    (got - expected).abs() <= 5.0 * deviation + 1e-9,
-                    "{from}..{to}:{exponent} rank {rank}: {got} {expected}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn huge_ranges_stay_inside() {
-        let zipf = Zipf::new(10, u64::MAX, 1.1);
-        let mut random = Rng::with_seed(1);
-        assert!((0..10_000).all(|_| zipf.draw(&mut random) >= 10));
     }
 }

@@ -1,4 +1,4 @@
-//! Values that a server can check: times, digests, bytes of files.
+//! Values that a server can check: times, digests, bytes of files, parts.
 
 use std::sync::{Arc, Mutex};
 
@@ -153,5 +153,104 @@ fn files_that_cannot_be_values_are_refused_before_the_load() {
         orders.files = load::InputFiles::below(&*folder);
         let mistakes = load::mistakes(&orders);
         assert!(mistakes.iter().any(|mistake| mistake.reason.contains(reason)), "{with}: {mistakes:?}");
+    }
+}
+
+/// Splits a multipart body by the boundary of its request. Returns the head and the value of each
+/// part.
+fn parts_of(request: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let at = memchr::memmem::find(request, b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(request[..at].to_vec()).unwrap();
+    let boundary = head.split_once("boundary=").unwrap().1.split("\r\n").next().unwrap();
+    let (mut rest, mut parts) = (&request[at + 4..], Vec::new());
+    loop {
+        rest = rest.strip_prefix(format!("--{boundary}").as_bytes()).unwrap();
+        if rest == b"--\r\n" {
+            return parts;
+        }
+        let rest_of_part = rest.strip_prefix(b"\r\n").unwrap();
+        let at = memchr::memmem::find(rest_of_part, b"\r\n\r\n").unwrap();
+        let value = &rest_of_part[at + 4..];
+        let end = memchr::memmem::find(value, format!("\r\n--{boundary}").as_bytes()).unwrap();
+        parts.push((String::from_utf8_lossy(&rest_of_part[..at]).into_owned(), value[..end].to_vec()));
+        rest = &value[end + 2..];
+    }
+}
+
+#[test]
+fn a_server_reads_the_parts_of_a_multipart_body() {
+    let folder = fixture::TestDir::new();
+    std::fs::create_dir(folder.join("in")).unwrap();
+    std::fs::write(folder.join("in/photo \"1\".JPG"), all_bytes()).unwrap();
+    let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        let mut seen = noted.lock().unwrap();
+        let mut body = b"a\r\n--x\r\n\0\xff \"q\"".to_vec();
+        if request.body.starts_with(b"POST ") {
+            seen.push(request.body.clone());
+        } else if let Some(last) = seen.last()
+            && request.body.starts_with(b"GET /boundary ")
+        {
+            let text = String::from_utf8_lossy(last).into_owned();
+            body = text.split_once("boundary=").unwrap().1.split("\r\n").next().unwrap().as_bytes().to_vec();
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        Reply::Bytes([head.into_bytes(), body].concat())
+    });
+    let mut fetch = step("get", &["path=/value"]);
+    fetch.keep = pairs(&["v=answer.body"]);
+    let with = [
+        "path=/upload",
+        "multipart.title={v}",
+        "multipart.b \"\r\n=x",
+        r#"multipart.photo={file:in/photo "1".JPG}"#,
+        r#"multipart.again={file:in/photo "1".JPG}"#,
+        "filename.again={seq} {v}.bin",
+        "type.again=text/x-{seq}",
+        r#"multipart.field={file:in/photo "1".JPG}"#,
+        "filename.field=",
+    ];
+    let mut load = load(1, 60.0, vec![fetch.clone(), step("post", &with)]);
+    load.count = Some(3);
+    let play_in_folder = |load| {
+        let mut orders = LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) };
+        orders.files = load::InputFiles::below(&*folder);
+        play(orders)
+    };
+    assert_eq!(play_in_folder(load.clone()).summary.ok, 6);
+    let value = b"a\r\n--x\r\n\0\xff \"q\"";
+    for (number, request) in (1..).zip(seen.lock().unwrap().iter()) {
+        let parts = parts_of(request);
+        let part = |head: &str| &parts.iter().find(|(known, _)| known == head).expect(head).1;
+        let form = "Content-Disposition: form-data; name=";
+        assert_eq!(part(&format!("{form}\"title\"")), value);
+        assert_eq!(part(&format!("{form}\"b %22%0D%0A\"")), b"x");
+        assert!(*part(&format!("{form}\"field\"")) == all_bytes());
+        let photo = format!("{form}\"photo\"; filename=\"photo %221%22.JPG\"\r\nContent-Type: image/jpeg");
+        assert!(*part(&photo) == all_bytes());
+        assert!(parts[3].0.contains("name=\"again\"; filename") && parts[3].0.contains(&format!("text/x-{number}")));
+        assert_eq!(parts.len(), 5);
+    }
+    // A value with the boundary in it is not sent.
+    fetch.with = pairs(&["path=/boundary"]);
+    load.steps[0] = fetch;
+    let run = play_in_folder(load);
+    assert_eq!((run.summary.ok, run.summary.failed), (3, 3));
+    assert_eq!(run.attempts("not sent: the boundary of the parts in a part"), 3, "{:?}", run.results());
+}
+
+#[test]
+fn parts_of_a_body_that_exclude_each_other_are_refused() {
+    for (with, reason) in [
+        (&["multipart.a=1", "body=x"][..], "exclude each other"),
+        (&["multipart.a=1", "form.b=x"], "exclude each other"),
+        (&["multipart.a=1", "header.Content-Type=text/plain"], "Plimsoll itself sets the type of a multipart body"),
+        (&["multipart.a=1", "filename.b=x"], "there is no `multipart.b`"),
+        (&["multipart.a=1", "type.a=text/plain\r\nx: y"], "`type.a` has a character that HTTP does not allow in it"),
+    ] {
+        let load = load(1, 1.0, vec![step("post", &[&["path=/"], with].concat())]);
+        let mistakes = load::mistakes(&LoadOrder { protocol: "http".into(), ..orders("127.0.0.1:9", load) });
+        assert!(mistakes.iter().any(|mistake| mistake.reason.contains(reason)), "{with:?}: {mistakes:?}");
     }
 }

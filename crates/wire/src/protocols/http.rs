@@ -19,8 +19,8 @@ use crate::cookies::{CookieJar, SetCookie};
 use crate::in_order::{InOrderProtocol, Progress};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
-use crate::values::encoding::{Encoding, ValuePlace};
-use crate::values::layout::{CookieBegin, LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
+use crate::values::encoding::ValuePlace;
+use crate::values::layout::{CookieBegin, LayoutBuilder, RequestLayout, ValueCheck};
 use crate::values::{Argument, OperationValues, write_decimal};
 
 const PATH: Field = Field {
@@ -31,6 +31,21 @@ const PATH: Field = Field {
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };
 const FORM: Field =
     Field { name: "form.*", help: "a field of an HTML form, such as form.user, instead of a body", required: false };
+const MULTIPART: Field = Field {
+    name: "multipart.*",
+    help: "a part of a multipart body, such as multipart.photo, instead of a body; a file is {file:photo.jpg}",
+    required: false,
+};
+const FILENAME: Field = Field {
+    name: "filename.*",
+    help: "the file's name that is sent for the part, such as filename.photo; default: the name of the part's file",
+    required: false,
+};
+const PART_TYPE: Field = Field {
+    name: "type.*",
+    help: "the type of the part, such as type.photo; default: by the name of the part's file",
+    required: false,
+};
 const HEADER: Field = Field { name: "header.*", help: "a header, such as header.accept", required: false };
 const STATUS: Field = Field { name: "status", help: "the status code, such as 200", required: false };
 const ANSWER_BODY: Field = Field { name: "body", help: "the answer's body", required: false };
@@ -42,7 +57,7 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
     Operation {
         name,
         help,
-        takes: &[PATH, BODY, FORM, HEADER],
+        takes: &[PATH, BODY, FORM, MULTIPART, FILENAME, PART_TYPE, HEADER],
         answers: &[STATUS, ANSWER_BODY, ANSWER_HEADER, ANSWER_COOKIE],
         effect: Effect::None,
     }
@@ -187,9 +202,7 @@ impl Protocol for Http {
     fn value_place(argument: &str, arguments: &BTreeMap<String, String>) -> ValuePlace {
         match argument {
             "path" => ValuePlace::Path,
-            "body" => body_place(arguments),
-            _ if argument.starts_with("form.") => ValuePlace::FormValue,
-            _ => ValuePlace::Plain,
+            _ => request_body::value_place(argument, arguments),
         }
     }
 
@@ -714,6 +727,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     let check = ValueCheck {
         allowed: AllowedBytes::which(|byte| byte > b' ' && byte != 0x7f, NotSendable::InPath),
         begins: if is_known { &[] } else { begins },
+        ..ValueCheck::default()
     };
     checked(&mut builder, call, path, &check)?;
     builder.bytes(b" HTTP/1.1\r\n");
@@ -724,7 +738,8 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         builder.bytes(b"Connection: close\r\n");
     }
     let is_in_header = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
-    let in_header = ValueCheck { allowed: AllowedBytes::which(is_in_header, NotSendable::InHeader), begins: &[] };
+    let in_header =
+        ValueCheck { allowed: AllowedBytes::which(is_in_header, NotSendable::InHeader), ..ValueCheck::default() };
     let (is_secure, mut has_cookies) = (place.tls_host.is_some(), false);
     for (number, argument) in call.arguments.iter().enumerate() {
         let Some(name) = argument.name.strip_prefix("header.") else { continue };
@@ -746,64 +761,15 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     if call.cookies && !has_cookies {
         builder.cookies(call.cookie_host, is_secure, CookieBegin::Header);
     }
-    add_body(&mut builder, call)?;
+    request_body::add_body(&mut builder, call)?;
     builder.finish()
-}
-
-const FORM_TYPE: &str = "application/x-www-form-urlencoded";
-
-/// Returns the format of a body, by its type or, without a type, by its first byte.
-fn body_place(arguments: &BTreeMap<String, String>) -> ValuePlace {
-    let is_type =
-        |name: &str| name.strip_prefix("header.").is_some_and(|header| header.eq_ignore_ascii_case("content-type"));
-    let given = arguments.iter().find(|(name, _)| is_type(name)).map(|(_, value)| value.to_ascii_lowercase());
-    let body = arguments.get("body").map_or("", |body| body.trim_start());
-    match given {
-        Some(kind) if kind.starts_with(FORM_TYPE) => ValuePlace::Form,
-        Some(kind) if kind.contains("json") => ValuePlace::Json,
-        // A literal brace is written twice in a template.
-        None if body.starts_with("{{") || body.starts_with('[') => ValuePlace::Json,
-        _ => ValuePlace::Plain,
-    }
-}
-
-fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> {
-    // Requests with these methods always have a body, which may be empty.
-    let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
-    let fields = call.arguments.iter().enumerate();
-    let fields: Vec<_> = fields.filter_map(|(at, field)| Some((at, field.name.strip_prefix("form.")?))).collect();
-    let body = call.argument("body");
-    if body.is_none() && fields.is_empty() {
-        builder.bytes(if by_nature { b"Content-Length: 0\r\n\r\n" } else { b"\r\n" });
-        return Ok(());
-    }
-    if body.is_some() && !fields.is_empty() {
-        return Err("`body` and `form.…` exclude each other: the form is the body".to_owned());
-    }
-    let is_type = |argument: &Argument| argument.name.eq_ignore_ascii_case("header.content-type");
-    if !fields.is_empty() && !call.arguments.iter().any(is_type) {
-        builder.bytes(format!("Content-Type: {FORM_TYPE}\r\n").as_bytes());
-    }
-    builder.bytes(b"Content-Length: ");
-    let length = builder.length(LengthWidth::Decimal);
-    builder.bytes(b"\r\n\r\n").begin(length);
-    if let Some(body) = body {
-        builder.checked(call.arguments, body, ValueCheck::default());
-    }
-    for (index, (argument, name)) in fields.into_iter().enumerate() {
-        let mut encoded = name.as_bytes().to_vec();
-        Encoding::Form.apply(&mut encoded, 0);
-        builder.bytes(if index > 0 { b"&" } else { b"" }).bytes(&encoded).bytes(b"=").value(call.arguments, argument);
-    }
-    builder.end(length);
-    Ok(())
 }
 
 /// Adds a value. Its literal parts are checked now; its variable parts are checked when they are
 /// written.
 fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
     let Argument { name, template } = &call.arguments[place];
-    if template.literals().any(|text| check.allowed.check(text).is_err()) {
+    if template.literals().into_iter().any(|text| check.allowed.check(text).is_err()) {
         return Err(format!("`{name}` has a character that HTTP does not allow in it"));
     }
     builder.checked(call.arguments, place, check.clone());
@@ -823,6 +789,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
 
 mod content_coding;
 mod framing;
+mod request_body;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]

@@ -219,7 +219,7 @@ fn within_line(end: &[u8]) -> ValueCheck {
     let is_end = |byte: u8| b"\r\n".contains(&byte) || end == [byte];
     let allowed = AllowedBytes::which(|byte| is_text || !is_end(byte), NotSendable::InLine);
     let allowed = if is_text { allowed.without(end) } else { allowed };
-    ValueCheck { allowed, begins: &[] }
+    ValueCheck { allowed, ..ValueCheck::default() }
 }
 
 impl Decoder {

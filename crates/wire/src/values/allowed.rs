@@ -20,6 +20,8 @@ pub enum NotSendable {
     InLine,
     /// A JSON string with bytes that are not UTF-8.
     InJson,
+    /// A part of a multipart body with the boundary between the parts in it.
+    InPart,
     /// A value that is too long for its length field.
     TooLong,
     /// A slot that this cycle has not filled.
@@ -35,6 +37,7 @@ impl fmt::Display for NotSendable {
             Self::InHeader => out.write_str("a byte that a header cannot hold"),
             Self::InLine => out.write_str("a byte that a line cannot hold"),
             Self::InJson => out.write_str("bytes that are not UTF-8 in a JSON string"),
+            Self::InPart => out.write_str("the boundary of the parts in a part"),
             Self::TooLong => out.write_str("a value that is longer than its length field can say"),
             Self::NoSlot(slot) => write!(out, "no {slot}"),
         }

@@ -36,6 +36,15 @@ impl DigestKind {
     }
 }
 
+/// Returns the SHA-256 digest of texts after each other, in hexadecimal digits.
+pub fn sha256(texts: &[&[u8]]) -> String {
+    let mut digest = Sha256::new();
+    texts.iter().for_each(|text| digest.update(text));
+    let mut digits = Vec::new();
+    put(&digest.finalize(), &mut digits, 0, true);
+    String::from_utf8(digits).unwrap_or_default()
+}
+
 /// Length of an HMAC with SHA-256, bytes.
 pub const HMAC_LENGTH: usize = 32;
 

@@ -18,6 +18,8 @@ pub enum ValuePlace {
     Form,
     /// The value of one form field. Literal text is encoded, too.
     FormValue,
+    /// A name in the head of a part of a multipart body. Literal text is encoded, too.
+    PartName,
     /// A JSON text. Placeholders between quotes are encoded; other placeholders are JSON already.
     Json,
 }
@@ -33,6 +35,8 @@ pub enum Encoding {
     Json,
     /// Base64 (RFC 4648, 4).
     Base64,
+    /// Percent-encoding of quotes and line ends (WHATWG HTML, multipart/form-data).
+    PartName,
 }
 
 impl Encoding {
@@ -61,6 +65,7 @@ impl Encoding {
                     other => push_percent(other, encoded),
                 },
             ),
+            Self::PartName => replace(out, start, |byte| matches!(byte, b'"' | b'\r' | b'\n'), push_percent),
             Self::Json => replace(out, start, |byte| byte < b' ' || matches!(byte, b'"' | b'\\'), push_escape),
         }
     }
@@ -138,7 +143,11 @@ impl PlaceReader {
         if self.place == ValuePlace::Json {
             text.bytes().for_each(|byte| self.json(byte));
         }
-        (self.place == ValuePlace::FormValue).then_some(Encoding::Form)
+        match self.place {
+            ValuePlace::FormValue => Some(Encoding::Form),
+            ValuePlace::PartName => Some(Encoding::PartName),
+            _ => None,
+        }
     }
 
     fn json(&mut self, byte: u8) {
@@ -160,6 +169,7 @@ impl PlaceReader {
             ValuePlace::Plain => None,
             ValuePlace::Path => (!is_first).then_some(Encoding::Url),
             ValuePlace::Form | ValuePlace::FormValue => Some(Encoding::Form),
+            ValuePlace::PartName => Some(Encoding::PartName),
             ValuePlace::Json => self.is_in_string.then_some(Encoding::Json),
         }
     }

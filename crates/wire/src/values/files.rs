@@ -14,7 +14,15 @@ pub const FILE_MAX: u64 = 1 << 30;
 #[derive(Debug, Default)]
 pub struct ValueFiles {
     files: InputFiles,
-    read: RefCell<BTreeMap<String, Arc<[u8]>>>,
+    read: RefCell<BTreeMap<String, Arc<ValueFile>>>,
+}
+
+/// A file whose bytes are a value.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ValueFile {
+    /// Name of the file in the template.
+    pub name: String,
+    pub bytes: Vec<u8>,
 }
 
 impl ValueFiles {
@@ -23,13 +31,13 @@ impl ValueFiles {
         Self { files: files.clone(), read: RefCell::default() }
     }
 
-    /// Returns the bytes of a file.
+    /// Returns a file.
     ///
     /// # Errors
     /// The reason why the file cannot be read.
-    pub fn bytes(&self, name: &str) -> Result<Arc<[u8]>, String> {
-        if let Some(bytes) = self.read.borrow().get(name) {
-            return Ok(Arc::clone(bytes));
+    pub fn get(&self, name: &str) -> Result<Arc<ValueFile>, String> {
+        if let Some(file) = self.read.borrow().get(name) {
+            return Ok(Arc::clone(file));
         }
         let path = self.files.path(name);
         let wrong = |reason: String| format!("cannot read `{}`: {reason}", path.display());
@@ -40,9 +48,10 @@ impl ValueFiles {
         if file.len() > FILE_MAX {
             return Err(wrong("it is larger than 1 GiB".to_owned()));
         }
-        let bytes: Arc<[u8]> = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?.into();
-        self.read.borrow_mut().insert(name.to_owned(), Arc::clone(&bytes));
-        Ok(bytes)
+        let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let file = Arc::new(ValueFile { name: name.to_owned(), bytes });
+        self.read.borrow_mut().insert(name.to_owned(), Arc::clone(&file));
+        Ok(file)
     }
 }
 
@@ -57,12 +66,12 @@ mod tests {
         let folder = fixture::TestDir::new();
         let path = folder.write("a.bin", "a\0b");
         let files = ValueFiles::new(&InputFiles::below(&*folder));
-        let first = files.bytes("a.bin").unwrap();
-        assert_eq!(&*first, b"a\0b");
+        let first = files.get("a.bin").unwrap();
+        assert_eq!(first.bytes, b"a\0b");
         std::fs::remove_file(path).unwrap();
-        assert!(Arc::ptr_eq(&first, &files.bytes("a.bin").unwrap()));
+        assert!(Arc::ptr_eq(&first, &files.get("a.bin").unwrap()));
         for (name, reason) in [("b.bin", "No such file"), (".", "not a regular file")] {
-            let refused = files.bytes(name).unwrap_err();
+            let refused = files.get(name).unwrap_err();
             assert!(refused.contains(reason) && refused.contains(name), "{refused}");
         }
     }

@@ -57,6 +57,8 @@ pub struct ValueCheck {
     pub allowed: AllowedBytes,
     /// Allowed beginnings of the value. If empty, any beginning is allowed.
     pub begins: &'static [&'static [u8]],
+    /// Bytes that the value does not contain. If empty, there are none.
+    pub without: Box<[u8]>,
 }
 
 /// Maximum number of spans in one request.
@@ -257,6 +259,9 @@ impl RequestLayout {
                     let value = &out[begin..];
                     if !check.begins.is_empty() && !check.begins.iter().any(|begins| value.starts_with(begins)) {
                         return Err(NotSendable::PathBeginning);
+                    }
+                    if !check.without.is_empty() && memchr::memmem::find(value, &check.without).is_some() {
+                        return Err(NotSendable::InPart);
                     }
                 }
                 Segment::Length { span, width } => {
