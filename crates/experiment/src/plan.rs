@@ -24,6 +24,7 @@ mod point_repeats;
 mod prepare;
 mod rate;
 pub(crate) mod reading;
+mod redirects;
 mod site;
 mod stage_lines;
 mod stop_rule;

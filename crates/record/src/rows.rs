@@ -281,9 +281,10 @@ pub struct Attempts {
     pub at_s: f64,
     /// Name of the operation.
     pub operation: String,
-    /// `ok`, `ok 201` or `redirect 301` (HTTP status other than 200), `wrong`, `timeout`, or the
-    /// cause of a failure: `connect refused`, `connection reset`, `connection closed`,
-    /// `answer: unavailable`, `status 503`, `bad answer`, …
+    /// `ok`, `ok 201` or `redirect 301` (HTTP status other than 200), `followed 303` (a redirect
+    /// that another attempt of the operation follows), `wrong`, `timeout`, or the cause of a
+    /// failure: `connect refused`, `connection reset`, `connection closed`, `answer: unavailable`,
+    /// `status 503`, `bad answer`, …
     pub result: String,
     /// Number of attempts.
     pub count: u64,
@@ -293,6 +294,12 @@ pub struct Attempts {
 #[must_use]
 pub fn is_ok(result: &str) -> bool {
     result == "ok" || ["ok ", "redirect "].iter().any(|start| result.starts_with(start))
+}
+
+/// Whether an attempt with this result is a redirect that the operation has followed.
+#[must_use]
+pub fn is_followed(result: &str) -> bool {
+    result.starts_with("followed ")
 }
 
 /// `units.csv`: work done by the `ok` operations that ended in a second.

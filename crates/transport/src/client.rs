@@ -291,6 +291,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             closes: false,
             cookies: false,
             cookie_host: "",
+            follow: 0,
         };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
@@ -404,7 +405,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         let source = ValueSource::NOTHING;
         for request in requests.iter_mut().filter(|request| request.id == 0) {
             let id = self.last_id.wrapping_add(1).max(1);
-            let values = OperationValues { source, arguments: &request.arguments, cookies: None };
+            let values = OperationValues { source, arguments: &request.arguments, cookies: None, redirection: None };
             let encoded = P::encode(&mut self.session, &mut self.memory, &request.request, id, &values, out);
             match encoded.map_err(|refusal| CallError::Invalid(refusal.to_string()))? {
                 Encoded::NotNow => break,

@@ -2,6 +2,7 @@
 
 use crate::open_words::ERROR_WORDS;
 use crate::protocols::http::ContentCoding;
+use crate::redirection::Unfollowed;
 use crate::values::allowed::NotSendable;
 
 /// An answer by which a target refuses or fails an operation.
@@ -71,6 +72,10 @@ pub enum AttemptCause {
     TooLarge,
     /// Redirect. Only the attempt is recorded with this result; its operation is `ok`.
     Redirect(u16),
+    /// Redirect that was followed with the next attempt of the operation.
+    Followed(u16),
+    /// Redirect that the step should follow, but cannot.
+    Unfollowed(Unfollowed),
     /// Refused with an answer of [`Protocol::REFUSALS`](crate::protocols::Protocol::REFUSALS).
     /// Numbers beyond that list index [`ERROR_WORDS`].
     Answer(u8),
@@ -109,6 +114,8 @@ impl AttemptCause {
             Self::NotSent(why) => return format!("not sent: {why}"),
             Self::OkStatus(status) => return format!("ok {status}"),
             Self::Redirect(status) => return format!("redirect {status}"),
+            Self::Followed(status) => return format!("followed {status}"),
+            Self::Unfollowed(why) => return format!("not followed: {why}"),
             Self::Answer(number) | Self::Greeted(number) => {
                 return format!("answer: {}", word_of(refusals, number));
             }

@@ -3,6 +3,7 @@
 use crate::cause::AttemptCause;
 use crate::cookies::CookieJar;
 use crate::protocols::{Protocol, ShownAnswer};
+use crate::redirection::{Redirection, Unfollowed};
 use crate::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
@@ -95,6 +96,18 @@ pub trait InOrderProtocol: Protocol {
 
     /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
+        None
+    }
+
+    /// Sets the request that follows a redirect; see [`SessionProtocol::follow`].
+    fn follow(
+        _request: &Self::Request,
+        _decoder: &Self::Decoder,
+        _input: &[u8],
+        _values: &OperationValues<'_>,
+        _redirection: &mut Redirection,
+        _scratch: &mut Vec<u8>,
+    ) -> Option<Result<u16, Unfollowed>> {
         None
     }
 
@@ -202,6 +215,17 @@ impl<P: InOrderProtocol> SessionProtocol for P {
 
     fn redirect<'a>(session: &'a P::Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         <P as InOrderProtocol>::redirect(session, input)
+    }
+
+    fn follow(
+        request: &P::Request,
+        session: &P::Decoder,
+        input: &[u8],
+        values: &OperationValues<'_>,
+        redirection: &mut Redirection,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Result<u16, Unfollowed>> {
+        <P as InOrderProtocol>::follow(request, session, input, values, redirection, scratch)
     }
 
     fn status_code(session: &P::Decoder) -> Option<u16> {

@@ -12,6 +12,7 @@ pub mod input_files;
 pub mod open_words;
 pub mod pointer;
 pub mod protocols;
+pub mod redirection;
 pub mod session;
 pub mod slot_names;
 #[cfg(any(test, feature = "testing"))]

@@ -116,6 +116,8 @@ pub struct Call<'a> {
     pub cookies: bool,
     /// Host whose cookies the request sends, in lower case. Empty if the session has one host.
     pub cookie_host: &'a str,
+    /// Maximum number of redirects in a row that the operation follows.
+    pub follow: u32,
 }
 
 impl Call<'_> {

@@ -8,6 +8,7 @@
 use crate::cause::AttemptCause;
 use crate::cookies::CookieJar;
 use crate::protocols::{Protocol, ShownAnswer};
+use crate::redirection::{Redirection, Unfollowed};
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
 
@@ -110,6 +111,20 @@ pub trait SessionProtocol: Protocol {
 
     /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(session: &'a Self::Session, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)>;
+
+    /// Sets the request that follows the redirect in the answer, and returns the redirect's status.
+    /// Returns `None` if the answer is no redirect, or if the step does not follow redirects.
+    /// `values` are those of the answered request. `scratch` may be used.
+    fn follow(
+        _request: &Self::Request,
+        _session: &Self::Session,
+        _input: &[u8],
+        _values: &OperationValues<'_>,
+        _redirection: &mut Redirection,
+        _scratch: &mut Vec<u8>,
+    ) -> Option<Result<u16, Unfollowed>> {
+        None
+    }
 
     /// Returns the numeric status of the answer, if the protocol has one.
     fn status_code(session: &Self::Session) -> Option<u16>;

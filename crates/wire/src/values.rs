@@ -27,6 +27,7 @@ pub mod words;
 pub mod zipf;
 
 use crate::cookies::RequestCookies;
+use crate::redirection::Redirection;
 
 use allowed::{AllowedBytes, NotSendable};
 use digests::DigestKind;
@@ -230,6 +231,8 @@ pub struct OperationValues<'a> {
     pub arguments: &'a [Argument],
     /// Cookies of the session, if it has a jar.
     pub cookies: Option<RequestCookies<'a>>,
+    /// The redirects that the operation has followed, if any.
+    pub redirection: Option<&'a Redirection>,
 }
 
 impl OperationValues<'_> {

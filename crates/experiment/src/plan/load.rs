@@ -13,6 +13,7 @@ use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::prepare;
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
+use crate::plan::redirects::{self, FOLLOW};
 use crate::plan::site::{self, SITE, Site};
 use crate::plan::target::Tls;
 use crate::problem::Problem;
@@ -121,6 +122,10 @@ section! {
             "a URL such as \"http://127.0.0.1:9001\", or { url = \"https://…\", tls = { ca = \"ca.pem\" } }",
         )) => sites: BTreeMap<String, Site> = site::read,
             "Other servers that steps may go to, by the name in `site` of a step, such as a login service", ["servers"];
+        #[serde(default, skip_serializing_if = "redirects::is_none")]
+        follow = "false": FOLLOW => follow: u32 = |load| redirects::read(load).unwrap_or(0),
+            "Whether steps follow redirects: true (at most 10 in a row), or their largest number in a row; not to other hosts",
+            ["redirects", "follow_redirects", "allow_redirects", "max_redirects", "location"];
         threads: Whole { min: 1, max: 1024 } => Option<u32>,
             "Generator threads; default: one for every two cores";
         => order: StepOrder = order, "Order in which an agent goes through `steps`";
@@ -398,7 +403,11 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     check_feeds(section, context);
     check_cookies(section, context);
     site::check(section, context);
-    section.sections("group").iter().for_each(|group| check_cookies(group, context));
+    redirects::check(section, context);
+    for group in section.sections("group") {
+        check_cookies(&group, context);
+        redirects::check(&group, context);
+    }
     if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
 

@@ -12,7 +12,7 @@ section! {
     const GROUP {
         name = required: Name, "Name in results, and in paths such as load.group.NAME.agents";
         ..LOAD: agents = required, on_start, cycle, mix, rate, backlog, overflow, count, iterations, ramp, timeout, think, think_spread_pct,
-            retry, when_failed, cookies;
+            retry, when_failed, cookies, follow;
     }
 }
 
@@ -20,7 +20,7 @@ section! {
     const GROUPS {
         group: Tables(GROUP),
             "Several populations in one load, each with its own agents, cycle or mix, and pace; defaults of `ramp`, \
-             `timeout`, `think`, `retry`, `when_failed` and `cookies` are those of the load",
+             `timeout`, `think`, `retry`, `when_failed`, `cookies` and `follow` are those of the load",
             ["groups", "population", "scenarios"];
     }
 }

@@ -14,6 +14,7 @@ use crate::pattern;
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::{is_one, one};
 use crate::plan::pause::{self, Pause, THINK};
+use crate::plan::redirects::{self, FOLLOW};
 use crate::plan::site;
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
@@ -51,6 +52,10 @@ section! {
         )) => keep: BTreeMap<String, SlotContent> = |step| values(step, "keep", kept),
             "Slot = \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \"answer.FIELD/JSON/POINTER\"; later templates of the same \
              cycle use {slot}", ["capture", "save", "extract"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follow: FOLLOW => follow: Option<u32> = redirects::read,
+            "Whether redirects are followed: true, or their largest number in a row; default: `follow` of the load or group",
+            ["redirects", "follow_redirects", "allow_redirects", "max_redirects", "location"];
         weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
             "Frequency relative to the others' weights", ["share", "ratio", "percent"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,22 +112,25 @@ pub struct MemberProgram {
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, probability_pct, every, units, parts, audit; }
-}
-
-section! {
-    const SEQUENCE {
-        ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, probability_pct, units, parts, audit;
+    const CYCLE {
+        ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, probability_pct, every, units, parts, audit;
     }
 }
 
 section! {
-    const START { ..OPERATION: call, name, site, with, set, expect, keep, think, repeat, units, parts, audit; }
+    const SEQUENCE {
+        ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, probability_pct, units, parts, audit;
+    }
+}
+
+section! {
+    const START { ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, units, parts, audit; }
 }
 
 section! {
     const MIX {
-        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, think, repeat, weight, units, parts, audit;
+        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, follow, think, repeat, weight, units, parts,
+            audit;
         steps: Tables(SEQUENCE),
             "Instead of one operation, a sequence of operations, done in this order", ["sequence", "cycle", "tasks"];
     }
@@ -224,6 +232,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         context.problems.push(problem.expected("percent of the cycles"));
     }
     pause::check(section, context);
+    redirects::check(section, context);
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
     Step { program, ..step }

@@ -33,6 +33,7 @@ mod examples;
 mod feeding;
 mod leaving;
 mod reconnects;
+mod redirects;
 mod session_cookies;
 mod timers;
 mod turns;
@@ -452,6 +453,7 @@ impl<P: SessionProtocol> Agents<P> {
         agent.sent_ns = NEVER;
         agent.tries = 0;
         agent.is_unsure = false;
+        self.values.redirects.begin(id);
         self.count_open(id, at.now_ns, stats);
         self.attempt(id, at)
     }
@@ -588,6 +590,12 @@ impl<P: SessionProtocol> Agents<P> {
         if step.keeps_cookies {
             self.values.take_cookies(id, agent, answer, now_ns, stats);
         }
+        if step.follows
+            && let Some(class) = self.follow(id, answer, stats)
+        {
+            return class;
+        }
+        let (agent, step) = (&self.list[id], &self.script.steps[self.list[id].step]);
         let (mut class, contradicted) = self.values.check_answer(id, agent, answer, stats);
         if class == AnswerClass::Ok && step.units.is_some() {
             class = self.values.count_units(agent, answer, stats);
@@ -615,6 +623,7 @@ impl<P: SessionProtocol> Agents<P> {
                 self.list[id].tries = tries;
                 return class;
             }
+            AnswerClass::Followed(_) | AnswerClass::Unfollowed(_) => return class,
         };
         stats.attempt(step.name, cause);
         let (mut read, mut applied, mut parts) = (None, None, None);
@@ -658,6 +667,8 @@ impl<P: SessionProtocol> Agents<P> {
             AnswerClass::Ok => self.end_operation(id, Outcome::Ok, AttemptCause::Ok, at, stats),
             AnswerClass::Wrong => self.end_operation(id, Outcome::Wrong, AttemptCause::Wrong, at, stats),
             AnswerClass::Failed | AnswerClass::Undecidable => self.attempt_failed(id, result, at, stats),
+            AnswerClass::Followed(_) => self.send_followed(id, at),
+            AnswerClass::Unfollowed(why) => self.attempt_failed(id, AttemptCause::Unfollowed(why), at, stats),
         }
     }
 

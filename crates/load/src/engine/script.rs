@@ -114,6 +114,8 @@ pub struct CompiledStep {
     pub keeps_cookies: bool,
     /// Place of the step's site among those of its group, if the step does not go to the target.
     pub site: Option<u16>,
+    /// Whether the step follows redirects.
+    pub follows: bool,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -296,6 +298,11 @@ impl<P: SessionProtocol> Script<P> {
         self.steps.iter().any(|step| step.keeps_cookies)
     }
 
+    /// Whether any step follows redirects.
+    pub fn follows(&self) -> bool {
+        self.steps.iter().any(|step| step.follows)
+    }
+
     /// Returns the largest number of connections from the threads of this process to one service.
     pub fn most_to_a_service(&self) -> u32 {
         let mut of_services = vec![0; self.places.services as usize];
@@ -464,6 +471,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
                 let place = self.load.used_sites().into_iter().position(|used| used == site)?;
                 u16::try_from(place).ok()
             }),
+            follows: step.follow.unwrap_or(self.load.follow) > 0,
             arguments,
             expects,
             expected,
@@ -517,6 +525,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
                 closes: self.closes,
                 cookies: self.load.cookies,
                 cookie_host: &cookie_host,
+                follow: step.follow.unwrap_or(self.load.follow),
             })
         };
         let of_target = self.services.iter().take(self.orders.services.len());

@@ -27,6 +27,7 @@ mod prepare;
 mod programs;
 mod rates;
 mod records;
+mod redirects;
 mod redis;
 mod register;
 mod retries;

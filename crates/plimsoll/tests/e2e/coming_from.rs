@@ -50,7 +50,10 @@ impl PlayedSite {
         let refused = seen.iter().find(|seen| seen.status >= 400);
         assert!(refused.is_none(), "{:#}", refused.unwrap().row);
         let outcomes = &trial["outcomes"];
-        assert_eq!(number(outcomes, "/ok") as usize, seen.len(), "{outcomes:#}");
+        let results = trial["attempt_results"].as_object().unwrap().iter();
+        let followed: f64 =
+            results.filter(|(result, _)| result.starts_with("followed ")).filter_map(|(_, count)| count.as_f64()).sum();
+        assert_eq!((number(outcomes, "/ok") + followed) as usize, seen.len(), "{outcomes:#}");
         for outcome in ["failed", "timeout", "wrong", "unfinished"] {
             assert_eq!(number(outcomes, &format!("/{outcome}")), 0.0, "{outcomes:#}");
         }

@@ -81,7 +81,7 @@ fn answers(trial: &Trial) -> String {
     };
     let mut statuses = Vec::new();
     for (result, count) in &trial.attempt_results {
-        let status = ["ok ", "redirect ", "status "].iter().find_map(|start| result.strip_prefix(start));
+        let status = ["ok ", "redirect ", "followed ", "status "].iter().find_map(|start| result.strip_prefix(start));
         statuses.extend(status.or((result == "ok").then_some("200")).map(|status| (status, *count)));
     }
     statuses.sort_unstable();

@@ -8,7 +8,7 @@ use analysis::trial_groups::groups;
 use experiment::plan::Plan;
 use record::events::FailureExample;
 use record::results::{FleetFigures, Results, Trial};
-use record::rows::is_ok;
+use record::rows::{is_followed, is_ok};
 use text::{Tone, distinct, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
@@ -188,7 +188,7 @@ fn failed_parts(results: &Results) -> String {
 /// has several attempts.
 pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
-    for (result, count) in results.filter(|(result, _)| !is_ok(result)) {
+    for (result, count) in results.filter(|(result, _)| !is_ok(result) && !is_followed(result)) {
         let name = if result == "wrong" { "unexpected answer" } else { result };
         *causes.entry(name).or_default() += count;
     }

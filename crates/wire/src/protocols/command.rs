@@ -472,12 +472,18 @@ mod tests {
                 closes: false,
                 cookies: false,
                 cookie_host: "",
+                follow: 0,
             };
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::testing::source(3, 12);
             let mut out = Vec::new();
-            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments, cookies: None }, &mut out)
-                .unwrap();
+            Command::encode(
+                &request,
+                1,
+                &OperationValues { source, arguments: &arguments, cookies: None, redirection: None },
+                &mut out,
+            )
+            .unwrap();
             Ok::<_, String>(out)
         };
         let bytes = encoded(&["{target}/set", "{key}={value}", "{{x}} on {name}", ""], Some("<{value}>")).unwrap();

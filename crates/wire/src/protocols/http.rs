@@ -1,7 +1,7 @@
 //! HTTP/1.1 over TCP or TLS. Requests are encoded in advance. Answers are framed by length, by
 //! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
-//! A coded body is decoded if a step needs it. Redirects are not followed. Cookies are kept in the
-//! session's jar, if it has one.
+//! A coded body is decoded if a step needs it. Redirects are followed if the step says
+//! so. Cookies are kept in the session's jar, if it has one.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,13 @@ use self::content_coding::BodyDecoder;
 pub use self::content_coding::ContentCoding;
 use self::framing::{ChunkStep, Chunks, Framing, LastHeaders, ResponseHead, cookie};
 pub use self::framing::{HEAD_LIMIT, headers};
+use self::redirects::FollowingRequests;
 use super::{AboutData, Call, Protocol, ShownAnswer};
 use crate::answer_budget::BudgetShare;
 use crate::cause::{AttemptCause, Malformation, Refusal};
 use crate::cookies::{CookieJar, SetCookie};
 use crate::in_order::{InOrderProtocol, Progress};
+use crate::redirection::{Redirection, Unfollowed};
 use crate::session::{Answer, RequestContext};
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::encoding::ValuePlace;
@@ -104,6 +106,8 @@ pub struct Request {
     wants: Vec<Want>,
     /// Destination of the request, if cookies are kept.
     cookie_target: Option<CookieTarget>,
+    /// The requests that follow redirects, if the step follows them.
+    following: Option<Box<FollowingRequests>>,
     wants_head: bool,
     wants_body: bool,
 }
@@ -296,7 +300,11 @@ impl InOrderProtocol for Http {
     type Memory = HttpScratch;
 
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
-        request.layout.write(id, values, out)
+        let layout = match (&request.following, values.redirection) {
+            (Some(following), Some(redirection)) => following.layout(redirection),
+            _ => &request.layout,
+        };
+        layout.write(id, values, out)
     }
 
     fn decode(
@@ -353,8 +361,13 @@ impl InOrderProtocol for Http {
         let Some((target, block)) = request.cookie_target.as_ref().zip(decoder.block(input)) else { return };
         for cookie in headers(block, "set-cookie").filter_map(SetCookie::parse) {
             if cookie.path.is_none() && scratch.is_empty() {
-                scratch.extend_from_slice(target.base.as_bytes());
-                values.write(target.path, scratch);
+                match values.redirection {
+                    Some(redirection) => scratch.extend_from_slice(&redirection.target),
+                    None => {
+                        scratch.extend_from_slice(target.base.as_bytes());
+                        values.write(target.path, scratch);
+                    }
+                }
             }
             jar.set(&cookie, target.host.as_bytes(), scratch, now_s);
         }
@@ -375,6 +388,18 @@ impl InOrderProtocol for Http {
     fn redirect<'a>(decoder: &'a Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         let head = decoder.head.filter(|head| matches!(head.status, 300..=303 | 305..=399))?;
         Some((head.status, decoder.block(input).and_then(|block| headers(block, "location").next())))
+    }
+
+    fn follow(
+        request: &Request,
+        decoder: &Decoder,
+        input: &[u8],
+        values: &OperationValues<'_>,
+        redirection: &mut Redirection,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Result<u16, Unfollowed>> {
+        let destination = redirects::destination(decoder.head?, decoder.block(input)?)?;
+        redirects::follow(request, destination, values, redirection, scratch)
     }
 
     fn status_code(decoder: &Decoder) -> Option<u16> {
@@ -560,7 +585,7 @@ impl Decoder {
         let result = if head.status >= 400 { AttemptCause::Status(head.status) } else { AttemptCause::Ok };
         let reusable = head.reusable && self.stage != DecodeStage::UntilClose;
         let mut answer = Answer { used, result, reusable, is_costly: false };
-        if request.wants_body && head.codings.is_any() && self.body > 0 {
+        if request.wants_body && head.codings.is_any() && self.body > 0 && !self.is_followed(request, head, input) {
             answer.is_costly = true;
             if let Err(cause) = self.unpack(memory, head, input)?
                 && result == AttemptCause::Ok
@@ -569,6 +594,12 @@ impl Decoder {
             }
         }
         Ok(answer)
+    }
+
+    /// Whether the answer is a redirect that the step follows. Nobody needs its body.
+    fn is_followed(&self, request: &Request, head: ResponseHead, input: &[u8]) -> bool {
+        let block = || self.block(input).and_then(|block| redirects::destination(head, block));
+        request.following.is_some() && block().is_some()
     }
 
     /// Decodes the coded body of a complete answer into `stored`. The inner result is the reason
@@ -697,26 +728,60 @@ impl Want {
 pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> {
     call.check()?;
     let wants: Vec<Want> = call.wants.iter().map(|want| Want::named(want)).collect();
+    let method = call.operation.name.to_ascii_uppercase();
+    let redirected = |has_body| layout(place, call, &method, RequestTarget::Destination { has_body });
     Ok(Request {
         number: call.number,
-        layout: layout(place, call)?,
-        is_head: call.operation.name == "head",
-        is_safe: matches!(call.operation.name, "get" | "head"),
+        layout: layout(place, call, &method, RequestTarget::Path)?,
+        is_head: method == "HEAD",
+        is_safe: matches!(method.as_str(), "GET" | "HEAD"),
+        following: FollowingRequests::compile(place, call, &method, redirected)?,
         cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| CookieTarget {
             host: call.cookie_host.into(),
             base: place.base.as_str().into(),
             path,
         }),
-        wants_head: call.cookies || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
+        wants_head: call.cookies
+            || call.follow > 0
+            || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
         wants_body: wants.contains(&Want::Body),
         wants,
     })
 }
 
-fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String> {
+/// Targets of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestTarget {
+    /// The step's path.
+    Path,
+    /// The destination of a redirect. Without a body, the method is GET or HEAD.
+    Destination { has_body: bool },
+}
+
+fn layout(place: &HttpAddress, call: &Call<'_>, method: &str, target: RequestTarget) -> Result<RequestLayout, String> {
     let mut builder = LayoutBuilder::default();
+    let has_body = target != RequestTarget::Destination { has_body: false };
+    let method = if has_body || method == "HEAD" { method } else { "GET" };
+    builder.bytes(method.as_bytes()).bytes(b" ");
+    match target {
+        RequestTarget::Path => add_path(&mut builder, place, call)?,
+        RequestTarget::Destination { .. } => {
+            builder.target();
+        }
+    }
+    builder.bytes(b" HTTP/1.1\r\n");
+    add_headers(&mut builder, place, call, has_body)?;
+    if has_body {
+        request_body::add_body(&mut builder, call)?;
+    } else {
+        builder.bytes(b"\r\n");
+    }
+    builder.finish()
+}
+
+fn add_path(builder: &mut LayoutBuilder, place: &HttpAddress, call: &Call<'_>) -> Result<(), String> {
     let path = call.argument("path").ok_or("an operation needs a `path`")?;
-    builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
+    builder.bytes(place.base.as_bytes());
     let template = &call.arguments[path].template;
     let begins: &[&[u8]] = if place.base.is_empty() { &[b"/", b"http://"] } else { &[b"/"] };
     let begins_with = template.begins_with();
@@ -729,8 +794,16 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         begins: if is_known { &[] } else { begins },
         ..ValueCheck::default()
     };
-    checked(&mut builder, call, path, &check)?;
-    builder.bytes(b" HTTP/1.1\r\n");
+    checked(builder, call, path, &check)
+}
+
+/// Adds the header lines. Without a body, headers that describe it are left out (RFC 9110, 15.4).
+fn add_headers(
+    builder: &mut LayoutBuilder,
+    place: &HttpAddress,
+    call: &Call<'_>,
+    has_body: bool,
+) -> Result<(), String> {
     if call.argument("header.host").or(call.argument("header.Host")).is_none() {
         builder.bytes(format!("Host: {}\r\n", place.host).as_bytes());
     }
@@ -750,8 +823,11 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
         if let Some(other) = call.arguments[..number].iter().find(is_same) {
             return Err(format!("`{}` is the same header as `{}`: set it only once", argument.name, other.name));
         }
+        if !has_body && name.to_ascii_lowercase().starts_with("content-") {
+            continue;
+        }
         builder.bytes(name.as_bytes()).bytes(b": ");
-        checked(&mut builder, call, number, &in_header)?;
+        checked(builder, call, number, &in_header)?;
         if call.cookies && name.eq_ignore_ascii_case("cookie") {
             has_cookies = true;
             builder.cookies(call.cookie_host, is_secure, CookieBegin::Value);
@@ -761,8 +837,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     if call.cookies && !has_cookies {
         builder.cookies(call.cookie_host, is_secure, CookieBegin::Header);
     }
-    request_body::add_body(&mut builder, call)?;
-    builder.finish()
+    Ok(())
 }
 
 /// Adds a value. Its literal parts are checked now; its variable parts are checked when they are
@@ -789,6 +864,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
 
 mod content_coding;
 mod framing;
+mod redirects;
 mod request_body;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -71,6 +71,7 @@ pub fn compile_for<P: Protocol>(
         closes,
         cookies: false,
         cookie_host: "",
+        follow: 0,
     };
     let request = protocol.compile(&call)?;
     Ok(Compiled { request, arguments, wants: wants.len() })
@@ -79,7 +80,8 @@ pub fn compile_for<P: Protocol>(
 /// Returns the bytes of a request.
 pub fn encode<P: SessionProtocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
     let mut out = Vec::new();
-    let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments, cookies: None };
+    let values =
+        OperationValues { source: source(3, 12), arguments: &compiled.arguments, cookies: None, redirection: None };
     let (mut session, mut memory) = (P::Session::default(), P::Memory::default());
     let encoded = P::encode(&mut session, &mut memory, &compiled.request, id, &values, &mut out).unwrap();
     assert_eq!(encoded, Encoded::Done);

@@ -32,12 +32,27 @@ pub struct LengthSpan(usize);
 enum Segment {
     Bytes(Vec<u8>),
     Id,
-    Value { argument: usize, fixed: Option<usize> },
-    Checked { argument: usize, check: Box<ValueCheck> },
-    Length { span: usize, width: LengthWidth },
+    Value {
+        argument: usize,
+        fixed: Option<usize>,
+    },
+    Checked {
+        argument: usize,
+        check: Box<ValueCheck>,
+    },
+    Length {
+        span: usize,
+        width: LengthWidth,
+    },
     Begin(usize),
     End(usize),
-    Cookies { host: Box<str>, is_secure: bool, begin: CookieBegin },
+    Cookies {
+        host: Box<str>,
+        is_secure: bool,
+        begin: CookieBegin,
+    },
+    /// The destination of a redirect.
+    Target,
 }
 
 /// Place of a session's cookies in an HTTP request.
@@ -118,6 +133,12 @@ impl LayoutBuilder {
         self
     }
 
+    /// Adds the destination of the redirect that the request follows.
+    pub fn target(&mut self) -> &mut Self {
+        self.segments.push(Segment::Target);
+        self
+    }
+
     /// Adds the length of a span that begins later.
     pub fn length(&mut self, width: LengthWidth) -> LengthSpan {
         let span = self.spans;
@@ -167,7 +188,7 @@ impl LayoutBuilder {
             Segment::Bytes(bytes) => Some(sum + bytes.len()),
             Segment::Id => Some(sum + 4),
             Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
-            Segment::Checked { .. } | Segment::Cookies { .. } => None,
+            Segment::Checked { .. } | Segment::Cookies { .. } | Segment::Target => None,
             Segment::Length { width, .. } => width.places().map(|places| sum + places),
             Segment::Begin(_) | Segment::End(_) => Some(sum),
         });
@@ -274,6 +295,9 @@ impl RequestLayout {
                         write_cookies(cookies, (host.as_bytes(), *is_secure), start, *begin, out);
                     }
                 }
+                Segment::Target => {
+                    out.extend_from_slice(values.redirection.map_or(b"/", |redirection| &redirection.target));
+                }
                 Segment::End(span) => {
                     let length = out.len() - begins[*span];
                     let (hole, width) = holes[*span];
@@ -319,7 +343,9 @@ mod tests {
 
     fn written(layout: &RequestLayout, arguments: &[Argument]) -> Vec<u8> {
         let mut out = Vec::new();
-        layout.write(7, &OperationValues { source: source(3, 12), arguments, cookies: None }, &mut out).unwrap();
+        layout
+            .write(7, &OperationValues { source: source(3, 12), arguments, cookies: None, redirection: None }, &mut out)
+            .unwrap();
         out
     }
 

@@ -7,6 +7,7 @@ use record::events::{By, HistoryEntry, Outcome};
 use wire::answer_budget::{BudgetShare, FREE_BYTES};
 use wire::cause::AttemptCause;
 use wire::protocols::AboutData;
+use wire::redirection::Unfollowed;
 use wire::session::SessionProtocol;
 use wire::values::{Argument, CompiledTemplate};
 
@@ -32,6 +33,10 @@ pub enum AnswerClass {
     /// The answer fails the operation. Whether the answer contradicts an expectation cannot be
     /// decided.
     Undecidable,
+    /// The answer is a redirect with this status, and the next request is set.
+    Followed(u16),
+    /// The answer is a redirect that cannot be followed.
+    Unfollowed(Unfollowed),
 }
 
 /// A complete answer, as its protocol decodes it.
@@ -114,8 +119,8 @@ impl<P: SessionProtocol> AgentValues<P> {
             let name = &self.script.names[step.name];
             stats.notices.push(format!(
                 "`{name}` is answered with a redirect ({status}{to}), which is not followed: the results are those \
-                 of the redirect; use the address that it leads to, or expect the status {status} to measure the \
-                 redirect itself"
+                 of the redirect; use the address that it leads to, follow it (`follow = true`), or expect the \
+                 status {status} to measure the redirect itself"
             ));
         }
         Some(AttemptCause::Redirect(status))

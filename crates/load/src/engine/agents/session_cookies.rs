@@ -67,7 +67,8 @@ impl<P: SessionProtocol> AgentValues<P> {
         let now_s = self.cookies.unix_s(now_ns);
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
-        let values = OperationValues { source, arguments: &step.arguments, cookies: None };
+        let values =
+            OperationValues { source, arguments: &step.arguments, cookies: None, redirection: self.redirects.of(id) };
         let SessionCookies { jars, held, bytes, .. } = &mut self.cookies;
         let Some(jar) = jars.get_mut(id.index()) else { return };
         let before = jar.capacity();

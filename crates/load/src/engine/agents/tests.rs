@@ -61,6 +61,7 @@ pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
         cookies: false,
+        follow: 0,
         name: None,
         groups: Vec::new(),
         copies: 1,

@@ -11,6 +11,7 @@ use wire::values::{OperationValues, ValueSource};
 use super::Agent;
 use super::answers::CaptureMemory;
 use super::feeding::Feeding;
+use super::redirects::FollowedRedirects;
 use super::session_cookies::SessionCookies;
 use crate::engine::control::LoadControl;
 use crate::engine::ids::AgentId;
@@ -24,6 +25,7 @@ pub struct AgentValues<P: SessionProtocol> {
     pub(super) slots: Vec<Vec<u8>>,
     pub(super) feeding: Feeding,
     pub(super) cookies: SessionCookies,
+    pub(super) redirects: FollowedRedirects,
     /// Unix time of load start, nanoseconds.
     pub(super) zero_ns: u64,
     /// Memory for values that are read from answers and kept.
@@ -38,6 +40,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             feeding: Feeding::new(script, thread, agents),
             cookies: SessionCookies::new(if script.has_cookies() { agents } else { 0 }),
             zero_ns: 0,
+            redirects: FollowedRedirects::new(if script.follows() { agents } else { 0 }),
             captures: CaptureMemory::default(),
             script: Arc::clone(script),
             control: Arc::clone(control),
@@ -65,7 +68,8 @@ impl<P: SessionProtocol> AgentValues<P> {
         }
         let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
         let cookies = if step.keeps_cookies { self.cookies.of(id, now_ns) } else { None };
-        let values = OperationValues { source, arguments: &step.arguments, cookies };
+        let redirection = if step.follows { self.redirects.of(id) } else { None };
+        let values = OperationValues { source, arguments: &step.arguments, cookies, redirection };
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
         Ok((encoded, step.asks_script))
     }

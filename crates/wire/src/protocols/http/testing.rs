@@ -6,7 +6,7 @@ use std::io::{Read, Write as _};
 
 use fastrand::Rng;
 
-use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, SetCookie};
+use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, SetCookie, redirects};
 use crate::testing::exchange::{Seen, compile, feed, shown};
 use crate::testing::hostile::PeerAction::{
     Again, BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, HearHead, Part, Reset,
@@ -25,8 +25,10 @@ impl TestedProtocol for Http {
     ];
 
     /// Sets each line of the input as a cookie. The jar must stay within its limits, and its
-    /// cookies must fit into a header.
+    /// cookies must fit into a header. The input as the location of a redirect must give a target.
     fn fuzz(input: &[u8]) {
+        let target = redirects::resolved(b"/a/b?c", input);
+        assert!(target.starts_with(b"/") && target.iter().all(u8::is_ascii_graphic), "{}", shown(&target));
         let mut jar = CookieJar::default();
         for (now_s, line) in (0..).zip(input.split(|byte| *byte == b'\n')) {
             if let Some(cookie) = SetCookie::parse(line) {

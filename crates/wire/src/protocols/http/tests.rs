@@ -129,11 +129,12 @@ fn a_jar_adds_its_cookies_to_a_request() {
             closes,
             cookies: true,
             cookie_host: "",
+            follow: 0,
         };
         let request = http.compile(&call).unwrap();
         // The buffer already holds another request.
         let mut out = b"GET /other HTTP/1.1\r\n\r\n".to_vec();
-        let values = OperationValues { source: source(1, 1), arguments: &arguments, cookies };
+        let values = OperationValues { source: source(1, 1), arguments: &arguments, cookies, redirection: None };
         <Http as InOrderProtocol>::encode(&request, 1, &values, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (_, sent) = text.split_once("\r\n\r\n").unwrap();
