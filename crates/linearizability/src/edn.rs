@@ -293,30 +293,83 @@ impl Import {
 
 /// Writes a history for Jepsen's checkers, one event a line, in the order of time. Values of events
 /// are pairs of key and value if there are several keys.
+///
+/// A process that got no answer is renamed for its next operation, as Jepsen does. A comparison that
+/// found another value becomes an operation that failed: these checkers know no other word for it.
 pub fn operations_to_edn(operations: &[Operation]) -> String {
     let has_keys = operations.windows(2).any(|pair| pair[0].key != pair[1].key);
-    // Starts come before ends of the same time: such operations overlap.
-    let mut events: Vec<(i64, bool, usize)> = Vec::with_capacity(operations.len() * 2);
-    for (place, operation) in operations.iter().enumerate() {
-        events.push((operation.start_ns, false, place));
-        events.push((operation.end_ns.unwrap_or(i64::MAX), true, place));
-    }
-    events.sort_unstable();
-    let line = |(_, is_end, place): (i64, bool, usize)| {
-        let operation = &operations[place];
-        let kind = match operation.status {
-            _ if !is_end => "invoke",
-            Status::Applied if operation.end_ns.is_some() => "ok",
-            Status::Applied | Status::Unknown => "info",
-            Status::Failed | Status::Unequal => "fail",
-        };
-        let (function, value) = function_and_value(operation, is_end);
+    let line = |event: LogEvent| {
+        let operation = &operations[event.place];
+        let (function, value) = function_and_value(operation, event.is_end);
         let value = if has_keys { format!("[{} {value}]", operation.key) } else { value };
-        let time = if is_end { operation.end_ns } else { Some(operation.start_ns) };
+        let time = if event.is_end { operation.end_ns } else { Some(operation.start_ns) };
         let time = time.map_or(String::new(), |time| format!(", :time {time}"));
-        format!("{{:process {}, :type :{kind}, :f :{function}, :value {value}{time}}}\n", operation.process)
+        let kind = event_kind(operation, event.is_end);
+        format!("{{:process {}, :type :{kind}, :f :{function}, :value {value}{time}}}\n", event.process)
     };
-    events.into_iter().map(line).collect()
+    log_events(operations).into_iter().map(line).collect()
+}
+
+/// Writes a history of one key in the format of the etcd logs that Porcupine's tests read. Porcupine
+/// checks comparisons that found another value. Its register knows no deletes: returns `None` if
+/// there are some.
+pub fn operations_to_porcupine(operations: &[Operation]) -> Option<String> {
+    if operations.iter().any(|operation| operation.access == Access::Delete) {
+        return None;
+    }
+    let line = |event: LogEvent| {
+        let operation = &operations[event.place];
+        let (function, value) = function_and_value(operation, event.is_end);
+        let kind = event_kind(operation, event.is_end);
+        let value = match (kind, operation.access) {
+            ("info", _) | ("fail", Access::Read { .. } | Access::Write { .. }) => ":timed-out".to_owned(),
+            _ => value,
+        };
+        format!("INFO  jepsen.util - {}\t:{kind}\t:{function}\t{value}\n", event.process)
+    };
+    Some(log_events(operations).into_iter().map(line).collect())
+}
+
+/// Start or end of an operation.
+struct LogEvent {
+    place: usize,
+    is_end: bool,
+    process: u32,
+}
+
+/// Returns the events in the order of time. Starts come before ends of the same time: such
+/// operations overlap.
+fn log_events(operations: &[Operation]) -> Vec<LogEvent> {
+    let mut times: Vec<(i64, bool, usize)> = Vec::with_capacity(operations.len() * 2);
+    for (place, operation) in operations.iter().enumerate() {
+        times.push((operation.start_ns, false, place));
+        times.push((operation.end_ns.unwrap_or(i64::MAX), true, place));
+    }
+    times.sort_unstable();
+    let mut next = operations.iter().map(|operation| operation.process + 1).max().unwrap_or_default();
+    let mut renamed: HashMap<u32, u32> = HashMap::new();
+    let mut names = vec![0; operations.len()];
+    let event = |(_, is_end, place): (i64, bool, usize)| {
+        let operation = &operations[place];
+        if !is_end {
+            names[place] = *renamed.get(&operation.process).unwrap_or(&operation.process);
+            if event_kind(operation, true) == "info" {
+                renamed.insert(operation.process, next);
+                next += 1;
+            }
+        }
+        LogEvent { place, is_end, process: names[place] }
+    };
+    times.into_iter().map(event).collect()
+}
+
+fn event_kind(operation: &Operation, is_end: bool) -> &'static str {
+    match operation.status {
+        _ if !is_end => "invoke",
+        Status::Applied if operation.end_ns.is_some() => "ok",
+        Status::Applied | Status::Unknown => "info",
+        Status::Failed | Status::Unequal => "fail",
+    }
 }
 
 fn function_and_value(operation: &Operation, is_end: bool) -> (&'static str, String) {
@@ -326,5 +379,73 @@ fn function_and_value(operation: &Operation, is_end: bool) -> (&'static str, Str
         Access::Write { value } => ("write", value.to_string()),
         Access::Delete => ("write", "nil".to_owned()),
         Access::CompareAndSet { from, to } => ("cas", format!("[{} {}]", text(from), text(to))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::{Settings, check};
+    use crate::simulation::{PLANTS, Shape, correct_history, planted};
+
+    #[test]
+    fn a_history_of_jepsen_is_read() {
+        let text = "; a comment\n[{:type :invoke, :process 1, :f :read, :value nil}\n\
+                    {:type :invoke, :process 2, :f :cas, :value [1 2]} {:process :nemesis, :type :info, :f :start}\n\
+                    {:type :ok, :process 1, :f :read, :value 3, :error [:x \"a\\\"b\"]}\n\
+                    {:type :info :process 2 :f :cas :value [1 2]}]";
+        let operations = operations_from_edn(text, true).unwrap();
+        assert_eq!(operations.len(), 2);
+        assert_eq!(operations[0].access, Access::Read { value: Some(3) });
+        assert_eq!((operations[0].start_ns, operations[0].end_ns), (0, Some(3)));
+        assert_eq!(operations[1].access, Access::CompareAndSet { from: Some(1), to: Some(2) });
+        assert_eq!((operations[1].status, operations[1].end_ns), (Status::Unknown, None));
+    }
+
+    #[test]
+    fn broken_text_is_refused() {
+        for text in ["[", "{:process 1}", "]", "{:a}", "\"x", &"[".repeat(1_000)] {
+            assert!(operations_from_edn(text, true).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_written_history_has_the_same_verdicts() {
+        for seed in 0..300 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let shape = Shape { unknown: 0.1, ..Shape::PLAIN };
+            let mut history = correct_history(shape, 4, &mut rng);
+            history.extend(
+                correct_history(shape, 5, &mut rng)
+                    .into_iter()
+                    .map(|operation| Operation { process: operation.process + shape.processes, ..operation }),
+            );
+            if rng.bool() {
+                let plant = PLANTS[seed as usize % PLANTS.len()];
+                let rename = |operation: Operation| Operation { process: operation.process + 100, ..operation };
+                history.extend(planted(plant, 5, 1_000, 1_000).into_iter().map(rename));
+            }
+            let read = operations_from_edn(&operations_to_edn(&history), false).unwrap();
+            let verdicts = |operations: &[Operation]| {
+                let mut verdicts: Vec<(u64, String)> = check(operations, Settings::default())
+                    .into_iter()
+                    .map(|key| (key.key, format!("{:?}", key.verdict).chars().take(9).collect()))
+                    .collect();
+                verdicts.sort();
+                verdicts
+            };
+            assert_eq!(verdicts(&read), verdicts(&history), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn porcupine_gets_its_own_format() {
+        let history = planted(PLANTS[0], 0, 0, 7);
+        let text = operations_to_porcupine(&history[1..]).unwrap();
+        assert_eq!(
+            text,
+            "INFO  jepsen.util - 1\t:invoke\t:write\t8\nINFO  jepsen.util - 1\t:ok\t:write\t8\n\
+             INFO  jepsen.util - 2\t:invoke\t:read\tnil\nINFO  jepsen.util - 2\t:ok\t:read\t7\n"
+        );
     }
 }

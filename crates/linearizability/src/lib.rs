@@ -19,6 +19,7 @@ mod operation;
 mod proof;
 mod register;
 mod search;
+mod sessions;
 mod shrink;
 mod value_table;
 mod visited;
@@ -34,7 +35,8 @@ mod tests;
 
 pub use carry::InitialValue;
 pub use checker::{Checker, KeyVerdict, Linearizability, Settings, check};
-pub use edn::{Edn, EdnError, operations_from_edn, operations_to_edn};
+pub use edn::{Edn, EdnError, operations_from_edn, operations_to_edn, operations_to_porcupine};
 pub use operation::{Access, Operation, Status};
 pub use proof::Proof;
 pub use search::{CallInterval, Extent, FinalState, Outlook, Searched, SequentialModel, search};
+pub use sessions::{Guarantee, SessionViolation, check_sessions};
