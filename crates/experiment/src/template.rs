@@ -39,6 +39,13 @@ pub enum TemplatePart {
     Copy(Arithmetic),
     /// `{repeat}`: how often the step has begun in a row, from 1; see `repeat` of a step.
     Repeat(Arithmetic),
+    /// `{counter:orders}`: the next number of a counter that all agents share, from 1.
+    Counter {
+        /// Name of the counter.
+        name: String,
+        /// Arithmetic on the number.
+        arithmetic: Arithmetic,
+    },
     /// `{bytes:100}`: 100 printable bytes, different each time.
     Bytes(u32),
     /// `{random_bytes:100}`: 100 random bytes of any value.
@@ -421,6 +428,7 @@ impl fmt::Display for TemplatePart {
             Self::Seq(arithmetic) => write!(out, "{{seq{arithmetic}}}"),
             Self::Copy(arithmetic) => write!(out, "{{copy{arithmetic}}}"),
             Self::Repeat(arithmetic) => write!(out, "{{repeat{arithmetic}}}"),
+            Self::Counter { name, arithmetic } => write!(out, "{{counter:{name}{arithmetic}}}"),
             Self::Bytes(count) => write!(out, "{{bytes:{count}}}"),
             Self::RandomBytes(count) => write!(out, "{{random_bytes:{count}}}"),
             Self::File(name) => write!(out, "{{file:{}}}", escaped(name)),
@@ -541,6 +549,10 @@ mod tests {
             [TemplatePart::Agent(Arithmetic::Plain), text("-"), TemplatePart::Seq(Arithmetic::Plain)]
         );
         assert_eq!(parts("{seq%100}"), [TemplatePart::Seq(Arithmetic::Modulo(100))]);
+        let counter = |arithmetic| TemplatePart::Counter { name: "orders".to_owned(), arithmetic };
+        assert_eq!(parts("{counter:orders}"), [counter(Arithmetic::Plain)]);
+        assert_eq!(parts("{counter:orders+100}"), [counter(Arithmetic::Plus(100))]);
+        assert_eq!(Template::parse("{counter:orders%9}").unwrap().to_string(), "{counter:orders%9}");
         assert_eq!(
             parts("{seq-20}{agent+1}"),
             [TemplatePart::Seq(Arithmetic::Minus(20)), TemplatePart::Agent(Arithmetic::Plus(1))]
@@ -610,6 +622,9 @@ mod tests {
             ("{seq+x}", "+x"),
             ("{seq%0}", "%0"),
             ("{slot+1}", "slot+1"),
+            ("{counter:}", ""),
+            ("{counter:My orders}", "My orders"),
+            ("{counter:a+x}", "+x"),
             ("{Seq}", "Seq"),
             ("{feed.users}", "feed.users"),
             ("{env:9}", "9"),

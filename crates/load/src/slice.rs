@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::script::Places;
+use crate::engine::places::Places;
 use crate::{Error, LoadOrder, LoadPurpose};
 
 /// The threads of a load that run in one process.

@@ -83,6 +83,8 @@ pub struct ValueSource<'a> {
     pub repeat: u64,
     /// Random number of the operation.
     pub draw: u64,
+    /// Numbers that the operation has taken from counters, by counter.
+    pub counters: &'a [u64],
     /// Intended start of the operation, nanoseconds since 1970.
     pub unix_ns: u64,
     /// Values that the agent has kept, by slot.
@@ -96,6 +98,11 @@ pub struct ValueSource<'a> {
 }
 
 impl ValueSource<'_> {
+    /// Returns the number that the operation has taken from a counter.
+    fn number_of(&self, counter: u16) -> u64 {
+        self.counters.get(usize::from(counter)).copied().unwrap_or(1)
+    }
+
     /// Inputs for templates that use none.
     pub const NOTHING: Self = Self {
         agent: 0,
@@ -103,6 +110,7 @@ impl ValueSource<'_> {
         copy: 1,
         repeat: 1,
         draw: 0,
+        counters: &[],
         unix_ns: 0,
         slots: &[],
         kept: 0,
@@ -128,6 +136,10 @@ enum TemplatePiece {
     Seq(Arithmetic),
     Copy(Arithmetic),
     Repeat(Arithmetic),
+    Counter {
+        counter: u16,
+        arithmetic: Arithmetic,
+    },
     Bytes(u32),
     RandomBytes(u32),
     File(Arc<ValueFile>),
@@ -210,6 +222,8 @@ pub struct TemplateNames<'a> {
     pub feeds: &'a [FeedRows],
     /// Files whose bytes are values, if there can be any.
     pub files: Option<&'a ValueFiles>,
+    /// Names of the counters that all agents share, indexed by counter.
+    pub counters: &'a [String],
     /// The script, if there is one.
     pub program: Option<&'a Arc<lua::Program>>,
     /// Names that refer to another argument of the same operation.
@@ -400,6 +414,7 @@ impl TemplatePiece {
             | Self::Seq(_)
             | Self::Copy(_)
             | Self::Repeat(_)
+            | Self::Counter { .. }
             | Self::Bytes(_)
             | Self::File(_)
             | Self::Uniform { .. }
@@ -457,6 +472,11 @@ impl TemplatePiece {
             TemplatePart::Seq(arithmetic) => Self::Seq(arithmetic),
             TemplatePart::Copy(arithmetic) => Self::Copy(arithmetic),
             TemplatePart::Repeat(arithmetic) => Self::Repeat(arithmetic),
+            TemplatePart::Counter { name, arithmetic } => {
+                let place = names.counters.iter().position(|counter| *counter == name);
+                let counter = place.and_then(|place| u16::try_from(place).ok());
+                Self::Counter { counter: counter.ok_or("a counter is not possible here")?, arithmetic }
+            }
             TemplatePart::Bytes(count) => Self::Bytes(count),
             TemplatePart::RandomBytes(count) => Self::RandomBytes(count),
             TemplatePart::File(name) => {
@@ -584,6 +604,7 @@ impl TemplatePiece {
             }
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
             Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
+            Self::Counter { counter, arithmetic } => write_decimal(arithmetic.apply(source.number_of(*counter)), out),
             Self::Copy(arithmetic) => write_decimal(arithmetic.apply(source.copy), out),
             Self::Repeat(arithmetic) => write_decimal(arithmetic.apply(source.repeat), out),
             Self::Bytes(count) => write(*count as usize, random, out),
@@ -839,6 +860,16 @@ mod tests {
         assert_eq!(written(&CompiledTemplate::compile("{mine}", 0, &names).unwrap(), &full), "<7>");
         let missing = CompiledTemplate::compile("{c}", 0, &names).unwrap_err();
         assert!(missing.contains("`c`"), "{missing}");
+    }
+
+    #[test]
+    fn counters() {
+        let counters = ["carts".to_owned(), "orders".to_owned()];
+        let names = TemplateNames { counters: &counters, ..names() };
+        let template = CompiledTemplate::compile("{counter:orders}-{counter:carts+10}-{counter:orders}", 0, &names);
+        let source = ValueSource { counters: &[7, 8], ..source(1, 1) };
+        assert_eq!(written(&template.unwrap(), &source), "8-17-8");
+        assert!(CompiledTemplate::compile("{counter:carts}", 0, &crate::testing::names()).is_err());
     }
 
     #[test]

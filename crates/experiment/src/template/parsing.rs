@@ -163,6 +163,7 @@ pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart,
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
             "bytes" => bytes(argument).map(TemplatePart::Bytes),
+            "counter" => shared_counter(argument),
             "random_bytes" => bytes(argument).map(TemplatePart::RandomBytes),
             "uniform" => uniform(argument),
             "choice" => choice(argument),
@@ -173,7 +174,7 @@ pub(super) fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart,
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "placeholders with a colon are {bytes:100}, {random_bytes:100}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {now:%Y-%m-%d}, {file:photo.jpg}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
+                "placeholders with a colon are {bytes:100}, {random_bytes:100}, {counter:orders}, {uniform:1..1000}, {choice:a,b}, {zipf:1..1000}, {now:%Y-%m-%d}, {file:photo.jpg}, {env:NAME}, {text:…}, {base64:…} and {pad:8:…}",
             )),
         };
     }
@@ -355,10 +356,26 @@ fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
         "copy" => TemplatePart::Copy,
         _ => return slot(word, operation),
     };
-    if operation.is_empty() {
-        return Ok(part(Arithmetic::Plain));
+    arithmetic(Word { text: operation, at: word.at + name_length }).map(part)
+}
+
+/// Reads the name of a counter that all agents share, with optional arithmetic.
+fn shared_counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
+    let name_length = word.text.find(['+', '-', '%']).unwrap_or(word.text.len());
+    let (name, operation) = word.text.split_at(name_length);
+    if !is_slot_name(name) {
+        let hint = "a small letter, then small letters, digits and `_`, such as {counter:orders}";
+        return Err(word.wrong("not the name of a counter", hint));
     }
-    let operation = Word { text: operation, at: word.at + name_length };
+    let arithmetic = arithmetic(Word { text: operation, at: word.at + name_length })?;
+    Ok(TemplatePart::Counter { name: name.to_owned(), arithmetic })
+}
+
+/// Reads arithmetic on a counter: nothing, `+1`, `-20` or `%100`.
+fn arithmetic(operation: Word<'_>) -> Result<Arithmetic, TemplateError> {
+    if operation.text.is_empty() {
+        return Ok(Arithmetic::Plain);
+    }
     let (sign, number) = operation.text.split_at(1);
     let arithmetic = match (sign, whole(number)) {
         ("+", Some(by)) => Arithmetic::Plus(by),
@@ -367,7 +384,7 @@ fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
         ("%", Some(_)) => return Err(operation.wrong("nothing can be divided by 0", "write {seq%100}")),
         _ => return Err(operation.wrong("not a whole number", "write {seq+1}, {seq-20} or {seq%100}")),
     };
-    Ok(part(arithmetic))
+    Ok(arithmetic)
 }
 
 fn slot(word: Word<'_>, operation: &str) -> Result<TemplatePart, TemplateError> {

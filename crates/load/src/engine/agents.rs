@@ -34,7 +34,7 @@ mod feeding;
 mod leaving;
 mod reconnects;
 mod redirects;
-mod session_cookies;
+pub mod session_cookies;
 mod timers;
 mod turns;
 mod values;
@@ -449,6 +449,10 @@ impl<P: SessionProtocol> Agents<P> {
         let at = if self.script.has_sites { self.go_to_site(id, at) } else { at };
         let agent = &mut self.list[id];
         agent.draw = agent.random.u64(..);
+        let counters = self.script.steps[agent.step].counters;
+        if counters != 0 {
+            self.values.counters.take(id, counters);
+        }
         agent.intended_ns = intended_ns;
         agent.sent_ns = NEVER;
         agent.tries = 0;

@@ -8,6 +8,7 @@ mod checks;
 mod client;
 mod connections;
 mod cookies;
+mod counters;
 mod decoding;
 mod encoding;
 mod expectations;

@@ -143,7 +143,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             return (if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed }, None);
         }
         let request = self.script.request(agent);
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
             if !expectation.check.is_filled(&source) {
@@ -202,7 +202,8 @@ impl<P: SessionProtocol> AgentValues<P> {
         value.clear();
         let part = match &capture.what {
             OperationPart::Argument(part) => {
-                let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+                let source =
+                    source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
                 let is_there = part.write(&step.arguments, &source, found, value);
                 let value = is_there.then_some(value.as_slice());
                 value.and_then(|value| match &capture.matches {
@@ -347,7 +348,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             history.push(self.history(id, agent, audit, end, now_ns));
             return;
         };
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let mut body = Vec::new();
         self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
         let items = keys.of(&body);
@@ -389,7 +390,7 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Returns the history line of the agent's operation on one key.
     fn history(&self, id: AgentId, agent: &Agent, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
             template.write(&source, &mut value);

@@ -9,7 +9,8 @@ use super::Agent;
 use super::turns::OpenStarts;
 use crate::engine::agent_group::{AgentGroup, GroupId, LoopKind};
 use crate::engine::ids::AgentId;
-use crate::engine::script::{Places, Script};
+use crate::engine::places::Places;
+use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
 use crate::schedules::Due;
 

@@ -106,7 +106,7 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Renders the request as in `get /items/7?… header.accept body (12 bytes)`.
     fn request_text(&self, id: AgentId, agent: &Agent) -> String {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let mut text = step.call.to_owned();
         let mut arguments: Vec<_> = step.arguments.iter().collect();
         arguments.sort_by_key(|argument| !SHOWN.contains(&argument.name.as_str()));

@@ -44,7 +44,7 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Sets the agent's next request if the answer is a redirect that the step follows.
     fn follow(&mut self, id: AgentId, agent: &super::Agent, answer: &DecodedAnswer<'_, P>) -> Option<AnswerClass> {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let values = OperationValues { source, arguments: &step.arguments, cookies: None, redirection: None };
         let redirection = self.redirects.list.get_mut(id.index())?;
         let (request, scratch) = (self.script.request(agent), self.captures.scratch());

@@ -14,6 +14,7 @@ use super::feeding::Feeding;
 use super::redirects::FollowedRedirects;
 use super::session_cookies::SessionCookies;
 use crate::engine::control::LoadControl;
+use crate::engine::counters::SharedCounters;
 use crate::engine::ids::AgentId;
 use crate::engine::script::Script;
 
@@ -26,6 +27,7 @@ pub struct AgentValues<P: SessionProtocol> {
     pub(super) feeding: Feeding,
     pub(super) cookies: SessionCookies,
     pub(super) redirects: FollowedRedirects,
+    pub(super) counters: SharedCounters,
     /// Unix time of load start, nanoseconds.
     pub(super) zero_ns: u64,
     /// Memory for values that are read from answers and kept.
@@ -39,6 +41,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             slots: vec![Vec::new(); agents * script.slots],
             feeding: Feeding::new(script, thread, agents),
             cookies: SessionCookies::new(if script.has_cookies() { agents } else { 0 }),
+            counters: SharedCounters::new(script.counters, (thread, script.threads), agents),
             zero_ns: 0,
             redirects: FollowedRedirects::new(if script.follows() { agents } else { 0 }),
             captures: CaptureMemory::default(),
@@ -66,7 +69,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         if missing != 0 {
             return Err(NotSendable::NoSlot(self.script.slot_names[missing.trailing_zeros() as usize]));
         }
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken));
+        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
         let cookies = if step.keeps_cookies { self.cookies.of(id, now_ns) } else { None };
         let redirection = if step.follows { self.redirects.of(id) } else { None };
         let values = OperationValues { source, arguments: &step.arguments, cookies, redirection };
@@ -83,7 +86,7 @@ pub(super) fn source<'a, P: SessionProtocol>(
     id: AgentId,
     script: &'a Script<P>,
     zero_ns: u64,
-    (slots, records): (&'a [Vec<u8>], &'a [TakenRecord]),
+    (slots, records, counters): (&'a [Vec<u8>], &'a [TakenRecord], &'a SharedCounters),
 ) -> ValueSource<'a> {
     let feeds: &'a [FeedRows] = &script.feeds;
     ValueSource {
@@ -92,6 +95,7 @@ pub(super) fn source<'a, P: SessionProtocol>(
         repeat: u64::from(agent.repeat),
         copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
         draw: agent.draw,
+        counters: counters.of(id),
         unix_ns: zero_ns.saturating_add(agent.intended_ns),
         slots: &slots[id.index() * script.slots..][..script.slots],
         kept: agent.kept,
