@@ -47,6 +47,7 @@ fn what_is_compiled(load: Load) -> Load {
         name: load.name,
         connections: load.connections,
         sites: load.sites,
+        cookies: load.cookies,
         order: load.order,
         steps: load.steps,
         feeds: load.feeds,
