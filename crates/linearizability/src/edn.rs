@@ -291,11 +291,11 @@ impl Import {
     }
 }
 
-/// Writes a history for Jepsen's checkers, one event a line, in the order of time. Values of events
-/// are pairs of key and value if there are several keys.
+/// Writes a history for Jepsen's checkers, one event a line, in the order of time. Values of
+/// events are pairs of key and value if there are several keys.
 ///
-/// A process that got no answer is renamed for its next operation, as Jepsen does. A comparison that
-/// found another value becomes an operation that failed: these checkers know no other word for it.
+/// A process that got no answer is renamed for its next operation, as Jepsen does. A comparison
+/// that found another value becomes a failed operation: these checkers know no other word for it.
 pub fn operations_to_edn(operations: &[Operation]) -> String {
     let has_keys = operations.windows(2).any(|pair| pair[0].key != pair[1].key);
     let line = |event: LogEvent| {
@@ -310,9 +310,9 @@ pub fn operations_to_edn(operations: &[Operation]) -> String {
     log_events(operations).into_iter().map(line).collect()
 }
 
-/// Writes a history of one key in the format of the etcd logs that Porcupine's tests read. Porcupine
-/// checks comparisons that found another value. Its register knows no deletes: returns `None` if
-/// there are some.
+/// Writes a history of one key in the format of the etcd logs that Porcupine's tests read.
+/// Porcupine checks comparisons that found another value. Its register knows no deletes: returns
+/// `None` if there are some.
 pub fn operations_to_porcupine(operations: &[Operation]) -> Option<String> {
     if operations.iter().any(|operation| operation.access == Access::Delete) {
         return None;

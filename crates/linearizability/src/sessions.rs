@@ -1,8 +1,8 @@
-//! Session guarantees, after Terry and others (1994): weaker than linearizability, and what a single
-//! client notices.
+//! Session guarantees, after Terry and others (1994). They are weaker than linearizability: one
+//! client alone can notice that they are broken.
 //!
-//! A value is older than another one if its version is lower, or else if its write ended before the
-//! write of the other one started. Values that several operations write are left out.
+//! A value is older than another one if its version is lower, or else if its write ended before
+//! the write of the other one started. Values that several operations write are left out.
 
 use std::collections::HashMap;
 
@@ -73,9 +73,9 @@ impl Newest {
     }
 }
 
-/// What a client knows of a key.
+/// Knowledge of a client about a key.
 #[derive(Debug, Default)]
-struct Session {
+struct ClientMemory {
     written: Newest,
     read: Newest,
     /// Operations that may overlap with the next one.
@@ -89,7 +89,7 @@ pub fn check_sessions(operations: &[Operation], clock_error_ns: i64) -> Vec<Sess
     let origins = origins(operations, clock_error_ns);
     let mut order: Vec<usize> = (0..operations.len()).collect();
     order.sort_by_key(|&place| operations[place].start_ns);
-    let mut sessions: HashMap<(u32, u64), Session> = HashMap::new();
+    let mut sessions: HashMap<(u32, u64), ClientMemory> = HashMap::new();
     let mut violations = Vec::new();
     for place in order {
         let operation = &operations[place];
@@ -123,7 +123,7 @@ pub fn check_sessions(operations: &[Operation], clock_error_ns: i64) -> Vec<Sess
     violations
 }
 
-impl Session {
+impl ClientMemory {
     /// Adds the operations that ended before a time to what the client knows.
     fn learn_before(&mut self, time: i64) {
         let Self { written, read, recent } = self;
