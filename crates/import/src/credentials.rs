@@ -136,6 +136,15 @@ impl Variables {
         replaced.collect::<Vec<String>>().join("&")
     }
 
+    /// Returns the value of a form's part, or a variable instead of a credential.
+    pub fn part(&mut self, name: &str, value: &str) -> String {
+        if is_secret(name) && !value.is_empty() && !has_placeholder(value) {
+            return self.place(name, &format!("form part {name}"));
+        }
+        self.note_used(value, "form");
+        value.to_owned()
+    }
+
     /// Returns a body with credentials replaced, if it is JSON or a form.
     pub fn body(&mut self, body: &str) -> String {
         if body.trim_start().starts_with(['{', '[']) {

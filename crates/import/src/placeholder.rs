@@ -61,6 +61,8 @@ fn is_known(words: &str) -> bool {
             [from, to].iter().all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
         }),
         Some(("bytes", count)) => count.parse::<u16>().is_ok(),
+        Some(("random_bytes", count)) => count.parse::<u16>().is_ok(),
+        Some(("now", format)) => format.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"%-:.".contains(&byte)),
         _ => words == "seq" || words == "uuid",
     }
 }

@@ -1,6 +1,7 @@
 //! Requests of a source, before they become steps.
 
 use crate::left_out::LeftOut;
+use crate::multipart::{self, FormPart};
 
 /// Requests of a source, with what its reader left out. Texts may have placeholders.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,6 +57,8 @@ pub enum RecordedBody {
     #[default]
     None,
     Text(String),
+    /// Parts of a multipart body. The request's header has the type of the body as one text.
+    Parts(Vec<FormPart>),
     /// A body that an experiment cannot have, with the reason.
     LeftOut(String),
 }
@@ -75,6 +78,12 @@ impl RecordedBody {
             return Self::LeftOut("it is binary".to_owned());
         }
         Self::Text(text)
+    }
+
+    /// Returns the body without parts: they become one text, if they are known.
+    #[must_use]
+    pub fn in_one_text(self) -> Self {
+        if let Self::Parts(parts) = self { multipart::in_one_text(&parts) } else { self }
     }
 
     /// Returns the body for bytes.

@@ -7,6 +7,7 @@ use crate::ImportError;
 use crate::credentials::Variables;
 use crate::header_rules;
 use crate::left_out::LeftOut;
+use crate::multipart;
 use crate::placeholder::{shown, template};
 use crate::recording::{ImportedRecording, RecordedBody, RecordedRequest, RequestOrder};
 use crate::web_address::WebAddress;
@@ -153,17 +154,8 @@ fn step(
     for (name, value) in headers {
         with.push((format!("header.{name}"), template(&variables.header(&name, &value))));
     }
-    let missing_body = match request.body {
-        RecordedBody::None => None,
-        RecordedBody::Text(body) => {
-            with.push(("body".to_owned(), template(&variables.body(&body))));
-            None
-        }
-        RecordedBody::LeftOut(why) => {
-            left_out.add("bodies", &why);
-            Some(why)
-        }
-    };
+    let missing_body = add_body(request.body, &mut with, variables);
+    missing_body.iter().for_each(|why| left_out.add("bodies", why));
     // An answer that is no success is expected: the recording had it, too. A conditional request
     // is left out, so a 304 becomes a 200.
     let expected_status = request.status.filter(|status| (300..500).contains(status) && *status != 304);
@@ -175,6 +167,25 @@ fn step(
         missing_body,
         think_s: None,
         count: 1,
+    }
+}
+
+/// Adds the body to a step's arguments. Returns the reason why it is left out, if it is.
+fn add_body(body: RecordedBody, with: &mut Vec<(String, String)>, variables: &mut Variables) -> Option<String> {
+    if let RecordedBody::Parts(parts) = &body
+        && let Some(arguments) = multipart::arguments(parts, variables)
+    {
+        with.retain(|(name, _)| name != "header.content-type");
+        with.extend(arguments);
+        return None;
+    }
+    match body.in_one_text() {
+        RecordedBody::None | RecordedBody::Parts(_) => None,
+        RecordedBody::Text(body) => {
+            with.push(("body".to_owned(), template(&variables.body(&body))));
+            None
+        }
+        RecordedBody::LeftOut(why) => Some(why),
     }
 }
 

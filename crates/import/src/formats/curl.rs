@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Content, Format};
 use crate::left_out::LeftOut;
 use crate::multipart::{self, FormPart};
-use crate::placeholder::shown;
+use crate::placeholder::{has_placeholder, shown};
 use crate::recording::{ImportedRecording, RecordedBody, RecordedRequest};
 use crate::shell_words;
 use crate::web_address::WebAddress;
@@ -359,7 +359,7 @@ impl CurlReader<'_> {
                         options.missing = Some(why);
                         return;
                     }
-                    Ok(RecordedBody::None) => String::new(),
+                    Ok(RecordedBody::None | RecordedBody::Parts(_)) => String::new(),
                 },
                 _ => data.to_owned(),
             },
@@ -394,20 +394,22 @@ impl CurlReader<'_> {
             }
         }
         let file = value.strip_prefix(['@', '<']).filter(|_| option == "form");
+        let uploaded = file.filter(|_| value.starts_with('@'));
+        // The standard input and names with variables are no files for an experiment.
+        let path = uploaded.filter(|file| !has_placeholder(file) && *file != "-" && *file != "/dev/stdin");
         let value = match file.map(|file| self.file(file)) {
-            None => value.trim_matches('"').to_owned(),
-            Some(Ok(RecordedBody::Text(text))) => text,
-            Some(Ok(RecordedBody::None)) => String::new(),
+            None => Some(value.trim_matches('"').to_owned()),
+            Some(Ok(RecordedBody::Text(text))) => Some(text),
+            Some(Ok(_) | Err(_)) if path.is_some() => None,
             Some(Ok(RecordedBody::LeftOut(why)) | Err(why)) => {
                 options.missing = Some(why);
                 return;
             }
+            Some(Ok(_)) => Some(String::new()),
         };
-        if let Some(file) = file.filter(|_| form.contains("=@")) {
-            file_name = file_name.or(file.rsplit('/').next().map(str::to_owned));
-            content_type = content_type.or(Some("application/octet-stream".to_owned()));
-        }
-        options.parts.push(FormPart { name: name.to_owned(), value, file_name, content_type });
+        file_name = file_name.or(uploaded.map(|file| multipart::base_name(file).to_owned()));
+        let (name, file) = (name.to_owned(), path.map(str::to_owned));
+        options.parts.push(FormPart { name, value, file, file_name, content_type });
     }
 }
 
@@ -424,7 +426,7 @@ impl CurlOptions {
                 self.method.get_or_insert_with(|| "PUT".to_owned());
                 upload
             }
-            (None, None) if !self.parts.is_empty() => RecordedBody::text(multipart::body(&self.parts)),
+            (None, None) if !self.parts.is_empty() => RecordedBody::Parts(self.parts.clone()),
             (None, None) if self.data.is_empty() => RecordedBody::None,
             (None, None) => RecordedBody::text(self.data.join("&")),
         };
@@ -608,7 +610,7 @@ mod tests {
         assert_eq!(one("curl -I a").method, "HEAD");
         assert!(read_text("curl -k https://a/").unwrap().is_insecure);
         let request = one("curl -F a=1 -F 'f=@a.json;type=application/json' http://a/");
-        let RecordedBody::Text(body) = &request.body else { panic!("no body") };
+        let RecordedBody::Text(body) = request.body.in_one_text() else { panic!("no body") };
         assert!(
             body.contains("name=\"f\"; filename=\"a.json\"\r\nContent-Type: application/json\r\n\r\n{\n}\r\n"),
             "{body}"

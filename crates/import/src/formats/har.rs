@@ -164,17 +164,18 @@ fn body(data: &Value, headers: &mut Vec<(String, String)>) -> RecordedBody {
             pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
         return RecordedBody::text(pairs.join("&"));
     }
-    if params.iter().any(|part| part.get("fileName").is_some() && part.get("value").is_none()) {
-        return RecordedBody::LeftOut("an uploaded file that is not in the recording".to_owned());
-    }
     set_kind(multipart::CONTENT_TYPE, true);
     let parts = params.iter().map(|part| FormPart {
         name: text(part, "name").unwrap_or_default(),
-        value: text(part, "value").unwrap_or_default(),
+        value: text(part, "value").or(text(part, "fileName").is_none().then(String::new)),
+        // The file is not in the recording, and its name must not lead elsewhere.
+        file: text(part, "fileName")
+            .filter(|_| part.get("value").is_none())
+            .map(|name| multipart::base_name(&name).to_owned()),
         file_name: text(part, "fileName"),
         content_type: text(part, "contentType"),
     });
-    RecordedBody::text(multipart::body(&parts.collect::<Vec<FormPart>>()))
+    RecordedBody::Parts(parts.collect())
 }
 
 #[cfg(test)]
@@ -239,9 +240,11 @@ mod tests {
         let form = r#"{"mimeType": "application/x-www-form-urlencoded", "params": [{"name": "a", "value": "b c"}]}"#;
         assert_eq!(body(form), RecordedBody::Text("a=b%20c".to_owned()));
         let multipart = r#"{"mimeType": "multipart/form-data", "params": [{"name": "a", "value": "b"}]}"#;
-        assert!(matches!(body(multipart), RecordedBody::Text(text) if text.contains("name=\"a\"\r\n\r\nb\r\n")));
+        assert!(
+            matches!(body(multipart).in_one_text(), RecordedBody::Text(text) if text.contains("name=\"a\"\r\n\r\nb\r\n"))
+        );
         let file = r#"{"mimeType": "multipart/form-data", "params": [{"name": "a", "fileName": "b.png"}]}"#;
-        assert!(matches!(body(file), RecordedBody::LeftOut(_)));
+        assert!(matches!(body(file), RecordedBody::Parts(parts) if parts[0].file.as_deref() == Some("b.png")));
         assert_eq!(body(r#"{"text": "aGk=", "encoding": "base64"}"#), RecordedBody::Text("hi".to_owned()));
         assert!(matches!(body(r#"{"text": "/w==", "encoding": "base64"}"#), RecordedBody::LeftOut(_)));
     }

@@ -255,19 +255,24 @@ impl ApiReader<'_> {
                     members.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(&text::of_json(value))));
                 (sent_kind, RecordedBody::text(pairs.collect::<Vec<String>>().join("&")))
             }
-            (Some("multipart"), _) if self.maker.has_file(media) => (
-                sent_kind,
-                RecordedBody::LeftOut("an uploaded file, of which the description has no example".to_owned()),
-            ),
             (Some("multipart"), _) => {
-                let parts = members.iter().map(|(name, value)| FormPart {
+                let files = self.maker.files(media);
+                let parts = members.iter().filter(|(name, _)| !files.contains(name)).map(|(name, value)| FormPart {
                     name: (*name).clone(),
-                    value: text::of_json(value),
-                    file_name: None,
+                    value: Some(text::of_json(value)),
                     content_type: (!value.is_string()).then(|| "application/json".to_owned()),
+                    ..FormPart::default()
                 });
-                let body = multipart::body(&parts.collect::<Vec<FormPart>>());
-                (Some(multipart::CONTENT_TYPE.to_owned()), RecordedBody::text(body))
+                // The description has no example of a file.
+                let uploads = files.iter().map(|name| FormPart {
+                    name: (*name).clone(),
+                    value: Some(placeholder("random_bytes:1024")),
+                    file_name: Some(format!("{name}.bin")),
+                    content_type: Some("application/octet-stream".to_owned()),
+                    ..FormPart::default()
+                });
+                let parts = parts.chain(uploads).collect();
+                (Some(multipart::CONTENT_TYPE.to_owned()), RecordedBody::Parts(parts))
             }
             (_, Value::String(text)) if !self.maker.is_file(media) => (sent_kind, RecordedBody::text(text.clone())),
             _ => (sent_kind, RecordedBody::LeftOut(format!("the type {kind} has no example"))),

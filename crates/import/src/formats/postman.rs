@@ -273,17 +273,11 @@ impl CollectionReader {
             }
             "formdata" => {
                 let parts: Vec<&Value> = enabled(body.get("formdata")).collect();
-                if parts.iter().any(|part| part.get("type").and_then(Value::as_str) == Some("file")) {
+                let parts: Option<Vec<FormPart>> = parts.into_iter().map(|part| self.part(part)).collect();
+                let Some(parts) = parts else {
                     return (None, RecordedBody::LeftOut("an uploaded file that is not in the collection".to_owned()));
-                }
-                let parts = parts.into_iter().map(|part| FormPart {
-                    name: self.filled(&text_of(part, "key"), 0),
-                    value: self.filled(&text_of(part, "value"), 0),
-                    file_name: None,
-                    content_type: part.get("contentType").and_then(Value::as_str).map(str::to_owned),
-                });
-                let body = multipart::body(&parts.collect::<Vec<FormPart>>());
-                (Some(multipart::CONTENT_TYPE.to_owned()), RecordedBody::text(body))
+                };
+                (Some(multipart::CONTENT_TYPE.to_owned()), RecordedBody::Parts(parts))
             }
             "graphql" => {
                 let graphql = body.get("graphql").unwrap_or(&Value::Null);
@@ -295,6 +289,23 @@ impl CollectionReader {
             "file" => (None, RecordedBody::LeftOut("a file that is not in the collection".to_owned())),
             _ => (None, RecordedBody::None),
         }
+    }
+
+    /// Returns a part of a form, or `None` for a file without a name.
+    fn part(&self, part: &Value) -> Option<FormPart> {
+        let is_file = part.get("type").and_then(Value::as_str) == Some("file");
+        let src = part.get("src").and_then(|src| src.as_str().or_else(|| src.get(0)?.as_str()));
+        let file = src.filter(|_| is_file).map(|src| multipart::base_name(src).to_owned());
+        if is_file && file.as_ref().is_none_or(String::is_empty) {
+            return None;
+        }
+        Some(FormPart {
+            name: self.filled(&text_of(part, "key"), 0),
+            value: (!is_file).then(|| self.filled(&text_of(part, "value"), 0)),
+            file,
+            file_name: None,
+            content_type: part.get("contentType").and_then(Value::as_str).map(str::to_owned),
+        })
     }
 
     /// Replaces variables, `{{name}}`, by their values. A variable without a value is read from the
@@ -396,7 +407,7 @@ mod tests {
         {"name": "Form", "request": {"method": "POST", "url": {"host": ["{{other}}"], "path": ["a", "b"], "query": [{"key": "c", "value": "d"}]},
          "body": {"mode": "urlencoded", "urlencoded": [{"key": "a", "value": "b c"}]}}},
         {"name": "Upload", "request": {"method": "POST", "url": "{{base}}", "auth": {"type": "apikey", "apikey": {"key": "k", "in": "query"}},
-         "body": {"mode": "formdata", "formdata": [{"key": "f", "type": "file"}]}}},
+         "body": {"mode": "formdata", "formdata": [{"key": "f", "type": "file", "src": "/srv/cat.png"}]}}},
         {"name": "Graph", "request": {"method": "POST", "url": "{{base}}", "auth": {"type": "ntlm"}, "body": {"mode": "graphql", "graphql": {"query": "{ a }", "variables": "{\"x\": 1}"}}}}
       ]}"#;
 
@@ -419,7 +430,7 @@ mod tests {
         );
         assert!(recording.notes[0].contains("{{other}}"), "{:?}", recording.notes);
         assert_eq!(shown(&upload.url), "http://shop.example/v1?k={env:K}");
-        assert!(matches!(upload.body, RecordedBody::LeftOut(_)));
+        assert!(matches!(&upload.body, RecordedBody::Parts(parts) if parts[0].file.as_deref() == Some("cat.png")));
         assert_eq!(graph.body, RecordedBody::Text("{\"query\":\"{ a }\",\"variables\":{\"x\":1}}".to_owned()));
         let left_out: Vec<String> = recording.left_out.paragraphs().collect();
         assert_eq!(left_out[0], "scripts (1): test");

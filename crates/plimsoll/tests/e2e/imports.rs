@@ -9,6 +9,8 @@ use crate::sandbox::{Sandbox, number, root};
 #[test]
 fn check_accepts_an_experiment_of_every_format() {
     let sandbox = Sandbox::new();
+    // A command and a collection upload this file.
+    fs::write(sandbox.path().join("cat.png"), [0, 1, 2, 255]).unwrap();
     for entry in fs::read_dir(root().join("fuzz/corpus/import")).unwrap() {
         let source = entry.unwrap().path();
         let made = sandbox.path().join(format!("{}.toml", source.file_name().unwrap().display()));

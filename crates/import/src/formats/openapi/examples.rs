@@ -64,14 +64,15 @@ impl<'a> ExampleMaker<'a> {
         self.given(media).unwrap_or_else(|| media.get("schema").map_or(Value::Null, |schema| self.value(schema, 0)))
     }
 
-    /// Whether a member of the form is a file.
-    pub fn has_file(&self, media: &'a Value) -> bool {
+    /// Returns the members of the form that are files.
+    pub fn files(&self, media: &'a Value) -> Vec<&'a String> {
         let schema = media.get("schema").map(|schema| self.resolved(schema));
         let members = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-        members.into_iter().flatten().any(|(_, member)| {
+        let is_file = |member: &'a Value| {
             let member = self.resolved(member);
             is_binary(member) || member.get("items").is_some_and(|items| is_binary(self.resolved(items)))
-        })
+        };
+        members.into_iter().flatten().filter(|(_, member)| is_file(member)).map(|(name, _)| name).collect()
     }
 
     /// Whether the whole body is a file.

@@ -20,8 +20,8 @@ pub fn in_options(words: &cli::Hit) -> Result<Cow<'_, cli::Hit>, Failure> {
     let attached = |name: &str| imports::attached(None, name);
     let (request, recording) =
         import::curl_command(command, &attached).map_err(|error| imports::failure("curl", &error))?;
-    let body = match request.body {
-        RecordedBody::None => None,
+    let body = match request.body.in_one_text() {
+        RecordedBody::None | RecordedBody::Parts(_) => None,
         RecordedBody::Text(body) if body.starts_with('@') => {
             return Err(Failure::Bad {
                 what: "the body begins with @, and `hit` would read a file".to_owned(),
