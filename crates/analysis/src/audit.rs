@@ -1,5 +1,6 @@
 //! Data checks for lost writes and diverged members, from the histories of audited keys and the
-//! records that members report. `pooled` combines the results of repeats.
+//! records that members report. `single_copy` checks whether the histories are linearizable;
+//! `pooled` combines the results of repeats.
 //!
 //! **Lost writes**: each value that was read back after the run must be one that the key's
 //! operations allow.
@@ -26,6 +27,7 @@
 //! some members hold an allowed value, the key has diverged, which is counted separately.
 
 mod pooled;
+mod single_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +37,7 @@ use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use record::results::{Consistency, Outcomes, ReplicaTable};
 use record::rows::OutcomeSlot;
 
+use self::single_copy::SingleCopyCheck;
 use crate::evidence::Evidence;
 
 pub(crate) use pooled::pooled;
@@ -52,6 +55,9 @@ pub(crate) fn consistency(
     let known = HistoryTerms { sent_once, unordered_s: 2.0 * evidence.clock_error_s() };
     let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, known) };
     let diverged = divergence(&evidence.replicas);
+    let single = (sent_once && !is_emptied)
+        .then(|| single_copy::single_copy(&evidence.history, evidence.clock_error_s()))
+        .flatten();
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
     // Each of these operations has ended a cycle early.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
@@ -74,7 +80,11 @@ pub(crate) fn consistency(
             What::Replicas { settled, .. } => Some(settled),
             _ => None,
         }),
-        linearizable: "not checked".to_owned(),
+        linearizable: single.as_ref().map_or("not checked", SingleCopyCheck::verdict).to_owned(),
+        linearizable_checked: single.as_ref().map(|single| single.keys),
+        not_linearizable: single.as_ref().map(|single| single.violated),
+        linearizable_unknown: single.as_ref().map(|single| single.undecided),
+        not_linearizable_examples: single.map(|single| single.examples).unwrap_or_default(),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) const FAILURES: Count = Count {
 };
 
 /// Counts that the consistency checks give.
-const INCONSISTENCIES: [Count; 3] = [
+const INCONSISTENCIES: [Count; 4] = [
     Count {
         things: "acknowledged writes",
         happened: "were lost",
@@ -58,6 +58,14 @@ const INCONSISTENCIES: [Count; 3] = [
         happened: "differed between members at the end",
         figure: |trial| float(trial.consistency.diverged_keys),
         checked: None,
+        none: None,
+        side_by_side: Count::by_case,
+    },
+    Count {
+        things: "keys",
+        happened: "were not linearizable",
+        figure: |trial| float(trial.consistency.not_linearizable),
+        checked: Some([|trial| float(trial.consistency.linearizable_checked); 2]),
         none: None,
         side_by_side: Count::by_case,
     },

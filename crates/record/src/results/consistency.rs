@@ -44,8 +44,17 @@ pub struct Consistency {
     /// Whether the members' data had stopped changing when they were last asked. Null if they were
     /// not asked.
     pub replicas_settled: Option<bool>,
-    /// Linearizability: `yes`, `no`, `unknown` or `not checked`.
+    /// Whether a single copy of each audited key explains all that clients saw during the load:
+    /// `yes`, `no`, `unknown` or `not checked`.
     pub linearizable: String,
+    /// Number of keys that were checked for this.
+    pub linearizable_checked: Option<u64>,
+    /// Number of these keys that no single copy explains.
+    pub not_linearizable: Option<u64>,
+    /// Number of these keys for which the check found no answer.
+    pub linearizable_unknown: Option<u64>,
+    /// The operations that prove it, for the first few keys.
+    pub not_linearizable_examples: Vec<String>,
 }
 
 /// A member's table after the load.

@@ -73,7 +73,8 @@ const FIGURES: &[VerdictColumn] = &[
     },
     VerdictColumn {
         head: "linearizable",
-        explained: "whether the history of the audited keys fits a sequential order",
+        explained: "whether a single copy of each audited key explains all that clients saw during the load; below, keys \
+                    that none explains",
         is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
         cell: |group, _| linearizable(group),
     },
@@ -83,9 +84,10 @@ const FIGURES: &[VerdictColumn] = &[
 type ExamplesOf = fn(&Trial) -> &[String];
 
 /// Examples, each with its heading and source. They are too long for a column.
-const EXAMPLES: [(&str, ExamplesOf); 2] = [
+const EXAMPLES: [(&str, ExamplesOf); 3] = [
     ("Lost keys, for example", |trial| &trial.consistency.lost_examples),
     ("Diverged keys, for example", |trial| &trial.consistency.diverged_examples),
+    ("Keys that are not linearizable, for example", |trial| &trial.consistency.not_linearizable_examples),
 ];
 
 pub fn consistency(input: &ReportInput) -> Option<Table> {
@@ -130,7 +132,8 @@ fn not_asked(results: &Results) -> String {
 
 fn checked(trial: &Trial) -> bool {
     let found = &trial.consistency;
-    found.checked.is_some() || found.wrong.is_some() || found.lost_writes.is_some() || found.diverged_keys.is_some()
+    let counts = [found.checked, found.wrong, found.lost_writes, found.diverged_keys, found.not_linearizable];
+    counts.iter().any(Option::is_some)
 }
 
 fn count(group: &Group, value: fn(&Trial) -> Option<u64>, loss: bool) -> Cell {
@@ -198,10 +201,15 @@ fn tables(group: &Group) -> Cell {
 
 fn linearizable(group: &Group) -> Cell {
     let words: Vec<&str> = group.counting().map(|trial| trial.consistency.linearizable.as_str()).collect();
-    match words.first() {
+    let cell = match words.first() {
         Some(first) if !first.is_empty() && words.iter().all(|word| word == first) => Cell::new(*first),
         Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
-        _ => Cell::new(NOT_CHECKED),
+        _ => return Cell::new(NOT_CHECKED),
+    };
+    match group.spread(|trial| trial.consistency.not_linearizable.map(|keys| keys as f64)) {
+        Some(spread) if spread.most > 0.0 => cell.toned(Tone::Bad).with(spread.text(numbers::median_count)),
+        _ if words.iter().all(|word| *word == "yes") => cell.toned(Tone::Good),
+        _ => cell,
     }
 }
 
