@@ -491,8 +491,8 @@ pub struct SweepStop {
 pub struct HistoryEntry {
     /// Time at which the operation ended or the key was read back, seconds since load start.
     pub at_s: f64,
-    /// Time at which the operation was sent or, after several attempts, at which it was due, seconds
-    /// since load start. Absent if it was not sent, and in records of older versions.
+    /// Time at which the operation was sent, or was due if it had several attempts, seconds since
+    /// load start. Absent if it was not sent, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_s: Option<f64>,
     /// Origin of the operation.

@@ -189,6 +189,7 @@ mod tests {
         let path = scratch.join("history.jsonl");
         let line = |applied, outcome| HistoryEntry {
             at_s: 1.0,
+            start_s: Some(0.5),
             by: By::Load,
             agent: Some(3),
             effect: "write".into(),

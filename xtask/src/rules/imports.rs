@@ -16,7 +16,7 @@ pub const KIND: HouseRule = HouseRule {
 /// Allowed dependencies of each crate. `echo` is a target: it must not depend on the bench that
 /// measures it.
 pub const ALLOWED: &[(&str, &[&str])] = &[
-    ("analysis", &["experiment", "record", "text"]),
+    ("analysis", &["experiment", "linearizability", "record", "text"]),
     ("conduct", &["analysis", "experiment", "fleet", "lab", "linux", "load", "record"]),
     ("doctor", &["experiment", "lab", "linux", "record", "runner", "text"]),
     ("echo", &[]),

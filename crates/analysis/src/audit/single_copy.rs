@@ -79,6 +79,7 @@ pub(super) fn single_copy(history: &[HistoryEntry], clock_error_s: f64) -> Optio
         initial: InitialValue::Unknown,
         clock_error_ns: (clock_error_s * NS_PER_S).ceil() as i64,
         search_limit: SEARCH_LIMIT,
+        ..Settings::default()
     };
     let mut found = SingleCopyCheck::default();
     for name in names {
@@ -94,10 +95,7 @@ pub(super) fn single_copy(history: &[HistoryEntry], clock_error_s: f64) -> Optio
 struct Untold;
 
 /// Returns the operation of a line, or `None` if it had no effect and saw nothing.
-fn operation<'a>(
-    line: &'a HistoryEntry,
-    values: &mut HashMap<&'a str, u64>,
-) -> Option<Result<Operation, Untold>> {
+fn operation<'a>(line: &'a HistoryEntry, values: &mut HashMap<&'a str, u64>) -> Option<Result<Operation, Untold>> {
     let is_read = line.effect == "read";
     let status = match (line.applied, is_read) {
         (Some(true), _) => Status::Applied,
@@ -157,7 +155,8 @@ impl SingleCopyCheck {
                 self.violated += 1;
                 if self.examples.len() < EXAMPLES {
                     let mut lines: Vec<&HistoryEntry> = proof.core.iter().map(|place| history.lines[*place]).collect();
-                    lines.sort_by(|one, other| one.start_s.partial_cmp(&other.start_s).expect("times are numbers"));
+                    let start_s = |line: &HistoryEntry| line.start_s.unwrap_or(line.at_s);
+                    lines.sort_by(|one, other| start_s(one).total_cmp(&start_s(other)));
                     let told: Vec<String> = lines.into_iter().map(in_words).collect();
                     let named = if space.is_empty() { key.to_owned() } else { format!("{space}/{key}") };
                     self.examples.push(format!("{named}: {}", told.join(", then ")));

@@ -235,6 +235,7 @@ fn metrics() -> Vec<String> {
         "faults.*.outage.partial_s",
         "consistency.diverged_keys",
         "consistency.lost_writes",
+        "consistency.not_linearizable",
         "consistency.wrong",
         "machine.iowait_pct",
         "hosts.*.cpu_pct",
