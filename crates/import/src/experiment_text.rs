@@ -72,7 +72,7 @@ fn notes(service: &str, steps: &[ImportedStep]) -> Vec<String> {
              server of your own. `agents` is 1 for this reason."
         ));
     }
-    let changing = steps.iter().filter(|step| !matches!(step.call.as_str(), "get" | "head")).count();
+    let changing = steps.iter().filter(|step| step.may_change()).count();
     if changing > 0 {
         let steps = if changing == 1 { "step sends a".to_owned() } else { "steps send a".to_owned() };
         notes.push(format!(

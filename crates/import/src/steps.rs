@@ -14,8 +14,8 @@ use crate::web_address::WebAddress;
 
 /// Maximum number of steps.
 const STEPS: usize = 60;
-/// Methods that Plimsoll can send.
-pub const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+/// Methods with an operation of their own. Others are an argument of the operation `request`.
+const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 /// Longest name of a step, characters.
 const LONGEST_NAME: usize = 48;
 
@@ -32,6 +32,14 @@ pub struct ImportedStep {
     pub think_s: Option<f64>,
     /// Number of equal requests in the source.
     pub count: usize,
+}
+
+impl ImportedStep {
+    /// Whether the request may change data.
+    pub fn may_change(&self) -> bool {
+        let method = self.with.iter().find(|(name, _)| name == "method").map_or(&self.call, |(_, method)| method);
+        !matches!(method.as_str(), "get" | "head" | "OPTIONS" | "PROPFIND" | "QUERY" | "REPORT" | "SEARCH" | "TRACE")
+    }
 }
 
 /// Steps with the service that they go to.
@@ -107,7 +115,7 @@ fn to_one_service(
     for request in requests {
         match WebAddress::parse(&request.url) {
             Err(why) => left_out.add("requests with a URL that Plimsoll cannot load", &why),
-            Ok(_) if !METHODS.contains(&request.method.as_str()) => {
+            Ok(_) if !is_sendable(&request.method) => {
                 left_out.add("requests with a method that Plimsoll does not send", &request.method);
             }
             Ok(address) => sendable.push((address, request)),
@@ -127,7 +135,7 @@ fn to_one_service(
         let why = if why.is_empty() { String::new() } else { format!(" (left out: {})", why.join("; ")) };
         return Err(ImportError::new(
             format!("there is no request that Plimsoll can send{why}"),
-            "at least one GET, HEAD, POST, PUT, PATCH or DELETE of an http:// or https:// URL",
+            "at least one request of an http:// or https:// URL",
         ));
     };
     for (other, count) in services.iter().filter(|(other, _)| *other != service) {
@@ -146,7 +154,9 @@ fn step(
 ) -> ImportedStep {
     let path = address.path.strip_prefix(base).filter(|rest| rest.starts_with('/')).unwrap_or(&address.path);
     let path = variables.path(path);
-    let mut with = vec![("path".to_owned(), template(&path))];
+    let has_operation = METHODS.contains(&request.method.as_str());
+    let method = (!has_operation).then(|| ("method".to_owned(), template(&request.method)));
+    let mut with: Vec<(String, String)> = method.into_iter().chain([("path".to_owned(), template(&path))]).collect();
     let mut headers = headers(&request, address, recorded, left_out);
     if let Some(login) = address.login.as_deref().filter(|_| !headers.iter().any(|(name, _)| name == "authorization")) {
         headers.push(("authorization".to_owned(), format!("Basic {}", shown(login))));
@@ -161,7 +171,7 @@ fn step(
     let expected_status = request.status.filter(|status| (300..500).contains(status) && *status != 304);
     ImportedStep {
         name: step_name(&request.name, &request.method, &path),
-        call: request.method.to_ascii_lowercase(),
+        call: if has_operation { request.method.to_ascii_lowercase() } else { "request".to_owned() },
         with,
         expected_status,
         missing_body,
@@ -187,6 +197,13 @@ fn add_body(body: RecordedBody, with: &mut Vec<(String, String)>, variables: &mu
         }
         RecordedBody::LeftOut(why) => Some(why),
     }
+}
+
+/// Whether Plimsoll can send a request with this method: a token, but not CONNECT, which opens a
+/// tunnel.
+pub fn is_sendable(method: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !method.is_empty() && method.bytes().all(is_token) && method != "CONNECT"
 }
 
 /// Returns the headers of a step, each once, with names in lower case.
@@ -291,12 +308,17 @@ mod tests {
             request("GET", "http://b/x"),
             request("GET", "http://b/x"),
             request("GET", "http://b/y"),
-            request("OPTIONS", "http://b/y"),
+            request("PROPFIND", "http://b/y"),
+            request("CONNECT", "http://b/y"),
+            request("NO WAY", "http://b/y"),
         ];
         let (list, recording) = steps(requests, RequestOrder::Session);
         assert_eq!(list.service, "http://b");
         let counts: Vec<(&str, usize)> = list.steps.iter().map(|step| (step.name.as_str(), step.count)).collect();
-        assert_eq!(counts, [("get-x", 2), ("get-y", 1)]);
+        assert_eq!(counts, [("get-x", 2), ("get-y", 1), ("propfind-y", 1)]);
+        let other = &list.steps[2];
+        assert_eq!((other.call.as_str(), &other.with[0]), ("request", &("method".to_owned(), "PROPFIND".to_owned())));
+        assert_eq!(list.steps.iter().filter(|step| step.may_change()).count(), 0);
         let left_out: Vec<String> = recording.left_out.paragraphs().collect();
         assert_eq!(left_out.len(), 2, "{left_out:?}");
     }
@@ -336,6 +358,6 @@ mod tests {
         let mut recording =
             ImportedRecording { requests: vec![request("GET", "ws://a/")], ..ImportedRecording::default() };
         let error = of(&mut recording, false).unwrap_err();
-        assert!(error.what.contains("ws://") && error.expected.contains("GET"), "{error:?}");
+        assert!(error.what.contains("ws://") && error.expected.contains("http://"), "{error:?}");
     }
 }

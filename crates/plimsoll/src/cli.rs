@@ -578,7 +578,7 @@ pub struct Hit {
     /// 10 minutes without it
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
-    /// HTTP method [default: GET, or POST with a body]
+    /// HTTP method, also one such as PROPFIND [default: GET, or POST with a body]
     #[arg(short, long, value_name = "METHOD")]
     pub method: Option<String>,
     /// A header of the request, 'Name: value'; may be repeated

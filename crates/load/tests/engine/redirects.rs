@@ -132,6 +132,14 @@ fn methods_change_as_the_rfc_says() {
 }
 
 #[test]
+fn another_method_goes_along() {
+    let server = noting(|line| if line.ends_with("/a") { to(301, "/b", "") } else { page(207, "hi") });
+    let find = following("request", &["method=PROPFIND", "path=/a"], &["status=207"]);
+    let (seen, run) = once(&server, "", vec![find]);
+    assert_eq!((seen, run.summary.ok), (vec!["PROPFIND /a".to_owned(), "PROPFIND /b".to_owned()], 1));
+}
+
+#[test]
 fn a_loop_ends_at_the_limit() {
     let server = noting(|_| to(302, "/loop", ""));
     let loops = Step { follow: Some(3), ..step("get", &["path=/loop"]) };

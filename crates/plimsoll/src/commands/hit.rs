@@ -99,7 +99,7 @@ fn what(asked: &HitOptions) -> String {
         None if asked.connections.is_closed => ", a connection for each request".to_owned(),
         None => String::new(),
     };
-    let (method, place) = (asked.method.to_ascii_uppercase(), &asked.place);
+    let (method, place) = (asked.shown_method(), &asked.place);
     let until = match asked.count {
         Some(count) => format!("{} requests, {} at most", numbers::count(count), asked.time),
         None => asked.time.clone(),
@@ -381,6 +381,7 @@ mod tests {
                 "HOST:example.org",
             ],
             &[URL, "-m", "put", "-d", "", "-H", "X-Odd.Name: 1:2"],
+            &[URL, "-m", "PROPFIND", "-H", "Depth: 1"],
             &["http://h/{id}?q={x}", "-H", "X: {y}", "--expect", "body={}"],
             &[URL, "--no-keep-alive", "-r", "100", "--poisson"],
             &[URL, "--disable-keepalive", "--pipeline", "1"],
@@ -427,7 +428,7 @@ mod tests {
         let wrong = error_text(&[
             "gopher://h/",
             "-m",
-            "fetch",
+            "fetch it",
             "-t",
             "10",
             "--timeout",

@@ -30,6 +30,8 @@ const PATH: Field = Field {
     help: "path and query, from the first `/`; for a forward proxy, a complete http:// URL",
     required: true,
 };
+const METHOD: Field =
+    Field { name: "method", help: "the method, such as PROPFIND: a literal text, sent as it is", required: true };
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };
 const FORM: Field =
     Field { name: "form.*", help: "a field of an HTML form, such as form.user, instead of a body", required: false };
@@ -65,6 +67,12 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
     }
 }
 
+/// An operation with any method.
+const REQUEST: Operation = Operation {
+    takes: &[METHOD, PATH, BODY, FORM, MULTIPART, FILENAME, PART_TYPE, HEADER],
+    ..operation("request", "any other method, such as OPTIONS or PROPFIND")
+};
+
 /// Prefix of an authority that is the path of a socket.
 pub const IN_FILES: &str = "unix:";
 
@@ -80,6 +88,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
         operation("put", "PUT"),
         operation("patch", "PATCH"),
         operation("delete", "DELETE"),
+        REQUEST,
     ],
 };
 
@@ -728,13 +737,13 @@ impl Want {
 pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> {
     call.check()?;
     let wants: Vec<Want> = call.wants.iter().map(|want| Want::named(want)).collect();
-    let method = call.operation.name.to_ascii_uppercase();
+    let method = method(call)?;
     let redirected = |has_body| layout(place, call, &method, RequestTarget::Destination { has_body });
     Ok(Request {
         number: call.number,
         layout: layout(place, call, &method, RequestTarget::Path)?,
         is_head: method == "HEAD",
-        is_safe: matches!(method.as_str(), "GET" | "HEAD"),
+        is_safe: SAFE_METHODS.contains(&method.as_str()),
         following: FollowingRequests::compile(place, call, &method, redirected)?,
         cookie_target: call.argument("path").filter(|_| call.cookies).map(|path| CookieTarget {
             host: call.cookie_host.into(),
@@ -747,6 +756,37 @@ pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> 
         wants_body: wants.contains(&Want::Body),
         wants,
     })
+}
+
+/// Methods that change nothing (RFC 9110, 9.2.1, and IANA's registry of methods).
+const SAFE_METHODS: [&str; 8] = ["GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH", "TRACE"];
+
+/// Returns the method of a step.
+fn method(call: &Call<'_>) -> Result<String, String> {
+    let Some(argument) = call.argument("method") else { return Ok(call.operation.name.to_ascii_uppercase()) };
+    let Some(method) = call.arguments[argument].template.as_constant() else {
+        return Err("`method` must be a literal text, without placeholders".to_owned());
+    };
+    let shown = String::from_utf8_lossy(method).into_owned();
+    if method.is_empty() || !method.iter().all(|byte| is_token_byte(*byte)) {
+        return Err(format!("`method`: {shown:?} is not the name of a method: write one word, such as PROPFIND"));
+    }
+    if shown == "CONNECT" {
+        return Err(
+            "`method`: CONNECT opens a tunnel and is no request: for a proxy, write `tls.proxy` in [target]".into()
+        );
+    }
+    let is_body = |name: &str| name == "body" || ["form.", "multipart."].iter().any(|start| name.starts_with(start));
+    let has_body = call.arguments.iter().any(|argument| is_body(&argument.name));
+    if shown == "TRACE" && has_body {
+        return Err("`method`: TRACE has no body (RFC 9110, 9.3.8)".to_owned());
+    }
+    Ok(shown)
+}
+
+/// Whether a token of HTTP may have this byte (RFC 9110, 5.6.2).
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Targets of a request.
@@ -772,7 +812,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>, method: &str, target: RequestTar
     builder.bytes(b" HTTP/1.1\r\n");
     add_headers(&mut builder, place, call, has_body)?;
     if has_body {
-        request_body::add_body(&mut builder, call)?;
+        request_body::add_body(&mut builder, call, method)?;
     } else {
         builder.bytes(b"\r\n");
     }
@@ -852,8 +892,7 @@ fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &V
 }
 
 fn check_header_name(name: &str) -> Result<(), String> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) {
+    if name.is_empty() || !name.bytes().all(is_token_byte) {
         return Err(format!("`header.{name}`: `{name}` is not the name of a header"));
     }
     if ["content-length", "transfer-encoding", "connection"].contains(&name.to_ascii_lowercase().as_str()) {

@@ -32,9 +32,10 @@ fn decode<P: TestedProtocol>(how: u8, random: &mut Rng, answer: &[u8]) {
     let operation = &operations[usize::from(how >> 2 & 0x1f) % operations.len()];
     let wants = if how & 2 == 2 { Vec::new() } else { wants(operation) };
     let ends = how & 1 == 1;
-    // A path begins with a slash, and other values may.
-    let mut with: Vec<(&str, &str)> =
-        operation.takes.iter().filter(|field| field.required).map(|field| (field.name, "/")).collect();
+    // A path begins with a slash, and other values may. A method of HTTP is a word.
+    let value = |name: &'static str| if name == "method" { "PROPFIND" } else { "/" };
+    let required = operation.takes.iter().filter(|field| field.required);
+    let mut with: Vec<(&str, &str)> = required.map(|field| (field.name, value(field.name))).collect();
     if how & 0x80 != 0 {
         with.extend(P::OPTIONAL.iter().filter(|(name, _)| operation.takes.iter().any(|field| field.name == *name)));
     }

@@ -16,7 +16,7 @@ use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
 
 /// Arguments whose values are shown. For other arguments only the length is shown.
-const SHOWN: [&str; 3] = ["key", "path", "space"];
+const SHOWN: [&str; 4] = ["key", "method", "path", "space"];
 /// Maximum number of bytes of a value that are shown.
 const VALUE: usize = 200;
 /// Maximum number of bytes of an answer that are shown.

@@ -45,7 +45,8 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
 pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value));
     let path = std::iter::once(("path".to_owned(), &asked.place.path));
-    let templates = path.chain(headers).chain(asked.body.iter().map(|body| ("body".to_owned(), body)));
+    let method = asked.other_method.iter().map(|method| ("method".to_owned(), method));
+    let templates = method.chain(path).chain(headers).chain(asked.body.iter().map(|body| ("body".to_owned(), body)));
     templates.map(|(name, template)| (name, template.replace("{{", "{").replace("}}", "}"))).collect()
 }
 

@@ -18,6 +18,8 @@ pub struct HitOptions {
     pub place: HitTarget,
     /// Name of an operation of the protocol.
     pub method: String,
+    /// The method, if the operation is that for any method.
+    pub other_method: Option<String>,
     /// Names and values of headers, in the given order.
     pub headers: Vec<(String, String)>,
     /// Names of the request's fields whose values no record may contain.
@@ -97,7 +99,8 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let place = place(&words.url, protocol.schemes).map_err(|refused| wrong.push(refused)).ok();
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
-    let operation = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
+    let called = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
+    let operation = called.as_ref().map(|(operation, _)| *operation);
     let mut headers = headers(&words.headers, &mut wrong);
     let expects = expects(&words.expects, operation, &mut wrong);
     let mut connections = read_connections(words, place.as_ref(), &mut wrong);
@@ -119,7 +122,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         (None, Some(proxy)) => through(proxy, place, (&mut headers, &mut connections.tls), &mut wrong),
         (None, None) => place,
     });
-    let (Some(place), Some(operation)) = (place, operation) else { return Err(wrong) };
+    let (Some(place), Some((operation, other_method))) = (place, called) else { return Err(wrong) };
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -134,6 +137,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     Ok(HitOptions {
         place,
         method: operation.name.to_owned(),
+        other_method,
         headers,
         secrets: words.secrets.clone(),
         body,
@@ -185,16 +189,34 @@ fn body(text: &str) -> Result<String, OptionProblem> {
     })
 }
 
-/// Returns the operation for `-m METHOD`. If no method is given, it is POST with a body, else GET.
-fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation, OptionProblem> {
+/// Operation that sends any method, and the argument with the method.
+const ANY_METHOD: &str = "request";
+const METHOD: &str = "method";
+
+/// Returns the operation for `-m METHOD`, and the method if the operation takes it as an argument.
+/// If no method is given, it is POST with a body, else GET.
+fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<(&'static Operation, Option<String>), OptionProblem> {
     let usual = if words.body.is_some() { "post" } else { "get" };
-    let method = words.method.as_deref().unwrap_or(usual).to_ascii_lowercase();
-    protocol.operations.iter().find(|operation| operation.name == method).ok_or_else(|| {
-        let known = protocol.operations.iter().map(|operation| operation.name.to_ascii_uppercase());
-        let known: Vec<String> = known.collect();
+    let method = words.method.as_deref().unwrap_or(usual);
+    let find = |name: &str| protocol.operations.iter().find(|operation| operation.name == name);
+    let by_name = find(&method.to_ascii_lowercase()).filter(|operation| operation.name != ANY_METHOD);
+    if let Some(operation) = by_name {
+        return Ok((operation, None));
+    }
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let any = find(ANY_METHOD).filter(|_| !method.is_empty() && method.bytes().all(is_token));
+    if method.eq_ignore_ascii_case("CONNECT") {
+        return Err(OptionProblem::new(
+            format!("-m {method}: CONNECT opens a tunnel and is no request"),
+            "to load a target through a proxy, write --proxy URL",
+        ));
+    }
+    any.map(|operation| (operation, Some(method.to_owned()))).ok_or_else(|| {
+        let known = protocol.operations.iter().filter(|operation| operation.name != ANY_METHOD);
+        let known: Vec<String> = known.map(|operation| operation.name.to_ascii_uppercase()).collect();
         OptionProblem::new(
-            format!("-m {}: no such method", method.to_ascii_uppercase()),
-            format!("the methods are {}", known.join(", ")),
+            format!("-m {method:?}: this is not the name of a method"),
+            format!("write one word: {}, or another method", known.join(", ")),
         )
     })
 }
@@ -684,10 +706,17 @@ fn read_pem(option: &str, file: &Path, wanted: PemKind) -> Result<String, Option
     })
 }
 
+impl HitOptions {
+    /// Returns the method as it is sent.
+    pub fn shown_method(&self) -> String {
+        self.other_method.clone().unwrap_or_else(|| self.method.to_ascii_uppercase())
+    }
+}
+
 /// Writes the options as an experiment file.
 #[must_use]
 pub fn experiment(asked: &HitOptions) -> String {
-    let title = format!("{} {}", asked.method.to_ascii_uppercase(), asked.place.shown());
+    let title = format!("{} {}", asked.shown_method(), asked.place.shown());
     let mut head = vec![
         ("title", text::toml_string(&title)),
         ("asks", text::toml_string("How many requests per second, and how fast are they answered?")),
@@ -709,7 +738,10 @@ pub fn experiment(asked: &HitOptions) -> String {
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
     let by = asked.by.as_ref().map_or_else(String::new, generator_place_text);
     let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n{by}"));
-    let with: Vec<(String, String)> = std::iter::once(("path".to_owned(), asked.place.path.clone()))
+    let method = asked.other_method.clone().map(|method| (METHOD.to_owned(), method));
+    let with: Vec<(String, String)> = method
+        .into_iter()
+        .chain([("path".to_owned(), asked.place.path.clone())])
         .chain(headers)
         .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
         .collect();

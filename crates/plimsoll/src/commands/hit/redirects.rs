@@ -26,7 +26,7 @@ pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Fa
         return Err(Failure::Bad {
             what: format!(
                 "--location with the method {}: the request itself would be sent to find redirects",
-                asked.method.to_uppercase()
+                asked.shown_method()
             ),
             remedy: "hit the URL that the redirects lead to".to_owned(),
         });

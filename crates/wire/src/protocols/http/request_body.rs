@@ -56,9 +56,9 @@ fn body_place(arguments: &BTreeMap<String, String>) -> ValuePlace {
 }
 
 /// Adds the last headers, the empty line and the body.
-pub fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> {
+pub fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>, method: &str) -> Result<(), String> {
     // Requests with these methods always have a body, which may be empty.
-    let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
+    let by_nature = matches!(method, "POST" | "PUT" | "PATCH");
     let fields = call.arguments.iter().enumerate();
     let fields: Vec<_> = fields.filter_map(|(at, field)| Some((at, field.name.strip_prefix("form.")?))).collect();
     let (parts, body) = (parts(call)?, call.argument("body"));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cookies::RequestCookies;
-use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces};
+use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces, shown};
 use crate::testing::{names, source};
 use crate::values::CompiledTemplate;
 
@@ -442,6 +442,39 @@ fn a_wanted_body_beyond_the_answer_budget_is_too_large() {
     assert_eq!(after(&wanting.request, 3), Err(AttemptCause::TooLarge));
     assert!(matches!(after(&letting_go.request, 4), Ok(Progress::More { .. })), "what nobody looks into is let go");
     assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })), "and everything was given back");
+}
+
+#[test]
+fn any_method_is_sent_as_it_is() {
+    let sent = |method: &str, more: &[(&str, &str)]| {
+        let with = [&[("method", method), ("path", "/x")], more].concat();
+        compile(&Http::open("h:1").unwrap(), "request", &with, &["status"])
+    };
+    for (method, more, request) in [
+        ("PROPFIND", &[("header.depth", "1")][..], "PROPFIND /x HTTP/1.1\r\nHost: h:1\r\ndepth: 1\r\n\r\n"),
+        ("x-a.b_c~", &[], "x-a.b_c~ /x HTTP/1.1\r\nHost: h:1\r\n\r\n"),
+        ("LOCK", &[("body", "hi")], "LOCK /x HTTP/1.1\r\nHost: h:1\r\nContent-Length: 2\r\n\r\nhi"),
+        ("PUT", &[], "PUT /x HTTP/1.1\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n"),
+    ] {
+        assert_eq!(shown(&encode(&sent(method, more).unwrap(), 1)), request);
+    }
+    let head = sent("HEAD", &[]).unwrap();
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    let expected = Seen::answer(AttemptCause::Ok, true, "200", &[Some("200")]);
+    assert_eq!(is_the_same_in_pieces(&head, 1, answer, false), expected);
+    let may_change = |method| Http::may_change(&sent(method, &[]).unwrap().request);
+    assert!(!may_change("OPTIONS") && !may_change("PROPFIND") && may_change("PURGE") && may_change("get"));
+    for (method, more, why) in [
+        ("", &[][..], "not the name of a method"),
+        ("GET /", &[], "not the name of a method"),
+        ("M\u{c9}THODE", &[], "not the name of a method"),
+        ("{seq}", &[], "literal text"),
+        ("CONNECT", &[], "tunnel"),
+        ("TRACE", &[("body", "x")], "no body"),
+    ] {
+        let error = sent(method, more).map(|_| ()).unwrap_err();
+        assert!(error.contains(why) && error.starts_with("`method`"), "{method}: {error}");
+    }
 }
 
 /// `hello` in gzip, coded once more by node's encoder of brotli.
