@@ -49,6 +49,7 @@ mod counters;
 pub mod expectation;
 mod ids;
 mod limits;
+mod load_settings;
 mod pacing;
 mod pipelines;
 pub mod places;
