@@ -19,8 +19,8 @@ pub fn notes_on_unused_jars(load: &Load) -> Vec<Mistake> {
     load.populations().iter().filter_map(note_of_unused_jars).collect()
 }
 
-/// Returns a note on cookie jars that no request uses: every cycle is a single operation, and no step
-/// comes before the cycles.
+/// Returns a note on cookie jars that no request uses: every cycle is a single operation, and no
+/// step comes before the cycles.
 fn note_of_unused_jars(load: &Load) -> Option<Mistake> {
     let is_single = |steps: &[Step]| matches!(steps, [step] if step.repeat <= 1);
     if !load.cookies || load.steps_on_start() > 0 || !load.sequences().all(is_single) {
