@@ -1,5 +1,6 @@
 //! Speed and memory of the check: makes a correct history of many keys and checks it, whole or
-//! beside its making. Prints the time of the check alone, and the peak memory of the process.
+//! beside its making. Prints the time of the check alone, by the clock and on a CPU, and the peak
+//! memory of the process.
 //!
 //! ```text
 //! cargo run --release -p plimsoll-linearizability --example speed -- whole 1000000 10000
@@ -28,44 +29,83 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (verdicts, checked) = if mode == "whole" {
         let mut history = Vec::with_capacity(operations);
         load.run(operations, |operation, _| history.push(operation));
-        let start = Instant::now();
+        let start = Watch::start()?;
         let verdicts = check(&history, Settings::default());
-        (verdicts, start.elapsed())
+        (verdicts, start.elapsed()?)
     } else {
         let mut checker = Checker::new(Settings::default());
-        let mut checked = Duration::ZERO;
+        let mut checked = Elapsed::default();
         // The clock is read once for many operations.
         let mut batch = Vec::with_capacity(BATCH);
         load.run(operations, |operation, open_since| {
             batch.push(operation);
             if batch.len() == BATCH {
-                let start = Instant::now();
+                let start = Watch::start();
                 for operation in batch.drain(..) {
                     checker.push(&operation);
                 }
                 checker.advance(open_since);
-                checked += start.elapsed();
+                if let Ok(elapsed) = start.and_then(|start| start.elapsed()) {
+                    checked.add(elapsed);
+                }
             }
         });
-        let start = Instant::now();
+        let start = Watch::start()?;
         batch.iter().for_each(|operation| {
             checker.push(operation);
         });
         let verdicts = checker.finish();
-        (verdicts, checked + start.elapsed())
+        checked.add(start.elapsed()?);
+        (verdicts, checked)
     };
     let bad = verdicts.iter().filter(|key| key.verdict != Linearizability::Linearizable).count();
     for key in verdicts.iter().filter(|key| key.verdict != Linearizability::Linearizable).take(3) {
         println!("key {}: {:?}", key.key, key.verdict);
     }
     println!(
-        "{operations} operations, {} keys, {bad} not linearizable: {:.3} s for the check, {:.3} s in all, peak {} kB",
+        "{operations} operations, {} keys, {bad} not linearizable: {:.3} s for the check, \
+         {:.3} s of them on a CPU, {:.3} s in all, peak {} kB",
         verdicts.len(),
-        checked.as_secs_f64(),
+        checked.clock.as_secs_f64(),
+        checked.cpu.as_secs_f64(),
         begin.elapsed().as_secs_f64(),
         peak_kb()?
     );
     Ok(())
+}
+
+#[derive(Default)]
+struct Elapsed {
+    clock: Duration,
+    cpu: Duration,
+}
+
+impl Elapsed {
+    fn add(&mut self, other: Self) {
+        self.clock += other.clock;
+        self.cpu += other.cpu;
+    }
+}
+
+struct Watch {
+    clock: Instant,
+    cpu: Duration,
+}
+
+impl Watch {
+    fn start() -> Result<Self, Box<dyn Error>> {
+        Ok(Self { clock: Instant::now(), cpu: cpu_time()? })
+    }
+
+    fn elapsed(&self) -> Result<Elapsed, Box<dyn Error>> {
+        Ok(Elapsed { clock: self.clock.elapsed(), cpu: cpu_time()? - self.cpu })
+    }
+}
+
+/// Returns the time that this thread has spent on a CPU.
+fn cpu_time() -> Result<Duration, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(Duration::from_nanos(text.split_whitespace().next().unwrap_or_default().parse()?))
 }
 
 const BATCH: usize = 1_000;

@@ -35,6 +35,8 @@ pub(crate) struct Cluster {
     pub is_ambiguous: bool,
     /// Whether it began before the window.
     pub is_carried: bool,
+    /// Whether the write of the value from which it was made may be missing.
+    pub is_held: bool,
 }
 
 /// The clusters of a window.
@@ -53,9 +55,21 @@ pub(crate) struct Clusters {
     /// A last value that nobody has seen yet and that may be anything.
     anything: Option<LastValue>,
     links: Vec<(u64, u32, Item)>,
+    /// Time since which writes may be missing, because they have not ended.
+    open_since: Option<i64>,
 }
 
 impl Clusters {
+    /// Fills the clusters with the operations on a key that is not idle. Writes that start at
+    /// `open_since` or later may be missing, so operations that end then are left out as
+    /// observations.
+    pub fn gather_busy(&mut self, items: &[Item], carry: &Carry, open_since: i64) -> Result<(), Objection> {
+        self.open_since = Some(open_since);
+        let result = self.gather(items, carry);
+        self.open_since = None;
+        result
+    }
+
     /// Fills the clusters with a window.
     pub fn gather(&mut self, items: &[Item], carry: &Carry) -> Result<(), Objection> {
         self.clear(items.len() + carry.pending.len() + carry.last.len());
@@ -78,6 +92,7 @@ impl Clusters {
         for item in items {
             match item.act {
                 Act::Read(ABSENT) if self.has_deletes => self.absent_reads.push(*item),
+                Act::Read(_) if self.may_lack_write(item.end) => {}
                 Act::Read(value) => {
                     self.see(value, item)?;
                 }
@@ -86,9 +101,27 @@ impl Clusters {
             }
         }
         while let Some((from, to, item)) = self.links.pop() {
-            self.link(from, to, &item)?;
+            // An operation without an answer took effect before somebody saw its value.
+            let end = item.end.min(self.all[to as usize].first_end.at);
+            if self.may_lack_write(end) {
+                self.all[to as usize].is_held = true;
+            } else {
+                self.link(from, to, &item)?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether the write of a value that was seen before `end` may be missing.
+    fn may_lack_write(&self, end: i64) -> bool {
+        self.open_since.is_some_and(|open_since| end >= open_since)
+    }
+
+    /// Returns the least start of an observation that was left out, or `open_since`.
+    pub fn observed_until(&self, items: &[Item], open_since: i64) -> i64 {
+        let left_out = items.iter().filter(|item| item.end >= open_since && item.act.seen().is_some());
+        let held = self.all.iter().filter(|cluster| cluster.is_held).map(|cluster| cluster.start);
+        left_out.map(|item| item.start).chain(held).fold(open_since, i64::min)
     }
 
     fn clear(&mut self, size: usize) {
@@ -119,6 +152,7 @@ impl Clusters {
             is_unknown: false,
             is_ambiguous: false,
             is_carried: true,
+            is_held: false,
         })
     }
 
@@ -147,6 +181,7 @@ impl Clusters {
             is_unknown: is_optional,
             is_ambiguous: false,
             is_carried: false,
+            is_held: false,
         })
     }
 

@@ -69,6 +69,13 @@ impl KeyHistory {
         closed
     }
 
+    /// Forgets operations that need not wait for the key to be idle.
+    pub fn thin(&mut self, items: &mut Vec<Item>, open_since: i64, quick: &mut QuickCheck) {
+        if let Err(Objection::Violation(proof)) = quick.thin(items, &mut self.carry, open_since) {
+            self.verdict = Linearizability::Violation(proof);
+        }
+    }
+
     /// Checks the last operations in one search, if it is a small one. Returns whether it was.
     fn close_whole(&mut self, items: &[Item], settings: &Settings) -> bool {
         let extent = Extent { limit: settings.search_limit.min(items.len() * SMALL_SEARCH), all: false };

@@ -6,8 +6,8 @@
 //! method reports a violation where there is none.
 //!
 //! The verdict is exact under these assumptions: an operation takes effect between its start and
-//! its end; no client writes `u64::MAX`; with [`InitialValue::Unknown`], no operation writes the
-//! initial value of the key.
+//! its end; no client writes one of the two highest numbers; with [`InitialValue::Unknown`], no
+//! operation writes the initial value of the key.
 
 mod carry;
 mod checker;

@@ -16,7 +16,7 @@ pub struct Operation {
     pub version: Option<u64>,
 }
 
-/// Kind of operation and its values. `None` stands for an absent key. The value `u64::MAX` is
+/// Kind of operation and its values. `None` stands for an absent key. The two highest values are
 /// reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -49,6 +49,9 @@ pub enum Status {
 
 /// Value of an absent key inside this crate.
 pub(crate) const ABSENT: u64 = u64::MAX;
+
+/// A value that no operation sees any more.
+pub(crate) const FORGOTTEN: u64 = u64::MAX - 1;
 
 /// Start of everything that happened before the first operation.
 pub(crate) const BEFORE_ALL: i64 = i64::MIN;

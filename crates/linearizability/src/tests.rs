@@ -167,6 +167,30 @@ fn an_unknown_initial_value_may_be_any_that_is_not_written() {
     }
 }
 
+#[test]
+fn streams_have_the_verdict_of_the_whole() {
+    let mut violations = 0;
+    for seed in 0..2_000 {
+        let mut rng = Rng::with_seed(seed);
+        let shapes = shapes();
+        let shape = Shape { operations: rng.usize(10..=60), ..shapes[seed as usize % shapes.len()] };
+        let mut history = without_versions(&correct_history(shape, 0, &mut rng));
+        let place = rng.usize(0..history.len());
+        let other = history[rng.usize(0..history.len())].access;
+        if let (Access::Read { value }, Access::Read { value: seen } | Access::CompareAndSet { to: seen, .. }) =
+            (&mut history[place].access, other)
+        {
+            *value = seen;
+        }
+        let whole = verdict(&history, Settings::default());
+        let parts = streamed(&history, Settings::default(), rng.usize(1..=5));
+        violations += u32::from(matches!(whole, Linearizability::Violation(_)));
+        let are_equal = std::mem::discriminant(&whole) == std::mem::discriminant(&parts);
+        assert!(are_equal, "seed {seed}: {whole:?}, but {parts:?}: {}", lines(&history));
+    }
+    assert!(violations > 100, "{violations}");
+}
+
 fn shapes() -> Vec<Shape> {
     let plain = Shape::PLAIN;
     vec![

@@ -3,7 +3,7 @@
 use crate::carry::{Carry, LastValue, NO_OPERATION};
 use crate::cluster::{Cluster, Clusters};
 use crate::cluster_order::ClusterOrder;
-use crate::operation::{ABSENT, Act, Item};
+use crate::operation::{ABSENT, Act, BEFORE_ALL, FORGOTTEN, Item};
 use crate::proof::{Objection, Proof, name, operation_name};
 use crate::register::Register;
 use crate::search::{CallInterval, Effort, Extent, FinalState, Searched, search_counting};
@@ -27,7 +27,9 @@ pub(crate) enum Judged {
 pub(crate) struct QuickCheck {
     clusters: Clusters,
     zones: Zones,
-    timeline: ClusterOrder,
+    cluster_order: ClusterOrder,
+    /// Per cluster: whether it may be forgotten.
+    settled: Vec<bool>,
 }
 
 impl QuickCheck {
@@ -95,9 +97,80 @@ impl QuickCheck {
             if last.len() > 1 {
                 return Err(Objection::Undecided("a failed comparison may tell which value is the last"));
             }
-            self.compare()?;
+            self.clusters.differing.iter().try_for_each(|item| self.compare(item))?;
         }
         Ok(last)
+    }
+
+    /// Forgets operations on a key that is never idle, without which the verdict is the same:
+    /// settled blocks, and reads that bound no block. No operation that is missing starts before
+    /// `open_since`. Does nothing if zones do not decide the history.
+    pub fn thin(&mut self, items: &mut Vec<Item>, carry: &mut Carry, open_since: i64) -> Result<(), Objection> {
+        if !carry.is_plain() || carry.last.len() > 1 && carry.last.iter().any(|last| last.value.is_none()) {
+            return Ok(());
+        }
+        carry.pending.extend(items.iter().filter(|item| item.is_optional()));
+        items.retain(|item| !item.is_optional());
+        let observed_until = match self.settle(items, carry, open_since) {
+            Ok(observed_until) => observed_until,
+            Err(objection) => {
+                return match self.doubt(objection, items, carry) {
+                    Objection::Undecided(_) => Ok(()),
+                    violation => Err(violation),
+                };
+            }
+        };
+        let Self { clusters, settled, .. } = self;
+        let place = |value: u64| clusters.table.find(value).map(|place| place as usize);
+        let is_settled = |value: u64| place(value).is_some_and(|place| settled[place]);
+        items.retain(|item| match item.act {
+            Act::Write(value) | Act::Swap { to: value, .. } => !is_settled(value),
+            _ if item.end >= open_since => true,
+            Act::Differs(_) => false,
+            Act::Read(value) => place(value).is_none_or(|place| {
+                let Cluster { first_end, last_start, .. } = clusters.all[place];
+                !settled[place] && [first_end.operation, last_start.operation].contains(&item.operation)
+            }),
+        });
+        carry.pending.retain(|item| !item.act.written().is_some_and(is_settled));
+        self.thin_last(&mut carry.last, observed_until);
+        Ok(())
+    }
+
+    /// Checks the operations on a key that is not idle, and finds the settled clusters. Returns the
+    /// time before which every observation was taken into account.
+    fn settle(&mut self, items: &[Item], carry: &Carry, open_since: i64) -> Result<i64, Objection> {
+        self.clusters.gather_busy(items, carry, open_since)?;
+        if self.clusters.has_deletes || self.clusters.may_delete {
+            return Err(Objection::Undecided("deletes"));
+        }
+        self.zones.check(&self.clusters)?;
+        let observed_until = self.clusters.observed_until(items, open_since);
+        self.zones.mark_settled(&self.clusters.all, observed_until, &mut self.settled);
+        self.zones.order(&self.clusters.all, &mut self.cluster_order.order);
+        self.cluster_order.schedule(&mut self.clusters)?;
+        let mut ended = self.clusters.differing.iter().filter(|item| item.end < open_since);
+        ended.try_for_each(|item| self.compare(item))?;
+        Ok(observed_until)
+    }
+
+    /// Forgets the values at the start whose blocks are settled.
+    fn thin_last(&self, last: &mut Vec<LastValue>, observed_until: i64) {
+        let Self { clusters, zones, settled, .. } = self;
+        if let [LastValue { value: value @ None, .. }] = last.as_mut_slice() {
+            if !clusters.has_unseen_start() {
+                *value = clusters.all.iter().find(|cluster| cluster.is_carried).map(|cluster| cluster.value);
+            } else if zones.has_ended(observed_until) {
+                *value = Some(FORGOTTEN);
+            }
+        }
+        last.retain(|last| {
+            let place = last.value.and_then(|value| clusters.table.find(value));
+            !place.is_some_and(|place| settled[place as usize])
+        });
+        if settled.contains(&true) && !last.iter().any(|last| last.value == Some(FORGOTTEN)) {
+            last.push(LastValue::at(Some(FORGOTTEN), BEFORE_ALL));
+        }
     }
 
     /// Whether versions order all clusters.
@@ -107,43 +180,45 @@ impl QuickCheck {
     }
 
     fn by_version(&mut self) -> Result<Vec<LastValue>, Objection> {
-        let Self { clusters, timeline, .. } = self;
-        timeline.order_by_version(&clusters.all);
-        timeline.check_versions(&clusters.all)?;
-        timeline.schedule(clusters)?;
-        Ok(timeline.order.last().map(|&place| last_value(&clusters.all[place as usize])).into_iter().collect())
+        let Self { clusters, cluster_order, .. } = self;
+        cluster_order.order_by_version(&clusters.all);
+        cluster_order.check_versions(&clusters.all)?;
+        cluster_order.schedule(clusters)?;
+        Ok(cluster_order.order.last().map(|&place| last_value(&clusters.all[place as usize])).into_iter().collect())
     }
 
     fn by_zones(&mut self) -> Result<Vec<LastValue>, Objection> {
-        let Self { clusters, zones, timeline } = self;
+        let Self { clusters, zones, cluster_order, .. } = self;
         if clusters.has_deletes {
             return Err(Objection::Undecided("deletes without versions"));
         }
         zones.check(clusters)?;
         if !clusters.differing.is_empty() {
-            zones.order(&clusters.all, &mut timeline.order);
-            timeline.schedule(clusters)?;
+            zones.order(&clusters.all, &mut cluster_order.order);
+            cluster_order.schedule(clusters)?;
         }
         Ok(zones.last_values(&clusters.all))
     }
 
-    /// Checks the comparisons that found another value.
-    fn compare(&self) -> Result<(), Objection> {
-        let clusters = &self.clusters;
-        for item in &clusters.differing {
-            let Act::Differs(value) = item.act else { continue };
-            let cluster = clusters.table.find(value).map(|place| &clusters.all[place as usize]);
-            if let Some(cluster) = cluster.filter(|cluster| !cluster.is_optional)
-                && cluster.first_end.at < item.start
-                && item.end < cluster.last_start.at
-            {
-                return Err(differs_within(item.operation, cluster).into());
+    /// Refutes a comparison that found another value although the value was there all the time.
+    fn find_value_within(&self, item: &Item) -> Result<(), Objection> {
+        let Act::Differs(value) = item.act else { return Ok(()) };
+        let cluster = self.clusters.table.find(value).map(|place| &self.clusters.all[place as usize]);
+        match cluster.filter(|cluster| !cluster.is_optional) {
+            Some(cluster) if cluster.first_end.at < item.start && item.end < cluster.last_start.at => {
+                Err(differs_within(item.operation, cluster).into())
             }
-            if !self.timeline.allows(&clusters.all, item) {
-                return Err(Objection::Undecided("a failed comparison does not fit the quick order"));
-            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Checks a comparison that found another value.
+    fn compare(&self, item: &Item) -> Result<(), Objection> {
+        self.find_value_within(item)?;
+        if self.cluster_order.allows(&self.clusters.all, item) {
+            return Ok(());
+        }
+        Err(Objection::Undecided("a failed comparison does not fit the quick order"))
     }
 }
 

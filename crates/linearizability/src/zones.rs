@@ -113,17 +113,63 @@ impl Zones {
         }
     }
 
-    /// Lists the values that may be the last one: those of the blocks that precede no other block.
-    pub fn last_values(&self, all: &[Cluster]) -> Vec<LastValue> {
-        let (mut greatest, mut second, mut owner) = (BEFORE_ALL, BEFORE_ALL, usize::MAX);
-        for (number, block) in self.blocks.iter().enumerate() {
-            if block.start.at > greatest || owner == usize::MAX {
-                second = greatest;
-                (greatest, owner) = (block.start.at, number);
-            } else {
-                second = second.max(block.start.at);
+    /// Marks the clusters of blocks that no operation may see any more, and that order no other
+    /// block any more. No observation that is missing starts before `open_since`.
+    ///
+    /// If some other block must come after block A, and has ended once by now, then an operation
+    /// that sees A and starts later is a violation. A may be forgotten if it and everything that it
+    /// must come after are settled: no remaining block ended before A's last start.
+    pub fn mark_settled(&self, all: &[Cluster], open_since: i64, settled: &mut Vec<bool>) {
+        let ended = self.blocks.iter().enumerate().filter(|(_, block)| block.end.at < open_since);
+        let (greatest, second, owner) = two_greatest(ended.map(|(number, block)| (number, block.start.at)));
+        let is_dead = |number: usize, block: &Block| {
+            let limit = if number == owner { second } else { greatest };
+            block.end.at < limit && block.start.at < open_since && block.end.at < open_since
+        };
+        let is_free = |block: &Block| !all[block.first as usize].is_held;
+        let blocks = self.blocks.iter().enumerate();
+        let (mut dead, live): (Vec<&Block>, Vec<&Block>) = {
+            let (dead, live): (Vec<_>, Vec<_>) =
+                blocks.partition(|(number, block)| is_dead(*number, block) && is_free(block));
+            let strip = |blocks: Vec<(usize, _)>| blocks.into_iter().map(|(_, block)| block).collect();
+            (strip(dead), strip(live))
+        };
+        let mut least_end = live.iter().map(|block| block.end.at).min().unwrap_or(i64::MAX);
+        loop {
+            let count = dead.len();
+            let mut kept_end = i64::MAX;
+            dead.retain(|block| {
+                let is_kept = block.start.at <= least_end;
+                if !is_kept {
+                    kept_end = kept_end.min(block.end.at);
+                }
+                is_kept
+            });
+            least_end = least_end.min(kept_end);
+            if dead.len() == count {
+                break;
             }
         }
+        settled.clear();
+        settled.resize(all.len(), false);
+        for block in dead {
+            let mut place = block.first;
+            while place != NO_CLUSTER {
+                settled[place as usize] = true;
+                place = all[place as usize].next;
+            }
+        }
+    }
+
+    /// Whether some block has ended once before a time.
+    pub fn has_ended(&self, time: i64) -> bool {
+        self.blocks.iter().any(|block| block.end.at < time && block.end.at != BEFORE_ALL)
+    }
+
+    /// Lists the values that may be the last one: those of the blocks that precede no other block.
+    pub fn last_values(&self, all: &[Cluster]) -> Vec<LastValue> {
+        let starts = self.blocks.iter().map(|block| block.start.at).enumerate();
+        let (greatest, second, owner) = two_greatest(starts);
         let is_last = |number: usize, block: &Block| {
             let limit = if number == owner { second } else { greatest };
             block.end.at >= limit
@@ -145,6 +191,20 @@ impl Block {
             used: Vec::new(),
         }
     }
+}
+
+/// Returns the two greatest times, and the number of the greatest one.
+fn two_greatest(times: impl Iterator<Item = (usize, i64)>) -> (i64, i64, usize) {
+    let (mut greatest, mut second, mut owner) = (BEFORE_ALL, BEFORE_ALL, usize::MAX);
+    for (number, time) in times {
+        if time > greatest || owner == usize::MAX {
+            second = greatest;
+            (greatest, owner) = (time, number);
+        } else {
+            second = second.max(time);
+        }
+    }
+    (greatest, second, owner)
 }
 
 /// Makes the block that begins with a cluster. Its clusters must follow each other in time.
