@@ -80,7 +80,7 @@ impl TrialDemand {
 fn connections(trial: &Trial) -> Option<u32> {
     let load = trial.load.as_ref()?;
     let to_target = load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX));
-    Some(to_target.saturating_add(load.site_connections()))
+    Some(to_target.saturating_add(load.further_connections()))
 }
 
 /// Returns the number of hosts or URLs to which clients connect. If hosts have roles, it is unknown

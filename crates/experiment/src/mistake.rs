@@ -105,7 +105,8 @@ fn steps(trial: &TomlTable) -> impl Iterator<Item = &TomlTable> {
     let of_group = |group| ["on_start", "cycle", "mix"].into_iter().flat_map(move |key| TomlTable::tables(group, key));
     let of_load = trial.table("load").into_iter().flat_map(groups).flat_map(of_group);
     let entries = of_load.chain(trial.tables("prepare")).map(|(_, step)| step);
-    entries.flat_map(|entry| std::iter::once(entry).chain(entry.tables("steps").map(|(_, step)| step)))
+    let steps = entries.flat_map(|entry| std::iter::once(entry).chain(entry.tables("steps").map(|(_, step)| step)));
+    steps.flat_map(|step| std::iter::once(step).chain(step.tables("parallel").map(|(_, step)| step)))
 }
 
 fn is_named(step: &TomlTable, name: &str) -> bool {

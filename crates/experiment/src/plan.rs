@@ -19,6 +19,7 @@ mod load_conflicts;
 pub(crate) mod load_group;
 mod metric;
 mod operation;
+mod parallel;
 mod pause;
 mod point_repeats;
 mod prepare;

@@ -38,7 +38,7 @@ fn sites_are_in_the_plan() {
     assert_eq!(load.sites["auth"].tls(of_target), Tls { ca: Some("ca.pem".into()), ..Tls::default() });
     assert_eq!(load.sites["files"].tls(of_target), insecure);
     assert_eq!(load.steps.iter().map(|step| step.site.as_deref()).collect::<Vec<_>>(), [Some("auth"), Some("files")]);
-    assert_eq!((load.site_connections(), load.outcome_places(3)), (20, 4));
+    assert_eq!((load.further_connections(), load.outcome_places(3)), (20, 4));
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{json}");
     let listing = timeline::print(&plan);
@@ -50,7 +50,7 @@ fn a_load_without_sites_has_none_in_its_plan() {
     let plan = plan("url = \"http://127.0.0.1:8080\"", "", "");
     let json = serde_json::to_value(&plan.trials[0].load).unwrap();
     assert!(json.get("sites").is_none() && json["steps"][0].get("site").is_none(), "{json}");
-    assert_eq!((Load::default().site_connections(), Load::default().outcome_places(3)), (0, 3));
+    assert_eq!((Load::default().further_connections(), Load::default().outcome_places(3)), (0, 3));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn groups_and_preparations_use_the_sites_of_the_load() {
                 [[load.group]]\nname = \"b\"\nagents = 2\n[[load.group.mix]]\nname = \"b\"\ncall = \"get\"\nwith = { path = \"/\" }\n";
     let plan = read(text, &[]).unwrap_or_else(|problems| panic!("{problems}"));
     let load = plan.trials[0].load.as_ref().unwrap();
-    assert_eq!((load.sites.len(), load.groups[0].sites.len(), load.site_connections()), (1, 1, 3));
+    assert_eq!((load.sites.len(), load.groups[0].sites.len(), load.further_connections()), (1, 1, 3));
     assert_eq!(plan.trials[0].prepare[0].step.site.as_deref(), Some("auth"));
 }
 

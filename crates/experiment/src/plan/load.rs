@@ -1,7 +1,7 @@
 //! `[load]` of a trial, with every default filled in: operations, rate and connections.
 
 use core::net::IpAddr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use crate::plan::agent_stages::{self, AGENT_STAGE, AgentStage};
 use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, START, Scope, Step};
+use crate::plan::parallel;
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::prepare;
 use crate::plan::rate::{self, DRAWN, Rate, STAGE};
@@ -188,6 +189,11 @@ section! {
 
 pub(super) fn one() -> u32 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+pub(super) fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -454,7 +460,13 @@ fn place_in_steps<'a>(section: &Section<'a>, key: &str) -> Option<&'a TextSpan> 
 /// Returns the sections of all steps of a load or a group.
 pub(super) fn step_sections<'a>(section: &Section<'a>) -> Vec<Section<'a>> {
     let entries = ["on_start", "cycle", "mix"].into_iter().flat_map(|key| section.sections(key));
-    entries.flat_map(|entry| if entry.has("steps") { entry.sections("steps") } else { vec![entry] }).collect()
+    let below = |entry: Section<'a>, key| if entry.has(key) { entry.sections(key) } else { vec![entry] };
+    let steps = entries.flat_map(|entry| below(entry, "steps"));
+    steps
+        .flat_map(
+            |step| if step.has("parallel") { [vec![step], step.sections("parallel")].concat() } else { vec![step] },
+        )
+        .collect()
 }
 
 impl Load {
@@ -498,27 +510,6 @@ impl Load {
     /// Returns the operations of all populations.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.populations().iter().flat_map(|population| &population.steps)
-    }
-
-    /// Returns the sites that steps of this load or group go to, without its groups.
-    #[must_use]
-    pub fn used_sites(&self) -> BTreeSet<&str> {
-        self.steps.iter().filter_map(|step| step.site.as_deref()).collect()
-    }
-
-    /// Returns the number of connections of all agents to sites.
-    #[must_use]
-    pub fn site_connections(&self) -> u32 {
-        let of =
-            |group: &Self| group.agents.saturating_mul(u32::try_from(group.used_sites().len()).unwrap_or(u32::MAX));
-        self.populations().iter().map(of).fold(0, u32::saturating_add)
-    }
-
-    /// Returns the number of places at which outcomes are counted: the services of the target, and
-    /// one for all sites.
-    #[must_use]
-    pub fn outcome_places(&self, services: u32) -> u32 {
-        services + u32::from(!self.sites.is_empty())
     }
 
     /// Whether the load ends after a number of cycles.
@@ -729,6 +720,11 @@ fn sequence(
 ) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for part in parts {
+        if part.has("parallel") {
+            steps.extend(parallel::read(part, slots, context));
+            continue;
+        }
+        parallel::check_alone(part, context);
         prepare::check_names(part, context);
         let step = operation::read(part, &Scope { slots, no_slots: None, by_agent: true }, context);
         for slot in step.keep.keys() {

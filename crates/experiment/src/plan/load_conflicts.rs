@@ -1,5 +1,6 @@
 //! Settings of a load that exclude each other.
 
+use crate::plan::parallel;
 use crate::plan::{Connections, Load};
 
 /// Settings of a load that exclude each other.
@@ -68,7 +69,10 @@ impl Load {
             with: Some(("count", "cycles of all agents together")),
             hint: "remove one of the two",
         });
-        [think, backlog, pipeline, sites, iterations, count].into_iter().flatten().chain(self.conflicts_of_stages())
+        [think, backlog, pipeline, sites, parallel::conflict(self), iterations, count]
+            .into_iter()
+            .flatten()
+            .chain(self.conflicts_of_stages())
     }
 
     /// Returns the settings that conflict with stages of agents.

@@ -12,7 +12,8 @@ use crate::keys::{self, Key, section};
 use crate::manifest::TargetOperation;
 use crate::pattern;
 use crate::plan::check_context::CheckContext;
-use crate::plan::load::{is_one, one};
+use crate::plan::load::{is_one, is_zero, one};
+use crate::plan::parallel::BLOCK;
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::redirects::{self, FOLLOW};
 use crate::plan::site;
@@ -94,6 +95,10 @@ section! {
             "Whether it continues the sequence of a mix to which the step before it belongs";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => once: bool = |_| false, "Whether each agent does it once, before its cycles";
+        #[serde(default, skip_serializing_if = "is_zero")]
+        => at_once: u32 = |_| 0, "Most operations of its `parallel` that are open at once; 0 for a single operation";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        => beside: bool = |_| false, "Whether it belongs to the same `parallel` as the step before it";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => program: Option<MemberProgram> = |_| None,
             "Program on the member's host, if the target has one of this name";
@@ -113,18 +118,23 @@ pub struct MemberProgram {
 
 section! {
     const CYCLE {
-        ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, probability_pct, every, units, parts, audit;
+        ..BLOCK: parallel, connections;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, every, units, parts, audit;
     }
 }
 
 section! {
     const SEQUENCE {
-        ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, probability_pct, units, parts, audit;
+        ..BLOCK: parallel, connections;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, units, parts, audit;
     }
 }
 
 section! {
-    const START { ..OPERATION: call, name, site, with, set, expect, keep, follow, think, repeat, units, parts, audit; }
+    const START {
+        ..BLOCK: parallel, connections;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, units, parts, audit;
+    }
 }
 
 section! {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::section;
 use crate::plan::check_context::CheckContext;
 use crate::plan::lab::Lab;
+use crate::plan::load::Load;
 use crate::plan::target::{TLS, Tls, check_tls, parse_url};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
@@ -96,6 +97,32 @@ pub(super) fn check_lab(root: &Section<'_>, lab: &Lab, context: &mut CheckContex
         .expected("servers outside the lab")
         .related(root.place("lab"), "the clients are on its first network");
     context.problems.push(problem.hint("remove `sites`, or use a target that runs outside of virtual hosts"));
+}
+
+impl Load {
+    /// Returns the sites that steps of this load or group go to, without its groups.
+    #[must_use]
+    pub fn used_sites(&self) -> BTreeSet<&str> {
+        self.steps.iter().filter_map(|step| step.site.as_deref()).collect()
+    }
+
+    /// Returns the number of connections of all agents beside one for each agent: to sites, and for
+    /// operations that are sent at once.
+    #[must_use]
+    pub fn further_connections(&self) -> u32 {
+        let of = |group: &Self| {
+            let servers = u32::try_from(group.used_sites().len()).unwrap_or(u32::MAX).saturating_add(1);
+            group.agents.saturating_mul(servers.saturating_mul(group.at_once()) - 1)
+        };
+        self.populations().iter().map(of).fold(0, u32::saturating_add)
+    }
+
+    /// Returns the number of places at which outcomes are counted: the services of the target, and
+    /// one for all sites.
+    #[must_use]
+    pub fn outcome_places(&self, services: u32) -> u32 {
+        services + u32::from(!self.sites.is_empty())
+    }
 }
 
 /// Checks the site of a step.

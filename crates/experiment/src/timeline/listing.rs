@@ -569,8 +569,7 @@ fn bound(backlog: Backlog) -> String {
 
 fn operations(load: &Load) -> String {
     let sequences = load.sequences().map(|steps| {
-        let names: Vec<String> = steps.iter().map(operation).collect();
-        let names = names.join(" → ");
+        let names = in_order(steps);
         match load.order {
             StepOrder::Cycle => names,
             StepOrder::Mix => format!("{names} {}", steps.first().map_or(1, |step| step.weight)),
@@ -581,8 +580,17 @@ fn operations(load: &Load) -> String {
         StepOrder::Cycle => all.join(" → "),
         StepOrder::Mix => format!("at random: {}", all.join(", ")),
     };
-    let once: Vec<String> = load.steps[..load.steps_on_start()].iter().map(operation).collect();
-    if once.is_empty() { cycles } else { format!("once {}, then {cycles}", once.join(" → ")) }
+    let once = in_order(&load.steps[..load.steps_on_start()]);
+    if once.is_empty() { cycles } else { format!("once {once}, then {cycles}") }
+}
+
+/// Describes steps that follow each other; those that are sent at once are in brackets.
+fn in_order(steps: &[Step]) -> String {
+    let of_block = |steps: &[Step]| {
+        let names: Vec<String> = steps.iter().map(operation).collect();
+        if steps[0].at_once > 0 { format!("[{}]", names.join(" + ")) } else { names.concat() }
+    };
+    steps.chunk_by(|_, next| next.beside).map(of_block).collect::<Vec<_>>().join(" → ")
 }
 
 /// Describes a step: `browse (every 2, then 3s)`.
