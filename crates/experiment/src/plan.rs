@@ -28,6 +28,7 @@ pub(crate) mod reading;
 mod redirects;
 mod site;
 mod stage_lines;
+mod step_keys;
 mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;

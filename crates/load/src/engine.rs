@@ -140,8 +140,11 @@ fn sources_of<P: SessionProtocol>(
         // With failover, all connections may lead to one service.
         Failover::Next => connections,
     };
-    // No site has more connections than all sites together.
-    let each = each.max(script.site_connections());
+    // Any of the further connections may lead to one service.
+    let each = match script.has_lanes {
+        true => each + script.further_connections(),
+        false => each.max(script.further_connections()),
+    };
     Ok(SourceAddresses::of(&orders.load.from, services, each, ports())?)
 }
 

@@ -13,7 +13,6 @@ use crate::manifest::TargetOperation;
 use crate::pattern;
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::{is_one, is_zero, one};
-use crate::plan::parallel::BLOCK;
 use crate::plan::pause::{self, Pause, THINK};
 use crate::plan::redirects::{self, FOLLOW};
 use crate::plan::site;
@@ -114,36 +113,6 @@ pub struct MemberProgram {
     /// Standard input of the program, with the same placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-}
-
-section! {
-    const CYCLE {
-        ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, every, units, parts, audit;
-    }
-}
-
-section! {
-    const SEQUENCE {
-        ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, units, parts, audit;
-    }
-}
-
-section! {
-    const START {
-        ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, units, parts, audit;
-    }
-}
-
-section! {
-    const MIX {
-        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, follow, think, repeat, weight, units, parts,
-            audit;
-        steps: Tables(SEQUENCE),
-            "Instead of one operation, a sequence of operations, done in this order", ["sequence", "cycle", "tasks"];
-    }
 }
 
 section! {

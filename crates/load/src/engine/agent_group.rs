@@ -93,6 +93,8 @@ pub struct AgentGroup {
     pub lasting: u32,
     /// Services of the sites that the group's steps go to. Each agent has a connection to each.
     pub sites: Vec<u32>,
+    /// Most operations of an agent that are sent at once; 0 if no operations are.
+    pub lanes: u32,
     /// Order in which agents perform the steps.
     pub order: StepOrder,
     /// Whether a wrong answer ends the agent's cycle.
@@ -183,6 +185,7 @@ impl AgentGroup {
             on_start,
             lasting: 0,
             sites: sites::services_of(orders, load),
+            lanes: if load.steps.iter().any(|step| step.at_once > 0) { load.at_once() } else { 0 },
             shortest,
             takes: feeds
                 .iter()

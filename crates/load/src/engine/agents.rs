@@ -31,6 +31,7 @@ mod backlog;
 mod cycles;
 mod examples;
 mod feeding;
+pub mod lanes;
 mod leaving;
 mod reconnects;
 mod redirects;
@@ -44,6 +45,7 @@ pub use timers::AgentTimer;
 
 use answers::{AnswerClass, DecodedAnswer};
 use feeding::FeedTurn;
+use lanes::Lanes;
 use reconnects::ConnectionRoutes;
 use timers::AgentTimers;
 use turns::OpenStarts;
@@ -73,6 +75,8 @@ pub enum AgentWork {
     Attempt,
     /// Has an open operation and pauses between two attempts.
     RetryPause,
+    /// Sleeps while its lanes perform operations at once.
+    Block,
     /// Will do nothing more.
     Done,
 }
@@ -250,8 +254,10 @@ pub struct Agents<P: SessionProtocol> {
     control: Arc<LoadControl>,
     pub(super) list: Vec<Agent>,
     pub routes: ConnectionRoutes,
-    /// Connections to sites.
+    /// Connections to sites and of lanes.
     pub(super) sites: SiteConnections,
+    /// Places for operations that an agent performs at once.
+    pub(super) lanes: Lanes,
     values: AgentValues<P>,
     pub timers: AgentTimers,
     /// Starts of open loops, and the end of the load.
@@ -274,14 +280,17 @@ impl<P: SessionProtocol> Agents<P> {
             let step = StepId::at(steps.start).unwrap_or(StepId::FIRST);
             Agent { number, group, step, has_started: on_start.is_empty(), ..alone }
         };
-        let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
+        let mut list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
+        let starts = OpenStarts::new(script, control, thread, &list);
+        let lanes = Lanes::add(script, &mut list);
         Self {
             control: Arc::clone(control),
-            values: AgentValues::new(script, control, thread, list.len()),
+            values: AgentValues::new(script, control, thread, &lanes),
             timers: AgentTimers::new(list.len(), script.is_paced),
-            starts: OpenStarts::new(script, control, thread, &list),
-            sites: SiteConnections::new(script, thread, list.len()),
-            running: list.len(),
+            starts,
+            sites: SiteConnections::new(script, thread, &lanes),
+            running: lanes.agents(),
+            lanes,
             failure: None,
             list,
             routes,
@@ -295,12 +304,17 @@ impl<P: SessionProtocol> Agents<P> {
         self.values.cookies.set_zero(zero_s);
     }
 
-    /// Returns the ids of all agents.
+    /// Returns the ids of all agents, without lanes.
     pub fn ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
+        (0..self.lanes.agents()).map(AgentId::at)
+    }
+
+    /// Returns the ids of all agents, and of their lanes.
+    fn all_ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
         (0..self.list.len()).map(AgentId::at)
     }
 
-    /// Returns all agents, indexed by id.
+    /// Returns all agents and their lanes, indexed by id.
     #[inline]
     pub fn all(&self) -> &[Agent] {
         &self.list
@@ -319,7 +333,7 @@ impl<P: SessionProtocol> Agents<P> {
 
     /// Returns the cycles of each agent that has started.
     pub fn cycles(&self) -> Vec<AgentCycles> {
-        let begun = self.list.iter().filter(|agent| agent.cycle > 0);
+        let begun = self.list[..self.lanes.agents()].iter().filter(|agent| agent.cycle > 0);
         let cycles = |agent: &Agent| AgentCycles {
             agent: agent.number,
             cycles: agent.finished_cycles,
@@ -340,9 +354,11 @@ impl<P: SessionProtocol> Agents<P> {
         RequestContext { request: self.script.request(agent), id: agent.request_id }
     }
 
-    /// Whether an agent of the connection pauses between two operations or attempts.
+    /// Whether an agent of the connection pauses between two operations or attempts. A connection
+    /// to a site or of a lane is opened when an operation needs it.
     pub fn are_between_attempts(&self, conn: ConnId) -> bool {
-        let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.count());
+        let agents = &self.list[..self.lanes.agents()];
+        let mut own = agents.iter().skip(conn.index()).step_by(self.routes.count());
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::FeedPause | AgentWork::RetryPause))
     }
 
@@ -401,6 +417,7 @@ impl<P: SessionProtocol> Agents<P> {
         let started_ns = if agent.is_scheduled { intended_ns } else { at.now_ns };
         if started_ns >= self.starts.end_ns {
             return match kind {
+                _ if self.lanes.has(id) => self.cut_lane(id, at, stats),
                 LoopKind::OpenSessions if !agent.is_scheduled => self.cut_session(id, at, stats),
                 _ => self.retire(id),
             };
@@ -429,7 +446,7 @@ impl<P: SessionProtocol> Agents<P> {
     /// Ends the pauses within sessions at the end of the load, because the rest of a session is
     /// cut.
     pub fn end_pauses(&mut self, now_ns: u64) {
-        for id in self.ids() {
+        for id in self.all_ids() {
             let agent = &self.list[id];
             let is_under_way = agent.work == AgentWork::Pause && !agent.begins_cycle();
             if is_under_way && self.script.groups[agent.group].kind == LoopKind::OpenSessions {
@@ -446,7 +463,11 @@ impl<P: SessionProtocol> Agents<P> {
         at: EventTime,
         stats: &mut ThreadStats,
     ) -> AgentEffect {
-        let at = if self.script.has_sites { self.go_to_site(id, at) } else { at };
+        let at = match self.script.changes_connections {
+            false => at,
+            true if self.begins_block(id) => return self.begin_block(id, at),
+            true => self.change_connection(id, at),
+        };
         let agent = &mut self.list[id];
         agent.draw = agent.random.u64(..);
         let counters = self.script.steps[agent.step].counters;
@@ -564,9 +585,12 @@ impl<P: SessionProtocol> Agents<P> {
         self.sites.set_connect_after(conn, next.after_ns);
         if next.service != before {
             let place = self.script.place_at(next.service);
-            let own = self.list.iter_mut().skip(conn.index()).step_by(self.routes.count());
-            // An agent that is at a site finds the member when it returns.
-            own.filter(|agent| agent.connection == conn).for_each(|agent| agent.place = place);
+            if self.script.changes_connections {
+                self.move_agents(conn, place);
+            } else {
+                let own = self.list.iter_mut().skip(conn.index()).step_by(self.routes.count());
+                own.for_each(|agent| agent.place = place);
+            }
         }
         next
     }
@@ -695,6 +719,14 @@ impl<P: SessionProtocol> Agents<P> {
                 result: cause.text(P::REFUSALS),
             });
         }
+        if self.lanes.has(id) {
+            return self.lane_ended(id, outcome, at, stats);
+        }
+        self.go_on(id, outcome, at, stats)
+    }
+
+    /// Continues the agent with the next step of its cycle, or with the next cycle.
+    fn go_on(&mut self, id: AgentId, outcome: Outcome, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let ended = self.list[id].step;
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
@@ -737,7 +769,7 @@ impl<P: SessionProtocol> Agents<P> {
     /// Counts operations that are due before `until_ns` and before the load's end, and have not
     /// begun.
     pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
-        self.starts.count_due(&self.list, until_ns, stats);
+        self.starts.count_due(&self.list[..self.lanes.agents()], until_ns, stats);
     }
 
     /// Records open operations as unfinished at the end of the load, and also operations that were
@@ -746,7 +778,7 @@ impl<P: SessionProtocol> Agents<P> {
     pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
         self.count_due(now, stats);
         let mut never_began = 0;
-        for id in self.ids() {
+        for id in self.all_ids() {
             if self.list[id].has_operation() {
                 let agent = &self.list[id];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
@@ -757,7 +789,9 @@ impl<P: SessionProtocol> Agents<P> {
                     stats,
                 );
             }
-            never_began += self.starts.leave(id, &self.list[id], now, stats);
+            if !self.lanes.has(id) {
+                never_began += self.starts.leave(id, &self.list[id], now, stats);
+            }
         }
         if never_began > 0 {
             let of_sessions = self.script.groups.iter().any(|group| group.kind == LoopKind::OpenSessions);
@@ -821,7 +855,7 @@ impl<P: SessionProtocol> Agents<P> {
             }
             AgentWork::FeedPause => self.look_for_record(id, at, stats),
             AgentWork::RetryPause => self.attempt(id, at),
-            AgentWork::Attempt | AgentWork::Done => AgentEffect::Wait,
+            AgentWork::Attempt | AgentWork::Block | AgentWork::Done => AgentEffect::Wait,
         }
     }
 

@@ -16,7 +16,7 @@ const OF_PROGRAM: u64 = 9;
 
 /// Checks that the process may open the files that the load needs.
 pub fn check<P: SessionProtocol>(script: &Script<P>) -> Result<(), Error> {
-    let connections = script.places.connections_in(script.mine.clone()) + script.site_connections();
+    let connections = script.places.connections_in(script.mine.clone()) + script.further_connections();
     let each = if P::RUNS_PROGRAMS { OF_PROGRAM } else { 1 };
     files(script.places.agents, u64::from(connections) * each + script.mine.len() as u64 + OTHERS)
 }

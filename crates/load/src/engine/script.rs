@@ -94,6 +94,10 @@ pub struct Script<P: SessionProtocol> {
     pub keep_alive: bool,
     /// Whether steps may go to sites.
     pub has_sites: bool,
+    /// Whether agents may perform operations at once.
+    pub has_lanes: bool,
+    /// Whether an agent may use several connections.
+    pub changes_connections: bool,
     /// Whether io_uring may be used.
     pub may_ring: bool,
     /// TLS settings of the services that use TLS, if any.
@@ -121,6 +125,10 @@ pub struct CompiledStep {
     pub site: Option<u16>,
     /// Whether the step follows redirects.
     pub follows: bool,
+    /// Most operations of the step's block that are open at once; 0 if it is no block.
+    pub at_once: u16,
+    /// Index of the step behind the block.
+    pub block_end: usize,
     /// Expectations of the answer.
     pub expects: Vec<Expectation>,
     /// The same expectations as text: field and expected value.
@@ -225,6 +233,8 @@ impl<P: SessionProtocol> Script<P> {
             slot_ns: ns(orders.slot_s).max(1),
             keep_alive: load.connections.keep_alive,
             has_sites: !load.sites.is_empty(),
+            has_lanes: has_lanes(load),
+            changes_connections: !load.sites.is_empty() || has_lanes(load),
             may_ring: !orders.without_ring,
             peers,
             services: services.into(),
@@ -482,6 +492,8 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
                 u16::try_from(place).ok()
             }),
             follows: step.follow.unwrap_or(self.load.follow) > 0,
+            at_once: u16::try_from(step.at_once).unwrap_or(u16::MAX),
+            block_end: self.first + self.block(number).end,
             arguments,
             expects,
             expected,
@@ -695,8 +707,17 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
     fn kept_before(&self, number: usize) -> Vec<&str> {
         let first = self.sequence(number).start - self.first;
         let once = &self.load.steps[..first.min(self.load.steps_on_start())];
-        let before = once.iter().chain(&self.load.steps[first..number]);
+        // Operations that are sent at once do not wait for each other's values.
+        let before = once.iter().chain(&self.load.steps[first..self.block(number).start]);
         before.flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+    }
+
+    /// Returns the indexes in the group of the steps that are performed at once with step `number`.
+    fn block(&self, number: usize) -> Range<usize> {
+        let steps = &self.load.steps;
+        let before = steps[..=number].iter().rev().take_while(|step| step.beside).count();
+        let behind = steps[number + 1..].iter().take_while(|step| step.beside).count();
+        number - before..number + 1 + behind
     }
 
     /// Returns the indexes of the steps in the sequence of step `number`, among the steps of all
@@ -714,6 +735,11 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         }
         start..start
     }
+}
+
+/// Whether agents may perform operations at once.
+fn has_lanes(load: &Load) -> bool {
+    load.all_steps().any(|step| step.at_once > 0)
 }
 
 fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {

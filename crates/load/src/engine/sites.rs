@@ -1,5 +1,6 @@
 //! Sites of a load: servers beside the target that steps go to. An agent has a connection of its
-//! own to each site that its group uses. The connections to sites follow those to the target.
+//! own to each site that its group uses, and so has each of its lanes. These connections follow the
+//! connections of the agents to the target.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,8 @@ use transport::error::Error as OpenError;
 use transport::tls::{TlsPeers, TlsTrust};
 use wire::session::SessionProtocol;
 
+use super::agent_group::AgentGroup;
+use super::agents::lanes::Lanes;
 use super::agents::{AgentService, Agents, EventTime};
 use super::ids::AgentId;
 use super::script::Script;
@@ -90,39 +93,75 @@ pub fn cookie_host<P: SessionProtocol>(services: &[P], service: usize) -> String
     host.trim_matches(['[', ']']).to_ascii_lowercase()
 }
 
-/// Connections of a thread's agents to sites. Empty if the load has no sites.
+/// Connections of a thread's agents beside one for each agent: to sites, and of lanes. Empty if
+/// each agent has one connection.
 #[derive(Debug, Default)]
 pub struct SiteConnections {
-    /// Index of each agent's first connection to a site, among all connections of the thread.
-    first: Vec<u32>,
-    /// Agents of the connections to sites, in the order of the connections.
+    /// Number of agents.
+    agents: usize,
+    /// Connections of each agent and lane.
+    own: Vec<OwnConnections>,
+    /// Agents of the further connections, in the order of the connections.
     owners: Vec<AgentId>,
     /// Earliest time of the next connect of each connection of the thread.
     after_ns: Vec<u64>,
 }
 
+/// Connections of an agent or lane.
+#[derive(Debug, Clone, Copy)]
+struct OwnConnections {
+    to_target: ConnId,
+    /// First of the connections to sites, which follow each other.
+    to_sites: usize,
+}
+
 impl SiteConnections {
-    /// Creates the connections of thread `thread` with this number of agents.
-    pub fn new<P: SessionProtocol>(script: &Script<P>, thread: u32, agents: usize) -> Self {
-        if !script.has_sites {
+    /// Creates the connections of the agents of thread `thread`.
+    pub fn new<P: SessionProtocol>(script: &Script<P>, thread: u32, lanes: &Lanes) -> Self {
+        if !script.changes_connections {
             return Self::default();
         }
-        let (mut first, mut owners) = (Vec::new(), Vec::new());
+        let agents = lanes.agents();
+        let (mut own, mut of_lanes, mut owners) = (Vec::new(), Vec::new(), Vec::new());
         for (index, number) in script.places.agents_of(thread).enumerate() {
-            first.push((agents + owners.len()) as u32);
-            owners.extend(script.groups[script.group_of(number)].sites.iter().map(|_| AgentId::at(index)));
+            let group = &script.groups[script.group_of(number)];
+            let id = AgentId::at(index);
+            let mut next = |count: usize| {
+                let first = agents + owners.len();
+                owners.extend(std::iter::repeat_n(id, count));
+                first
+            };
+            let first = OwnConnections { to_target: ConnId::at(index), to_sites: next(group.sites.len()) };
+            own.push(first);
+            // The first lane uses the connections of its agent.
+            of_lanes.extend((group.lanes > 0).then_some(first));
+            for _ in 1..group.lanes {
+                let to_target = ConnId::at(next(1));
+                of_lanes.push(OwnConnections { to_target, to_sites: next(group.sites.len()) });
+            }
         }
-        Self { after_ns: vec![0; agents + owners.len()], first, owners }
+        own.append(&mut of_lanes);
+        Self { agents, own, after_ns: vec![0; agents + owners.len()], owners }
+    }
+
+    /// Returns the agent's connection to the target.
+    pub fn home(&self, id: AgentId) -> ConnId {
+        self.own.get(id.index()).map_or(ConnId::at(id.index()), |own| own.to_target)
+    }
+
+    /// Returns the further connections of the agent with this connection to the target.
+    pub fn further(&self, home: ConnId) -> impl Iterator<Item = ConnId> + use<> {
+        let first = |place: usize| self.own[..self.agents].get(place).map_or(self.after_ns.len(), |own| own.to_sites);
+        let none = self.own.is_empty();
+        let places = if none { 0..0 } else { first(home.index())..first(home.index() + 1) };
+        places.map(ConnId::at)
     }
 
     /// Returns the agent of a connection. If agents share the connection, returns its first agent.
     pub fn owner(&self, conn: ConnId) -> AgentId {
-        match self.first.len() {
-            0 => AgentId::at(conn.index()),
-            agents => match conn.index().checked_sub(agents) {
-                None => AgentId::at(conn.index()),
-                Some(place) => self.owners[place],
-            },
+        match conn.index().checked_sub(self.agents) {
+            Some(place) if !self.own.is_empty() => self.owners[place],
+            _ => AgentId::at(conn.index()),
         }
     }
 
@@ -135,42 +174,65 @@ impl SiteConnections {
 }
 
 impl<P: SessionProtocol> Script<P> {
-    /// Returns the service of each connection of a thread: first the connections to the target,
-    /// then for each agent those to the sites of its group.
+    /// Returns the service of each connection of a thread: first the connections of its agents to
+    /// the target, then for each agent those to the sites of its group and those of its lanes.
     pub fn services_of_connections(&self, thread: u32) -> Vec<u32> {
         let mut services: Vec<u32> = self.places.connections_of(thread).collect();
-        if self.has_sites {
-            let agents = self.places.agents_of(thread);
-            services.extend(agents.flat_map(|number| self.groups[self.group_of(number)].sites.iter().copied()));
+        if !self.changes_connections {
+            return services;
+        }
+        for number in self.places.agents_of(thread) {
+            let AgentGroup { sites, lanes, .. } = &self.groups[self.group_of(number)];
+            services.extend(sites);
+            for _ in 1..*lanes {
+                services.push(self.places.service_of(number));
+                services.extend(sites);
+            }
         }
         services
     }
 
-    /// Returns the number of connections from the threads of this process to sites.
-    pub fn site_connections(&self) -> u32 {
-        if !self.has_sites {
+    /// Returns the number of connections of the threads of this process beside one for each agent.
+    pub fn further_connections(&self) -> u32 {
+        if !self.changes_connections {
             return 0;
         }
         let numbers = self.mine.clone().flat_map(|thread| self.places.agents_of(thread));
-        numbers.map(|number| self.groups[self.group_of(number)].sites.len() as u32).sum()
+        let of_agent = |number| {
+            let AgentGroup { sites, lanes, .. } = &self.groups[self.group_of(number)];
+            (sites.len() as u32 + 1) * (*lanes).max(1) - 1
+        };
+        numbers.map(of_agent).sum()
     }
 }
 
 impl<P: SessionProtocol> Agents<P> {
-    /// Puts the agent on its connection to the server of its step. A redirect to the authority of a
-    /// site can be followed in the same way. Returns the time of the event for this connection.
-    pub(super) fn go_to_site(&mut self, id: AgentId, at: EventTime) -> EventTime {
-        let home = ConnId::at(id.index());
-        let home_place = self.script.place_at(self.routes.service(home));
+    /// Puts the agent or lane on its connection to the server of its step. A redirect to the
+    /// authority of a site can be followed in the same way. Returns the time of the event for this
+    /// connection.
+    pub(super) fn change_connection(&mut self, id: AgentId, at: EventTime) -> EventTime {
+        let own = self.sites.own[id.index()];
+        let home_place = self.script.place_at(self.routes.service(own.to_target));
         let agent = &mut self.list[id];
         (agent.connection, agent.place) = match self.script.steps[agent.step].site {
-            None => (home, home_place),
+            None => (own.to_target, home_place),
             Some(place) => (
-                ConnId::at(self.sites.first[id.index()] as usize + usize::from(place)),
+                ConnId::at(own.to_sites + usize::from(place)),
                 // All sites are one place of outcomes, behind the services of the target.
                 AgentService { service: self.script.places.services, ..home_place },
             ),
         };
         EventTime { connect_after_ns: self.sites.after_ns[agent.connection.index()], ..at }
+    }
+
+    /// Moves the agent or lane on a connection to another member of the target. Those on other
+    /// connections find the member when they return.
+    pub(super) fn move_agents(&mut self, conn: ConnId, place: AgentService) {
+        let owner = self.sites.owner(conn);
+        for id in std::iter::once(owner).chain(self.lanes.of(owner)) {
+            if self.list[id].connection == conn {
+                self.list[id].place = place;
+            }
+        }
     }
 }

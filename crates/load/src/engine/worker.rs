@@ -108,7 +108,8 @@ impl<P: SessionProtocol> Worker<P> {
         let connections = ConnectionSet::new(script.connection_settings(number), paths, clock)?;
         Ok(Self {
             clock,
-            pipelines: Pipelines::new(connections.count(), agents.all().len()),
+            // Lanes do not share connections: only one of those on a connection is at work.
+            pipelines: Pipelines::new(connections.count(), agents.ids().count()),
             agents,
             stats,
             spin: SpinBudget::default(),
@@ -393,8 +394,11 @@ impl<P: SessionProtocol> Worker<P> {
     #[cold]
     fn disconnect(&mut self, conn: ConnId, now_ns: u64) {
         // An agent that has left has no attempt.
-        let waiting = self.close(conn);
-        self.fail_sent(waiting, now_ns, |_| AttemptCause::Closed);
+        let further = self.agents.sites.further(conn);
+        for conn in std::iter::once(conn).chain(further) {
+            let waiting = self.close(conn);
+            self.fail_sent(waiting, now_ns, |_| AttemptCause::Closed);
+        }
     }
 
     /// Handles an attempt that timed out. If the protocol cannot cancel the request, the connection

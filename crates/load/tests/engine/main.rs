@@ -23,6 +23,7 @@ mod memcached;
 mod multiplexed;
 mod open;
 mod outcomes;
+mod parallel;
 mod pipelines;
 mod prepare;
 mod programs;

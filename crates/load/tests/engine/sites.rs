@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::{Connections, Failover, Load, Rate, Reconnects, Site, Step, StepOrder, Tls};
+use experiment::plan::{AgentStage, Connections, Failover, Load, Rate, Reconnects, Site, Step, StepOrder, Tls};
 use load::LoadOrder;
 
 use crate::secret::{Authority, Secret};
@@ -245,6 +245,23 @@ fn a_site_has_tls_settings_of_its_own() {
     let refused = run(Some(trusted.trusted()));
     assert_eq!(refused.attempts("tls: bad certificate"), refused.summary.failed);
     assert!(refused.summary.failed > 0 && refused.summary.ok >= 2 * refused.summary.failed);
+}
+
+#[test]
+fn an_agent_that_leaves_closes_all_its_connections() {
+    let ((shop, _), (files, _)) = (hello(), hello());
+    let url = format!("http://{}", files.service());
+    let steps = vec![at(None, "page", &["path=/"]), at(Some("files"), "image", &["path=/"])];
+    let stage = |agents, over_s| AgentStage { from: agents, to: agents, over_s };
+    let agent_stages = vec![stage(2, 0.3), stage(0, 0.5), stage(2, 0.3)];
+    let mut load = Load { sites: sites(&[("files", &url)]), agent_stages, ..load(2, 1.1, steps) };
+    load.think_s = 0.01;
+    let run = play(ordered(&shop, load));
+    assert!(run.summary.ok > 4 && run.summary.failed == 0, "{:?}", run.summary);
+    // An agent that is late to leave may miss its absence. A cycle that is cut opens only one.
+    let counts = [&shop, &files].map(connections);
+    assert!(counts.iter().all(|count| (2..=4).contains(count)) && counts[0].abs_diff(counts[1]) <= 2, "{counts:?}");
+    assert_eq!(connects(&run).0, counts.iter().sum::<usize>() as u64);
 }
 
 #[test]

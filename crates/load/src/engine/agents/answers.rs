@@ -143,7 +143,9 @@ impl<P: SessionProtocol> AgentValues<P> {
             return (if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed }, None);
         }
         let request = self.script.request(agent);
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+        let owner = self.owner(id);
+        let source =
+            source(agent, owner, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, self.counters.of(id)));
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
             if !expectation.check.is_filled(&source) {
@@ -195,6 +197,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         number: usize,
         stats: &mut ThreadStats,
     ) {
+        let owner = self.owner(id);
         let step = &self.script.steps[agent.step];
         let capture = &step.keeps[number];
         let slot = capture.slot;
@@ -202,8 +205,13 @@ impl<P: SessionProtocol> AgentValues<P> {
         value.clear();
         let part = match &capture.what {
             OperationPart::Argument(part) => {
-                let source =
-                    source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+                let source = source(
+                    agent,
+                    owner,
+                    &self.script,
+                    self.zero_ns,
+                    (&self.slots, &self.feeding.taken, self.counters.of(id)),
+                );
                 let is_there = part.write(&step.arguments, &source, found, value);
                 let value = is_there.then_some(value.as_slice());
                 value.and_then(|value| match &capture.matches {
@@ -221,7 +229,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             agent.kept &= !(1 << slot);
             return;
         };
-        let kept = &mut self.slots[id.index() * self.script.slots + usize::from(slot)];
+        let kept = &mut self.slots[owner.index() * self.script.slots + usize::from(slot)];
         let more = part.len().saturating_sub(kept.capacity());
         if more > 0 && part.len() > FREE_BYTES {
             if !held.grow_to(*bytes + more) {
@@ -348,7 +356,13 @@ impl<P: SessionProtocol> AgentValues<P> {
             history.push(self.history(id, agent, audit, end, now_ns));
             return;
         };
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+        let source = source(
+            agent,
+            self.owner(id),
+            &self.script,
+            self.zero_ns,
+            (&self.slots, &self.feeding.taken, self.counters.of(id)),
+        );
         let mut body = Vec::new();
         self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
         let items = keys.of(&body);
@@ -390,7 +404,13 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Returns the history line of the agent's operation on one key.
     fn history(&self, id: AgentId, agent: &Agent, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+        let source = source(
+            agent,
+            self.owner(id),
+            &self.script,
+            self.zero_ns,
+            (&self.slots, &self.feeding.taken, self.counters.of(id)),
+        );
         let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
             template.write(&source, &mut value);

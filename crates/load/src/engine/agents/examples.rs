@@ -106,7 +106,9 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Renders the request as in `get /items/7?… header.accept body (12 bytes)`.
     fn request_text(&self, id: AgentId, agent: &Agent) -> String {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+        let owner = self.owner(id);
+        let source =
+            source(agent, owner, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, self.counters.of(id)));
         let mut text = step.call.to_owned();
         let mut arguments: Vec<_> = step.arguments.iter().collect();
         arguments.sort_by_key(|argument| !SHOWN.contains(&argument.name.as_str()));

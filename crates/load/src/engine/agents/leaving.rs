@@ -45,6 +45,9 @@ impl<P: SessionProtocol> Agents<P> {
         if returns_ns < self.starts.end_ns {
             self.timers.set(AgentTimer::Wake(id), returns_ns);
         }
+        if self.script.changes_connections {
+            return AgentEffect::Disconnect(self.sites.home(id));
+        }
         let mut own = self.list.iter().skip(connection.index()).step_by(self.routes.count());
         match own.all(|agent| matches!(agent.work, AgentWork::Unborn | AgentWork::Done)) {
             true => AgentEffect::Disconnect(connection),

@@ -15,12 +15,12 @@ use crate::engine::thread_stats::ThreadStats;
 /// Redirects that a thread's agents have followed in their operations.
 #[derive(Debug, Default)]
 pub struct FollowedRedirects {
-    /// Indexed by agent. Empty if no step follows redirects.
+    /// Indexed by agent or lane. Empty if no step follows redirects.
     list: Vec<Redirection>,
 }
 
 impl FollowedRedirects {
-    /// Creates the redirects of this many agents.
+    /// Creates the redirects of this many agents and lanes.
     pub fn new(agents: usize) -> Self {
         Self { list: vec![Redirection::default(); agents] }
     }
@@ -44,7 +44,9 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Sets the agent's next request if the answer is a redirect that the step follows.
     fn follow(&mut self, id: AgentId, agent: &super::Agent, answer: &DecodedAnswer<'_, P>) -> Option<AnswerClass> {
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
+        let owner = self.owner(id);
+        let source =
+            source(agent, owner, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, self.counters.of(id)));
         let values = OperationValues { source, arguments: &step.arguments, cookies: None, redirection: None };
         let redirection = self.redirects.list.get_mut(id.index())?;
         let (request, scratch) = (self.script.request(agent), self.captures.scratch());

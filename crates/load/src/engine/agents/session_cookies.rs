@@ -96,13 +96,14 @@ impl<P: SessionProtocol> AgentValues<P> {
         now_ns: u64,
         stats: &mut ThreadStats,
     ) {
+        let (redirection, owner) = (self.redirects.of(id), self.owner(id));
         let now_s = self.cookies.unix_s(now_ns);
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, &self.counters));
-        let values =
-            OperationValues { source, arguments: &step.arguments, cookies: None, redirection: self.redirects.of(id) };
+        let source =
+            source(agent, owner, &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, self.counters.of(id)));
+        let values = OperationValues { source, arguments: &step.arguments, cookies: None, redirection };
         let SessionCookies { jars, held, bytes, .. } = &mut self.cookies;
-        let Some(jar) = jars.get_mut(id.index()) else { return };
+        let Some(jar) = jars.get_mut(owner.index()) else { return };
         let before = jar.capacity();
         let scratch = self.captures.scratch();
         P::take_cookies(self.script.request(agent), answer.session, answer.input, &values, now_s, jar, scratch);
