@@ -144,7 +144,8 @@ fn rates_start_operations_at_sites_too() {
         let is_of_sessions = matches!(rate, Rate::Sessions { .. });
         let run = play(ordered(&shop, Load { rate: Some(rate), ..load }));
         assert_eq!((run.summary.failed, count(&pages) + count(&images)), (0, run.summary.ok));
-        let cut = if is_of_sessions { 20 } else { 0 };
+        // The end of the load cuts sessions, and each has at least its first operation.
+        let cut = if is_of_sessions { 50 } else { 0 };
         assert!((100 - cut..=100).contains(&run.summary.ok), "{:?}", run.summary);
         assert!(run.books_error_pct() < 0.2, "{}", run.books_error_pct());
     }
