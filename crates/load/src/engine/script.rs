@@ -176,9 +176,7 @@ impl<P: SessionProtocol> Script<P> {
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let names = operation_names(load);
         let (slots, counters) = (slots(load)?, counters::names(load)?);
-        let slot_names = slots.iter().map(|slot| SlotName::of(slot)).collect::<Option<_>>();
-        let slot_names =
-            slot_names.ok_or_else(|| Error::Setting("too many names of slots in this process".to_owned()))?;
+        let slot_names = names_of_slots(&slots)?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
         let files = ValueFiles::new(&orders.files);
         let (mut compiled, mut groups, mut before) = (Vec::new(), Vec::new(), 0);
@@ -420,6 +418,12 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
         )));
     }
     Ok(slots)
+}
+
+/// Returns the slots' names in the form that values refer to.
+fn names_of_slots(slots: &[String]) -> Result<Box<[SlotName]>, Error> {
+    let names: Option<_> = slots.iter().map(|slot| SlotName::of(slot)).collect();
+    names.ok_or_else(|| Error::Setting("too many names of slots in this process".to_owned()))
 }
 
 /// Compiler of a group's steps.
