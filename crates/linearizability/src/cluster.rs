@@ -1,7 +1,7 @@
 //! Clusters: each value with its write and its reads, for histories in which each value is written
 //! once.
 
-use crate::carry::{Carry, LastValue, Witness};
+use crate::carry::{Carry, LastValue, NO_OPERATION, Witness};
 use crate::operation::{ABSENT, Act, BEFORE_ALL, Item, NEVER};
 use crate::proof::{Objection, Proof};
 use crate::value_table::{NO_CLUSTER, ValueTable};
@@ -14,6 +14,8 @@ pub(crate) struct Cluster {
     pub value: u64,
     /// Version plus one, or 0 without a version.
     pub version: u64,
+    /// Read that told the version, if the write did not.
+    pub version_by: usize,
     pub writer: usize,
     /// Start of the write.
     pub start: i64,
@@ -141,6 +143,7 @@ impl Clusters {
         self.add(Cluster {
             value,
             version: last.version,
+            version_by: NO_OPERATION,
             writer: last.writer,
             start: BEFORE_ALL,
             first_end: last.first_end,
@@ -170,6 +173,7 @@ impl Clusters {
         self.add(Cluster {
             value,
             version: item.version,
+            version_by: NO_OPERATION,
             writer: operation,
             start: item.start,
             first_end: Witness { at: item.end, operation },
@@ -217,7 +221,7 @@ impl Clusters {
             && item.version != 0
         {
             if cluster.version == 0 {
-                cluster.version = item.version;
+                (cluster.version, cluster.version_by) = (item.version, operation);
             } else if cluster.version != item.version {
                 return Err(Proof::of_versions(operation, cluster).into());
             }
@@ -258,13 +262,18 @@ impl Clusters {
         Ok(())
     }
 
-    /// Adds an operation that saw the value, for each write of a proof with unknown outcome.
+    /// Adds an operation that saw the value, for each write of a proof with unknown outcome, and
+    /// one that told its version.
     pub fn complete(&self, proof: &mut Proof) {
         let mut length = 0;
         while proof.core.len() > length {
             length = proof.core.len();
-            for cluster in self.all.iter().filter(|cluster| cluster.is_unknown) {
-                if proof.core.contains(&cluster.writer) {
+            for cluster in &self.all {
+                if !proof.core.contains(&cluster.writer) {
+                    continue;
+                }
+                proof.add(cluster.version_by);
+                if cluster.is_unknown {
                     let next = self.all.get(cluster.next as usize).filter(|_| cluster.first_end.at == NEVER);
                     proof.add(next.map_or(cluster.first_end.operation, |next| next.writer));
                 }

@@ -3,21 +3,36 @@
 use crate::carry::InitialValue;
 use crate::operation::{ABSENT, Act, Item, Operation};
 
-/// Whether some order of the operations on one key fits their times and values. Operations with
-/// unknown outcome may be left out.
+/// State of the register in the reference.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    /// `None` for any value that is seen first.
+    value: Option<u64>,
+    version: Version,
+}
+
+/// Version plus one, as in [`Item`].
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    Exactly(u64),
+    /// After a write whose version is not known.
+    Above(u64),
+}
+
+/// Whether some order of the operations on one key fits their times, values and versions.
+/// Operations with unknown outcome may be left out.
 pub(crate) fn has_linearization(operations: &[Operation], initial: InitialValue) -> bool {
     let items: Vec<Item> = operations.iter().enumerate().filter_map(|(place, it)| it.item(place, 0)).collect();
-    let state = match initial {
+    let value = match initial {
         InitialValue::Absent => Some(ABSENT),
         InitialValue::Value(value) => Some(value),
         InitialValue::Unknown => None,
     };
-    extends(&items, &mut vec![false; items.len()], state)
+    extends(&items, &mut vec![false; items.len()], Reference { value, version: Version::Exactly(0) })
 }
 
-fn extends(items: &[Item], done: &mut [bool], state: Option<u64>) -> bool {
-    let open = |done: &[bool]| (0..items.len()).filter(|&place| !done[place]).collect::<Vec<_>>();
-    let left = open(done);
+fn extends(items: &[Item], done: &mut [bool], state: Reference) -> bool {
+    let left: Vec<usize> = (0..items.len()).filter(|&place| !done[place]).collect();
     if left.iter().all(|&place| items[place].is_optional()) {
         return true;
     }
@@ -27,15 +42,7 @@ fn extends(items: &[Item], done: &mut [bool], state: Option<u64>) -> bool {
         if item.start > horizon {
             continue;
         }
-        // An unknown state becomes the value that is seen first.
-        let is = |value: u64| state.is_none_or(|state| state == value);
-        let after = match item.act {
-            Act::Read(value) => is(value).then_some(Some(value)),
-            Act::Write(value) => Some(Some(value)),
-            Act::Swap { from, to } => is(from).then_some(Some(to)),
-            Act::Differs(value) => (state != Some(value)).then_some(state),
-        };
-        if let Some(after) = after {
+        if let Some(after) = state.step(item) {
             done[place] = true;
             let found = extends(items, done, after);
             done[place] = false;
@@ -45,4 +52,39 @@ fn extends(items: &[Item], done: &mut [bool], state: Option<u64>) -> bool {
         }
     }
     false
+}
+
+impl Reference {
+    fn step(self, item: &Item) -> Option<Self> {
+        let is = |value: u64| self.value.is_none_or(|current| current == value);
+        match item.act {
+            Act::Read(value) => {
+                is(value).then_some(Self { value: Some(value), version: self.version.read(item.version)? })
+            }
+            Act::Write(value) => Some(Self { value: Some(value), version: self.version.write(item.version)? }),
+            Act::Swap { from, to } => {
+                is(from).then_some(Self { value: Some(to), version: self.version.write(item.version)? })
+            }
+            Act::Differs(value) => (self.value != Some(value)).then_some(self),
+        }
+    }
+}
+
+impl Version {
+    fn read(self, version: u64) -> Option<Self> {
+        match self {
+            _ if version == 0 => Some(self),
+            Self::Exactly(known) => (known == version || known == 0).then_some(Self::Exactly(version)),
+            Self::Above(known) => (version > known).then_some(Self::Exactly(version)),
+        }
+    }
+
+    fn write(self, version: u64) -> Option<Self> {
+        match self {
+            Self::Exactly(known) if version == 0 => Some(Self::Above(known)),
+            Self::Above(known) if version == 0 => Some(Self::Above(known + 1)),
+            Self::Exactly(known) => (version > known).then_some(Self::Exactly(version)),
+            Self::Above(known) => (version > known + 1).then_some(Self::Exactly(version)),
+        }
+    }
 }
