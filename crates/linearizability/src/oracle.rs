@@ -15,7 +15,7 @@ struct Reference {
 #[derive(Debug, Clone, Copy)]
 enum Version {
     Exactly(u64),
-    /// After a write whose version is not known.
+    /// Greater than this, since the last write told no version.
     Above(u64),
 }
 

@@ -117,6 +117,7 @@ struct Optional {
     call: usize,
     start: i64,
     depends: bool,
+    needs: u32,
     makes: u32,
     /// Optional call with the same label before this one. Must be used first.
     twin: Option<usize>,
@@ -213,6 +214,10 @@ struct StateSearch<'m, M> {
     wanted: Vec<u32>,
     /// Per state: open calls that make it.
     makers: Vec<u32>,
+    /// Per state: optional calls that need it.
+    hoped: Vec<u32>,
+    /// Whether a call depends on the state and needs no particular one.
+    has_vague: bool,
     visited: Visited,
     steps: usize,
     /// Highest base so far.
@@ -243,6 +248,8 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
             choices: Vec::new(),
             wanted: Vec::new(),
             makers: Vec::new(),
+            hoped: Vec::new(),
+            has_vague: false,
             visited: Visited::new(),
             steps: 0,
             deepest: 0,
@@ -259,10 +266,17 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
             tally(&mut self.wanted, call.needs);
             tally(&mut self.makers, call.makes);
         }
-        self.optional.iter().for_each(|call| tally(&mut self.makers, call.makes));
-        let states = self.wanted.len().max(self.makers.len());
+        for call in &self.optional {
+            tally(&mut self.makers, call.makes);
+            tally(&mut self.hoped, call.needs);
+        }
+        let states = self.wanted.len().max(self.makers.len()).max(self.hoped.len());
         self.wanted.resize(states, 0);
         self.makers.resize(states, 0);
+        self.hoped.resize(states, 0);
+        let is_vague = |depends: bool, needs: u32| depends && needs == NO_STATE;
+        self.has_vague = self.sure.iter().any(|call| is_vague(call.depends, call.needs))
+            || self.optional.iter().any(|call| is_vague(call.depends, call.needs));
     }
 
     /// Searches from one state. Returns the result if the search as a whole is over.
@@ -429,6 +443,7 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
             }
             let is_free = !bit(&self.used, number) && call.twin.is_none_or(|twin| bit(&self.used, twin));
             if is_free
+                && self.may_help(call.makes)
                 && (call.depends || !must_depend)
                 && let Some(state) = self.model.step(self.state, call.call)
                 && state != self.state
@@ -495,6 +510,12 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
             let makers = &mut self.makers[makes as usize];
             *makers = if used { *makers - 1 } else { *makers + 1 };
         }
+    }
+
+    /// Whether a call that depends on the state may follow an optional call that makes this one.
+    fn may_help(&self, state: u32) -> bool {
+        let waits = |counts: &[u32]| counts.get(state as usize).is_none_or(|count| *count > 0);
+        self.has_vague || state == NO_STATE || waits(&self.wanted) || waits(&self.hoped)
     }
 
     /// Whether an open call needs a state that no open call makes.
@@ -570,6 +591,7 @@ fn optional_calls(model: &impl SequentialModel, calls: &[CallInterval]) -> Vec<O
         call,
         start,
         depends: model.depends(call),
+        needs: model.needs(call).unwrap_or(NO_STATE),
         makes: model.makes(call).unwrap_or(NO_STATE),
         twin: twin(number),
     };
