@@ -121,6 +121,8 @@ struct Load {
     rng: Rng,
     /// Value of each key, or 0.
     values: Vec<u64>,
+    /// Value before that.
+    old_values: Vec<u64>,
     /// Open operation of each process, and whether it takes effect.
     open: Vec<(Operation, bool)>,
     events: BinaryHeap<Reverse<(i64, u32, Moment)>>,
@@ -137,8 +139,15 @@ enum Moment {
 impl Load {
     fn new(keys: usize, processes: u32, unknown: f64) -> Self {
         let rng = Rng::with_seed(1);
-        let mut load =
-            Self { rng, values: vec![0; keys], open: Vec::new(), events: BinaryHeap::new(), written: 0, unknown };
+        let mut load = Self {
+            rng,
+            values: vec![0; keys],
+            old_values: vec![0; keys],
+            open: Vec::new(),
+            events: BinaryHeap::new(),
+            written: 0,
+            unknown,
+        };
         for process in 0..processes {
             let operation = load.operation(process, 0);
             load.open.push(operation);
@@ -202,14 +211,22 @@ impl Load {
         match &mut operation.access {
             Access::Read { value } => *value = current,
             Access::Write { value } => after = Some(*value),
+            // Every other one compares with an old value.
             Access::CompareAndSet { from, to } => {
                 self.written += 1;
-                (*from, *to) = (current, Some(self.written));
-                after = Some(self.written);
+                let old = self.old_values[operation.key as usize];
+                let is_old = self.written % 2 == 0 && old != 0;
+                (*from, *to) = (if is_old { Some(old) } else { current }, Some(self.written));
+                if *from == current {
+                    after = Some(self.written);
+                } else if operation.status == Status::Applied {
+                    operation.status = Status::Unequal;
+                }
             }
             Access::Delete => {}
         }
         if let Some(after) = after.filter(|_| *happens) {
+            self.old_values[operation.key as usize] = *state;
             *state = after;
         }
     }

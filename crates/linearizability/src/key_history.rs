@@ -60,7 +60,7 @@ impl KeyHistory {
         if sure.is_empty() {
             return closed;
         }
-        match quick.judge(sure, &mut self.carry) {
+        match quick.judge(sure, &mut self.carry, is_end) {
             Ok(()) => {}
             Err(Objection::Violation(proof)) => self.verdict = Linearizability::Violation(proof),
             Err(Objection::Undecided(_)) if is_end && self.close_whole(sure, settings) => {}
@@ -105,7 +105,11 @@ impl KeyHistory {
             let window = &window[..first_window(window)];
             checked += window.len();
             let is_whole = window.len() == items.len();
-            let result = if is_whole { Err(Objection::Undecided(why)) } else { quick.judge(window, &mut self.carry) };
+            let result = if is_whole {
+                Err(Objection::Undecided(why))
+            } else {
+                quick.judge(window, &mut self.carry, is_end && checked == items.len())
+            };
             self.verdict = match result {
                 Ok(()) => continue,
                 Err(Objection::Violation(_)) => {

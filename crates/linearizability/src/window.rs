@@ -13,6 +13,9 @@ use crate::zones::Zones;
 /// Most last values that a window may pass on.
 const LAST_VALUES: usize = 256;
 
+/// Most last values with which comparisons are checked by sorting.
+const COMPARED_LAST_VALUES: usize = 16;
+
 const OPEN_DELETE: &str = "a delete with unknown outcome may explain an absent key";
 
 /// Result of a search in a window.
@@ -33,12 +36,12 @@ pub(crate) struct QuickCheck {
 }
 
 impl QuickCheck {
-    /// Checks a window by sorting. Passes the carry on to the next window.
-    pub fn judge(&mut self, items: &[Item], carry: &mut Carry) -> Result<(), Objection> {
+    /// Checks a window by sorting. Passes the carry on to the next window, unless `is_end`.
+    pub fn judge(&mut self, items: &[Item], carry: &mut Carry, is_end: bool) -> Result<(), Objection> {
         if !carry.is_plain() {
             return Err(Objection::Undecided("an operation with unknown outcome may have taken effect"));
         }
-        let last = self.last_values(items, carry).map_err(|refusal| self.doubt(refusal, items, carry))?;
+        let last = self.last_values(items, carry, is_end).map_err(|refusal| self.doubt(refusal, items, carry))?;
         if last.len() > LAST_VALUES {
             return Err(Objection::Undecided("too many values may be the last one"));
         }
@@ -78,7 +81,21 @@ impl QuickCheck {
             || items.iter().any(|item| item.act.seen() == Some(ABSENT))
     }
 
-    fn last_values(&mut self, items: &[Item], carry: &Carry) -> Result<Vec<LastValue>, Objection> {
+    /// Checks the comparisons that found another value in an order for each last value.
+    fn compare_for_each_last(&mut self) -> Result<(), Objection> {
+        let last = self.zones.last_blocks();
+        if last.len() > COMPARED_LAST_VALUES {
+            return Err(Objection::Undecided("failed comparisons may tell which value is the last"));
+        }
+        for block in last {
+            self.zones.order(&self.clusters.all, Some(block), &mut self.cluster_order.order);
+            self.cluster_order.schedule(&mut self.clusters)?;
+            self.clusters.differing.iter().try_for_each(|item| self.compare(item))?;
+        }
+        Ok(())
+    }
+
+    fn last_values(&mut self, items: &[Item], carry: &Carry, is_end: bool) -> Result<Vec<LastValue>, Objection> {
         self.clusters.gather(items, carry)?;
         if self.clusters.has_unseen_start() && carry.last.len() > 1 {
             return Err(Objection::Undecided("the value at the start is unknown"));
@@ -94,10 +111,11 @@ impl QuickCheck {
             last
         };
         if !self.clusters.differing.is_empty() {
-            if last.len() > 1 {
-                return Err(Objection::Undecided("a failed comparison may tell which value is the last"));
+            if last.len() > 1 && !is_end {
+                self.compare_for_each_last()?;
+            } else {
+                self.clusters.differing.iter().try_for_each(|item| self.compare(item))?;
             }
-            self.clusters.differing.iter().try_for_each(|item| self.compare(item))?;
         }
         Ok(last)
     }
@@ -147,7 +165,7 @@ impl QuickCheck {
         self.zones.check(&self.clusters)?;
         let observed_until = self.clusters.observed_until(items, open_since);
         self.zones.mark_settled(&self.clusters.all, observed_until, &mut self.settled);
-        self.zones.order(&self.clusters.all, &mut self.cluster_order.order);
+        self.zones.order(&self.clusters.all, None, &mut self.cluster_order.order);
         self.cluster_order.schedule(&mut self.clusters)?;
         let mut ended = self.clusters.differing.iter().filter(|item| item.end < open_since);
         ended.try_for_each(|item| self.compare(item))?;
@@ -194,7 +212,7 @@ impl QuickCheck {
         }
         zones.check(clusters)?;
         if !clusters.differing.is_empty() {
-            zones.order(&clusters.all, &mut cluster_order.order);
+            zones.order(&clusters.all, None, &mut cluster_order.order);
             cluster_order.schedule(clusters)?;
         }
         Ok(zones.last_values(&clusters.all))

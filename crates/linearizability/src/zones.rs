@@ -86,8 +86,9 @@ impl Zones {
         Ok(())
     }
 
-    /// Lists the clusters in an order that fits, if the check passed.
-    pub fn order(&self, all: &[Cluster], into: &mut Vec<u32>) {
+    /// Lists the clusters in an order that fits, if the check passed. `last` is a block that precedes
+    /// no other block, and shall be the last one.
+    pub fn order(&self, all: &[Cluster], last: Option<u32>, into: &mut Vec<u32>) {
         // A block without a zone happens at an instant: the latest one outside of all zones.
         let mut keys: Vec<(i64, bool, u32)> = Vec::with_capacity(self.blocks.len());
         for (number, block) in self.blocks.iter().enumerate() {
@@ -99,6 +100,9 @@ impl Zones {
                 if let Some(zone) = zone.filter(|zone| at < zone.start.at) {
                     at = zone.end.at;
                 }
+            }
+            if last == Some(number as u32) {
+                at = i64::MAX;
             }
             keys.push((at, is_forward, number as u32));
         }
@@ -166,16 +170,20 @@ impl Zones {
         self.blocks.iter().any(|block| block.end.at < time && block.end.at != BEFORE_ALL)
     }
 
-    /// Lists the values that may be the last one: those of the blocks that precede no other block.
+    /// Lists the values that may be the last one.
     pub fn last_values(&self, all: &[Cluster]) -> Vec<LastValue> {
+        self.last_blocks().into_iter().map(|block| self.blocks[block as usize].last_value(all)).collect()
+    }
+
+    /// Lists the blocks that precede no other block.
+    pub fn last_blocks(&self) -> Vec<u32> {
         let starts = self.blocks.iter().map(|block| block.start.at).enumerate();
         let (greatest, second, owner) = two_greatest(starts);
-        let is_last = |number: usize, block: &Block| {
+        let is_last = |number: usize| {
             let limit = if number == owner { second } else { greatest };
-            block.end.at >= limit
+            self.blocks[number].end.at >= limit
         };
-        let last = self.blocks.iter().enumerate().filter(|(number, block)| is_last(*number, block));
-        last.map(|(_, block)| block.last_value(all)).collect()
+        (0..self.blocks.len()).filter(|&number| is_last(number)).map(|number| number as u32).collect()
     }
 }
 
