@@ -215,7 +215,7 @@ impl Load {
             Access::CompareAndSet { from, to } => {
                 self.written += 1;
                 let old = self.old_values[operation.key as usize];
-                let is_old = self.written % 2 == 0 && old != 0;
+                let is_old = self.written.is_multiple_of(2) && old != 0;
                 (*from, *to) = (if is_old { Some(old) } else { current }, Some(self.written));
                 if *from == current {
                     after = Some(self.written);

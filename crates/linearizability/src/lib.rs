@@ -3,7 +3,8 @@
 //!
 //! Histories whose values are written once are decided by sorting (by zones, or by the versions in
 //! the answers). All others go through a bounded search, which may end without a verdict. Neither
-//! method reports a violation where there is none.
+//! method reports a violation where there is none. Both may miss a failed comparison that is wrong,
+//! on a key that is hardly ever idle or has many unknown outcomes.
 //!
 //! The verdict is exact under these assumptions: an operation takes effect between its start and
 //! its end; no client writes one of the two highest numbers; with [`InitialValue::Unknown`], no

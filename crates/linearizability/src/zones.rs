@@ -86,8 +86,8 @@ impl Zones {
         Ok(())
     }
 
-    /// Lists the clusters in an order that fits, if the check passed. `last` is a block that precedes
-    /// no other block, and shall be the last one.
+    /// Lists the clusters in an order that fits, if the check passed. `last` is a block that
+    /// precedes no other block, and shall be the last one.
     pub fn order(&self, all: &[Cluster], last: Option<u32>, into: &mut Vec<u32>) {
         // A block without a zone happens at an instant: the latest one outside of all zones.
         let mut keys: Vec<(i64, bool, u32)> = Vec::with_capacity(self.blocks.len());
