@@ -112,7 +112,7 @@ fn assert_matches_oracle(history: &[Operation], seed: u64) {
 
 #[test]
 fn verdicts_match_all_orders() {
-    for seed in 0..20_000 {
+    for seed in 0..6_000 {
         let mut rng = Rng::with_seed(seed);
         assert_matches_oracle(&random_history(&mut rng), seed);
     }
@@ -184,10 +184,10 @@ fn misses_a_violation(history: &[Operation], seed: u64) -> bool {
 /// not found.
 #[test]
 fn verdicts_with_versions_match_all_orders() {
-    let histories = 20_000;
+    let histories = 6_000;
     let missed = (0..histories).filter(|&seed| misses_a_violation(&random_versions(&mut Rng::with_seed(seed)), seed));
     let missed = missed.count();
-    assert!(missed < 100, "{missed}");
+    assert!(missed < 30, "{missed}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn many_verdicts_with_versions_match_all_orders() {
 fn an_unknown_initial_value_may_be_any_that_is_not_written() {
     const INITIAL: u64 = 1_000;
     let settings = Settings { initial: InitialValue::Unknown, ..Settings::default() };
-    for seed in 0..10_000 {
+    for seed in 0..3_000 {
         let mut rng = Rng::with_seed(seed);
         let mut history = without_versions(&random_history(&mut rng));
         if history.iter().any(|operation| operation.access == Access::Delete) {
@@ -229,7 +229,7 @@ fn an_unknown_initial_value_may_be_any_that_is_not_written() {
 #[test]
 fn streams_have_the_verdict_of_the_whole() {
     let mut violations = 0;
-    for seed in 0..2_000 {
+    for seed in 0..900 {
         let mut rng = Rng::with_seed(seed);
         let shapes = shapes();
         let shape = Shape { operations: rng.usize(10..=60), ..shapes[seed as usize % shapes.len()] };
@@ -247,7 +247,7 @@ fn streams_have_the_verdict_of_the_whole() {
         let are_equal = std::mem::discriminant(&whole) == std::mem::discriminant(&parts);
         assert!(are_equal, "seed {seed}: {whole:?}, but {parts:?}: {}", lines(&history));
     }
-    assert!(violations > 100, "{violations}");
+    assert!(violations > 50, "{violations}");
 }
 
 fn shapes() -> Vec<Shape> {
@@ -282,7 +282,7 @@ fn assert_no_alarm(histories: u64) {
 
 #[test]
 fn correct_histories_raise_no_alarm() {
-    assert_no_alarm(2_000);
+    assert_no_alarm(900);
 }
 
 #[test]
