@@ -25,7 +25,7 @@ TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis m
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 # Most of them wait for others most of the time.
-export RUST_TEST_THREADS ?= 6
+export RUST_TEST_THREADS ?= 8
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
