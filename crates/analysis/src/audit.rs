@@ -5,22 +5,22 @@
 //! **Lost writes**: each value that was read back after the run must be one that the key's
 //! operations allow.
 //!
-//! A key belongs to one client that runs one operation after the other, so its operations are
-//! ordered by their ends. An acknowledged operation takes effect at its place in this order. An
-//! operation with an unknown result (a timeout, a broken connection) may have taken effect, may
-//! not, and may do so at any later time: its value stays allowed. A refused operation has no
-//! effect.
+//! Acknowledged operations take effect in the order of their ends. If operations of two agents on
+//! one key overlapped, their order is unknown: the values of both stay allowed. An operation with
+//! an unknown result (a timeout, a broken connection) may have taken effect, may not, and may do so
+//! at any later time: its value stays allowed. A refused operation has no effect.
 //!
 //! A read during the load may find the value of a write with an unknown result. Then this write has
 //! taken effect, which happens only once. If the write came after the last acknowledged operation,
 //! the read acknowledges it. Otherwise the value may be the current one, but the write will not
-//! take effect again. Three kinds of reads show nothing: reads of values that were written more
-//! than once, reads that find no value, and all reads of a load that retries operations.
+//! take effect again. Four kinds of reads show nothing: reads of values that were written more
+//! than once, reads that find no value, reads of a key that several agents change, and all reads of
+//! a load that retries operations.
 //!
 //! If several processes with different clocks made the load, each agent's operations are still
-//! timed by one clock. If operations of two agents on one key ended within twice the clock bound of
-//! each other, their order is unknown: the values of both stay allowed, and reads of a key that
-//! several agents change show nothing. So clock errors cannot cause a lost write.
+//! timed by one clock. Operations of two agents on one key then also have no order if one ended
+//! less than twice the clock bound before the other began, and reads by other agents than the one
+//! that changes the key show nothing. So clock errors cannot cause a lost write.
 //!
 //! A key that was not read back, for example because no operation can read it, is looked up in the
 //! records that the members reported. The key is lost if no member holds an allowed value. If only
@@ -210,22 +210,29 @@ struct LostWrites {
 struct HistoryTerms {
     /// Whether each operation has only one attempt.
     sent_once: bool,
-    /// Time within which the ends of operations of different agents have no order, seconds; 0 if
-    /// one clock timed all operations.
+    /// Time between the end of an operation and the start of another agent's next one within which
+    /// the two have no order, seconds; 0 if one clock timed all operations.
     unordered_s: f64,
 }
 
-/// An acknowledged change: the value that it wrote, its agent, and the time of its end.
+/// An acknowledged change: the value that it wrote, its agent, and the times of its start and end.
+/// Without a start, as in records of older versions, the start is the end.
 #[derive(Debug, Clone, Copy)]
 struct AcknowledgedChange<'a> {
     value: AuditedValue<'a>,
     agent: Option<u32>,
+    start_s: f64,
     at_s: f64,
 }
 
 impl<'a> AcknowledgedChange<'a> {
     fn of(line: &'a HistoryEntry, value: AuditedValue<'a>) -> Self {
-        Self { value, agent: line.agent, at_s: line.at_s }
+        Self { value, agent: line.agent, start_s: line.start_s.unwrap_or(line.at_s), at_s: line.at_s }
+    }
+
+    /// Whether this change may have come before one that ended earlier.
+    fn may_precede(&self, ended: &Self, unordered_s: f64) -> bool {
+        self.start_s - ended.at_s <= unordered_s
     }
 }
 
@@ -250,11 +257,12 @@ struct AuditedKey<'a> {
     found: BTreeSet<AuditedValue<'a>>,
     /// Number of times that each value was written.
     written: BTreeMap<AuditedValue<'a>, u32>,
-    /// Acknowledged changes that may have ended after the last one, given the clock errors; empty
-    /// if there is one clock.
+    /// Acknowledged changes that may have come after the last one.
     recent: Vec<AcknowledgedChange<'a>>,
     /// Id of the only agent that changes the key; `Some(None)` if several agents do.
     owner: Option<Option<u32>>,
+    /// Whether several agents of the load change the key at some time.
+    is_shared: bool,
     /// Value that was read back.
     read_back: Option<AuditedValue<'a>>,
 }
@@ -262,7 +270,9 @@ struct AuditedKey<'a> {
 #[derive(Debug, Default)]
 struct KeySpace<'a> {
     keys: BTreeMap<&'a str, AuditedKey<'a>>,
-    /// Removals of all keys that may have ended after the next change, given the clock errors.
+    /// Keys that several agents of the load change.
+    shared: BTreeSet<&'a str>,
+    /// Removals of all keys that may have come after the next change.
     emptied: Vec<AcknowledgedChange<'a>>,
     /// Whether there is a removal of all keys with an unknown result.
     may_be_emptied: bool,
@@ -274,6 +284,9 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
     let mut ordered: Vec<&HistoryEntry> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
     let mut spaces: BTreeMap<&str, KeySpace<'_>> = BTreeMap::new();
+    for (space, key) in shared_keys(history) {
+        spaces.entry(space).or_default().shared.insert(key);
+    }
     for line in ordered {
         spaces.entry(&line.space).or_default().play(line, known);
     }
@@ -304,6 +317,19 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
     found.map(|found| LostWrites { acknowledged, ..found })
 }
 
+/// Returns the keys that several agents of the load may have changed, with their spaces.
+fn shared_keys(history: &[HistoryEntry]) -> BTreeSet<(&str, &str)> {
+    let changes = history.iter().filter(|line| {
+        line.by == By::Load && matches!(line.effect.as_str(), "write" | "remove") && line.applied != Some(false)
+    });
+    let mut owners: BTreeMap<(&str, &str), Option<u32>> = BTreeMap::new();
+    let names = changes.filter_map(|line| {
+        let name = (line.space.as_str(), line.key.as_str());
+        (*owners.entry(name).or_insert(line.agent) != line.agent).then_some(name)
+    });
+    names.collect()
+}
+
 impl<'a> KeySpace<'a> {
     fn play(&mut self, line: &'a HistoryEntry, known: HistoryTerms) {
         if line.by == By::Audit {
@@ -326,14 +352,17 @@ impl<'a> KeySpace<'a> {
             "remove_all" => {
                 let change = AcknowledgedChange::of(line, None);
                 self.keys.values_mut().for_each(|key| key.change(change, applied, known.unordered_s));
-                if applied == Some(true) && known.unordered_s > 0.0 {
-                    self.emptied.retain(|earlier| line.at_s - earlier.at_s <= known.unordered_s);
+                if applied == Some(true) {
+                    self.emptied.retain(|earlier| change.may_precede(earlier, known.unordered_s));
                     self.emptied.push(change);
                 }
             }
             "read" if known.sent_once && matches!(line.outcome, Outcome::Ok | Outcome::Wrong) => {
                 let key = self.keys.get_mut(line.key.as_str());
-                if let Some(key) = key.filter(|key| known.unordered_s == 0.0 || key.owner == Some(line.agent)) {
+                let is_shown = |key: &&mut AuditedKey<'_>| {
+                    !key.is_shared && (known.unordered_s == 0.0 || key.owner == Some(line.agent))
+                };
+                if let Some(key) = key.filter(is_shown) {
                     key.read(line.value.as_deref());
                 }
             }
@@ -350,8 +379,10 @@ impl<'a> KeySpace<'a> {
     }
 
     fn key(&mut self, line: &'a HistoryEntry) -> &mut AuditedKey<'a> {
-        let emptied = &self.emptied;
-        self.keys.entry(&line.key).or_insert_with(|| AuditedKey { recent: emptied.clone(), ..AuditedKey::default() })
+        let Self { emptied, shared, .. } = self;
+        let is_shared = shared.contains(line.key.as_str());
+        let added = || AuditedKey { recent: emptied.clone(), is_shared, ..AuditedKey::default() };
+        self.keys.entry(&line.key).or_insert_with(added)
     }
 }
 
@@ -360,7 +391,7 @@ impl<'a> AuditedKey<'a> {
         if applied == Some(false) {
             return;
         }
-        let AcknowledgedChange { value, agent, at_s } = change;
+        let AcknowledgedChange { value, agent, .. } = change;
         self.owner = Some(self.owner.map_or(agent, |owner| owner.filter(|owner| Some(*owner) == agent)));
         self.changes += 1;
         *self.written.entry(value).or_default() += 1;
@@ -369,12 +400,10 @@ impl<'a> AuditedKey<'a> {
                 self.is_acknowledged = true;
                 (self.acknowledged, self.acknowledged_at) = (value, self.changes);
                 self.found.clear();
-                if unordered_s > 0.0 {
-                    self.recent.retain(|earlier| at_s - earlier.at_s <= unordered_s);
-                    let others = self.recent.iter().filter(|earlier| earlier.agent != agent);
-                    self.found.extend(others.map(|earlier| earlier.value));
-                    self.recent.push(change);
-                }
+                self.recent.retain(|earlier| change.may_precede(earlier, unordered_s));
+                let others = self.recent.iter().filter(|earlier| earlier.agent != agent);
+                self.found.extend(others.map(|earlier| earlier.value));
+                self.recent.push(change);
             }
             None => drop(self.possible.insert(value, self.changes)),
         }
@@ -648,6 +677,30 @@ mod tests {
         assert_eq!(lost(&stranger, Some("a")), [1, 0]);
         stranger[1].agent = Some(1);
         assert_eq!(lost(&stranger, Some("a")), [1, 1]);
+    }
+
+    #[test]
+    fn overlapping_changes_of_several_agents_cause_no_lost_writes() {
+        let done = |[start_s, at_s]: [f64; 2], agent: u32, value: &str| HistoryEntry {
+            agent: Some(agent),
+            start_s: Some(start_s),
+            ..line(at_s, By::Load, "write", Some(value), Outcome::Ok, Some(true))
+        };
+        let lost = |lines: &[HistoryEntry], read: &str| {
+            let read = line(99.0, By::Audit, "read", Some(read), Outcome::Ok, Some(true));
+            lost_writes(&[lines, &[read]].concat(), &[], ONE_CLOCK).unwrap().lost
+        };
+        let together = [done([1.0, 2.0], 1, "a"), done([1.5, 3.0], 2, "b")];
+        assert_eq!(["a", "b"].map(|value| lost(&together, value)), [0, 0], "either may have been the last");
+        let apart = [done([1.0, 2.0], 1, "a"), done([2.5, 3.0], 2, "b")];
+        assert_eq!(["a", "b"].map(|value| lost(&apart, value)), [1, 0]);
+        let long = [done([1.0, 2.0], 1, "a"), done([2.5, 3.0], 2, "b"), done([0.5, 4.0], 3, "c")];
+        assert_eq!(["a", "b", "c"].map(|value| lost(&long, value)), [1, 0, 0], "the second came after the first");
+        // The read may have found the value before the acknowledged write took effect.
+        let mut late = vec![done([0.0, 10.0], 1, "a"), done([3.0, 10.2], 2, "b")];
+        (late[0].outcome, late[0].applied) = (Outcome::Timeout, None);
+        late.push(HistoryEntry { effect: "read".to_owned(), ..done([3.5, 10.5], 3, "a") });
+        assert_eq!(["a", "b"].map(|value| lost(&late, value)), [0, 0]);
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! An operation took effect between its start and its end, or at any time after its start if its
 //! result is unknown. With several clocks, both ends are widened by their greatest error. A key is
 //! checked if clients changed and read it, and if the history shows all that is needed: the start
-//! and the value of each operation, each sent once. A key that was removed is left out if clients
-//! found it absent before: then it is unknown which of the two the absence came from. The read-back
-//! after the load does not count, because [`super::lost_writes`] judges it.
+//! and the value of each operation, each sent once. If clients read a value that nobody wrote, the
+//! key may have had it before its first operation. The read-back after the load does not count,
+//! because [`super::lost_writes`] judges it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use linearizability::{Access, InitialValue, Linearizability, Operation, Settings, Status, check};
 use record::events::{By, HistoryEntry};
@@ -76,7 +76,6 @@ pub(super) fn single_copy(history: &[HistoryEntry], clock_error_s: f64) -> Optio
         }
     }
     let settings = Settings {
-        initial: InitialValue::Unknown,
         clock_error_ns: (clock_error_s * NS_PER_S).ceil() as i64,
         search_limit: SEARCH_LIMIT,
         ..Settings::default()
@@ -125,28 +124,35 @@ fn operation<'a>(line: &'a HistoryEntry, values: &mut HashMap<&'a str, u64>) -> 
 
 impl KeyOperations<'_> {
     fn is_checkable(&self) -> bool {
-        let absent = Access::Read { value: None };
-        let is = |access: &Operation, wanted: fn(&Access) -> bool| wanted(&access.access);
-        let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| is(operation, wanted));
-        let first_removed_ns = self
-            .operations
-            .iter()
-            .filter(|operation| operation.access == Access::Delete)
-            .map(|operation| operation.start_ns)
-            .min();
-        let is_ambiguous = first_removed_ns.is_some_and(|removed_ns| {
-            self.operations.iter().any(|operation| operation.access == absent && operation.start_ns <= removed_ns)
-        });
+        let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
         !self.is_left_out
-            && !is_ambiguous
             && has(|access| matches!(access, Access::Read { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
+    }
+
+    /// Returns the value before the first operation: one that nobody wrote if clients read any, and
+    /// else none. A history that some other value explains is also explained by none.
+    fn initial(&self) -> InitialValue {
+        let written: HashSet<u64> = self
+            .operations
+            .iter()
+            .filter_map(|operation| match operation.access {
+                Access::Write { value } => Some(value),
+                _ => None,
+            })
+            .collect();
+        let is_older = |operation: &Operation| match operation.access {
+            Access::Read { value: Some(value) } => !written.contains(&value),
+            _ => false,
+        };
+        if self.operations.iter().any(is_older) { InitialValue::Unknown } else { InitialValue::Absent }
     }
 }
 
 impl SingleCopyCheck {
     fn add(&mut self, (space, key): (&str, &str), history: &KeyOperations<'_>, settings: Settings) {
         self.keys += 1;
+        let settings = Settings { initial: history.initial(), ..settings };
         let Some(judged) = check(&history.operations, settings).into_iter().next() else { return };
         match judged.verdict {
             Linearizability::Linearizable => {}
@@ -268,9 +274,8 @@ mod tests {
         let absent = |times| line(2, "read", None, times);
         assert_eq!(checked([removed.clone(), absent([7.0, 8.0])]).verdict(), "yes");
         assert_eq!(checked([removed.clone(), line(2, "read", Some("b"), [7.0, 8.0])]).verdict(), "no");
-        let mut unclear = written();
-        unclear.extend([removed, absent([0.1, 0.2])]);
-        assert_eq!(single_copy(&unclear, 0.0), None, "absent before the removal, and after it");
+        assert_eq!(checked([removed.clone(), absent([0.1, 0.2])]).verdict(), "yes", "before its first write");
+        assert_eq!(checked([removed, absent([4.1, 4.2])]).verdict(), "no", "a write and no removal came before");
     }
 
     #[test]

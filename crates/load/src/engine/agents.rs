@@ -531,7 +531,8 @@ impl<P: SessionProtocol> Agents<P> {
             return AgentEffect::Wait;
         }
         let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
-        let applied = (!agent.is_unsure).then_some(false);
+        let applied =
+            if self.values.found_nothing(agent, cause) { Some(true) } else { (!agent.is_unsure).then_some(false) };
         self.record_end(id, OperationEnd { outcome, read: None, applied, parts: None }, at.now_ns, stats);
         self.end_operation(id, outcome, cause, at, stats)
     }

@@ -226,6 +226,24 @@ fn audited_bulk(
 }
 
 #[test]
+fn a_failed_read_of_a_missing_key_has_found_that_it_is_absent() {
+    for (status, applied) in [(404, Some(true)), (410, Some(true)), (400, None), (503, None)] {
+        let server = Server::http(move |_| answer(status, "none"));
+        let told = AuditAs {
+            effect: AuditEffect::Read,
+            space: String::new(),
+            key: "k-{seq}".into(),
+            keys: None,
+            value: Some("answer.body".into()),
+        };
+        let run = play(http(&server, vec![Step { audit_as: Some(told), ..step("get", &["path=/k"]) }]));
+        let history = run.history();
+        assert!(!history.is_empty() && run.summary.failed > 0);
+        assert!(history.iter().all(|line| (line.applied, line.value.as_deref()) == (applied, None)), "{status}");
+    }
+}
+
+#[test]
 fn each_key_of_a_bulk_is_audited_with_the_status_of_its_part() {
     const SAID: &str = r#"{"errors": true, "items": [{"index": {"status": 201}}, {"index": {"status": 429}}, {"index": {"status": 503}}]}"#;
     let line = |place: u8, applied| (format!("1-{place}"), "{\"n\":1}".to_owned(), applied);

@@ -34,6 +34,28 @@ fn experiment(with: &str, time: &str, more: &str) -> String {
     )
 }
 
+/// Returns an experiment whose steps on a case are audited, so that their answers are checked for
+/// linearizability.
+fn audited(with: &str, time: &str) -> String {
+    let key = "key = \"case-{agent}-{seq}\"";
+    let after = |text: String, name: &str, audit: &str| {
+        let step = format!("name = \"{name}\"\n");
+        assert_eq!(text.matches(&step).count(), 1, "{name}");
+        text.replace(&step, &format!("{step}audit = {{ {audit}, {key} }}\n"))
+    };
+    let mut text = experiment(with, time, "");
+    for (name, audit) in [
+        ("create", "effect = \"write\", value = \"request.body\""),
+        ("browse", "effect = \"read\", value = \"answer.body\""),
+        ("modify", "effect = \"write\", value = \"request.body\""),
+        ("delete", "effect = \"remove\""),
+        ("browse_deleted", "effect = \"read\", value = \"answer.body\""),
+    ] {
+        text = after(text, name, audit);
+    }
+    text
+}
+
 #[track_caller]
 fn only_trial(results: &Value) -> &Value {
     let trials = results["trials"].as_array().unwrap();
@@ -49,7 +71,7 @@ fn synchronous_writes_are_never_read_stale() {
         let sandbox = Sandbox::new();
         let with =
             format!("write = \"sync_transaction\", read = \"async_dirty\", copies = \"ram\", proxy = \"{proxy}\"");
-        let file = sandbox.file("court.toml", experiment(&with, "3s", ""));
+        let file = sandbox.file("court.toml", audited(&with, "3s"));
         let results = sandbox.run(&[&file, "--install"]).exits(0).json();
         let trial = only_trial(&results);
         let outcomes = &trial["outcomes"];
@@ -61,6 +83,7 @@ fn synchronous_writes_are_never_read_stale() {
         );
         let found = &trial["consistency"];
         assert!(found["checked"].as_u64().unwrap() > 0, "{proxy}: {found}");
+        assert_eq!(found["linearizable"], "yes", "{proxy}: {found}");
         assert_eq!(
             (&found["lost_writes"], &found["diverged_keys"]),
             (&Value::from(0), &Value::from(0)),
@@ -87,13 +110,15 @@ fn stale_reads_are_wrong_and_not_failed() {
     let Some(_turn) = lab_traces::turn() else { return };
     let sandbox = Sandbox::new();
     let with = "write = \"async_dirty\", read = \"async_dirty\", copies = \"ram\"";
-    let text = experiment(with, "4s", "")
-        .replace("[lab]\n", "[lab]\nport = [{ name = \"distribution\", rate = \"200kbit\" }]\n");
+    let text =
+        audited(with, "4s").replace("[lab]\n", "[lab]\nport = [{ name = \"distribution\", rate = \"200kbit\" }]\n");
     let file = sandbox.file("court.toml", text);
     let results = sandbox.run(&[&file, "--install"]).exits(0).json();
     let outcomes = &only_trial(&results)["outcomes"];
     assert!(outcomes["wrong"].as_u64().unwrap() > 0, "{outcomes}");
     assert_eq!(outcomes["failed"], Value::from(0), "{outcomes}");
+    let found = &only_trial(&results)["consistency"];
+    assert_eq!(found["linearizable"], "no", "{found}");
     assert!(results["answer"].as_str().unwrap().contains("wrong"), "{}", results["answer"]);
 }
 

@@ -458,12 +458,20 @@ impl<P: SessionProtocol> AgentValues<P> {
         if result == AttemptCause::Ok {
             return Some(true);
         }
-        let audit = self.script.steps[agent.step].audit.as_ref();
-        let about_data = P::about_data(result);
-        if audit.is_some_and(|audit| matches!(audit.value, Some(OperationPart::Answer(_)))) {
-            return (about_data == Some(AboutData::Missing)).then_some(true);
+        if self.audits_read(agent) {
+            return self.found_nothing(agent, result).then_some(true);
         }
-        let is_refusal = result.is_harmless(P::REFUSALS) || about_data.is_some();
+        let is_refusal = result.is_harmless(P::REFUSALS) || P::about_data(result).is_some();
         (is_refusal && !agent.is_unsure).then_some(false)
+    }
+
+    /// Whether the agent's operation is an audited read that found no value.
+    pub(super) fn found_nothing(&self, agent: &Agent, result: AttemptCause) -> bool {
+        self.audits_read(agent) && P::about_data(result) == Some(AboutData::Missing)
+    }
+
+    fn audits_read(&self, agent: &Agent) -> bool {
+        let audit = self.script.steps[agent.step].audit.as_ref();
+        audit.is_some_and(|audit| matches!(audit.value, Some(OperationPart::Answer(_))))
     }
 }
