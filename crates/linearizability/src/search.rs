@@ -527,7 +527,7 @@ impl<'m, M: SequentialModel> StateSearch<'m, M> {
     /// Records the configuration. Returns false if an earlier one covers it.
     fn visit(&mut self, must_depend: bool) -> bool {
         let (low, high) = (self.base / 64, self.reach[self.base] / 64);
-        // With fewer choices it is another configuration.
+        // A configuration with fewer choices is another one.
         let base = (self.base as u32) << 1 | u32::from(must_depend);
         self.visited.insert(base, self.state, &self.done[low..=high], &self.used)
     }

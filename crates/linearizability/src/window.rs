@@ -110,7 +110,7 @@ impl QuickCheck {
             self.by_version()?
         } else {
             let last = self.by_zones()?;
-            // With the open delete, there may be other orders, and other last values.
+            // The open delete may allow other orders, and other last values.
             if self.clusters.may_delete && self.sees_absence(items) {
                 return Err(Objection::Undecided(OPEN_DELETE));
             }

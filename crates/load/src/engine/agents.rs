@@ -205,12 +205,6 @@ impl Agent {
     pub fn sent(&self) -> Option<u64> {
         (self.sent_ns != NEVER).then_some(self.sent_ns)
     }
-
-    /// Returns a time before which the target has not seen the operation: the send time of its only
-    /// attempt, or its intended start. Returns `None` if it was not sent.
-    pub fn earliest_sent_ns(&self) -> Option<u64> {
-        if self.tries > 1 { Some(self.intended_ns) } else { self.sent() }
-    }
 }
 
 /// End of an operation.

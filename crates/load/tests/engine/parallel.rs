@@ -175,7 +175,7 @@ fn values_and_cookies_are_those_of_the_agent() {
         seen.lock().unwrap().clear();
         let mut steps = steps.concat();
         steps.iter_mut().filter(|step| step.at_once > 0).for_each(|step| step.at_once = most);
-        // With two at once, the second request may or may not have the first one's cookie.
+        // The second of two requests at once may or may not have the first one's cookie.
         let run = play(ordered(&server, Load { cookies: true, ..load(2, 0.2, steps) }));
         assert!(run.summary.cycles > 2 && run.summary.failed == 0, "{most}: {:?} {:?}", run.summary, run.results());
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::{Connections, Load, Retry, Step};
+use experiment::plan::{AuditAs, AuditEffect, Connections, Load, Retry, Step};
 use load::LoadOrder;
 
 use crate::server::{Reply, Server};
@@ -213,4 +213,22 @@ fn a_retry_repeats_the_last_request() {
     let run = run(&server.0.service(), load);
     assert_eq!(*server.1.lock().unwrap(), ["POST /a", "GET /b", "GET /b", "GET /b"]);
     assert_eq!((run.summary.failed, run.attempts("status 503"), run.attempts("followed 303")), (1, 3, 1));
+}
+
+/// The first request may have had the effect, so the last one's send time would be too late.
+#[test]
+fn an_audited_operation_starts_before_its_first_redirect() {
+    let server = noting(|line| if line.starts_with("PUT") { to(303, "/done", "") } else { page(200, "done") });
+    let told = AuditAs {
+        effect: AuditEffect::Write,
+        space: String::new(),
+        key: "k".into(),
+        keys: None,
+        value: Some("request.body".into()),
+    };
+    let write = Step { audit_as: Some(told), ..following("put", &["path=/k", "body={seq}"], &[]) };
+    let run = run(&format!("http://{}", server.0.service()), Load { count: Some(9), ..load(1, 10.0, vec![write]) });
+    let history = run.history();
+    assert_eq!((history.len(), run.summary.ok), (9, 9));
+    assert!(history.windows(2).all(|pair| pair[1].start_s.unwrap() <= pair[0].at_s), "when the one before ended");
 }

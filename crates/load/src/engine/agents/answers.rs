@@ -356,13 +356,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             history.push(self.history(id, agent, audit, end, now_ns));
             return;
         };
-        let source = source(
-            agent,
-            self.owner(id),
-            &self.script,
-            self.zero_ns,
-            (&self.slots, &self.feeding.taken, self.counters.of(id)),
-        );
+        let source = self.source_of(id, agent);
         let mut body = Vec::new();
         self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
         let items = keys.of(&body);
@@ -404,13 +398,7 @@ impl<P: SessionProtocol> AgentValues<P> {
     /// Returns the history line of the agent's operation on one key.
     fn history(&self, id: AgentId, agent: &Agent, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let step = &self.script.steps[agent.step];
-        let source = source(
-            agent,
-            self.owner(id),
-            &self.script,
-            self.zero_ns,
-            (&self.slots, &self.feeding.taken, self.counters.of(id)),
-        );
+        let source = self.source_of(id, agent);
         let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
             template.write(&source, &mut value);
@@ -419,7 +407,7 @@ impl<P: SessionProtocol> AgentValues<P> {
         let is_measured = self.script.purpose == LoadPurpose::Measure;
         HistoryEntry {
             at_s: now_ns as f64 / NS_PER_S as f64,
-            start_s: agent.earliest_sent_ns().map(|start_ns| start_ns as f64 / NS_PER_S as f64),
+            start_s: self.earliest_sent_ns(id, agent).map(|start_ns| start_ns as f64 / NS_PER_S as f64),
             by: if is_measured { By::Load } else { By::Prepare },
             agent: is_measured.then_some(agent.number),
             effect: audit.effect.to_owned(),
@@ -437,6 +425,13 @@ impl<P: SessionProtocol> AgentValues<P> {
             outcome: end.outcome,
             applied: end.applied,
         }
+    }
+
+    /// Returns a time before which the target has not seen the agent's operation: the send time of
+    /// its only request, or its intended start. Returns `None` if it was not sent.
+    fn earliest_sent_ns(&self, id: AgentId, agent: &Agent) -> Option<u64> {
+        let has_several = agent.tries > 1 || self.redirects.of(id).is_some();
+        if has_several { Some(agent.intended_ns) } else { agent.sent() }
     }
 
     /// Returns the value that an audited read found. The text of a failure is not a value.

@@ -94,6 +94,12 @@ impl<P: SessionProtocol> AgentValues<P> {
         let encoded = P::encode(session, memory, self.script.request(agent), request_id, &values, out)?;
         Ok((encoded, step.asks_script))
     }
+
+    /// Returns the inputs from which the values of the agent's operation are computed.
+    pub(super) fn source_of(&self, id: AgentId, agent: &Agent) -> ValueSource<'_> {
+        let counters = self.counters.of(id);
+        source(agent, self.owner(id), &self.script, self.zero_ns, (&self.slots, &self.feeding.taken, counters))
+    }
 }
 
 /// Returns the inputs from which the values of the agent's operation are computed. `id` is the
