@@ -11,6 +11,7 @@ pub mod in_order;
 pub mod input_files;
 pub mod open_words;
 pub mod pointer;
+pub mod protobuf;
 pub mod protocols;
 pub mod redirection;
 pub mod session;

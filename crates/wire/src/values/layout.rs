@@ -3,6 +3,7 @@
 
 use super::allowed::{AllowedBytes, NotSendable};
 use crate::cookies::RequestCookies;
+use crate::protobuf::{varint_length, write_varint};
 
 use super::{Argument, CompiledTemplate, OperationValues};
 
@@ -22,6 +23,9 @@ pub enum LengthWidth {
     /// Decimal digits, right-aligned with spaces in ten places. A constant length is written
     /// without spaces.
     Decimal,
+    /// A varint of protobuf, directly before its span. A long span is moved by the further bytes of
+    /// its length.
+    Varint,
 }
 
 /// A part of the request whose length is written before it.
@@ -214,7 +218,7 @@ impl LengthWidth {
         match self {
             Self::U16 => Some(2),
             Self::U32 => Some(4),
-            Self::Decimal => None,
+            Self::Decimal | Self::Varint => None,
         }
     }
 
@@ -224,6 +228,11 @@ impl LengthWidth {
             Self::U16 => u16::try_from(length).map_err(too_long)?.to_be_bytes().to_vec(),
             Self::U32 => u32::try_from(length).map_err(too_long)?.to_be_bytes().to_vec(),
             Self::Decimal => length.to_string().into_bytes(),
+            Self::Varint => {
+                let mut bytes = Vec::new();
+                write_varint(length as u64, &mut bytes);
+                bytes
+            }
         })
     }
 
@@ -232,13 +241,20 @@ impl LengthWidth {
             Self::U16 => out.extend_from_slice(&[0; 2]),
             Self::U32 => out.extend_from_slice(&[0; 4]),
             Self::Decimal => out.extend_from_slice(&[b' '; Self::DECIMAL_PLACES]),
+            Self::Varint => out.push(0),
         }
     }
 
-    /// Fills the gap of a length. A truncated length would make the rest of the value part of the
-    /// next field, so it is an error.
-    fn fill(self, hole: &mut [u8], length: usize) -> Result<(), NotSendable> {
+    /// Fills the gap of a length at `hole`. A truncated length would make the rest of the value
+    /// part of the next field, so it is an error.
+    fn fill(self, out: &mut Vec<u8>, hole: usize, length: usize) -> Result<(), NotSendable> {
+        if self == Self::Varint {
+            fill_varint(out, hole, length);
+            return Ok(());
+        }
+        let hole = &mut out[hole..];
         match self {
+            Self::Varint => {}
             Self::U16 => {
                 hole[..2].copy_from_slice(&u16::try_from(length).map_err(|_| NotSendable::TooLong)?.to_be_bytes())
             }
@@ -301,12 +317,28 @@ impl RequestLayout {
                 Segment::End(span) => {
                     let length = out.len() - begins[*span];
                     let (hole, width) = holes[*span];
-                    width.fill(&mut out[hole..], length)?;
+                    width.fill(out, hole, length)?;
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Fills the gap of one byte at `hole` with the length of the bytes after it.
+fn fill_varint(out: &mut Vec<u8>, hole: usize, length: usize) {
+    let more = varint_length(length as u64) - 1;
+    if more > 0 {
+        let end = out.len();
+        out.resize(end + more, 0);
+        out.copy_within(hole + 1..end, hole + 1 + more);
+    }
+    let mut rest = length;
+    for byte in &mut out[hole..hole + more] {
+        *byte = rest as u8 | 0x80;
+        rest >>= 7;
+    }
+    out[hole + more] = rest as u8;
 }
 
 /// Appends the cookies for the request to this host that begins at `start`.
@@ -389,6 +421,43 @@ mod tests {
             let layout = builder.finish().unwrap();
             let out = written(&layout, &arguments);
             assert!(out.starts_with(expected.as_bytes()), "{:?}", String::from_utf8_lossy(&out));
+        }
+    }
+
+    #[test]
+    fn varint_lengths() {
+        for (text, length) in
+            [("{bytes:127}", &[127][..]), ("{bytes:128}", &[0x80, 1]), ("{bytes:20000}", &[0xa0, 0x9c, 1])]
+        {
+            for constant in [true, false] {
+                // The arguments have a fixed length, unless a slot's value precedes them.
+                let arguments = arguments(&[text, "s{seq}"]);
+                let mut builder = LayoutBuilder::default();
+                let outer = builder.length(LengthWidth::Varint);
+                builder.begin(outer).bytes(b"\x0a");
+                let inner = builder.length(LengthWidth::Varint);
+                builder.begin(inner).value(&arguments, 0);
+                if !constant {
+                    builder.value(&arguments, 1);
+                }
+                builder.end(inner).bytes(b"\x12\0").end(outer);
+                let out = written(&builder.finish().unwrap(), &arguments);
+                let field = |message: &[u8]| message.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+                let message = &out[field(&out)..];
+                let inner_length = field(&message[1..]);
+                if constant {
+                    assert_eq!(&message[1..=inner_length], length);
+                }
+                let fields: Vec<_> = crate::protobuf::ProtobufFields::of(message).map(Result::unwrap).collect();
+                let [(1, crate::protobuf::ProtobufValue::Bytes(value)), (2, _)] = fields[..] else {
+                    panic!("{fields:?}")
+                };
+                assert!(constant || value.ends_with(b"s12"));
+                assert_eq!(message.len(), 1 + inner_length + value.len() + 2);
+                let mut prefix = Vec::new();
+                write_varint(message.len() as u64, &mut prefix);
+                assert!(out.starts_with(&prefix) && out.len() == prefix.len() + message.len());
+            }
         }
     }
 
