@@ -86,9 +86,9 @@ test:
 	@# The compiler works while the targets' own tests wait for each other.
 	cargo test --quiet --no-run $(WHOLE) & compiler=$$!; for target in vsns docket elasticsearch pacemaker; do \
 		$(MAKE) --no-print-directory -C targets/$$target test || { wait $$compiler; exit 1; }; done; wait $$compiler
-	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
-	@# Each leaves half of two cores idle.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-without-ring test-readers
+	@# Each of them waits for others most of the time.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-without-ring test-readers & beside=$$!; \
+		$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE); tested=$$?; wait $$beside && exit $$tested
 
 # The engine where there is no io_uring, without the tests in which it is never used, and those of values and records.
 WITHOUT_IO = client encoding expectations feeds limits multiplexed prepare programs records register scripts secret steps tls units
