@@ -237,6 +237,34 @@ pub struct Argument {
     pub template: CompiledTemplate,
 }
 
+/// A piece of a template, as far as it is known before the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateShare<'a> {
+    /// Literal text, or the bytes of a file.
+    Literal(&'a [u8]),
+    /// A constant value, such as one from the environment.
+    Constant(&'a [u8]),
+    /// A value that is written for each operation.
+    Variable,
+}
+
+/// Writes the pieces of a template one by one, in their order, with the random numbers of the whole
+/// template.
+pub struct PieceWriter<'a> {
+    pieces: &'a [TemplatePiece],
+    source: &'a ValueSource<'a>,
+    random: Rng,
+}
+
+impl PieceWriter<'_> {
+    /// Appends the value of the piece with this index.
+    pub fn write(&mut self, piece: usize, out: &mut Vec<u8>) {
+        if let Some(piece) = self.pieces.get(piece) {
+            piece.write(self.source, &mut self.random, out);
+        }
+    }
+}
+
 /// The arguments of an operation, ready to be written.
 #[derive(Clone, Copy)]
 pub struct OperationValues<'a> {
@@ -383,6 +411,22 @@ impl CompiledTemplate {
     /// Whether writing the value calls a script.
     pub fn asks_script(&self) -> bool {
         self.pieces.iter().any(TemplatePiece::asks_script)
+    }
+
+    /// Returns what is known of each piece before the load.
+    pub fn shares(&self) -> impl Iterator<Item = TemplateShare<'_>> {
+        self.pieces.iter().map(|piece| match piece {
+            TemplatePiece::Text(text) => TemplateShare::Literal(text),
+            TemplatePiece::File(file) => TemplateShare::Literal(&file.bytes),
+            TemplatePiece::Env(text) => TemplateShare::Constant(text),
+            _ => TemplateShare::Variable,
+        })
+    }
+
+    /// Returns a writer of the template's pieces. Pieces that are written in their order, each
+    /// once, have the same values as in [`Self::write`].
+    pub fn piece_writer<'a>(&'a self, source: &'a ValueSource<'a>) -> PieceWriter<'a> {
+        PieceWriter { pieces: &self.pieces, source, random: Rng::with_seed(mix(source.draw ^ mix(self.stream))) }
     }
 
     /// Returns the slot's content, if the template is only a slot.

@@ -28,6 +28,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/fixture/",
             "crates/wire/src/feed_stream.rs",
             "crates/wire/src/input_files.rs",
+            "crates/wire/src/protobuf/sources.rs",
             "crates/wire/src/values",
             "crates/transport/src/source_addresses.rs",
             "crates/load/src/engine/run_delay.rs",

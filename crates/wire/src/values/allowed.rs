@@ -22,6 +22,12 @@ pub enum NotSendable {
     InJson,
     /// A part of a multipart body with the boundary between the parts in it.
     InPart,
+    /// A text field with bytes that are not UTF-8.
+    InText,
+    /// A number field with a text that is no number of its type.
+    NotNumber,
+    /// A field of bytes with a text that is not base64.
+    NotBase64,
     /// A value that is too long for its length field.
     TooLong,
     /// A slot that this cycle has not filled.
@@ -38,6 +44,9 @@ impl fmt::Display for NotSendable {
             Self::InLine => out.write_str("a byte that a line cannot hold"),
             Self::InJson => out.write_str("bytes that are not UTF-8 in a JSON string"),
             Self::InPart => out.write_str("the boundary of the parts in a part"),
+            Self::InText => out.write_str("bytes that are not UTF-8 in a text field"),
+            Self::NotNumber => out.write_str("a text that is no value of its field's type"),
+            Self::NotBase64 => out.write_str("a text that is not base64 in a field of bytes"),
             Self::TooLong => out.write_str("a value that is longer than its length field can say"),
             Self::NoSlot(slot) => write!(out, "no {slot}"),
         }
