@@ -12,7 +12,9 @@ use experiment::plan::Plan;
 use record::environment::Environment;
 use record::events::{HistoryEntry, RunEnding};
 use record::results::Results;
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample, UnitSecond};
+use record::rows::{
+    self, AgentCycles, Attempts, GeneratorSecond, MessageSecond, Metric, OutcomeSlot, Sample, UnitSecond,
+};
 use record::{ReadError, Records, checked_file, hlog, lines, replicas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +31,7 @@ const FILES: &[(u8, ReadRecord)] = &[
     (b'g', |place, bytes| table(place, bytes, rows::read::<GeneratorSecond>)),
     (b'h', histograms),
     (b'm', |place, bytes| table(place, bytes, rows::read::<Metric>)),
+    (b'n', |place, bytes| table(place, bytes, rows::read::<MessageSecond>)),
     (b'o', |place, bytes| table(place, bytes, rows::read::<OutcomeSlot>)),
     (b'p', |place, bytes| written_whole::<Plan>(place, bytes)),
     (b'q', |place, bytes| written_whole::<Environment>(place, bytes)),

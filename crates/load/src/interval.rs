@@ -45,6 +45,8 @@ pub struct ThreadInterval {
     pub attempts: Vec<AttemptCount>,
     /// Units of work of `ok` operations.
     pub units: Vec<UnitCount>,
+    /// Messages of streams that arrived: names of operations, and numbers.
+    pub messages: Vec<(String, u64)>,
     /// Answers that were compared with expectations.
     pub checks: Vec<CheckCount>,
     /// Health of the thread: lateness, CPU, operations in flight.
@@ -118,19 +120,17 @@ pub struct HistogramSet {
     home: Option<SyncSender<HistogramSet>>,
 }
 
-const TIMES: [Time; 3] = [Time::Latency, Time::Service, Time::Punctual];
-
 impl HistogramSet {
     /// Makes an empty set for the named operations. `home` takes the set back on drop.
     #[must_use]
     pub fn new(names: &Arc<[String]>, home: Option<SyncSender<Self>>) -> Self {
         let mut cells = Vec::new();
-        cells.resize_with(names.len() * Outcome::ALL.len() * TIMES.len(), || None);
+        cells.resize_with(names.len() * Outcome::ALL.len() * Time::ALL.len(), || None);
         Self { names: Arc::clone(names), cells, home }
     }
 
     fn cell(&mut self, operation: usize, outcome: Outcome, time: Time) -> Option<&mut Option<Box<Histogram<u64>>>> {
-        let place = (operation * Outcome::ALL.len() + outcome as usize) * TIMES.len() + time as usize;
+        let place = (operation * Outcome::ALL.len() + outcome as usize) * Time::ALL.len() + time as usize;
         self.cells.get_mut(place)
     }
 
@@ -138,6 +138,13 @@ impl HistogramSet {
     pub fn record(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
         if let Some(histogram) = self.histogram(operation, outcome, time) {
             histogram.saturating_record(value_ns);
+        }
+    }
+
+    /// Records the same time `count` times.
+    pub fn record_n(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64, count: u64) {
+        if let Some(histogram) = self.histogram(operation, outcome, time) {
+            histogram.saturating_record_n(value_ns, count);
         }
     }
 
@@ -183,7 +190,7 @@ impl HistogramSet {
     /// Returns all histograms that are not empty.
     pub fn histograms(&self) -> impl Iterator<Item = (&str, Outcome, Time, &Histogram<u64>)> {
         let tags = self.names.iter().flat_map(|name| {
-            Outcome::ALL.into_iter().flat_map(move |outcome| TIMES.map(|time| (name.as_str(), outcome, time)))
+            Outcome::ALL.into_iter().flat_map(move |outcome| Time::ALL.map(|time| (name.as_str(), outcome, time)))
         });
         tags.zip(&self.cells)
             .filter_map(|((name, outcome, time), cell)| cell.as_deref().map(|cell| (name, outcome, time, cell)))

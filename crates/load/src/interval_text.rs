@@ -53,6 +53,9 @@ pub struct IntervalText {
     pub attempts: Vec<(String, String, u64)>,
     /// Units of work of `ok` operations: operation, status, count.
     pub units: Vec<(String, String, u64)>,
+    /// Messages of streams that arrived: operation, count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<(String, u64)>,
     /// Answers that were compared with expectations: operation, expectation, answers, failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<(String, String, u64, u64)>,
@@ -142,6 +145,7 @@ impl IntervalText {
             slots: slots.filter(|(_, counts)| *counts != [0; 4]).collect(),
             attempts: attempts.collect(),
             units: units.collect(),
+            messages: interval.messages.clone(),
             checks: checks.collect(),
             generator: interval.generator.clone(),
             history: interval.history.clone(),
@@ -189,6 +193,7 @@ impl IntervalText {
             }
         }
         let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| (operation, name));
+        let names = names.chain(self.messages.iter().map(|(operation, _)| (operation, operation)));
         let mut names = names.chain(self.checks.iter().map(|(operation, field, ..)| (operation, field)));
         if names.any(|(operation, name)| operation.len().max(name.len()) > LONGEST_NAME) {
             return Err(IntervalTextError::Impossible("names"));
@@ -212,6 +217,7 @@ impl IntervalText {
             slots,
             attempts: self.attempts.into_iter().map(attempt).collect(),
             units: self.units.into_iter().map(unit).collect(),
+            messages: self.messages,
             checks: self.checks.into_iter().map(check).collect(),
             generator: self.generator,
             history: self.history,

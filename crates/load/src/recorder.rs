@@ -10,7 +10,7 @@ use record::events::HistoryEntry;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
-use record::rows::{self, AgentCycles, Attempts, CheckSecond, GeneratorSecond, OutcomeSlot, UnitSecond};
+use record::rows::{self, AgentCycles, Attempts, CheckSecond, GeneratorSecond, MessageSecond, OutcomeSlot, UnitSecond};
 
 use serde::Serialize;
 
@@ -22,10 +22,10 @@ use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 const NOTHING_S: f64 = 0.001;
 
 /// Writes a trial's `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and
-/// `history.jsonl`, `units.csv` if there are units, `checks.csv` if answers are compared with
-/// expectations, `outcomes.csv` of each member, and at the end `agents.csv`. Once all threads have
-/// reported a second, the second's records are written to the kernel, so a SIGKILL loses only later
-/// records.
+/// `history.jsonl`, `units.csv` if there are units, `messages.csv` if there are streams,
+/// `checks.csv` if answers are compared with expectations, `outcomes.csv` of each member, and at
+/// the end `agents.csv`. Once all threads have reported a second, the second's records are written
+/// to the kernel, so a SIGKILL loses only later records.
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::HlogWriter,
@@ -35,6 +35,8 @@ pub struct Recorder {
     attempts: rows::CsvWriter<Attempts>,
     /// Writer of `units.csv`, opened at the first unit.
     units: Option<rows::CsvWriter<UnitSecond>>,
+    /// Writer of `messages.csv`, opened at the first message.
+    messages: Option<rows::CsvWriter<MessageSecond>>,
     /// Writer of `checks.csv`, opened at the first answer that is compared.
     checks: Option<rows::CsvWriter<CheckSecond>>,
     generator: rows::CsvWriter<GeneratorSecond>,
@@ -55,6 +57,7 @@ struct Paths {
     histograms: PathBuf,
     attempts: PathBuf,
     units: PathBuf,
+    messages: PathBuf,
     checks: PathBuf,
     generator: PathBuf,
     history: PathBuf,
@@ -112,6 +115,8 @@ struct PartialSecond {
     attempts: BTreeMap<(String, String), u64>,
     /// Counts of units by operation and status.
     units: BTreeMap<(String, String), u64>,
+    /// Counts of messages by operation.
+    messages: BTreeMap<String, u64>,
     /// Compared answers and failures, by operation and expectation.
     checks: BTreeMap<(String, String), (u64, u64)>,
     generator: Vec<GeneratorSecond>,
@@ -124,6 +129,7 @@ impl Recorder {
             histograms: folder.load_hlog(),
             attempts: folder.attempts(),
             units: folder.units(),
+            messages: folder.messages(),
             checks: folder.checks(),
             generator: folder.generator(),
             history: folder.history(),
@@ -136,6 +142,7 @@ impl Recorder {
             members: Vec::new(),
             attempts: rows::CsvWriter::create(&paths.attempts).map_err(disk(&paths.attempts))?,
             units: None,
+            messages: None,
             checks: None,
             generator: rows::CsvWriter::create(&paths.generator).map_err(disk(&paths.generator))?,
             keys: SampledKeys::default(),
@@ -241,6 +248,7 @@ impl Recorder {
         self.histograms.flush().map_err(disk(&self.paths.histograms))?;
         self.attempts.flush().map_err(disk(&self.paths.attempts))?;
         self.units.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.units))?;
+        self.messages.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.messages))?;
         self.checks.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.checks))?;
         self.generator.flush().map_err(disk(&self.paths.generator))?;
         self.history.flush().map_err(disk(&self.paths.history))
@@ -261,6 +269,11 @@ impl Recorder {
             let row = UnitSecond { at_s: second.end_s, interval_s: length_s, operation, status, count };
             let written = write_if_any(&mut self.units, &self.paths.units, &row);
             written.map_err(disk(&self.paths.units))?;
+        }
+        for (operation, count) in second.messages {
+            let row = MessageSecond { at_s: second.end_s, interval_s: length_s, operation, count };
+            let written = write_if_any(&mut self.messages, &self.paths.messages, &row);
+            written.map_err(disk(&self.paths.messages))?;
         }
         for ((operation, expectation), (answers, failed)) in second.checks {
             let answers = expectation.is_empty().then_some(answers);
@@ -346,6 +359,10 @@ impl PartialSecond {
         for units in interval.units {
             let sum = self.units.entry((units.operation, units.status)).or_default();
             *sum = sum.saturating_add(units.count);
+        }
+        for (operation, count) in interval.messages {
+            let sum = self.messages.entry(operation).or_default();
+            *sum = sum.saturating_add(count);
         }
         for checks in interval.checks {
             let (answers, failed) = self.checks.entry((checks.operation, checks.expectation)).or_default();

@@ -32,7 +32,7 @@ fn answer_name(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
     stream.write_all(&answer).ok()
 }
 
-/// Answers a request in two parts, and pings in between.
+/// Answers a request with a message and the end of a stream, and pings in between.
 fn answer_in_parts(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
     stream.read_exact(&mut buffer[..7]).ok()?;
     let length = usize::from(u16::from_be_bytes(*buffer.first_chunk::<2>()?));
@@ -40,7 +40,7 @@ fn answer_in_parts(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
     if buffer[2] == b'o' {
         return Some(());
     }
-    let mut answer = *b"\0\x03p????fou\0\0i\0\0\0\0\0\x02a????nd";
+    let mut answer = *b"\0\x03m????fou\0\0i\0\0\0\0\0\x02a????nd";
     answer[3..7].copy_from_slice(&buffer[3..7]);
     answer[20..24].copy_from_slice(&buffer[3..7]);
     stream.write_all(&answer).ok()
@@ -249,14 +249,14 @@ fn with_cookies() -> Load {
 
 /// Returns operations that share connections of a protocol that answers in any order and in parts.
 fn multiplexed() -> Load {
-    let echo = Step {
-        call: "echo".into(),
-        name: "echo".into(),
+    let ask = |call: &str| Step {
+        call: call.into(),
+        name: call.into(),
         with: pairs(&[("text", "{agent}-{seq}")]),
         keep: pairs(&[("found", "answer.text")]),
         expect: pairs(&[("text", "found")]),
         ..Step::default()
     };
     let connections = Connections { keep_alive: true, pipeline: 4 };
-    Load { connections, steps: vec![echo], ..load(0.0001, None) }
+    Load { connections, steps: vec![ask("echo"), ask("listen")], ..load(0.0001, None) }
 }

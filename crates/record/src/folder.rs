@@ -74,6 +74,9 @@ names!(TrialFolder {
     /// One row per operation for each second in which the operation did units of work. Missing if
     /// no operation counts units.
     units = "units.csv",
+    /// One row per operation for each second in which messages of its streams arrived. Missing if
+    /// no answer is a stream.
+    messages = "messages.csv",
     /// One row per operation with expectations for each second in which it was answered, and one
     /// row per expectation that failed. Missing if no operation has expectations.
     checks = "checks.csv",

@@ -34,6 +34,47 @@ pub enum Time {
     /// Latency minus the generator's own delay in starting the operation. Recorded only if a timer
     /// starts operations.
     Punctual,
+    /// Time from the send to the first byte of the answer. Recorded only for steps that ask for it
+    /// or whose answers are streams.
+    FirstByte,
+    /// Time from the intended start to the first byte of the answer, likewise.
+    FirstByteLatency,
+    /// Time from the send to the first message of a stream.
+    FirstMessage,
+    /// Time from the intended start to the first message of a stream.
+    FirstMessageLatency,
+    /// Time between two messages of a stream. Recorded when the later message arrives, as `ok`: the
+    /// outcome of the operation is not known yet.
+    Gap,
+}
+
+impl Time {
+    /// All kinds, each at the index of its discriminant.
+    pub const ALL: [Self; 8] = [
+        Self::Latency,
+        Self::Service,
+        Self::Punctual,
+        Self::FirstByte,
+        Self::FirstByteLatency,
+        Self::FirstMessage,
+        Self::FirstMessageLatency,
+        Self::Gap,
+    ];
+
+    /// Returns the last part of a tag.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Service => "service",
+            Self::Punctual => "punctual",
+            Self::FirstByte => "first_byte",
+            Self::FirstByteLatency => "first_byte_latency",
+            Self::FirstMessage => "first_message",
+            Self::FirstMessageLatency => "first_message_latency",
+            Self::Gap => "gap",
+        }
+    }
 }
 
 /// Subject of an interval's histogram: `save/ok/latency`.
@@ -58,24 +99,14 @@ impl Tag {
             return None;
         }
         let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome)?;
-        let time = match time {
-            "latency" => Time::Latency,
-            "service" => Time::Service,
-            "punctual" => Time::Punctual,
-            _ => return None,
-        };
+        let time = Time::ALL.into_iter().find(|known| known.name() == time)?;
         Some(Self { operation: operation.to_owned(), outcome, time })
     }
 }
 
 impl std::fmt::Display for Tag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let time = match self.time {
-            Time::Latency => "latency",
-            Time::Service => "service",
-            Time::Punctual => "punctual",
-        };
-        write!(f, "{}/{}/{time}", self.operation, self.outcome.name())
+        write!(f, "{}/{}/{}", self.operation, self.outcome.name(), self.time.name())
     }
 }
 
@@ -649,7 +680,7 @@ mod tests {
     #[test]
     fn tags_are_read_as_they_are_written() {
         for outcome in Outcome::ALL {
-            for time in [Time::Latency, Time::Service, Time::Punctual] {
+            for time in Time::ALL {
                 let tag = Tag { operation: "save_for-good2".into(), outcome, time };
                 assert_eq!(Tag::parse(&tag.to_string()), Some(tag));
             }

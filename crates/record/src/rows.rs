@@ -318,6 +318,21 @@ pub struct UnitSecond {
     pub count: u64,
 }
 
+/// `messages.csv`: messages of streams that arrived in a second, whatever the outcome of their
+/// operations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MessageSecond {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Length of the interval, seconds.
+    pub interval_s: f64,
+    /// Name of the operation.
+    pub operation: String,
+    /// Number of messages.
+    pub count: u64,
+}
+
 /// `checks.csv`: answers that were compared with an operation's expectations in a second, or the
 /// failures of one expectation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -128,6 +128,9 @@ pub enum Progress {
         /// Number of bytes that the decoder has consumed and does not need again.
         used: usize,
     },
+    /// A part of the answer in which `messages` messages of a stream end; see
+    /// [`SessionEvent::Part`].
+    Part { used: usize, messages: u32 },
     /// The answer is complete.
     Answer(Answer),
     /// The bytes are not a valid answer. The connection cannot be used any more.
@@ -171,6 +174,7 @@ impl<P: InOrderProtocol> SessionProtocol for P {
         let Some(asked) = open.oldest() else { return SessionEvent::Bad(AttemptCause::BadAnswer) };
         match P::decode(&asked, session, memory, input, ended) {
             Progress::More { used } => SessionEvent::More { used },
+            Progress::Part { used, messages } => SessionEvent::Part { id: asked.id, used, messages },
             Progress::Answer(answer) => SessionEvent::Answer { id: asked.id, answer },
             Progress::Bad(cause) => SessionEvent::Bad(cause),
         }

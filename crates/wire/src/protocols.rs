@@ -84,6 +84,12 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// attempt.
     fn may_change(request: &Self::Request) -> bool;
 
+    /// Whether the answer is a stream of messages. The engine then records the time to its first
+    /// message, the number of messages and the gaps between them.
+    fn is_stream(_request: &Self::Request) -> bool {
+        false
+    }
+
     /// Returns what a failing answer states about the data, or `None` if the answer makes no
     /// statement or indicates a fault of the server. With a statement, the operation had no effect.
     /// If the step expects otherwise, the operation counts as wrong.

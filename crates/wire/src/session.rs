@@ -182,8 +182,9 @@ pub enum SessionEvent {
     More { used: usize },
     /// The bytes belong to no open request.
     Control { used: usize },
-    /// Part of the answer to a request. More parts follow.
-    Part { id: u32, used: usize },
+    /// Part of the answer to a request, in which `messages` messages of a stream end. More parts
+    /// follow. The engine then calls again, even if no bytes are left.
+    Part { id: u32, used: usize, messages: u32 },
     /// A complete answer, or its last part.
     Answer { id: u32, answer: Answer },
     /// The target did not begin the request, so the request is sent again.

@@ -26,6 +26,7 @@ use super::thread_stats::ThreadStats;
 use crate::schedules::NS_PER_S;
 use crate::{Error, LoadPurpose};
 
+mod answer_times;
 pub mod answers;
 mod backlog;
 mod cycles;
@@ -43,6 +44,7 @@ mod values;
 pub use reconnects::NextConnect;
 pub use timers::AgentTimer;
 
+use answer_times::ArrivingAnswers;
 use answers::{AnswerClass, DecodedAnswer};
 use feeding::FeedTurn;
 use lanes::Lanes;
@@ -253,6 +255,7 @@ pub struct Agents<P: SessionProtocol> {
     /// Places for operations that an agent performs at once.
     pub(super) lanes: Lanes,
     values: AgentValues<P>,
+    arriving: ArrivingAnswers,
     pub timers: AgentTimers,
     /// Starts of open loops, and the end of the load.
     pub starts: OpenStarts<P>,
@@ -280,6 +283,7 @@ impl<P: SessionProtocol> Agents<P> {
         Self {
             control: Arc::clone(control),
             values: AgentValues::new(script, control, thread, &lanes),
+            arriving: ArrivingAnswers::new(script, list.len()),
             timers: AgentTimers::new(list.len(), script.is_paced),
             starts,
             sites: SiteConnections::new(script, thread, &lanes),
@@ -376,6 +380,7 @@ impl<P: SessionProtocol> Agents<P> {
         let encoded = self.values.encode(id, agent, state, (request_id, now_ns), out)?;
         if encoded.0 == Encoded::Done {
             (agent.request_id, agent.sent_ns) = (request_id, now_ns);
+            self.arriving.reset(id);
         }
         Ok(encoded)
     }
@@ -570,6 +575,17 @@ impl<P: SessionProtocol> Agents<P> {
         self.failure.is_some() || self.values.feeding.failure.is_some()
     }
 
+    /// Notes bytes of the answer to the agent's request, in which `messages` messages end.
+    #[inline]
+    pub fn answer_arrives(&mut self, id: AgentId, messages: u32, now_ns: u64, stats: &mut ThreadStats) {
+        if self.arriving.are_timed() {
+            let step = &self.script.steps[self.list[id].step];
+            if step.is_stream {
+                self.arriving.arrived(id, step.name, messages, now_ns, stats);
+            }
+        }
+    }
+
     /// Handles a connect that failed or is not allowed yet. With failover, moves the connection's
     /// agents to the next service.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> NextConnect {
@@ -755,6 +771,9 @@ impl<P: SessionProtocol> Agents<P> {
         stats.end(step.name, end.outcome, agent.place.service, agent.intended_ns, agent.sent(), now_ns);
         if self.script.groups[agent.group].is_timed && end.outcome == Outcome::Ok {
             stats.punctual(step.name, now_ns.saturating_sub(agent.intended_ns.max(agent.woken_ns)));
+        }
+        if step.is_stream {
+            self.arriving.record(id, agent, step.name, end.outcome, stats);
         }
         if let Some(audit) = &step.audit {
             self.values.tell_history(id, agent, audit, end, now_ns, &mut stats.history);

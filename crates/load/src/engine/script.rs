@@ -159,6 +159,8 @@ pub struct CompiledStep {
     pub counters: u64,
     /// Counter of the operation's units, if it has any.
     pub units: Option<Box<UnitCounter>>,
+    /// Whether the answer is a stream of messages.
+    pub is_stream: bool,
 }
 
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
@@ -319,6 +321,11 @@ impl<P: SessionProtocol> Script<P> {
     /// Whether any step follows redirects.
     pub fn follows(&self) -> bool {
         self.steps.iter().any(|step| step.follows)
+    }
+
+    /// Whether the answers of any step are timed while they arrive.
+    pub fn times_answers(&self) -> bool {
+        self.steps.iter().any(|step| step.is_stream)
     }
 
     /// Returns the largest number of connections from the threads of this process to one service.
@@ -515,6 +522,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             streams: self.take_streams(),
             counters: counters::of_step(step, self.counters),
             units,
+            is_stream: requests.iter().any(P::is_stream),
         };
         Ok((compiled, requests))
     }

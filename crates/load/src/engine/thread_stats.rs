@@ -79,6 +79,8 @@ pub struct ThreadStats {
     attempts: Vec<Vec<(AttemptCause, u64)>>,
     /// Units and the statuses of parts, indexed by operation.
     units: Vec<(u64, StatusCounts)>,
+    /// Messages of streams, indexed by operation.
+    messages: Vec<u64>,
     /// Failed expectations, indexed by operation.
     checks: Vec<FailedChecks>,
     lateness: Option<Histogram<u64>>,
@@ -125,6 +127,7 @@ impl ThreadStats {
         let histograms = HistogramSet::new(&identity.names, Some(recycled.0.clone()));
         let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
         let units = identity.names.iter().map(|_| Default::default()).collect();
+        let messages = vec![0; identity.names.len()];
         let checks = identity.names.iter().map(|_| FailedChecks::default()).collect();
         let mut stats = Self {
             identity,
@@ -137,6 +140,7 @@ impl ThreadStats {
             slots: Vec::new(),
             attempts,
             units,
+            messages,
             checks,
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
             cpu_ns: 0,
@@ -323,6 +327,24 @@ impl ThreadStats {
         statuses.add(parts);
     }
 
+    /// Records a time of an operation's answer.
+    pub fn answer_time(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
+        self.histograms.record(operation, outcome, time, value_ns);
+    }
+
+    /// Counts messages of a stream that arrived together, `gap_ns` after the message before them if
+    /// there was one.
+    pub fn messages(&mut self, operation: usize, count: u32, gap_ns: Option<u64>) {
+        let count = u64::from(count);
+        self.messages[operation] = self.messages[operation].saturating_add(count);
+        if let Some(gap_ns) = gap_ns {
+            self.histograms.record(operation, Outcome::Ok, Time::Gap, gap_ns);
+        }
+        if count > 1 {
+            self.histograms.record_n(operation, Outcome::Ok, Time::Gap, 0, count - 1);
+        }
+    }
+
     /// Counts an answer that was compared with the operation's expectations and failed its attempt.
     /// Other compared answers are counted by [`Self::attempt`].
     pub fn failed_answer(&mut self, operation: usize) {
@@ -401,6 +423,7 @@ impl ThreadStats {
         let checks = self.take_checks();
         let attempts = self.take_attempts();
         let units = self.take_units();
+        let messages = self.take_messages();
         self.start_ns = end_ns;
         self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
         let first_slot = std::mem::replace(&mut self.first_slot, end_ns / self.identity.slot_ns);
@@ -420,6 +443,7 @@ impl ThreadStats {
             slots,
             attempts,
             units,
+            messages,
             checks,
             generator,
             history: std::mem::take(&mut self.history),
@@ -504,6 +528,11 @@ impl ThreadStats {
             }));
         }
         counts
+    }
+
+    fn take_messages(&mut self) -> Vec<(String, u64)> {
+        let counts = self.identity.names.iter().zip(&mut self.messages).filter(|(_, count)| **count > 0);
+        counts.map(|(name, count)| (name.clone(), std::mem::take(count))).collect()
     }
 
     /// Returns the compared answers and the failed expectations. The attempts must not be taken

@@ -672,6 +672,7 @@ impl<P: SessionProtocol> Worker<P> {
                         self.reject_answer(conn, AttemptCause::BadAnswer, now_ns);
                         return None;
                     };
+                    self.agents.answer_arrives(id, 0, now_ns, &mut self.stats);
                     self.answered(conn, id, rest, answer, ended, now_ns);
                     answer.used
                 }
@@ -687,11 +688,21 @@ impl<P: SessionProtocol> Worker<P> {
                     self.connection_lost(conn, AttemptCause::Closed, now_ns);
                     return None;
                 }
-                SessionEvent::More { used } => return Some(seen + used),
+                SessionEvent::More { used } => {
+                    if let Some(asked) = asked.filter(|_| !P::SPEAKS_UNASKED && !rest.is_empty()) {
+                        self.agents.answer_arrives(asked, 0, now_ns, &mut self.stats);
+                    }
+                    return Some(seen + used);
+                }
                 SessionEvent::Control { used } => used,
-                SessionEvent::Part { used, .. } => {
+                SessionEvent::Part { id, used, messages } => {
                     self.pipelines[conn].is_proven = true;
-                    used
+                    if let Some(id) = self.pipelines.agent(conn, self.agents.all(), id) {
+                        self.agents.answer_arrives(id, messages, now_ns, &mut self.stats);
+                    }
+                    seen = input.len().min(seen + used);
+                    // The next event may need no further bytes.
+                    continue;
                 }
                 SessionEvent::Drain { used } => {
                     self.pipelines[conn].is_draining = true;

@@ -43,6 +43,7 @@ fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: b
         slots: vec![SlotCounts::default(); 100 * SERVICES as usize],
         attempts: Vec::new(),
         units: Vec::new(),
+        messages: Vec::new(),
         checks: Vec::new(),
         generator: GeneratorSecond::default(),
         history: Vec::new(),

@@ -36,6 +36,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         slots,
         attempts: vec![AttemptCount { operation: "save".into(), result: "ok".into(), count: count as u64 }],
         units: Vec::new(),
+        messages: Vec::new(),
         checks: Vec::new(),
         generator: GeneratorSecond {
             at_s: end_s,

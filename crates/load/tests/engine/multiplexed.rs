@@ -11,6 +11,8 @@ use std::time::Duration;
 use experiment::plan::{Connections, Load, Step};
 use load::LoadOrder;
 use load::client;
+use record::events::Outcome;
+use record::hlog::Time;
 use wire::testing::multiplexed::{Multiplexed, frame};
 use wire::testing::{ReceivedRequest, TestedProtocol as _};
 
@@ -233,4 +235,53 @@ fn single_operations_are_answered_out_of_order_too() {
     let texts: Vec<_> = answers.iter().map(|answer| answer.as_ref().unwrap().field("text").unwrap()).collect();
     assert_eq!(texts, [b"a".as_slice(), b"b", b"last"]);
     assert!(client.call("echo", &pairs(&["text=last"])).unwrap().ok && target.connections() == 1);
+}
+
+/// Returns a load whose agents share a connection, and take turns between a stream and an echo.
+fn streams(agents: u32, count: u64) -> Load {
+    let steps = [step("listen", &["text=listen"]), step("echo", &["text=echo"])];
+    Load { steps: steps.into(), count: Some(count), ..own_texts(agents) }
+}
+
+/// Sends messages of a stream.
+fn send_messages(stream: &mut TcpStream, request: &ReceivedRequest, count: usize) -> bool {
+    (0..count).all(|_| stream.write_all(&frame(b'm', request.id, b"x")).is_ok())
+}
+
+#[test]
+fn messages_of_streams_are_counted_and_timed() {
+    let target = Target::start(|(): &mut (), stream, request| {
+        let is_echo = request.body.starts_with(b"echo");
+        let sent = is_echo || send_messages(stream, &request, 3);
+        // The last message arrives together with the end.
+        let end = [frame(b'm', request.id, b"y"), frame(b'a', request.id, b"z")].concat();
+        let end = if is_echo { frame(b'a', request.id, &request.body) } else { end };
+        sent && stream.write_all(&end).is_ok()
+    });
+    let run = run(&target.address, streams(3, 60));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    let streams = run.summary.ok / 2;
+    assert_eq!(run.messages(), [("listen".to_owned(), 4 * streams)].into());
+    for time in [Time::FirstByte, Time::FirstByteLatency, Time::FirstMessage, Time::FirstMessageLatency] {
+        assert_eq!(run.times_ns(Outcome::Ok, time).len() as u64, streams, "{time:?}");
+    }
+    assert_eq!(run.times_ns(Outcome::Ok, Time::Gap).len() as u64, 3 * streams);
+    let of_listen = |time| run.times_ns(Outcome::Ok, time).into_iter().sum::<u64>();
+    assert!(of_listen(Time::FirstMessage) <= of_listen(Time::FirstMessageLatency));
+}
+
+#[test]
+fn messages_of_a_stream_without_end_count_until_its_timeout() {
+    let target = Target::start(|(): &mut (), stream, request| match request.opcode {
+        b'x' => true,
+        _ => send_messages(stream, &request, 2),
+    });
+    let mut load = streams(2, 4);
+    load.steps.truncate(1);
+    load.timeout_s = 0.1;
+    let run = run(&target.address, load);
+    assert_eq!((run.summary.timeout, run.summary.ok), (4, 0), "{:?}", run.results());
+    assert_eq!(run.messages(), [("listen".to_owned(), 8)].into());
+    assert_eq!(run.times_ns(Outcome::Timeout, Time::FirstMessage).len(), 4);
+    assert_eq!(run.times_ns(Outcome::Ok, Time::Gap).len(), 4);
 }

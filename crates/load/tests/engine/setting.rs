@@ -43,6 +43,15 @@ impl LoadRun {
         times
     }
 
+    /// Returns the numbers of messages of streams, by operation.
+    pub fn messages(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (operation, count) in self.intervals.iter().flat_map(|interval| &interval.messages) {
+            *sums.entry(operation.clone()).or_default() += count;
+        }
+        sums
+    }
+
     /// Returns the time integral of the number of open operations, in seconds.
     pub fn in_flight_s(&self) -> f64 {
         let rows = self.intervals.iter().map(|interval| &interval.generator);

@@ -2,6 +2,7 @@
 //! unasked, limits the open requests, cancels, refuses and drains.
 //!
 //! A frame is the length of its body (2 bytes), its kind (1), the id of a request (4) and the body.
+//! The parts of an answer are `p`, or `m` for a message of a stream, and at last `a` or `e`.
 //! With `?login`, the client sends `h`, the target a challenge `c`, the client the challenge in
 //! reverse as `l`, and the target `w` with the number of requests that the target takes at a time.
 
@@ -29,20 +30,40 @@ static INFO: catalog::Protocol = catalog::Protocol {
     name: "multiplexed",
     schemes: &["mux"],
     help: "frames with numbers, for tests",
-    operations: &[Operation {
-        name: "echo",
-        help: "asks for the text back",
-        takes: &[Field { name: "text", help: "the text", required: true }],
-        answers: &[Field { name: "text", help: "the text of the answer", required: false }],
-        effect: Effect::None,
-    }],
+    operations: &[
+        Operation {
+            name: "echo",
+            help: "asks for the text back",
+            takes: TEXT,
+            answers: ANSWERED,
+            effect: Effect::None,
+        },
+        Operation {
+            name: "listen",
+            help: "asks for a stream of messages",
+            takes: TEXT,
+            answers: ANSWERED,
+            effect: Effect::None,
+        },
+    ],
 };
+
+const TEXT: &[Field] = &[Field { name: "text", help: "the text", required: true }];
+const ANSWERED: &[Field] = &[Field { name: "text", help: "the text of the answer", required: false }];
 
 /// A target that speaks in frames.
 #[derive(Debug)]
 pub struct Multiplexed {
     authority: String,
     logs_in: bool,
+}
+
+/// A compiled request.
+#[derive(Debug)]
+pub struct Request {
+    /// Index of its argument.
+    text: usize,
+    is_stream: bool,
 }
 
 /// State of a connection.
@@ -98,11 +119,11 @@ impl Session {
                     SessionEvent::Control { used }
                 }
                 // A late answer to a request that was cancelled.
-                b'p' | b'a' | b'e' | b'r' => SessionEvent::Control { used },
+                b'p' | b'm' | b'a' | b'e' | b'r' => SessionEvent::Control { used },
                 _ => SessionEvent::Bad(AttemptCause::BadAnswer),
             };
         };
-        if !matches!(kind, b'p' | b'a' | b'e' | b'r') {
+        if !matches!(kind, b'p' | b'm' | b'a' | b'e' | b'r') {
             return SessionEvent::Bad(AttemptCause::BadAnswer);
         }
         let parts = &mut self.streams[stream].body;
@@ -113,7 +134,8 @@ impl Session {
         self.answered = stream;
         let result = if kind == b'e' { AttemptCause::Answer(0) } else { AttemptCause::Ok };
         match kind {
-            b'p' => SessionEvent::Part { id, used },
+            b'p' => SessionEvent::Part { id, used, messages: 0 },
+            b'm' => SessionEvent::Part { id, used, messages: 1 },
             b'r' => {
                 self.remove(stream, spare);
                 SessionEvent::Untouched { id, used }
@@ -154,7 +176,7 @@ pub fn frame(kind: u8, id: u32, body: &[u8]) -> Vec<u8> {
 impl Protocol for Multiplexed {
     const INFO: &'static catalog::Protocol = &INFO;
     const REFUSALS: &'static [Refusal] = &[Refusal { name: "no", harmless: true }];
-    type Request = usize;
+    type Request = Request;
 
     fn open(service: &str) -> Result<Self, String> {
         let rest = service.strip_prefix("mux://").unwrap_or(service);
@@ -166,14 +188,18 @@ impl Protocol for Multiplexed {
         &self.authority
     }
 
-    /// The request is the index of its argument.
-    fn compile(&self, call: &Call<'_>) -> Result<usize, String> {
+    fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
         call.check()?;
-        call.argument("text").ok_or_else(|| "no text".to_owned())
+        let text = call.argument("text").ok_or_else(|| "no text".to_owned())?;
+        Ok(Request { text, is_stream: call.operation.name == "listen" })
     }
 
-    fn may_change(_request: &usize) -> bool {
+    fn may_change(_request: &Request) -> bool {
         true
+    }
+
+    fn is_stream(request: &Request) -> bool {
+        request.is_stream
     }
 
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
@@ -217,7 +243,7 @@ impl SessionProtocol for Multiplexed {
     fn encode(
         session: &mut Session,
         spare: &mut Vec<Vec<u8>>,
-        request: &usize,
+        request: &Request,
         id: u32,
         values: &OperationValues<'_>,
         out: &mut Vec<u8>,
@@ -227,7 +253,7 @@ impl SessionProtocol for Multiplexed {
         }
         let begin = out.len();
         write_frame(out, b'q', id, b"");
-        values.write(*request, out);
+        values.write(request.text, out);
         let length = u16::try_from(out.len() - begin - HEAD).unwrap();
         out[begin..begin + 2].copy_from_slice(&length.to_be_bytes());
         session.streams.push(Stream { id, body: spare.pop().unwrap_or_default() });
@@ -257,7 +283,7 @@ impl SessionProtocol for Multiplexed {
     }
 
     fn field<'a>(
-        _request: &'a usize,
+        _request: &'a Request,
         session: &'a Session,
         _want: usize,
         _input: &'a [u8],
@@ -391,7 +417,7 @@ mod tests {
             let mut input: Vec<u8> = (0..random.usize(..64)).map(|_| random.u8(..4)).collect();
             for at in [4, 11, 18] {
                 if let Some(kind) = input.get_mut(at) {
-                    *kind = random.choice(*b"cwigpaer?").unwrap();
+                    *kind = random.choice(*b"cwigpmaer?").unwrap();
                 }
             }
             fuzz::answers::<Multiplexed>(&input);

@@ -24,6 +24,7 @@ const HELP: [(&str, &str); 10] = [
         "Latency of ok operations that ended in the second before, in microseconds; quantile 1 is the largest",
     ),
     ("units", "Units of work of ok operations, or parts of their answers by status"),
+    ("messages", "Messages of streams, whatever the outcome of their operations"),
     ("generator_", "The load generator, by thread: column of generator.csv"),
     ("host_", "A host: column of samples.csv"),
     ("process_", "A process of the target, or the generator: column of samples.csv"),

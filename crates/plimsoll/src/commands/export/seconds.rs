@@ -7,7 +7,8 @@ use record::ReadError;
 use record::events::start_unix_s;
 use record::folder::TrialFolder;
 use record::rows::{
-    self, Attempts, CheckSecond, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    self, Attempts, CheckSecond, GeneratorSecond, MessageSecond, Metric, MetricKind, OutcomeSlot, ProgramSample,
+    Sample, UnitSecond,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -111,6 +112,7 @@ fn read(folder: &TrialFolder, found: &mut Vec<FigureSecond>) -> Result<(), ReadE
     outcomes(&rows::read::<OutcomeSlot>(&folder.outcomes())?.items, found);
     rows::visit(&folder.attempts(), |row: Attempts| columns("attempts", &row, found))?;
     rows::visit(&folder.units(), |row: UnitSecond| columns("units", &row, found))?;
+    rows::visit(&folder.messages(), |row: MessageSecond| columns("messages", &row, found))?;
     rows::visit(&folder.checks(), |row: CheckSecond| columns("checks", &row, found))?;
     rows::visit(&folder.generator(), |row: GeneratorSecond| columns("generator", &row, found))?;
     rows::visit(&folder.samples(), |row: Sample| {
