@@ -319,9 +319,8 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
 
 /// Returns the keys that several agents of the load may have changed, with their spaces.
 fn shared_keys(history: &[HistoryEntry]) -> BTreeSet<(&str, &str)> {
-    let changes = history.iter().filter(|line| {
-        line.by == By::Load && matches!(line.effect.as_str(), "write" | "remove") && line.applied != Some(false)
-    });
+    let changes =
+        history.iter().filter(|line| line.by == By::Load && line.changes_key() && line.applied != Some(false));
     let mut owners: BTreeMap<(&str, &str), Option<u32>> = BTreeMap::new();
     let names = changes.filter_map(|line| {
         let name = (line.space.as_str(), line.key.as_str());
@@ -341,7 +340,7 @@ impl<'a> KeySpace<'a> {
         }
         let applied = line.applied.or((line.outcome == Outcome::Ok).then_some(true));
         match line.effect.as_str() {
-            "write" => {
+            "write" | "cas" => {
                 let change = AcknowledgedChange::of(line, line.value.as_deref());
                 self.key(line).change(change, applied, known.unordered_s);
             }
@@ -469,7 +468,6 @@ mod tests {
             for version in 1..=2 {
                 let line = HistoryEntry {
                     at_s: (2 * key + version) as f64 / 100.0,
-                    start_s: None,
                     by: By::Load,
                     agent: Some(1),
                     effect: "write".to_owned(),
@@ -478,6 +476,7 @@ mod tests {
                     value: Some(format!("{{\"party\": \"p{key}\", \"n\": {version}}}")),
                     outcome: Outcome::Ok,
                     applied: Some(true),
+                    ..HistoryEntry::default()
                 };
                 history.write(&line).unwrap();
             }
@@ -619,7 +618,6 @@ mod tests {
         let key = if effect == "remove_all" { String::new() } else { "k".to_owned() };
         HistoryEntry {
             at_s,
-            start_s: None,
             by,
             agent: Some(1),
             effect,
@@ -628,6 +626,7 @@ mod tests {
             value,
             outcome,
             applied,
+            ..HistoryEntry::default()
         }
     }
 

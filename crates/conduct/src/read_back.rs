@@ -91,10 +91,7 @@ struct LastWriter {
 /// Returns the space and key of each audited write or removal, with the key's last writer.
 fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     let history = lines::read::<HistoryEntry>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
-    let changed = history
-        .items
-        .into_iter()
-        .filter(|line| line.by != By::Audit && (line.effect == "write" || line.effect == "remove"));
+    let changed = history.items.into_iter().filter(|line| line.by != By::Audit && line.changes_key());
     let mut keys = BTreeMap::new();
     for line in changed {
         let writer = LastWriter { had_effect: line.applied != Some(false), at_s: line.at_s, agent: line.agent };
@@ -318,15 +315,14 @@ impl PendingKey {
     fn read(self, value: Option<String>, at_s: f64) -> HistoryEntry {
         HistoryEntry {
             at_s,
-            start_s: None,
             by: By::Audit,
-            agent: None,
             effect: "read".to_owned(),
             space: self.space,
             key: self.key,
             value,
             outcome: Outcome::Ok,
             applied: Some(true),
+            ..HistoryEntry::default()
         }
     }
 }
@@ -516,7 +512,6 @@ mod tests {
     fn wrote(agent: Option<u32>, key: &str, at_s: f64, applied: bool) -> HistoryEntry {
         HistoryEntry {
             at_s,
-            start_s: None,
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
             effect: "write".to_owned(),
@@ -525,6 +520,7 @@ mod tests {
             value: Some(key.to_owned()),
             outcome: if applied { Outcome::Ok } else { Outcome::Failed },
             applied: Some(applied),
+            ..HistoryEntry::default()
         }
     }
 

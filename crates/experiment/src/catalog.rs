@@ -53,7 +53,8 @@ pub struct Operation {
     pub takes: &'static [Field],
     /// Fields that `expect` may check and `keep` may capture.
     pub answers: &'static [Field],
-    /// Effect on stored data, for the consistency checks.
+    /// Effect on stored data, for the consistency checks. An answer's field `version` is a whole
+    /// number that grows with each write of the key.
     pub effect: Effect,
 }
 
@@ -81,6 +82,10 @@ pub enum Effect {
     Remove,
     /// Removes every key of `space`.
     RemoveAll,
+    /// Writes `value` to `key` of `space` if the key has the value `from`, or without `from`, if it
+    /// is absent. The answer's field `succeeded` says whether it did, or else the answer's status;
+    /// `value` is the value that it found instead.
+    CompareAndSet,
 }
 
 /// A fault as an experiment sees it.

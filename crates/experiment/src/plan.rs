@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 mod agent_stages;
+mod audited;
 mod check_context;
 mod demand;
 mod exercise;
@@ -34,6 +35,7 @@ pub(crate) mod target;
 pub(crate) mod trial;
 
 pub use agent_stages::AgentStage;
+pub use audited::{AuditAs, AuditEffect};
 pub use demand::Demand;
 pub use exercise::Exercise;
 pub use fault::{Fault, Victim, When};
@@ -49,7 +51,7 @@ pub use load::{
 pub use load_conflicts::LoadConflict;
 pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm, percentile, samples_for};
-pub use operation::{AuditAs, AuditEffect, Expected, MemberProgram, SlotContent, Step, TextCondition, UnitAmount};
+pub use operation::{Expected, MemberProgram, SlotContent, Step, TextCondition, UnitAmount};
 pub use pause::Pause;
 pub use prepare::Prepare;
 pub use rate::{Rate, RateStage, is_offered, is_offered_in_sessions};

@@ -282,7 +282,13 @@ audit = { effect = "remove", key = 7 }
 #[test]
 fn audit_settings_are_in_the_plan_and_can_be_set() {
     let told = |effect, space: &str, key: &str, value: Option<&str>| {
-        Some(AuditAs { effect, space: space.into(), key: key.into(), keys: None, value: value.map(Into::into) })
+        Some(AuditAs {
+            effect,
+            space: space.into(),
+            key: key.into(),
+            value: value.map(Into::into),
+            ..AuditAs::default()
+        })
     };
     let plan = read(CASES, &[]).unwrap();
     let trial = &plan.trials[0];

@@ -230,6 +230,7 @@ fn add_operation(page: &mut String, operation: &Operation) {
         Effect::None => "",
         Effect::Read => " The audit counts it as a read.",
         Effect::Write => " The audit counts it as a write.",
+        Effect::CompareAndSet => " The audit counts it as a compare-and-set.",
         Effect::Remove => " The audit counts it as a removal.",
         Effect::RemoveAll => " The audit counts it as the removal of all keys of a space.",
     };

@@ -487,7 +487,7 @@ pub struct SweepStop {
 }
 
 /// One line of `history.jsonl`: an operation on an audited key, or the read-back of a key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEntry {
     /// Time at which the operation ended or the key was read back, seconds since load start.
     pub at_s: f64,
@@ -499,7 +499,7 @@ pub struct HistoryEntry {
     pub by: By,
     /// Number of the agent. Null for prepare and audit.
     pub agent: Option<u32>,
-    /// Effect on data: `read`, `write`, `remove` or `remove_all`.
+    /// Effect on data: `read`, `write`, `remove`, `remove_all` or `cas` (compare-and-set).
     pub effect: String,
     /// The space. Empty if the protocol has no spaces.
     pub space: String,
@@ -507,29 +507,53 @@ pub struct HistoryEntry {
     pub key: String,
     /// The value that was written or read. Null for removals and for a read that found nothing.
     pub value: Option<String>,
+    /// Value that a compare-and-set expects. Absent if it expects no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Whether a compare-and-set found the expected value. Absent if unknown, and for other
+    /// effects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal: Option<bool>,
+    /// Value that a compare-and-set found instead of the expected one, if its answer told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// Version of the value in the answer, which grows with each write of the key. Absent if the
+    /// answer has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// Outcome of the operation.
     pub outcome: Outcome,
     /// Whether the operation took effect. False after a definite refusal; null if unknown.
     pub applied: Option<bool>,
 }
 
+impl HistoryEntry {
+    /// Whether the operation sets or removes its key.
+    #[must_use]
+    pub fn changes_key(&self) -> bool {
+        matches!(self.effect.as_str(), "write" | "remove" | "cas")
+    }
+}
+
 /// Origin of an operation in the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// `[[prepare]]`.
     Prepare,
     /// An agent of the load.
+    #[default]
     Load,
     /// The read-back after the load.
     Audit,
 }
 
 /// Outcome of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Answered as expected.
+    #[default]
     Ok,
     /// A definite error.
     Failed,

@@ -198,6 +198,7 @@ mod tests {
             value: Some("v".into()),
             outcome,
             applied,
+            ..HistoryEntry::default()
         };
         let items =
             vec![line(Some(true), Outcome::Ok), line(Some(false), Outcome::Failed), line(None, Outcome::Timeout)];

@@ -95,22 +95,31 @@ struct Untold;
 
 /// Returns the operation of a line, or `None` if it had no effect and saw nothing.
 fn operation<'a>(line: &'a HistoryEntry, values: &mut HashMap<&'a str, u64>) -> Option<Result<Operation, Untold>> {
-    let is_read = line.effect == "read";
-    let status = match (line.applied, is_read) {
+    let status = match (line.applied, line.equal) {
         (Some(true), _) => Status::Applied,
-        (Some(false), _) | (None, true) => return None,
-        (None, false) => Status::Unknown,
+        // A compare-and-set that says what it found is a read of that value.
+        (Some(false), Some(false)) if line.found.is_some() => Status::Applied,
+        (Some(false), Some(false)) => Status::Unequal,
+        (Some(false), _) => return None,
+        (None, _) if line.effect == "read" => return None,
+        (None, _) => Status::Unknown,
     };
     let Some(start_s) = line.start_s else { return Some(Err(Untold)) };
-    let next = values.len() as u64;
-    let value = line.value.as_deref().map(|value| *values.entry(value).or_insert(next));
-    let access = match (line.effect.as_str(), value) {
+    let mut number = |value: &'a Option<String>| {
+        let next = values.len() as u64;
+        value.as_deref().map(|value| *values.entry(value).or_insert(next))
+    };
+    let access = match (line.effect.as_str(), number(&line.value)) {
+        ("cas", _) if line.applied == Some(false) && line.found.is_some() => {
+            Access::Read { value: number(&line.found) }
+        }
+        ("cas", Some(to)) => Access::CompareAndSet { from: number(&line.from), to: Some(to) },
         ("read", value) => Access::Read { value },
         ("write", Some(value)) => Access::Write { value },
         ("remove", _) => Access::Delete,
         _ => return Some(Err(Untold)),
     };
-    let end_ns = (status == Status::Applied).then_some((line.at_s * NS_PER_S) as i64);
+    let end_ns = (status != Status::Unknown).then_some((line.at_s * NS_PER_S) as i64);
     Some(Ok(Operation {
         process: line.agent.unwrap_or(0),
         key: 0,
@@ -118,7 +127,7 @@ fn operation<'a>(line: &'a HistoryEntry, values: &mut HashMap<&'a str, u64>) -> 
         end_ns,
         access,
         status,
-        version: None,
+        version: line.version,
     }))
 }
 
@@ -126,11 +135,11 @@ impl KeyOperations<'_> {
     fn is_checkable(&self) -> bool {
         let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
         !self.is_left_out
-            && has(|access| matches!(access, Access::Read { .. }))
+            && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
     }
 
-    /// Returns the value before the first operation: one that nobody wrote if clients read any, and
+    /// Returns the value before the first operation: one that nobody wrote if clients saw any, and
     /// else none. A history that some other value explains is also explained by none.
     fn initial(&self) -> InitialValue {
         let written: HashSet<u64> = self
@@ -138,11 +147,14 @@ impl KeyOperations<'_> {
             .iter()
             .filter_map(|operation| match operation.access {
                 Access::Write { value } => Some(value),
+                Access::CompareAndSet { to, .. } => to,
                 _ => None,
             })
             .collect();
-        let is_older = |operation: &Operation| match operation.access {
-            Access::Read { value: Some(value) } => !written.contains(&value),
+        let is_older = |operation: &Operation| match (operation.access, operation.status) {
+            (Access::Read { value }, _) | (Access::CompareAndSet { from: value, .. }, Status::Applied) => {
+                value.is_some_and(|value| !written.contains(&value))
+            }
             _ => false,
         };
         if self.operations.iter().any(is_older) { InitialValue::Unknown } else { InitialValue::Absent }
@@ -175,17 +187,26 @@ impl SingleCopyCheck {
 /// Says who did what, and when.
 fn in_words(line: &HistoryEntry) -> String {
     let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
-    let value = line.value.as_deref().map(|value| format!("\"{}\"", shortened(value)));
+    let quoted = |value: &Option<String>| value.as_deref().map(|value| format!("\"{}\"", shortened(value)));
+    let value = quoted(&line.value);
     let what = match (line.effect.as_str(), value) {
         ("read", Some(value)) => format!("read {value}"),
         ("read", None) => "found nothing".to_owned(),
         ("write", value) => format!("wrote {}", value.unwrap_or_default()),
+        ("cas", value) => {
+            let from = quoted(&line.from).unwrap_or_else(|| "nothing".to_owned());
+            match (line.applied, quoted(&line.found)) {
+                (Some(false), Some(found)) => format!("expected {from} and found {found}"),
+                (Some(false), None) => format!("did not find {from}"),
+                _ => format!("replaced {from} by {}", value.unwrap_or_default()),
+            }
+        }
         _ => "removed it".to_owned(),
     };
     let start_s = line.start_s.unwrap_or(line.at_s);
     match line.applied {
-        Some(true) => format!("{who} {what} ({start_s:.6} to {:.6} s)", line.at_s),
-        _ => format!("{who} {what} (from {start_s:.6} s, result unknown)"),
+        Some(_) => format!("{who} {what} ({start_s:.6} to {:.6} s)", line.at_s),
+        None => format!("{who} {what} (from {start_s:.6} s, result unknown)"),
     }
 }
 
@@ -208,6 +229,7 @@ mod tests {
             value: value.map(str::to_owned),
             outcome: Outcome::Ok,
             applied: Some(true),
+            ..HistoryEntry::default()
         }
     }
 
@@ -252,6 +274,59 @@ mod tests {
         assert_eq!(checked([late.clone(), read([7.0, 8.0])]).verdict(), "yes");
         let back = line(2, "read", Some("b"), [8.5, 9.0]);
         assert_eq!(checked([late, read([7.0, 8.0]), back]).verdict(), "no", "it takes effect once");
+    }
+
+    /// A compare-and-set of agent 3 that writes `c`.
+    fn swap(from: Option<&str>, equal: bool, times: [f64; 2]) -> HistoryEntry {
+        let (from, equal, applied) = (from.map(str::to_owned), Some(equal), Some(equal));
+        HistoryEntry { from, equal, applied, ..line(3, "cas", Some("c"), times) }
+    }
+
+    #[test]
+    fn compare_and_sets_are_checked() {
+        let read = |value: &str, times| line(2, "read", Some(value), times);
+        let good = [swap(Some("b"), true, [5.0, 6.0]), read("c", [7.0, 8.0])];
+        assert_eq!(checked(good.clone()).verdict(), "yes");
+        assert_eq!(checked([swap(Some("a"), true, [5.0, 6.0])]).verdict(), "no", "a was overwritten");
+        assert_eq!(checked([good[0].clone(), read("b", [7.0, 8.0])]).verdict(), "no");
+        assert_eq!(checked([swap(Some("a"), false, [5.0, 6.0]), read("b", [7.0, 8.0])]).verdict(), "yes");
+        let missed = checked([read("b", [4.5, 4.6]), swap(Some("b"), false, [5.0, 6.0]), read("b", [7.0, 8.0])]);
+        assert_eq!((missed.verdict(), missed.examples.len()), ("no", 1), "b was there all the time");
+        assert!(missed.examples[0].contains("agent 3 did not find \"b\""), "{:?}", missed.examples);
+        let lost = unknown(HistoryEntry { equal: None, ..swap(Some("b"), true, [5.0, 6.0]) });
+        for value in ["b", "c"] {
+            assert_eq!(checked([lost.clone(), read(value, [7.0, 8.0])]).verdict(), "yes", "it may have happened");
+        }
+        let refused = HistoryEntry { equal: None, applied: Some(false), ..swap(Some("b"), true, [5.0, 6.0]) };
+        assert_eq!(checked([refused.clone(), read("b", [7.0, 8.0])]).verdict(), "yes");
+        assert_eq!(checked([refused, read("c", [7.0, 8.0])]).verdict(), "no", "it had no effect");
+    }
+
+    #[test]
+    fn compare_and_sets_alone_make_a_key_checkable() {
+        let created = swap(None, true, [1.0, 2.0]);
+        let twice = HistoryEntry { value: Some("d".to_owned()), ..swap(None, true, [3.0, 4.0]) };
+        let found = single_copy(&[created.clone(), twice], 0.0).unwrap();
+        assert_eq!((found.verdict(), found.keys), ("no", 1), "both found the key absent");
+        assert!(found.examples[0].contains("agent 3 replaced nothing by \"d\""), "{:?}", found.examples);
+        let other = HistoryEntry { found: Some("c".to_owned()), ..swap(None, false, [3.0, 4.0]) };
+        assert_eq!(single_copy(&[created, other.clone()], 0.0).unwrap().verdict(), "yes");
+        let never = HistoryEntry { found: Some("x".to_owned()), ..other };
+        assert_eq!(checked([never]).verdict(), "no", "what it found counts as read");
+    }
+
+    #[test]
+    fn versions_order_overlapping_writes() {
+        let versions = |first, second| {
+            let write = |value, version| HistoryEntry { version, ..line(1, "write", Some(value), [1.0, 5.0]) };
+            let read = |value, version, times| HistoryEntry { version, ..line(2, "read", Some(value), times) };
+            let writes = [write("a", first), write("b", second)];
+            let reads = [read("a", first, [6.0, 7.0]), read("a", first, [8.0, 9.0])];
+            single_copy(&[writes, reads].concat(), 0.0).unwrap().verdict()
+        };
+        assert_eq!(versions(None, None), "yes", "the writes overlap");
+        assert_eq!(versions(Some(8), Some(7)), "yes");
+        assert_eq!(versions(Some(7), Some(8)), "no", "b came last");
     }
 
     #[test]

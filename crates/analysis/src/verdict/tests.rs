@@ -872,15 +872,12 @@ const JUST_INSIDE: &[Spoil] = &[
 fn line(by: By, effect: &str) -> HistoryEntry {
     HistoryEntry {
         at_s: 9.0,
-        start_s: None,
         by,
-        agent: None,
         effect: effect.to_owned(),
-        space: String::new(),
         key: "k".to_owned(),
-        value: None,
         outcome: Outcome::Ok,
         applied: Some(true),
+        ..HistoryEntry::default()
     }
 }
 

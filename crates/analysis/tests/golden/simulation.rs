@@ -136,7 +136,6 @@ impl Simulation {
     fn saved(&mut self, at_s: f64, agent: Option<u32>, space: &str, key: &str, number: u64, outcome: Outcome) {
         self.history.push(HistoryEntry {
             at_s: micros(at_s),
-            start_s: None,
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
             effect: "write".into(),
@@ -145,6 +144,7 @@ impl Simulation {
             value: Some(format!("v-{number}")),
             outcome,
             applied: (outcome == Outcome::Ok).then_some(true),
+            ..HistoryEntry::default()
         });
     }
 

@@ -1,16 +1,17 @@
 //! One operation with its arguments: a step of a cycle, a mix or the preparation. Checks a step
 //! against the operations that the protocol knows, its expected answer (`expect`), the values that
-//! later steps use (`keep`), and its effect on a key (`audit`).
+//! later steps use (`keep`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Effect, Field, Operation};
+use crate::catalog::{Field, Operation};
 use crate::keys::{self, Key, section};
 use crate::manifest::TargetOperation;
 use crate::pattern;
+use crate::plan::audited::{self, AUDITED, AuditAs};
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::{is_one, is_zero, one};
 use crate::plan::pause::{self, Pause, THINK};
@@ -73,7 +74,7 @@ section! {
             &[Boolean, Table(AUDITED)],
             "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not \
              know what it does",
-        ) => audit: bool = |step| step.boolean("audit") || read_audit(step).is_some(),
+        ) => audit: bool = |step| step.boolean("audit") || audited::read_audit(step).is_some(),
             "Whether operations go to history.jsonl, and their keys are read back after the run";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         units: Either(
@@ -87,7 +88,7 @@ section! {
             "Status of each part of an `ok` answer: \"answer.FIELD/JSON/POINTER\" in which `*` is any name or number; \
              parts not from 200 to 299 have failed, and did no units", ["items"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        => audit_as: Option<AuditAs> = read_audit,
+        => audit_as: Option<AuditAs> = audited::read_audit,
             "Effect of an audited operation, if its protocol does not know it";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => follows: bool = |_| false,
@@ -113,22 +114,6 @@ pub struct MemberProgram {
     /// Standard input of the program, with the same placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-}
-
-section! {
-    const AUDITED {
-        effect = required: Choice(&["write", "remove", "read"]),
-            "Effect of the operation on the key", ["does", "kind", "type"];
-        key = (unless keys): Template, "Key: a template, without random numbers", ["id", "name"];
-        keys: Text,
-            "Instead of `key`, the keys of a request that changes many: \"request.FIELD/JSON/POINTER\", in which `*` \
-             is any name or number. The field is JSON lines; each line with that place names a key, and in a write the \
-             next line is the value", ["ids"];
-        value: Text,
-            "Value that a write sends, \"request.FIELD\", or a read returns, \"answer.FIELD\", or a place in it: \
-             \"request.body/value\"; not with `keys`";
-        space: Template, "Space of the key: a template; default: the empty one";
-    }
 }
 
 section! {
@@ -186,7 +171,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         arguments(section, called, context);
         check_fields(section, called, context);
         check_captures(section, called, context);
-        check_audit(section, called, context);
+        audited::check_audit(section, called, context);
         check_units(section, called, context);
     }
     let slots = with_set_values(section, scope, context);
@@ -204,7 +189,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
         slot_name(&entry, context);
         check_kept(&entry, context);
     }
-    check_audit_keys(section, every, scope, context);
+    audited::check_templates(section, every, scope, context);
     site::check_step(section, context);
     if let Some(node) = section.node("probability_pct").filter(|node| node.number().is_some_and(|pct| pct > 100.0)) {
         let problem = Problem::new(&node.place, "a probability is at most 100 percent");
@@ -238,13 +223,13 @@ fn with_set_values(
 /// An operation of the protocol, or a program that the target names. A program has the same kind of
 /// answer as the protocol's only operation.
 #[derive(Clone, Copy)]
-struct CalledOperation<'a> {
-    operation: &'static Operation,
+pub(super) struct CalledOperation<'a> {
+    pub operation: &'static Operation,
     own: Option<&'a TargetOperation>,
 }
 
 impl<'a> CalledOperation<'a> {
-    fn name(self) -> &'a str {
+    pub fn name(self) -> &'a str {
         self.own.map_or(self.operation.name, |own| &own.name)
     }
 
@@ -368,7 +353,7 @@ fn slot_name(entry: &TableEntry, context: &mut CheckContext<'_>) {
 }
 
 /// Checks a template and every name in it.
-fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
+pub(super) fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
@@ -426,7 +411,7 @@ fn word_of(part: &TemplatePart) -> &'static str {
 }
 
 /// Returns the place of `{word` in a template.
-fn placeholder(node: &Node, word: &str) -> TextSpan {
+pub(super) fn placeholder(node: &Node, word: &str) -> TextSpan {
     let text = node.text().unwrap_or_default();
     let found =
         text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
@@ -695,7 +680,7 @@ fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &
 
 /// Returns the problem of a `request.FIELD` or `answer.FIELD`, each with an optional JSON pointer.
 /// `None` if there is no problem.
-fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
+pub(super) fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
     let text = node.text()?;
     match text.split_once('.') {
@@ -721,7 +706,12 @@ fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -
 }
 
 /// Returns the problem of a request's `FIELD` or `FIELD/JSON/POINTER`, or `None`.
-fn not_a_request_part(node: &Node, part: &str, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
+pub(super) fn not_a_request_part(
+    node: &Node,
+    part: &str,
+    section: &Section<'_>,
+    called: CalledOperation<'_>,
+) -> Option<Problem> {
     let (field, pointer) = pointer::split(part);
     let end = "request.".len() + field.len();
     let place = node.inside("request.".len()..end);
@@ -781,199 +771,4 @@ fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
             not_a_part(node, section, called)
         });
     }
-}
-
-/// `audit = { … }`: the effect of an operation on a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditAs {
-    /// Effect on the key.
-    pub effect: AuditEffect,
-    /// A template for the key's space; empty without one.
-    #[serde(default)]
-    pub space: String,
-    /// A template that gives the same text each time it is filled in; empty if there are `keys`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub key: String,
-    /// `request.FIELD/JSON/POINTER`: the place of a key in each line of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keys: Option<String>,
-    /// `request.FIELD` of a write, `answer.FIELD` of a read, or a place in one of them; `None` with
-    /// `keys`.
-    pub value: Option<String>,
-}
-
-/// Effect of an operation on a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AuditEffect {
-    /// Sets the key to the value in the request.
-    Write,
-    /// Removes the key.
-    Remove,
-    /// Reads the key; its value is in the answer.
-    Read,
-}
-
-/// Reads `audit = { … }`. Returns `None` for a plain `true` or `false`, and for an incomplete
-/// table.
-fn read_audit(section: &Section<'_>) -> Option<AuditAs> {
-    let audit = section.section("audit")?;
-    let space = audit.get("space").unwrap_or_default();
-    let keys: Option<String> = audit.get("keys");
-    let key = if keys.is_some() { String::new() } else { audit.get("key")? };
-    Some(AuditAs { effect: audit.get("effect")?, space, key, keys, value: audit.get("value") })
-}
-
-fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
-    let Some(audit) = section.section("audit") else { return };
-    for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
-        template(&entry.node, every, scope, context);
-        reproducible(entry, context);
-    }
-}
-
-/// Reports random values in a key. Each template draws its own random numbers, so the key would
-/// differ from the key in the request.
-fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
-    let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
-    let drawn = template.all_parts().into_iter().find_map(|part| match part {
-        TemplatePart::Bytes(_) => Some(("bytes", ":…")),
-        TemplatePart::Uniform { .. } => Some(("uniform", ":…")),
-        TemplatePart::Zipf { .. } => Some(("zipf", ":…")),
-        TemplatePart::Script(_) => Some(("lua", ".…")),
-        _ => None,
-    });
-    let Some((drawn, rest)) = drawn else { return };
-    let what = format!("{{{drawn}{rest}}} is drawn again here, and differs from the value in the request");
-    let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text without random values");
-    context.problems.push(problem.hint("use {agent}, {seq}, {feed.NAME.COLUMN} and values that earlier steps kept"));
-}
-
-/// Checks `audit` against the protocol's knowledge of the operation.
-fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
-    let operation = called.operation;
-    match section.section("audit") {
-        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, called, context),
-        Some(_) => {
-            let what = format!("the effect and key of `{}` are known", operation.name);
-            let problem = Problem::new(section.place("audit"), what).expected("a table is not needed");
-            context.problems.push(problem.hint("write audit = true"));
-        }
-        None if section.boolean("audit") && operation.effect == Effect::None => {
-            let what = format!("`{}` cannot be audited", called.name());
-            let knows_keys = context
-                .protocol
-                .is_some_and(|protocol| protocol.operations.iter().any(|operation| operation.effect != Effect::None));
-            let problem = Problem::new(section.place("audit"), what);
-            context.problems.push(if knows_keys {
-                problem
-                    .expected("it reads and writes no key")
-                    .hint("audit a step that writes a key; its last value is read back after the run")
-            } else {
-                problem.expected("its effect and its key are not known").hint(
-                    "give them: audit = { effect = \"write\", key = \"case-{agent}-{seq}\", value = \"request.body\" }, \
-                     or effect = \"read\" with value = \"answer.body\", or effect = \"remove\"",
-                )
-            });
-        }
-        None => {}
-    }
-}
-
-/// Checks the place of the value: in the request of a write, in the answer of a read. A removal has
-/// no value.
-fn audited_value(
-    audit: &Section<'_>,
-    section: &Section<'_>,
-    called: CalledOperation<'_>,
-    context: &mut CheckContext<'_>,
-) {
-    let Some(effect) = audit.get("effect") else { return };
-    if let Some(node) = audit.node("keys") {
-        many_keys(audit, node, effect, section, called, context);
-        return;
-    }
-    let (name, wanted, elsewhere) = match effect {
-        AuditEffect::Write => ("write", "request.", "answer."),
-        AuditEffect::Read => ("read", "answer.", "request."),
-        AuditEffect::Remove => {
-            if let Some(node) = audit.node("value") {
-                let problem =
-                    Problem::new(&node.place, "a removal has no value").expected("the key is gone afterwards");
-                context.problems.push(problem.hint("remove `value`, or make it effect = \"write\""));
-            }
-            return;
-        }
-    };
-    let Some(node) = audit.node("value") else {
-        let problem = Problem::absent(audit.place, format!("an audited {name} needs `value`"));
-        let problem = problem.expected("`value` is missing");
-        context
-            .problems
-            .push(problem.hint(format!("give its field: value = \"{wanted}FIELD\", such as \"{wanted}body\"")));
-        return;
-    };
-    let is_elsewhere = node.text().is_some_and(|text| text.starts_with(elsewhere));
-    context.problems.extend(if is_elsewhere {
-        let what = if effect == AuditEffect::Write {
-            "the value of a write is in the request"
-        } else {
-            "the value of a read is in the answer"
-        };
-        let problem =
-            Problem::new(&node.place, what).expected(format!("a field of the {}", &wanted[..wanted.len() - 1]));
-        Some(problem.hint(format!("write \"{wanted}FIELD\"")))
-    } else {
-        not_a_part(node, section, called)
-    });
-}
-
-/// Checks `keys`, for a request that changes many keys. The keys and their values are in the lines
-/// of the request.
-fn many_keys(
-    audit: &Section<'_>,
-    node: &Node,
-    effect: AuditEffect,
-    section: &Section<'_>,
-    called: CalledOperation<'_>,
-    context: &mut CheckContext<'_>,
-) {
-    for key in ["key", "value"].into_iter().filter(|key| audit.has(key)) {
-        let problem = Problem::new(audit.place(key), format!("`{key}` and `keys` exclude each other"));
-        context.problems.push(
-            problem
-                .expected("of one key")
-                .related(&node.place, "of many, each with the line behind it as its value")
-                .hint("remove one of the two"),
-        );
-    }
-    if effect == AuditEffect::Read {
-        let problem = Problem::new(audit.place("effect"), "a read of many keys cannot be audited");
-        context
-            .problems
-            .push(problem.expected("not with `keys`").hint("audit writes and removals; their keys are read back"));
-    }
-    let Some(text) = node.text() else { return };
-    let about = |place: &TextSpan, what: &str, expected: &str| {
-        let hint = "write \"request.FIELD/JSON/POINTER\", such as \"request.body/*/_id\"";
-        Some(Problem::new(place, what).expected(expected.to_owned()).hint(hint))
-    };
-    let problem = match text.strip_prefix("request.") {
-        None => about(&node.place, "the keys of many values are in the request", "a place in the request"),
-        Some(rest) => match pointer::split(rest) {
-            (_, None | Some("")) => {
-                about(&node.place, "this names no place in a line", "the place of the key is missing")
-            }
-            (field, Some(place)) => {
-                let end = "request.".len() + field.len();
-                let not_a_pointer = |error: pointer::PointerError| {
-                    let at = node.inside(end + error.at.start..end + error.at.end);
-                    Problem::new(&at, error.what).expected("not a JSON pointer")
-                };
-                not_a_request_part(node, field, section, called)
-                    .or_else(|| Pointer::parse(place).err().map(not_a_pointer))
-            }
-        },
-    };
-    context.problems.extend(problem);
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
+use crate::plan::audited::AuditAs;
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::Load;
 use crate::plan::operation::{self, Expected, OPERATION, Scope, Step};
@@ -91,7 +92,7 @@ impl Step {
         let fill = |text: &mut String| *text = template::with_slots(text, kept);
         self.with.values_mut().chain(self.set.values_mut()).for_each(fill);
         self.expect.values_mut().for_each(|expected| fill_in_expected(expected, kept));
-        self.audit_as.iter_mut().flat_map(|audit| [&mut audit.key, &mut audit.space]).for_each(fill);
+        self.audit_as.iter_mut().flat_map(AuditAs::templates).for_each(fill);
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{Error, LoadPurpose};
 
 mod answer_times;
 pub mod answers;
+pub mod auditing;
 mod backlog;
 mod cycles;
 mod examples;
@@ -46,6 +47,7 @@ pub use timers::AgentTimer;
 
 use answer_times::ArrivingAnswers;
 use answers::{AnswerClass, DecodedAnswer};
+use auditing::AuditedAnswer;
 use feeding::FeedTurn;
 use lanes::Lanes;
 use reconnects::ConnectionRoutes;
@@ -212,12 +214,8 @@ impl Agent {
 /// End of an operation.
 pub struct OperationEnd {
     pub outcome: Outcome,
-    /// Value that an audited read found.
-    pub read: Option<String>,
-    /// Whether the operation took effect, if known.
-    pub applied: Option<bool>,
-    /// Whether each part of the operation took effect, if the answer reports parts.
-    pub parts: Option<Vec<Option<bool>>>,
+    /// Facts for the history, if the operation is audited.
+    pub audited: AuditedAnswer,
 }
 
 /// Time of an event of an agent.
@@ -530,9 +528,9 @@ impl<P: SessionProtocol> Agents<P> {
             return AgentEffect::Wait;
         }
         let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
-        let applied =
-            if self.values.found_nothing(agent, cause) { Some(true) } else { (!agent.is_unsure).then_some(false) };
-        self.record_end(id, OperationEnd { outcome, read: None, applied, parts: None }, at.now_ns, stats);
+        let mut audited = self.values.audited_failure(agent, cause);
+        audited.applied = audited.applied.or((!agent.is_unsure).then_some(false));
+        self.record_end(id, OperationEnd { outcome, audited }, at.now_ns, stats);
         self.end_operation(id, outcome, cause, at, stats)
     }
 
@@ -665,15 +663,11 @@ impl<P: SessionProtocol> Agents<P> {
             AnswerClass::Followed(_) | AnswerClass::Unfollowed(_) => return class,
         };
         stats.attempt(step.name, cause);
-        let (mut read, mut applied, mut parts) = (None, None, None);
-        if step.audit.is_some() {
-            read = self.values.audited_value(agent, answer);
-            applied = self.values.applied(agent, answer.result);
-            parts = self.values.applied_parts(agent, answer);
-        }
+        let is_audited = step.audit.is_some();
+        let audited = if is_audited { self.values.audited_answer(agent, answer) } else { AuditedAnswer::default() };
         // The operation is recorded first, because `keep` may overwrite slots from which its
         // request was made.
-        self.record_end(id, OperationEnd { outcome, read, applied, parts }, now_ns, stats);
+        self.record_end(id, OperationEnd { outcome, audited }, now_ns, stats);
         // An unexpected refusal changes neither the data nor the kept values.
         if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
             for number in 0..step.keeps.len() {
@@ -798,7 +792,10 @@ impl<P: SessionProtocol> Agents<P> {
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
                 self.record_end(
                     id,
-                    OperationEnd { outcome: Outcome::Unfinished, read: None, applied, parts: None },
+                    OperationEnd {
+                        outcome: Outcome::Unfinished,
+                        audited: AuditedAnswer { applied, ..AuditedAnswer::default() },
+                    },
                     now,
                     stats,
                 );

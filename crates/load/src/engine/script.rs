@@ -24,7 +24,7 @@ use wire::values::lua::Program;
 use wire::values::{Argument, CompiledTemplate, TemplateNames};
 
 use super::agent_group::{AgentGroup, GroupId};
-use super::agents::answers::{self, Audit};
+use super::agents::auditing::{self, Audit};
 use super::agents::{Agent, AgentService, session_cookies};
 use super::counters;
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
@@ -471,10 +471,10 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         let expects = self.expects(number, step, &arguments, &mut wants)?;
         let keeps = self.keeps(step, &arguments, &mut wants)?;
         let audit = match &step.audit_as {
-            Some(told) => {
-                Some(answers::told_audit(told, &arguments, &mut wants, |text, stream| self.text(number, text, stream))?)
-            }
-            None if step.audit => Some(answers::known_audit(operation, &arguments, &mut wants)?),
+            Some(told) => Some(auditing::told_audit(told, &arguments, &mut wants, |text, stream| {
+                self.text(number, text, stream)
+            })?),
+            None if step.audit => Some(auditing::known_audit(operation, &arguments, &mut wants)?),
             None => None,
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);

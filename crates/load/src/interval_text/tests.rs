@@ -233,15 +233,14 @@ fn an_interval_is_transmitted_unchanged() {
         GeneratorSecond { at_s: 8.0, thread: 3, late_us_p99: Some(12.5), due: Some(3), ..Default::default() };
     sent.history = vec![HistoryEntry {
         at_s: 7.25,
-        start_s: None,
         by: By::Load,
         agent: Some(4),
         effect: "write".into(),
-        space: String::new(),
         key: "k".into(),
         value: Some("ä\u{0}".into()),
         outcome: Outcome::Timeout,
         applied: None,
+        ..HistoryEntry::default()
     }];
     let received = carried(&sent);
     assert_eq!(IntervalText::of(&received), IntervalText::of(&sent));

@@ -182,13 +182,12 @@ fn history_times_are_converted_to_the_recorder_clock() {
         at_s: 2.5,
         start_s: Some(2.0),
         by: By::Prepare,
-        agent: None,
         effect: "write".into(),
-        space: String::new(),
         key: "k".into(),
         value: Some("v".into()),
         outcome: Outcome::Ok,
         applied: Some(true),
+        ..HistoryEntry::default()
     };
     let mut early = interval(before, 0, 0.0, 1.0, &[]);
     early.history.push(line.clone());
@@ -209,15 +208,13 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         let written = Recorder::create(&TrialFolder::at(&scratch), clock, 10.0).and_then(|mut recorder| {
             let line = HistoryEntry {
                 at_s: 0.0,
-                start_s: None,
                 by: By::Load,
                 agent: Some(1),
                 effect: "read".into(),
-                space: String::new(),
                 key: "k".into(),
-                value: None,
                 outcome: Outcome::Ok,
                 applied: Some(true),
+                ..HistoryEntry::default()
             };
             recorder.history(&[line])?;
             recorder.take(interval(clock, 0, 0.0, 1.0, &[1]))?;
@@ -243,15 +240,14 @@ fn sampled_keys_are_recorded_with_all_their_operations() {
     let clock = Clock::new(Instant::now(), 1_000_000.0);
     let line = |key: u32, effect: &str| HistoryEntry {
         at_s: 1.0,
-        start_s: None,
         by: By::Load,
         agent: Some(1),
         effect: effect.to_owned(),
         space: "s".to_owned(),
         key: format!("key-{key}"),
-        value: None,
         outcome: Outcome::Ok,
         applied: Some(true),
+        ..HistoryEntry::default()
     };
     let recorded = |keys: SampledKeys| {
         let mut recorder = Recorder::create(&TrialFolder::at(&scratch), clock, 10.0).unwrap();

@@ -185,10 +185,9 @@ fn an_audited_read_may_use_a_json_place() {
     let server = Server::http(|_| answer(200, r#"{"kvs": [{"value": "v1"}]}"#));
     let told = AuditAs {
         effect: AuditEffect::Read,
-        space: String::new(),
         key: "k".into(),
-        keys: None,
         value: Some("answer.body/kvs/0/value".into()),
+        ..AuditAs::default()
     };
     let read = Step { audit: true, audit_as: Some(told), ..step("get", &["path=/x"]) };
     let run = play(http(&server, vec![read]));
@@ -211,13 +210,7 @@ fn audited_bulk(
         AuditEffect::Remove => [1, 2, 3].map(|place| format!("{}\n", key(place))).concat(),
         _ => [1, 2, 3].map(|place| format!("{}\n{document}\n", key(place))).concat(),
     };
-    let told = AuditAs {
-        effect,
-        space: String::new(),
-        key: String::new(),
-        keys: Some("request.body/*/_id".into()),
-        value: None,
-    };
+    let told = AuditAs { effect, keys: Some("request.body/*/_id".into()), ..AuditAs::default() };
     let bulk = step("post", &["path=/_bulk", &format!("body={lines}")]);
     let bulk = Step { audit: true, audit_as: Some(told), parts: parts.map(Into::into), ..bulk };
     let run = play(http(&server, vec![bulk]));
@@ -231,10 +224,9 @@ fn a_failed_read_of_a_missing_key_has_found_that_it_is_absent() {
         let server = Server::http(move |_| answer(status, "none"));
         let told = AuditAs {
             effect: AuditEffect::Read,
-            space: String::new(),
             key: "k-{seq}".into(),
-            keys: None,
             value: Some("answer.body".into()),
+            ..AuditAs::default()
         };
         let run = play(http(&server, vec![Step { audit_as: Some(told), ..step("get", &["path=/k"]) }]));
         let history = run.history();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use load::LoadOrder;
 use load::client::{self, Client};
-use record::events::Outcome;
+use record::events::{HistoryEntry, Outcome};
 
 use experiment::plan::Step;
 
@@ -75,6 +75,31 @@ fn values_are_kept_and_removed() {
     }
     for effect in ["write", "read", "remove"] {
         assert!(run.history().iter().any(|entry| entry.effect == effect), "{effect}");
+    }
+}
+
+#[test]
+fn the_history_has_versions_and_compare_and_sets() {
+    let server = Memcached::start(&[]);
+    let key = "key=k{uniform:1..3}";
+    let steps = [("add", &[key, "value={agent}-{seq}-a"][..]), ("set", &[key, "value={agent}-{seq}"]), ("get", &[key])];
+    let mut steps = steps.map(|(call, with)| Step { audit: true, ..step(call, with) });
+    steps[0].expect = pairs(&["status=exists"]);
+    let run = play(server.orders(4, steps.to_vec()));
+    let history = run.history();
+    let of = |effect: &str| history.iter().filter(|entry| entry.effect == effect).copied().collect::<Vec<_>>();
+    assert!(of("write").len() > 10 && of("write").iter().all(|entry| entry.version > Some(0)));
+    for read in of("read").into_iter().filter(|read| read.value.is_some()) {
+        let written = history.iter().filter(|entry| entry.effect != "read" && entry.applied == Some(true));
+        let versions: Vec<_> = written.filter(|entry| entry.value == read.value).map(|entry| entry.version).collect();
+        assert_eq!(versions, [read.version], "{read:?}");
+    }
+    let (added, refused): (Vec<&HistoryEntry>, Vec<&HistoryEntry>) =
+        of("cas").into_iter().partition(|entry| entry.applied == Some(true));
+    assert!(added.len() <= 3 && added.iter().all(|entry| entry.equal == Some(true) && entry.version > Some(0)));
+    assert!(refused.len() > 10);
+    for entry in refused {
+        assert_eq!((entry.applied, entry.equal, &entry.from, entry.version), (Some(false), Some(false), &None, None));
     }
 }
 

@@ -43,10 +43,9 @@ fn a_place_in_a_request_is_audited_and_kept() {
     let mut told = step("save", &["key=k-{seq}", value]);
     told.audit_as = Some(experiment::plan::AuditAs {
         effect: experiment::plan::AuditEffect::Write,
-        space: String::new(),
         key: "k-{seq}".to_owned(),
-        keys: None,
         value: Some("request.value/party".to_owned()),
+        ..experiment::plan::AuditAs::default()
     });
     told.keep = pairs(&["size=request.value/sizes/0"]);
     let run =

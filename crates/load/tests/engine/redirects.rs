@@ -221,10 +221,9 @@ fn an_audited_operation_starts_before_its_first_redirect() {
     let server = noting(|line| if line.starts_with("PUT") { to(303, "/done", "") } else { page(200, "done") });
     let told = AuditAs {
         effect: AuditEffect::Write,
-        space: String::new(),
         key: "k".into(),
-        keys: None,
         value: Some("request.body".into()),
+        ..AuditAs::default()
     };
     let write = Step { audit_as: Some(told), ..following("put", &["path=/k", "body={seq}"], &[]) };
     let run = run(&format!("http://{}", server.0.service()), Load { count: Some(9), ..load(1, 10.0, vec![write]) });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use experiment::plan::Step;
+use experiment::plan::{AuditAs, AuditEffect, Step};
 use load::LoadOrder;
 use record::events::Outcome;
 
@@ -56,6 +56,58 @@ fn values_are_kept_and_removed() {
     assert!(run.history().iter().all(|line| line.applied == Some(true)));
     let effects: Vec<&str> = run.history().iter().take(4).map(|line| line.effect.as_str()).collect();
     assert!(effects.contains(&"write") && effects.contains(&"read"), "{effects:?}");
+}
+
+/// Returns a server that answers compare-and-sets of one key, as a script on the server would: the
+/// key, the expected value and the new one; 1 if it was written.
+fn comparing(unsure: bool) -> Server {
+    let kept = Mutex::new("0".to_owned());
+    Server::redis(move |request| {
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        let mut kept = kept.lock().unwrap();
+        let words: Vec<&str> = text.split(' ').collect();
+        let answer = match words.as_slice() {
+            ["GET", _] => format!("${}\r\n{kept}\r\n", kept.len()),
+            [_, _, from, to] if *from == kept.as_str() => {
+                (*to).clone_into(&mut kept);
+                ":1\r\n".to_owned()
+            }
+            _ if unsure => return Reply::Close,
+            _ => ":0\r\n".to_owned(),
+        };
+        Reply::Bytes(answer.into_bytes())
+    })
+}
+
+#[test]
+fn compare_and_sets_are_told_by_the_step() {
+    let told = AuditAs {
+        effect: AuditEffect::Cas,
+        key: "k".into(),
+        from: Some("{seen}".into()),
+        value: Some("{agent}-{seq}".into()),
+        succeeded: Some("answer.value".into()),
+        ..AuditAs::default()
+    };
+    for unsure in [false, true] {
+        let server = comparing(unsure);
+        let get = Step { audit: true, keep: pairs(&["seen=answer.value"]), ..step("get", &["key=k"]) };
+        let cas = step("command", &["arguments=CAS k {seen} {agent}-{seq}"]);
+        let cas = Step { audit: true, audit_as: Some(told.clone()), ..cas };
+        let run = play(LoadOrder { seed: 3, ..to(&server, vec![get, cas]) });
+        let history = run.history();
+        let compared: Vec<_> = history.iter().filter(|line| line.effect == "cas").collect();
+        assert!(compared.iter().all(|line| line.value.is_some() && line.from.is_some()));
+        let mut written = 0;
+        for line in compared.iter().filter(|line| line.outcome == Outcome::Ok) {
+            assert_eq!((line.applied, line.found.as_ref()), (line.equal, None), "{line:?}");
+            written += u64::from(line.equal == Some(true));
+        }
+        assert!(written > 2, "{written} of {}", compared.len());
+        for line in compared.iter().filter(|line| line.outcome == Outcome::Failed) {
+            assert_eq!((line.applied, line.equal), (None, None), "{line:?}");
+        }
+    }
 }
 
 #[test]

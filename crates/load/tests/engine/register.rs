@@ -83,7 +83,7 @@ fn register(amiss: impl Fn(&Asked<'_>, usize) -> Option<Reply> + Send + Sync + '
 
 fn audit(effect: AuditEffect, value: Option<&str>) -> Option<AuditAs> {
     let key = "case-{agent}-{seq}".to_owned();
-    Some(AuditAs { effect, space: String::new(), key, keys: None, value: value.map(Into::into) })
+    Some(AuditAs { effect, key, value: value.map(Into::into), ..AuditAs::default() })
 }
 
 fn case(name: &str, call: &str, with: &[&str], expect: &[&str], keep: &[&str]) -> Step {

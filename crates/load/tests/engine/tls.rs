@@ -356,10 +356,9 @@ fn the_client_certificate_is_sent_on_request() {
         for (tls, refusal) in [(authority.trusted(), "certificate required"), (stranger.clone(), "")] {
             let told = AuditAs {
                 effect: AuditEffect::Write,
-                space: String::new(),
                 key: "k".into(),
-                keys: None,
                 value: Some("request.body".into()),
+                ..AuditAs::default()
             };
             let set = Step { audit: true, audit_as: Some(told), ..step("put", &["path=/x", "body=v"]) };
             let run = play(by_tls(&server.service(), tls, load(2, 0.15, vec![set])));

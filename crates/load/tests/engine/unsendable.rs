@@ -90,10 +90,8 @@ fn unsent_operations_had_no_effect() {
     login.keep = pairs(&["id=answer.body"]);
     let told = experiment::plan::AuditAs {
         effect: experiment::plan::AuditEffect::Remove,
-        space: String::new(),
         key: "k".into(),
-        keys: None,
-        value: None,
+        ..experiment::plan::AuditAs::default()
     };
     let next = Step { audit: true, audit_as: Some(told), ..step("delete", &["path=/{id|raw}"]) };
     let run =

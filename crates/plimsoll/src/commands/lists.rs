@@ -160,6 +160,7 @@ fn about_protocol(protocol: &Protocol) -> Vec<String> {
             Effect::None => "",
             Effect::Read => " (reads)",
             Effect::Write => " (writes)",
+            Effect::CompareAndSet => " (compares and writes)",
             Effect::Remove | Effect::RemoveAll => " (removes)",
         };
         lines.push(format!("\ncall = \"{}\": {}{effect}", operation.name, operation.help));

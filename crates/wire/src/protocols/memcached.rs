@@ -24,6 +24,11 @@ const EXPIRES: Field = Field {
     required: false,
 };
 const STATUS: Field = Field { name: "status", help: "`ok`, `not_found`, `exists`, …", required: false };
+const VERSION: Field = Field {
+    name: "version",
+    help: "the version of the value (its `cas` number), which grows with each write; absent if the server keeps none",
+    required: false,
+};
 const TEXT: Field = Field { name: "text", help: "the server's text about a status other than `ok`", required: false };
 
 /// Description for experiment files.
@@ -36,22 +41,22 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             name: "get",
             help: "reads the value of a key; `not_found` is an answer",
             takes: &[KEY],
-            answers: &[Field { name: "value", help: "the stored value", required: false }, STATUS, TEXT],
+            answers: &[Field { name: "value", help: "the stored value", required: false }, VERSION, STATUS, TEXT],
             effect: Effect::Read,
         },
         Operation {
             name: "set",
             help: "stores a value under a key",
             takes: &[KEY, VALUE, EXPIRES],
-            answers: &[STATUS, TEXT],
+            answers: &[VERSION, STATUS, TEXT],
             effect: Effect::Write,
         },
         Operation {
             name: "add",
             help: "stores a value under a key that has none; otherwise it fails as `exists`",
             takes: &[KEY, VALUE, EXPIRES],
-            answers: &[STATUS, TEXT],
-            effect: Effect::Write,
+            answers: &[VERSION, STATUS, TEXT],
+            effect: Effect::CompareAndSet,
         },
         Operation {
             name: "delete",
@@ -114,6 +119,7 @@ enum Want {
     Status,
     Text,
     Value,
+    Version,
 }
 
 /// The answer that was decoded.
@@ -122,6 +128,8 @@ pub struct Decoder {
     status: &'static str,
     /// Position of the value, or of the server's text.
     value: Range<usize>,
+    /// Version of the value, or 0 without one.
+    version: u64,
 }
 
 /// Statuses other than 0, in the order of [`REFUSALS`].
@@ -244,6 +252,11 @@ impl InOrderProtocol for Memcached {
                 Some(scratch)
             }
             (Want::Value, _) => is_ok.then_some(value),
+            (Want::Version, _) if is_ok && decoder.version > 0 => {
+                write_decimal(decoder.version, scratch);
+                Some(scratch)
+            }
+            (Want::Version, _) => None,
         }
     }
 
@@ -265,17 +278,19 @@ struct Header {
     /// Size of extras, key and value, bytes.
     body: usize,
     id: u32,
+    version: u64,
 }
 
 impl Header {
     fn of(bytes: &[u8; HEADER]) -> Self {
-        let [_, opcode, k0, k1, extras, _, s0, s1, b0, b1, b2, b3, i0, i1, i2, i3, ..] = *bytes;
+        let [_, opcode, k0, k1, extras, _, s0, s1, b0, b1, b2, b3, i0, i1, i2, i3, version @ ..] = *bytes;
         Self {
             opcode,
             before_value: usize::from(extras) + usize::from(u16::from_be_bytes([k0, k1])),
             status: u16::from_be_bytes([s0, s1]),
             body: u32::from_be_bytes([b0, b1, b2, b3]) as usize,
             id: u32::from_be_bytes([i0, i1, i2, i3]),
+            version: u64::from_be_bytes(version),
         }
     }
 }
@@ -284,6 +299,7 @@ impl Decoder {
     fn judge(&mut self, opcode: CommandCode, header: &Header) -> Progress {
         let used = HEADER + header.body;
         self.value = HEADER + header.before_value..used;
+        self.version = header.version;
         if header.status == 0 {
             self.status = "ok";
             if opcode == CommandCode::Incr && self.value.len() != 8 {
@@ -330,6 +346,7 @@ impl Want {
             "status" => Self::Status,
             "text" => Self::Text,
             "value" => Self::Value,
+            "version" => Self::Version,
             _ => return Err(format!("an answer has no `{name}`")),
         })
     }

@@ -339,7 +339,7 @@ fn starts_disagree(facts: &RuleInput<'_>, found: &mut Disagreements) {
 fn history_disagrees(facts: &RuleInput<'_>, found: &mut Disagreements) {
     let Some((keys, _)) = read_back(facts) else { return };
     let (read, others): (Vec<_>, Vec<_>) = facts.evidence.history.iter().partition(|line| line.by == By::Audit);
-    let changes = others.iter().filter(|line| matches!(line.effect.as_str(), "write" | "remove")).count() as u64;
+    let changes = others.iter().filter(|line| line.changes_key()).count() as u64;
     if changes < keys {
         found.compare(("events.jsonl", keys), ("history.jsonl", changes), "audited keys that were written");
     }
