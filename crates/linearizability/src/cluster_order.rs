@@ -6,6 +6,7 @@
 
 use crate::carry::Witness;
 use crate::cluster::{Cluster, Clusters};
+use crate::explanation::explained;
 use crate::operation::{ABSENT, Act, BEFORE_ALL, Item};
 use crate::proof::{Proof, name, operation_name};
 
@@ -52,14 +53,15 @@ impl ClusterOrder {
             let (before, after) = (&all[pair[0] as usize], &all[pair[1] as usize]);
             let (earlier, later) = (operation_name(before.writer), operation_name(after.writer));
             if before.version >= after.version && before.version != 0 {
-                let text = format!("{later} did not get a higher version than {earlier} before it");
+                let text = explained![later, " did not get a higher version than ", earlier, " before it"];
                 return Err(Proof::new([before.writer, after.writer], text));
             }
             if let Some(from) = after.from
                 && from != before.value
             {
                 let (from, value) = (name(from), name(before.value));
-                let text = format!("{later} replaced {from}, but the version before it is {value} of {earlier}");
+                let but = ", but the version before it is ";
+                let text = explained![later, " replaced ", from, but, value, " of ", earlier];
                 let source = all.iter().find(|cluster| Some(cluster.value) == after.from);
                 let writers = [before.writer, after.writer].into_iter().chain(source.map(|cluster| cluster.writer));
                 return Err(Proof::new(writers, text));
@@ -157,10 +159,13 @@ impl ClusterOrder {
 /// Proves that a key was absent before anything could have deleted it.
 fn early_absence(read: &Item, floor: Floor, all: &[Cluster], place: u32) -> Proof {
     let (read, writer) = (read.operation, all[place as usize].writer);
-    let text = format!(
-        "operation {read} found the key absent and ended before {} started: {} could not have taken effect",
+    let text = explained![
+        operation_name(read),
+        " found the key absent and ended before ",
         operation_name(floor.witness.operation),
-        operation_name(writer)
-    );
+        " started: ",
+        operation_name(writer),
+        " could not have taken effect",
+    ];
     Proof::new([read, writer, floor.witness.operation, all[floor.cluster as usize].writer], text)
 }

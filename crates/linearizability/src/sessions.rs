@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::explanation::explained;
 use crate::operation::{ABSENT, Act, BEFORE_ALL, Item, Operation};
 use crate::proof::{Proof, name, operation_name};
 
@@ -158,9 +159,11 @@ fn origins(operations: &[Operation], clock_error_ns: i64) -> HashMap<(u64, u64),
 
 fn proof(guarantee: Guarantee, item: &Item, value: u64, origin: Origin, known: Known) -> Proof {
     let (read, by) = (operation_name(item.operation), operation_name(known.by));
-    let did = if guarantee == Guarantee::ReadYourWrites { "had written" } else { "had read" };
-    let text =
-        format!("{read} returned {}, but {by} of the same client {did} the newer {}", name(value), name(known.value));
+    let did = match guarantee {
+        Guarantee::ReadYourWrites => " of the same client had written the newer ",
+        Guarantee::MonotonicReads => " of the same client had read the newer ",
+    };
+    let text = explained![read, " returned ", name(value), ", but ", by, did, name(known.value)];
     Proof::new([item.operation, known.by, origin.operation, known.origin.operation], text)
 }
 
@@ -208,7 +211,7 @@ mod tests {
         (history[0].version, history[1].version) = (Some(5), Some(6));
         assert_eq!(found(&history), [(Guarantee::MonotonicReads, vec![0, 1, 2, 3])]);
         assert_eq!(
-            check_sessions(&history, 0)[0].proof.explanation,
+            check_sessions(&history, 0)[0].proof.explanation.to_string(),
             "operation 3 returned value 1, but operation 2 of the same client had read the newer value 2"
         );
     }

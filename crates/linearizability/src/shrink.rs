@@ -4,8 +4,9 @@
 //! write may be left out if no remaining operation depends on the value that it left.
 
 use crate::carry::{Carry, LastValue};
+use crate::explanation::{Explanation, explained};
 use crate::operation::{Act, BEFORE_ALL, Item};
-use crate::proof::Proof;
+use crate::proof::{Proof, operation_name};
 use crate::search::{Effort, Extent, Searched};
 use crate::window::WindowSearch;
 
@@ -136,11 +137,10 @@ impl Shrinking {
         let pending = self.carry.pending.iter().filter(|item| observed(item.act.written()));
         let mut operations: Vec<usize> = items.iter().chain(pending).map(|item| item.operation).collect();
         operations.extend(self.carry.last.iter().filter(|last| observed(last.value)).map(|last| last.writer));
-        let mut proof = Proof::new(operations, String::new());
-        let numbers: Vec<String> = proof.core.iter().map(ToString::to_string).collect();
-        proof.explanation = match numbers.as_slice() {
-            [one] => format!("operation {one} fits no order of the operations"),
-            _ => format!("no order of the operations {} fits their times and values", numbers.join(", ")),
+        let mut proof = Proof::new(operations, Explanation::default());
+        proof.explanation = match proof.core.as_slice() {
+            [one] => explained![operation_name(*one), " fits no order of the operations"],
+            _ => explained!["no order of these operations fits their times and values"],
         };
         proof
     }

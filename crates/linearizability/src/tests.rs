@@ -313,7 +313,7 @@ fn a_stale_read_is_proved_by_three_operations() {
     let Linearizability::Violation(proof) = verdict(&history, Settings::default()) else { panic!("no violation") };
     assert_eq!(proof.core, [0, 1, 2]);
     assert_eq!(
-        proof.explanation,
+        proof.explanation.to_string(),
         "operation 0 ended with value 10 before operation 1 on value 11 started, and operation 1 ended with value 11 \
          before operation 2 on value 10 started: neither value can come first"
     );

@@ -3,6 +3,7 @@
 use crate::carry::{Carry, LastValue, NO_OPERATION};
 use crate::cluster::{Cluster, Clusters};
 use crate::cluster_order::ClusterOrder;
+use crate::explanation::explained;
 use crate::operation::{ABSENT, Act, BEFORE_ALL, FORGOTTEN, Item};
 use crate::proof::{Objection, Proof, name, operation_name};
 use crate::register::Register;
@@ -262,12 +263,16 @@ fn last_value(cluster: &Cluster) -> LastValue {
 /// Proves that a comparison failed although the value was equal all the time.
 fn differs_within(operation: usize, cluster: &Cluster) -> Proof {
     let (first, last) = (cluster.first_end.operation, cluster.last_start.operation);
-    let text = format!(
-        "operation {operation} did not find {}, which was there all the time: {} before it and {} after it prove that",
+    let text = explained![
+        operation_name(operation),
+        " did not find ",
         name(cluster.value),
+        ", which was there all the time: ",
         operation_name(first),
-        operation_name(last)
-    );
+        " before it and ",
+        operation_name(last),
+        " after it prove that",
+    ];
     Proof::new([operation, first, last, cluster.writer], text)
 }
 

@@ -10,6 +10,7 @@
 
 use crate::carry::{LastValue, Witness};
 use crate::cluster::{Cluster, Clusters};
+use crate::explanation::explained;
 use crate::operation::BEFORE_ALL;
 use crate::proof::{Objection, Proof, name, operation_name};
 use crate::value_table::NO_CLUSTER;
@@ -271,18 +272,25 @@ fn add_links(proof: &mut Proof, all: &[Cluster], from: u32, to: u32) {
 fn conflict(all: &[Cluster], one: &Block, other: &Block) -> Proof {
     let named = |witness: Witness| operation_name(witness.operation);
     let value = |cluster: u32| name(all[cluster as usize].value);
-    let explanation = format!(
-        "{} ended with {} before {} on {} started, and {} ended with {} before {} on {} started: neither value can come \
-         first",
+    let (ended, before) = (" ended with ", " before ");
+    let explanation = explained![
         named(one.end),
+        ended,
         value(one.end_cluster),
+        before,
         named(other.start),
+        " on ",
         value(other.start_cluster),
+        " started, and ",
         named(other.end),
+        ended,
         value(other.end_cluster),
+        before,
         named(one.start),
+        " on ",
         value(one.start_cluster),
-    );
+        " started: neither value can come first",
+    ];
     let mut operations = Vec::new();
     for block in [one, other] {
         operations.extend([block.end.operation, block.start.operation]);
@@ -326,5 +334,5 @@ fn ring(all: &[Cluster]) -> Proof {
             place = all[place].next as usize;
         }
     }
-    Proof::new(members, "compare-and-set operations made their values from each other in a circle".to_owned())
+    Proof::new(members, explained!["compare-and-set operations made their values from each other in a circle"])
 }
