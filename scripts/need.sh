@@ -126,6 +126,7 @@ for need in "$@"; do
         # Without npm, pages are still opened, and the output says what was not checked.
         axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
         memcached) program memcached memcached ;;
+        nghttpd) [ -x /usr/sbin/nghttpd ] || program nghttpd nghttp2-server ;;
         nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac

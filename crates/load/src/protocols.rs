@@ -6,6 +6,7 @@ use experiment::catalog;
 use experiment::mistake::Mistake;
 use wire::protocols::command::Command;
 use wire::protocols::http::Http;
+use wire::protocols::http2::Http2;
 use wire::protocols::lines::Lines;
 use wire::protocols::memcached::Memcached;
 use wire::protocols::redis::Redis;
@@ -22,6 +23,7 @@ use crate::{Error, LoadOrder, StartLoad, TlsTrust};
 pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Command>(),
     &ProtocolKind::of::<Http>(),
+    &ProtocolKind::of::<Http2>(),
     &ProtocolKind::of::<Lines>(),
     &ProtocolKind::of::<Memcached>(),
     &ProtocolKind::of::<Redis>(),

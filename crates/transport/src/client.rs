@@ -371,6 +371,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
             };
             self.input.drain(..used);
+            P::send_rest(&mut self.session, &mut self.memory, &mut out);
             if !is_draining {
                 self.encode_unsent(&mut requests, &mut out)?;
             } else if requests.iter().all(|request| !request.is_open) {

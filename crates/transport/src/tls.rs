@@ -23,7 +23,7 @@ const SESSIONS: usize = 256;
 /// Message for a peer that closes the connection without having accepted an offered protocol
 /// (ALPN).
 pub const NO_PROTOCOL: &str = "the target closed the connection without an answer, and TLS agreed on no protocol \
-                               (ALPN): the target may support only HTTP/2, but Plimsoll uses HTTP/1.1";
+                               (ALPN): the target may support only HTTP/2, for which the URL begins with h2://";
 
 /// Trust settings of a TLS client.
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,6 @@
 //! Results of attempts, their texts, and the causes that certainly had no effect.
 
+use crate::http2::frames::code_name;
 use crate::open_words::ERROR_WORDS;
 use crate::protocols::http::ContentCoding;
 use crate::redirection::Unfollowed;
@@ -83,6 +84,13 @@ pub enum AttemptCause {
     Greeted(u8),
     /// HTTP status of 400 or more.
     Status(u16),
+    /// The first bytes of the target are not HTTP/2.
+    NotHttp2,
+    /// The target reset the stream of the request with this code (RFC 9113, 7). The largest number
+    /// stands for all unknown codes.
+    StreamReset(u8),
+    /// The target ended the connection with this code, which names an error.
+    GoneAway(u8),
 }
 
 impl AttemptCause {
@@ -122,6 +130,9 @@ impl AttemptCause {
             Self::TlsAlert(alert) => return format!("tls: refused by the target: {}", alert_name(alert)),
             Self::Proxy(status) => return format!("proxy: {status}"),
             Self::Status(status) => return format!("status {status}"),
+            Self::NotHttp2 => "connect: the target does not speak HTTP/2",
+            Self::StreamReset(code) => return format!("stream reset: {}", code_name(code)),
+            Self::GoneAway(code) => return format!("connection ended by the target: {}", code_name(code)),
         }
         .to_owned()
     }
@@ -142,6 +153,7 @@ impl AttemptCause {
             | Self::TlsClosed
             | Self::TlsAlert(_)
             | Self::Proxy(_)
+            | Self::NotHttp2
             | Self::Greeted(_) => true,
             Self::Answer(number) => refusals.get(usize::from(number)).is_some_and(|refusal| refusal.harmless),
             _ => false,
@@ -183,6 +195,53 @@ pub enum Malformation {
     BrokenCoding(ContentCoding),
     /// A coded body that is longer than the limit when it is decoded.
     LongWhenDecoded,
+    /// Frames of HTTP/2 that are not valid.
+    Frames(FrameDefect),
+}
+
+/// A defect of frames of HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameDefect {
+    /// A frame that is too long, or has another length than its kind.
+    Size,
+    /// More padding than the frame has bytes.
+    Padding,
+    /// A frame on a stream that does not exist, or on which its kind does not exist.
+    Stream,
+    /// A frame between the parts of a header block, or a part without a block.
+    Continuation,
+    /// A header block that cannot be decoded.
+    HeaderBlock,
+    /// Headers that no answer has, or that are missing.
+    HeaderFields,
+    /// A value that a setting cannot have.
+    Setting,
+    /// A window that does not grow, or is too large.
+    Window,
+    /// A pushed stream, although push is switched off.
+    Push,
+    /// Too many frames that bring no request forward.
+    TooMany,
+    /// A body that is shorter or longer than its `content-length`.
+    Length,
+}
+
+impl FrameDefect {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Size => "bad answer: HTTP/2: a frame of a wrong length",
+            Self::Padding => "bad answer: HTTP/2: more padding than frame",
+            Self::Stream => "bad answer: HTTP/2: a frame on a wrong stream",
+            Self::Continuation => "bad answer: HTTP/2: a header block is interrupted",
+            Self::HeaderBlock => "bad answer: HTTP/2: a header block cannot be decoded",
+            Self::HeaderFields => "bad answer: HTTP/2: headers are missing or not allowed",
+            Self::Setting => "bad answer: HTTP/2: a setting has a wrong value",
+            Self::Window => "bad answer: HTTP/2: a window does not grow or is too large",
+            Self::Push => "bad answer: HTTP/2: a pushed stream, which was not asked for",
+            Self::TooMany => "bad answer: HTTP/2: too many frames without an answer",
+            Self::Length => "bad answer: HTTP/2: the body has another length than content-length",
+        }
+    }
 }
 
 impl Malformation {
@@ -199,6 +258,7 @@ impl Malformation {
             Self::BrokenCoding(ContentCoding::Brotli) => "bad answer: br is broken or cut off",
             Self::BrokenCoding(ContentCoding::Zstd) => "bad answer: zstd is broken or cut off",
             Self::LongWhenDecoded => "answer too long: more than 64 MiB when decoded",
+            Self::Frames(defect) => defect.text(),
         }
     }
 }

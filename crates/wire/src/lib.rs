@@ -7,6 +7,7 @@ pub mod cookies;
 pub mod error;
 pub mod excerpt;
 pub mod feed_stream;
+pub mod http2;
 pub mod in_order;
 pub mod input_files;
 pub mod open_words;

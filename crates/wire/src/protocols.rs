@@ -12,6 +12,7 @@ use crate::values::encoding::ValuePlace;
 
 pub mod command;
 pub mod http;
+pub mod http2;
 pub mod lines;
 pub mod memcached;
 pub mod redis;

@@ -59,6 +59,10 @@ pub trait SessionProtocol: Protocol {
         out: &mut Vec<u8>,
     ) -> SessionEvent;
 
+    /// Appends the next parts of requests that the target did not take completely. Called after
+    /// events. Unlike the bytes that [`SessionProtocol::receive`] appends, they may be many.
+    fn send_rest(_session: &mut Self::Session, _memory: &mut Self::Memory, _out: &mut Vec<u8>) {}
+
     /// Cancels a request that was sent. Appends the bytes that cancel it at the target. A late
     /// answer to the request is skipped. Returns false if only closing the connection ends the
     /// request.

@@ -227,6 +227,15 @@ impl<P: SessionProtocol> Pipelines<P> {
         asks_script.then_some(first)
     }
 
+    /// Encodes the next parts of requests that the target did not take completely. Returns whether
+    /// there are any.
+    #[inline]
+    pub fn encode_rest(&mut self, conn: ConnId) -> bool {
+        self.outgoing.clear();
+        P::send_rest(&mut self.list[conn.index()].session, &mut self.memory, &mut self.outgoing);
+        !self.outgoing.is_empty()
+    }
+
     /// Reads the next event in received bytes. Bytes to send in return are in `control`.
     #[inline]
     pub fn receive(&mut self, conn: ConnId, agents: &Agents<P>, input: &[u8], ended: bool) -> SessionEvent {

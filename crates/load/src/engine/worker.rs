@@ -447,6 +447,17 @@ impl<P: SessionProtocol> Worker<P> {
         self.pipelines.control.clear();
     }
 
+    /// Sends the next parts of requests that the target did not take completely.
+    #[inline]
+    fn send_rest(&mut self, conn: ConnId, generation: u32, now_ns: u64) {
+        if self.connections.generation(conn) == generation && self.pipelines.encode_rest(conn) {
+            let sent = self.connections.send(conn, &self.pipelines.outgoing);
+            if let Err(cause) = sent {
+                self.connection_lost(conn, cause, now_ns);
+            }
+        }
+    }
+
     /// Sends the bytes that the protocol sends by itself. Fails if the target causes many such
     /// bytes and reads none.
     fn send_by_protocol(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
@@ -555,7 +566,7 @@ impl<P: SessionProtocol> Worker<P> {
             }
             Opening::Open { .. } | Opening::Refused(_) => {
                 let cause = match opening {
-                    Opening::Refused(cause @ AttemptCause::Greeted(_)) => cause,
+                    Opening::Refused(cause @ (AttemptCause::Greeted(_) | AttemptCause::NotHttp2)) => cause,
                     _ => AttemptCause::ConnectFailed,
                 };
                 if cause != AttemptCause::ConnectFailed {
@@ -611,6 +622,7 @@ impl<P: SessionProtocol> Worker<P> {
         let generation = self.connections.generation(conn);
         self.received_answers(conn, bytes, now_ns);
         self.send_control(conn, generation, now_ns);
+        self.send_rest(conn, generation, now_ns);
         if self.connections.generation(conn) == generation && std::mem::take(&mut self.pipelines[conn].is_blocked) {
             self.pipelines.ready.push(conn);
         }

@@ -17,6 +17,7 @@ mod greetings;
 mod groups;
 mod hostile;
 mod http;
+mod http2;
 mod limits;
 mod lines;
 mod memcached;

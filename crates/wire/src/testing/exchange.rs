@@ -104,8 +104,8 @@ impl<'a, P: Protocol> OpenRequests<'a, P> for OnlyRequest<'a, P> {
     }
 }
 
-/// Decodes the pieces one after the other, and then the end of the connection if `ends`. Unused
-/// bytes stay in the input when the next piece is appended.
+/// Sends the request. Decodes the pieces one after the other, and then the end of the connection if
+/// `ends`. Unused bytes stay in the input when the next piece is appended.
 pub fn feed<P: TestedProtocol>(
     compiled: &Compiled<P>,
     memory: &mut P::Memory,
@@ -116,6 +116,10 @@ pub fn feed<P: TestedProtocol>(
     let open = OnlyRequest { request: &compiled.request, id };
     let mut session = P::Session::default();
     let (mut input, mut out) = (Vec::new(), Vec::new());
+    let values =
+        OperationValues { source: source(3, 12), arguments: &compiled.arguments, cookies: None, redirection: None };
+    let encoded = P::encode(&mut session, memory, &compiled.request, id, &values, &mut out);
+    assert_eq!(encoded, Ok(Encoded::Done));
     let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
     let mut ended = false;
     let seen = loop {

@@ -405,8 +405,8 @@ mod tests {
     #[test]
     fn pieces_do_not_matter() {
         let compiled = compile(&Multiplexed::open("mux://h:1").unwrap(), "echo", &[("text", "hi")], &["text"]).unwrap();
-        // The request was not sent, so its answer is a late one.
-        let bytes = [frame(b'i', 0, b"ping"), frame(b'a', 7, b"hi"), frame(b'?', 0, b"")].concat();
+        // The answer is a late one to another request.
+        let bytes = [frame(b'i', 0, b"ping"), frame(b'a', 8, b"hi"), frame(b'?', 0, b"")].concat();
         assert_eq!(is_the_same_in_pieces(&compiled, 7, &bytes, false), Seen::Bad(AttemptCause::BadAnswer));
     }
 

@@ -1,8 +1,11 @@
 //! Requests encoded before the load: constant bytes with gaps for values, lengths and the request's
 //! id. Writing a request is mostly copying.
 
+use std::ops::Range;
+
 use super::allowed::{AllowedBytes, NotSendable};
 use crate::cookies::RequestCookies;
+use crate::http2::hpack;
 use crate::protobuf::{varint_length, write_varint};
 
 use super::{Argument, CompiledTemplate, OperationValues};
@@ -57,6 +60,11 @@ enum Segment {
     },
     /// The destination of a redirect.
     Target,
+    /// A string of a header block of HTTP/2, behind its length.
+    HeaderString {
+        text: RequestLayout,
+        is_target: bool,
+    },
 }
 
 /// Place of a session's cookies in an HTTP request.
@@ -66,6 +74,8 @@ pub enum CookieBegin {
     Header,
     /// The cookies follow the value of a header.
     Value,
+    /// The cookies are a field of their own in a header block of HTTP/2.
+    Field,
 }
 
 /// Rules for a value with variable text. By default, only text that is not UTF-8 in a JSON string
@@ -130,11 +140,28 @@ impl LayoutBuilder {
         self
     }
 
-    /// Adds the cookies of the session for this host and the request's target, which is the second
-    /// word of the request.
+    /// Adds the cookies of the session for this host and the request's target: the string that is
+    /// marked as the target, or the second word of the request.
     pub fn cookies(&mut self, host: &str, is_secure: bool, begin: CookieBegin) -> &mut Self {
         self.segments.push(Segment::Cookies { host: host.into(), is_secure, begin });
         self
+    }
+
+    /// Adds a string of a header block of HTTP/2, behind its length. `is_target` marks the
+    /// request's target, for the cookies.
+    pub fn header_string(&mut self, text: RequestLayout, is_target: bool) -> &mut Self {
+        match &*text.segments {
+            [] if !is_target => self.bytes(&[0]),
+            [Segment::Bytes(bytes)] if !is_target => {
+                let mut string = Vec::new();
+                hpack::write_string(bytes, &mut string);
+                self.bytes(&string)
+            }
+            _ => {
+                self.segments.push(Segment::HeaderString { text, is_target });
+                self
+            }
+        }
     }
 
     /// Adds the destination of the redirect that the request follows.
@@ -192,7 +219,7 @@ impl LayoutBuilder {
             Segment::Bytes(bytes) => Some(sum + bytes.len()),
             Segment::Id => Some(sum + 4),
             Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
-            Segment::Checked { .. } | Segment::Cookies { .. } | Segment::Target => None,
+            Segment::Checked { .. } | Segment::Cookies { .. } | Segment::Target | Segment::HeaderString { .. } => None,
             Segment::Length { width, .. } => width.places().map(|places| sum + places),
             Segment::Begin(_) | Segment::End(_) => Some(sum),
         });
@@ -279,10 +306,30 @@ impl LengthWidth {
     }
 }
 
+/// The parts of a request that are written so far, on which later parts depend.
+struct WrittenParts {
+    /// Beginning of the request.
+    start: usize,
+    /// Range of the request's target, if it is marked.
+    target: Option<Range<usize>>,
+    /// Beginning of the string of a header block that is being written.
+    string: Option<usize>,
+}
+
 impl RequestLayout {
     /// Appends the request. After an error, the appended bytes must not be sent.
     pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
-        let start = out.len();
+        let mut parts = WrittenParts { start: out.len(), target: None, string: None };
+        self.write_parts(id, values, &mut parts, out)
+    }
+
+    fn write_parts(
+        &self,
+        id: u32,
+        values: &OperationValues<'_>,
+        parts: &mut WrittenParts,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotSendable> {
         let mut holes = [(0_usize, LengthWidth::U16); SPANS];
         let mut begins = [0_usize; SPANS];
         for segment in &self.segments {
@@ -290,17 +337,7 @@ impl RequestLayout {
                 Segment::Bytes(bytes) => out.extend_from_slice(bytes),
                 Segment::Id => out.extend_from_slice(&id.to_be_bytes()),
                 Segment::Value { argument, .. } => values.write(*argument, out),
-                Segment::Checked { argument, check } => {
-                    let begin = out.len();
-                    values.write_allowed(*argument, &check.allowed, out)?;
-                    let value = &out[begin..];
-                    if !check.begins.is_empty() && !check.begins.iter().any(|begins| value.starts_with(begins)) {
-                        return Err(NotSendable::PathBeginning);
-                    }
-                    if !check.without.is_empty() && memchr::memmem::find(value, &check.without).is_some() {
-                        return Err(NotSendable::InPart);
-                    }
-                }
+                Segment::Checked { argument, check } => check.write(*argument, values, out)?,
                 Segment::Length { span, width } => {
                     holes[*span] = (out.len(), *width);
                     width.open(out);
@@ -308,11 +345,22 @@ impl RequestLayout {
                 Segment::Begin(span) => begins[*span] = out.len(),
                 Segment::Cookies { host, is_secure, begin } => {
                     if let Some(cookies) = &values.cookies {
-                        write_cookies(cookies, (host.as_bytes(), *is_secure), start, *begin, out);
+                        write_cookies(cookies, (host.as_bytes(), *is_secure), parts, *begin, out);
                     }
                 }
                 Segment::Target => {
                     out.extend_from_slice(values.redirection.map_or(b"/", |redirection| &redirection.target));
+                }
+                Segment::HeaderString { text, is_target } => {
+                    let gap = out.len();
+                    out.push(0);
+                    parts.string = Some(out.len());
+                    text.write_parts(id, values, parts, out)?;
+                    let length = out.len() - gap - 1;
+                    let begin = hpack::set_length(gap, out);
+                    if *is_target {
+                        parts.target = Some(begin..begin + length);
+                    }
                 }
                 Segment::End(span) => {
                     let length = out.len() - begins[*span];
@@ -341,22 +389,51 @@ fn fill_varint(out: &mut Vec<u8>, hole: usize, length: usize) {
     out[hole + more] = rest as u8;
 }
 
-/// Appends the cookies for the request to this host that begins at `start`.
-fn write_cookies(cookies: &RequestCookies<'_>, to: (&[u8], bool), start: usize, begin: CookieBegin, out: &mut Vec<u8>) {
+impl ValueCheck {
+    /// Appends a value if its text passes the check.
+    fn write(&self, argument: usize, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        let begin = out.len();
+        values.write_allowed(argument, &self.allowed, out)?;
+        let value = &out[begin..];
+        if !self.begins.is_empty() && !self.begins.iter().any(|begins| value.starts_with(begins)) {
+            return Err(NotSendable::PathBeginning);
+        }
+        if !self.without.is_empty() && memchr::memmem::find(value, &self.without).is_some() {
+            return Err(NotSendable::InPart);
+        }
+        Ok(())
+    }
+}
+
+/// Appends the cookies for the request to this host.
+fn write_cookies(
+    cookies: &RequestCookies<'_>,
+    to: (&[u8], bool),
+    parts: &WrittenParts,
+    begin: CookieBegin,
+    out: &mut Vec<u8>,
+) {
     if cookies.jar.is_empty() {
         return;
     }
-    let word_end = |from: usize| memchr::memchr(b' ', &out[from..]).map_or(out.len(), |length| from + length);
-    let target = (word_end(start) + 1).min(out.len());
-    let target = target..word_end(target);
+    let target = parts.target.clone().unwrap_or_else(|| {
+        let word_end = |from: usize| memchr::memchr(b' ', &out[from..]).map_or(out.len(), |length| from + length);
+        let target = (word_end(parts.start) + 1).min(out.len());
+        target..word_end(target)
+    });
+    let is_empty = parts.string.map_or(out.ends_with(b": "), |string| string == out.len());
     let before: &[u8] = match begin {
         CookieBegin::Header => b"Cookie: ",
-        CookieBegin::Value if out.ends_with(b": ") => b"",
+        CookieBegin::Value if is_empty => b"",
         CookieBegin::Value => b"; ",
+        CookieBegin::Field => hpack::COOKIE,
     };
+    let gap = out.len() + hpack::COOKIE.len() - 1;
     let is_any = cookies.jar.write(to, target, cookies.now_s, before, out);
-    if is_any && begin == CookieBegin::Header {
-        out.extend_from_slice(b"\r\n");
+    match begin {
+        CookieBegin::Header if is_any => out.extend_from_slice(b"\r\n"),
+        CookieBegin::Field if is_any => drop(hpack::set_length(gap, out)),
+        _ => {}
     }
 }
 

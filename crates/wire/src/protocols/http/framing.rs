@@ -1,14 +1,14 @@
 //! Framing of answers: header blocks, and the chunks of a body.
 
 use super::BODY_LIMIT;
-use super::content_coding::ContentCodings;
+pub use super::content_coding::ContentCodings;
 use crate::cause::{AttemptCause, Malformation};
 use crate::cookies::SetCookie;
 
 /// Longest accepted header block, bytes.
 pub const HEAD_LIMIT: usize = 64 * 1024;
 /// Maximum number of headers of an answer.
-const HEADERS: usize = 128;
+pub const HEADERS: usize = 128;
 
 /// The way in which a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,13 @@ pub struct ResponseHead {
     pub codings: ContentCodings,
     /// Length of the block with its empty line, bytes.
     pub length: usize,
+}
+
+impl ResponseHead {
+    /// Returns the head of an answer that is a stream, so that nothing but its body ends it.
+    pub fn of_stream(status: u16) -> Self {
+        Self { status, framing: Framing::UntilClose, reusable: true, codings: ContentCodings::default(), length: 0 }
+    }
 }
 
 /// The last header block of a step, with its parsed form. An equal block is not parsed again.

@@ -1,24 +1,24 @@
 //! Destinations of redirects (RFC 9110, 15.4): the next request of a step that follows redirects.
 
+use super::HttpAddress;
 use super::framing::{ResponseHead, headers};
-use super::{HttpAddress, Request};
+use super::request::Request;
 use crate::protocols::Call;
 use crate::redirection::{Redirection, Unfollowed};
 use crate::values::OperationValues;
-use crate::values::layout::RequestLayout;
 
 /// Longest target of a request that follows a redirect, bytes.
 const TARGET_LIMIT: usize = 8 * 1024;
 
 /// The requests that follow redirects of a step, with a gap for their target.
 #[derive(Debug)]
-pub struct FollowingRequests {
+pub struct FollowingRequests<L> {
     /// Maximum number of redirects in a row.
     most: u32,
     /// The step's request itself.
-    same: RequestLayout,
+    same: L,
     /// The same request as GET or HEAD without a body.
-    without_body: RequestLayout,
+    without_body: L,
     method: RedirectedMethod,
     /// Prefix of the path, and the index of the path among the arguments.
     base: Box<str>,
@@ -38,14 +38,14 @@ enum RedirectedMethod {
     Other,
 }
 
-impl FollowingRequests {
+impl<L> FollowingRequests<L> {
     /// Compiles the requests of a step that follows redirects. `layout` compiles a request whose
     /// target is the destination of a redirect, with or without its body.
     pub fn compile(
         place: &HttpAddress,
         call: &Call<'_>,
         method: &str,
-        layout: impl Fn(bool) -> Result<RequestLayout, String>,
+        layout: impl Fn(bool) -> Result<L, String>,
     ) -> Result<Option<Box<Self>>, String> {
         let Some(path) = call.argument("path").filter(|_| call.follow > 0) else { return Ok(None) };
         Ok(Some(Box::new(Self {
@@ -66,7 +66,7 @@ impl FollowingRequests {
     }
 
     /// Returns the layout of the next request.
-    pub fn layout(&self, redirection: &Redirection) -> &RequestLayout {
+    pub fn layout(&self, redirection: &Redirection) -> &L {
         if redirection.drops_body { &self.without_body } else { &self.same }
     }
 
@@ -102,8 +102,8 @@ pub fn destination(head: ResponseHead, block: &[u8]) -> Option<(u16, &[u8])> {
 }
 
 /// Sets the request that follows the redirect to `location`. `scratch` may be used.
-pub fn follow(
-    request: &Request,
+pub fn follow<L>(
+    request: &Request<L>,
     (status, location): (u16, &[u8]),
     values: &OperationValues<'_>,
     redirection: &mut Redirection,

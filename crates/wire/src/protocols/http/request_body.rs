@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Call, checked};
+use super::request::checked;
+use crate::protocols::Call;
 use crate::values::Argument;
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::digests;
@@ -55,50 +56,102 @@ fn body_place(arguments: &BTreeMap<String, String>) -> ValuePlace {
     }
 }
 
+/// The body of a step's request.
+pub struct RequestBody<'a> {
+    content: BodyContent<'a>,
+    /// The type of the body, if Plimsoll itself sets it.
+    pub content_type: Option<String>,
+}
+
+enum BodyContent<'a> {
+    None,
+    /// No bytes, although requests with the method always have a body.
+    Empty,
+    /// The value of the argument with this index.
+    Whole(usize),
+    /// Fields of a form: indexes of arguments, and names.
+    Form(Vec<(usize, &'a str)>),
+    Parts {
+        parts: Vec<BodyPart<'a>>,
+        boundary: String,
+    },
+}
+
+impl<'a> RequestBody<'a> {
+    /// Returns the body of a step's request with this method.
+    pub fn of(call: &Call<'a>, method: &str) -> Result<Self, String> {
+        let fields = call.arguments.iter().enumerate();
+        let fields: Vec<_> = fields.filter_map(|(at, field)| Some((at, field.name.strip_prefix("form.")?))).collect();
+        let (parts, body) = (parts(call)?, call.argument("body"));
+        let given = [body.is_some(), !fields.is_empty(), !parts.is_empty()];
+        if given.into_iter().filter(|is_given| *is_given).count() > 1 {
+            return Err("`body`, `form.…` and `multipart.…` exclude each other: each of them is the body".to_owned());
+        }
+        let is_type = |argument: &Argument| argument.name.eq_ignore_ascii_case("header.content-type");
+        let has_type = call.arguments.iter().any(is_type);
+        if has_type && !parts.is_empty() {
+            return Err("`header.content-type`: Plimsoll itself sets the type of a multipart body".to_owned());
+        }
+        let (content, content_type) = match body {
+            Some(body) => (BodyContent::Whole(body), None),
+            None if !fields.is_empty() => (BodyContent::Form(fields), (!has_type).then(|| FORM_TYPE.to_owned())),
+            None if !parts.is_empty() => {
+                let boundary = boundary(call);
+                let content_type = format!("multipart/form-data; boundary={boundary}");
+                (BodyContent::Parts { parts, boundary }, Some(content_type))
+            }
+            // Requests with these methods always have a body, which may be empty.
+            None if matches!(method, "POST" | "PUT" | "PATCH") => (BodyContent::Empty, None),
+            None => (BodyContent::None, None),
+        };
+        Ok(Self { content, content_type })
+    }
+
+    /// Whether the request has a body, which may be empty.
+    pub fn is_any(&self) -> bool {
+        !matches!(self.content, BodyContent::None)
+    }
+
+    /// Adds the bytes of the body.
+    pub fn add(&self, builder: &mut LayoutBuilder, call: &Call<'_>) -> Result<(), String> {
+        match &self.content {
+            BodyContent::None | BodyContent::Empty => {}
+            BodyContent::Whole(body) => {
+                builder.checked(call.arguments, *body, ValueCheck::default());
+            }
+            BodyContent::Form(fields) => {
+                for (index, (argument, name)) in fields.iter().enumerate() {
+                    let mut encoded = name.as_bytes().to_vec();
+                    Encoding::Form.apply(&mut encoded, 0);
+                    builder.bytes(if index > 0 { b"&" } else { b"" }).bytes(&encoded).bytes(b"=");
+                    builder.value(call.arguments, *argument);
+                }
+            }
+            BodyContent::Parts { parts, boundary } => {
+                for part in parts {
+                    part.add(builder, call, boundary)?;
+                }
+                builder.bytes(format!("--{boundary}--\r\n").as_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Adds the last headers, the empty line and the body.
 pub fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>, method: &str) -> Result<(), String> {
-    // Requests with these methods always have a body, which may be empty.
-    let by_nature = matches!(method, "POST" | "PUT" | "PATCH");
-    let fields = call.arguments.iter().enumerate();
-    let fields: Vec<_> = fields.filter_map(|(at, field)| Some((at, field.name.strip_prefix("form.")?))).collect();
-    let (parts, body) = (parts(call)?, call.argument("body"));
-    let given = [body.is_some(), !fields.is_empty(), !parts.is_empty()];
-    match given.into_iter().filter(|is_given| *is_given).count() {
-        0 => {
-            builder.bytes(if by_nature { b"Content-Length: 0\r\n\r\n" } else { b"\r\n" });
-            return Ok(());
-        }
-        1 => {}
-        _ => return Err("`body`, `form.…` and `multipart.…` exclude each other: each of them is the body".to_owned()),
+    let body = RequestBody::of(call, method)?;
+    if let Some(content_type) = &body.content_type {
+        builder.bytes(format!("Content-Type: {content_type}\r\n").as_bytes());
     }
-    let is_type = |argument: &Argument| argument.name.eq_ignore_ascii_case("header.content-type");
-    let has_type = call.arguments.iter().any(is_type);
-    if has_type && !parts.is_empty() {
-        return Err("`header.content-type`: Plimsoll itself sets the type of a multipart body".to_owned());
-    }
-    let boundary = if parts.is_empty() { String::new() } else { boundary(call) };
-    if !parts.is_empty() {
-        builder.bytes(format!("Content-Type: multipart/form-data; boundary={boundary}\r\n").as_bytes());
-    } else if !fields.is_empty() && !has_type {
-        builder.bytes(format!("Content-Type: {FORM_TYPE}\r\n").as_bytes());
+    if !body.is_any() {
+        builder.bytes(b"\r\n");
+        return Ok(());
     }
     builder.bytes(b"Content-Length: ");
     let length = builder.length(LengthWidth::Decimal);
     builder.bytes(b"\r\n\r\n").begin(length);
-    if let Some(body) = body {
-        builder.checked(call.arguments, body, ValueCheck::default());
-    }
-    for (index, (argument, name)) in fields.into_iter().enumerate() {
-        let mut encoded = name.as_bytes().to_vec();
-        Encoding::Form.apply(&mut encoded, 0);
-        builder.bytes(if index > 0 { b"&" } else { b"" }).bytes(&encoded).bytes(b"=").value(call.arguments, argument);
-    }
-    for part in &parts {
-        part.add(builder, call, &boundary)?;
-    }
-    if !parts.is_empty() {
-        builder.bytes(format!("--{boundary}--\r\n").as_bytes());
-    }
+    body.add(builder, call)?;
     builder.end(length);
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::io::{Read, Write as _};
 
 use fastrand::Rng;
 
-use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, SetCookie, redirects};
+use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, redirects};
+use crate::cookies::SetCookie;
 use crate::testing::exchange::{Seen, compile, feed, shown};
 use crate::testing::hostile::PeerAction::{
     Again, BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, HearHead, Part, Reset,

@@ -5,10 +5,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cookies::RequestCookies;
+use crate::answer_budget::BudgetShare;
+use crate::cookies::{RequestCookies, SetCookie};
 use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces, shown};
 use crate::testing::{names, source};
-use crate::values::CompiledTemplate;
+use crate::values::{Argument, CompiledTemplate};
 
 fn http() -> Http {
     Http::open("http://127.0.0.1:8080/base/").unwrap()
@@ -432,8 +433,8 @@ fn a_wanted_body_beyond_the_answer_budget_is_too_large() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n";
     let piece = vec![b'x'; 900 * 1024];
     let after = |request: &Request, pieces: usize| {
-        let (mut decoder, mut memory) =
-            (Decoder { held: BudgetShare::of(&SMALL), ..Decoder::default() }, HttpScratch::default());
+        let (mut decoder, mut memory) = (Decoder::default(), HttpScratch::default());
+        decoder.content.held = BudgetShare::of(&SMALL);
         let first = decoder.decode(request, &mut memory, head, false);
         assert!(matches!(first, Ok(Progress::More { .. })));
         (0..pieces).map(|_| decoder.decode(request, &mut memory, &piece, false)).last().unwrap()
