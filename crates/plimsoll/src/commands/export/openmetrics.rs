@@ -16,7 +16,7 @@ const PREFIX: &str = "plimsoll_";
 const TOTAL: &str = "_total";
 
 /// Help texts of the families. The key is the start of a family's name after [`PREFIX`].
-const HELP: [(&str, &str); 10] = [
+const HELP: [(&str, &str); 11] = [
     ("attempts", "Attempts that ended, by operation and result"),
     ("operations", "Operations that ended, by outcome"),
     (
