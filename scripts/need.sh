@@ -127,6 +127,8 @@ for need in "$@"; do
         axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
         memcached) program memcached memcached ;;
         nghttpd) [ -x /usr/sbin/nghttpd ] || program nghttpd nghttp2-server ;;
+        # Debian's Python has Debian's modules.
+        websockets) /usr/bin/python3 -c 'import websockets' 2>/dev/null || missing+=(python3-websockets) ;;
         nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac

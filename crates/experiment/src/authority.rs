@@ -55,10 +55,6 @@ pub fn way_round(scheme: &str) -> Option<&'static str> {
         }
         "http2" => "write h2:// for HTTP/2 over TLS, or h2c:// without TLS",
         "h3" | "http3" => "HTTP/3 is not supported: most servers also speak HTTP/2 (h2://) or HTTP/1.1 (https://)",
-        "ws" | "wss" => {
-            "WebSocket is not supported yet: run a client of it as an operation (`command` in \
-             docs/reference/protocols.md); http:// measures plain requests to the same server"
-        }
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
         | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" => {
             "this protocol is not supported: run a client of it as an operation (`command` in \

@@ -11,6 +11,7 @@ use wire::protocols::lines::Lines;
 use wire::protocols::memcached::Memcached;
 use wire::protocols::redis::Redis;
 use wire::protocols::vsns::Vsns;
+use wire::protocols::websocket::Websocket;
 #[cfg(not(feature = "testing"))]
 use wire::session::SessionProtocol as Implementation;
 #[cfg(feature = "testing")]
@@ -28,6 +29,7 @@ pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Memcached>(),
     &ProtocolKind::of::<Redis>(),
     &ProtocolKind::of::<Vsns>(),
+    &ProtocolKind::of::<Websocket>(),
 ];
 
 /// Protocols that only tests use. No experiment can name them.

@@ -49,6 +49,8 @@ pub enum AttemptCause {
     Closed,
     /// Connection broken in another way.
     Broken,
+    /// The target closed the WebSocket connection with this code.
+    CloseFrame(u16),
     /// The target's certificate is not trusted.
     TlsCertificate,
     /// The target does not speak TLS, or no version and cipher suite that this client supports.
@@ -128,6 +130,7 @@ impl AttemptCause {
                 return format!("answer: {}", word_of(refusals, number));
             }
             Self::TlsAlert(alert) => return format!("tls: refused by the target: {}", alert_name(alert)),
+            Self::CloseFrame(code) => return format!("closed by the target: {code} {}", close_name(code)),
             Self::Proxy(status) => return format!("proxy: {status}"),
             Self::Status(status) => return format!("status {status}"),
             Self::NotHttp2 => "connect: the target does not speak HTTP/2",
@@ -263,6 +266,26 @@ impl Malformation {
     }
 }
 
+/// Returns the meaning of a code in a closing frame (RFC 6455, 7.4.1).
+fn close_name(code: u16) -> &'static str {
+    match code {
+        1000 => "normal closure",
+        1001 => "going away",
+        1002 => "protocol error",
+        1003 => "unsupported data",
+        1005 => "no code",
+        1007 => "invalid data",
+        1008 => "policy violation",
+        1009 => "message too big",
+        1010 => "missing extension",
+        1011 => "internal error",
+        1012 => "service restart",
+        1013 => "try again later",
+        1014 => "bad gateway",
+        _ => "of the application",
+    }
+}
+
 /// Returns the name of an alert (RFC 8446, 6.2; RFC 5246, 7.2.2).
 pub fn alert_name(alert: u8) -> &'static str {
     match alert {
@@ -315,6 +338,8 @@ mod tests {
             (AttemptCause::Status(503), "status 503"),
             (AttemptCause::OkStatus(201), "ok 201"),
             (AttemptCause::BadAnswer, "bad answer"),
+            (AttemptCause::CloseFrame(1001), "closed by the target: 1001 going away"),
+            (AttemptCause::CloseFrame(4000), "closed by the target: 4000 of the application"),
         ] {
             assert_eq!(cause.text(refusals), text);
         }

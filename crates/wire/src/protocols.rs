@@ -17,6 +17,7 @@ pub mod lines;
 pub mod memcached;
 pub mod redis;
 pub mod vsns;
+pub mod websocket;
 
 /// A protocol, opened for one service: names, addresses and requests. The exchange of bytes on a
 /// connection is defined by [`SessionProtocol`](crate::session::SessionProtocol), or more simply by

@@ -783,7 +783,10 @@ impl<P: SessionProtocol> Worker<P> {
         let was_proven = self.pipelines[conn].is_proven;
         let waiting = self.close(conn);
         if waiting != AgentId::NONE {
-            if matches!(cause, AttemptCause::Reset | AttemptCause::Closed | AttemptCause::Broken) {
+            if matches!(
+                cause,
+                AttemptCause::Reset | AttemptCause::Closed | AttemptCause::Broken | AttemptCause::CloseFrame(_)
+            ) {
                 self.pause_after_cut(conn, now_ns);
             }
             self.fail_sent(waiting, now_ns, |_| cause);

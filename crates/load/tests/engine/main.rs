@@ -47,3 +47,4 @@ mod tls;
 mod units;
 mod unsendable;
 mod values;
+mod websocket;

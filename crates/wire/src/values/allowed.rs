@@ -20,6 +20,10 @@ pub enum NotSendable {
     InLine,
     /// A JSON string with bytes that are not UTF-8.
     InJson,
+    /// A message of text with bytes that are not UTF-8.
+    InMessage,
+    /// A message without the value by which its answer is found.
+    NoMatch,
     /// A part of a multipart body with the boundary between the parts in it.
     InPart,
     /// A text field with bytes that are not UTF-8.
@@ -43,6 +47,8 @@ impl fmt::Display for NotSendable {
             Self::InHeader => out.write_str("a byte that a header cannot hold"),
             Self::InLine => out.write_str("a byte that a line cannot hold"),
             Self::InJson => out.write_str("bytes that are not UTF-8 in a JSON string"),
+            Self::InMessage => out.write_str("bytes that are not UTF-8 in a message of text"),
+            Self::NoMatch => out.write_str("no value at the place of `match`"),
             Self::InPart => out.write_str("the boundary of the parts in a part"),
             Self::InText => out.write_str("bytes that are not UTF-8 in a text field"),
             Self::NotNumber => out.write_str("a text that is no value of its field's type"),
