@@ -2,8 +2,8 @@
 //! timer takes a few stores.
 //!
 //! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A
-//! timer cannot be cancelled. When a timer fires, the caller decides whether the timer still has a
-//! purpose, and sets the timer again if it fired early.
+//! timer cannot be cancelled, and moving it takes a search. When a timer fires, the caller decides
+//! whether the timer still has a purpose, and sets the timer again if it fired early.
 
 /// Logarithm of the tick: 2^14 ns = 16.4 µs. Timers of the same tick may fire in any order, but
 /// none fires before its exact time.
@@ -12,7 +12,10 @@ const SLOT_BITS: u32 = 8;
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Number of levels. 256^5 ticks are 208 days; a timer that is due later fires after 208 days.
 const LEVELS: usize = 5;
+/// End of a slot's list.
 const NONE: u32 = u32::MAX;
+/// Marks a timer that is not set.
+const UNSET: u32 = u32::MAX - 1;
 
 /// A wheel of timers numbered from 0.
 #[derive(Debug)]
@@ -65,14 +68,17 @@ impl Wheel {
         Self {
             tick: 0,
             levels: [WheelLevel { heads: [NONE; SLOTS], occupied: [0; SLOTS / 64] }; LEVELS],
-            timers: vec![WheelTimer { due_ns: 0, next: NONE }; timers],
+            timers: vec![WheelTimer { due_ns: 0, next: UNSET }; timers],
             soonest_ns: u64::MAX,
             is_exact: false,
         }
     }
 
-    /// Sets the timer with index `timer`, which must not be set already.
+    /// Sets the timer with index `timer`. A timer that is set already is moved.
     pub fn set(&mut self, timer: u32, due_ns: u64) {
+        if self.timers[timer as usize].next != UNSET {
+            self.remove(timer);
+        }
         self.timers[timer as usize].due_ns = due_ns;
         self.place(timer);
         if due_ns <= self.soonest_ns {
@@ -108,6 +114,37 @@ impl Wheel {
         }
     }
 
+    /// Removes a timer that is set.
+    #[cold]
+    fn remove(&mut self, timer: u32) {
+        // A timer that was overdue, or farther away than the wheel reaches, is in another slot than
+        // its due time says.
+        let due_tick = self.timers[timer as usize].due_ns >> TICK_BITS;
+        let own = (0..LEVELS).map(|level| (level, (due_tick >> (SLOT_BITS as usize * level)) as usize % SLOTS));
+        let all = (0..LEVELS).flat_map(|level| (0..SLOTS).map(move |slot| (level, slot)));
+        for (level, slot) in own.chain(all) {
+            let (mut before, mut next) = (NONE, self.levels[level].heads[slot]);
+            while next != NONE && next != timer {
+                (before, next) = (next, self.timers[next as usize].next);
+            }
+            if next == timer {
+                self.unlink(level, slot, (before, timer));
+                self.is_exact = false;
+                return;
+            }
+        }
+    }
+
+    /// Removes a timer from the list of a slot, in which it comes after `before`.
+    fn unlink(&mut self, level: usize, slot: usize, (before, timer): (u32, u32)) {
+        let next = std::mem::replace(&mut self.timers[timer as usize].next, UNSET);
+        match before {
+            NONE if next == NONE => drop(self.levels[level].take(slot)),
+            NONE => self.levels[level].heads[slot] = next,
+            _ => self.timers[before as usize].next = next,
+        }
+    }
+
     fn place(&mut self, timer: u32) {
         let farthest = self.tick | ((1 << (SLOT_BITS as usize * LEVELS)) - 1);
         let due_tick = (self.timers[timer as usize].due_ns >> TICK_BITS).clamp(self.tick, farthest);
@@ -128,11 +165,7 @@ impl Wheel {
         while timer != NONE {
             let WheelTimer { due_ns, next } = self.timers[timer as usize];
             if due_ns <= now_ns {
-                match before {
-                    NONE if next == NONE => drop(self.levels[0].take(slot)),
-                    NONE => self.levels[0].heads[slot] = next,
-                    _ => self.timers[before as usize].next = next,
-                }
+                self.unlink(0, slot, (before, timer));
                 return Some((timer, due_ns));
             }
             before = timer;
@@ -246,6 +279,16 @@ mod tests {
         assert_eq!(wheel.pop(5_000_000_000), Some((1, 7)));
     }
 
+    #[test]
+    fn a_timer_that_is_set_is_moved() {
+        let mut wheel = Wheel::new(3);
+        for due_ns in [30_000_000_000, 5, 400 * 86_400_000_000_000, 1_000_000] {
+            (0..3).for_each(|timer| wheel.set(timer, due_ns + u64::from(timer)));
+        }
+        assert_eq!(pop_all(&mut wheel, u64::MAX).len(), 3);
+        assert_eq!(wheel.soonest_ns(), u64::MAX);
+    }
+
     proptest! {
         #[test]
         fn agrees_with_a_list(
@@ -256,11 +299,10 @@ mod tests {
             let mut now_ns = 0_u64;
             for (timers, pause) in steps {
                 for (timer, magnitude) in timers {
-                    if set.iter().all(|(known, _)| *known != timer) {
-                        let due_ns = now_ns + (1_u64 << magnitude) - 1 + u64::from(timer);
-                        wheel.set(timer, due_ns);
-                        set.insert((timer, due_ns));
-                    }
+                    let due_ns = now_ns + (1_u64 << magnitude) - 1 + u64::from(timer);
+                    wheel.set(timer, due_ns);
+                    set.retain(|(known, _)| *known != timer);
+                    set.insert((timer, due_ns));
                 }
                 prop_assert!(set.iter().all(|(_, due_ns)| wheel.soonest_ns() <= *due_ns));
                 // A caller that spins until this time waits for a real timer.
