@@ -12,8 +12,8 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::results::TargetMetric;
 use record::rows::{
-    self, AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample,
-    UnitSecond,
+    self, AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, MessageSecond, Metric, OutcomeSlot,
+    ProgramSample, Sample, UnitSecond,
 };
 
 use crate::latency_series::LatencySeries;
@@ -40,6 +40,8 @@ pub(crate) struct Evidence {
     pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
     pub units: Vec<UnitSecond>,
+    /// Messages of streams.
+    pub messages: Vec<MessageSecond>,
     pub checks: Vec<CheckSecond>,
     /// Sums of the samples, read once the measured part is known.
     pub sampled: Sampled,
@@ -84,6 +86,7 @@ impl Evidence {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
         let units = rows::read::<UnitSecond>(&folder.units())?;
+        let messages = rows::read::<MessageSecond>(&folder.messages())?;
         let checks = rows::read::<CheckSecond>(&folder.checks())?;
         let fine_slots = rows::read::<OutcomeSlot>(&folder.fine_outcomes())?;
         let mut last_sample_s: Option<f64> = None;
@@ -114,6 +117,7 @@ impl Evidence {
             (fine_slots.torn, "outcomes-fine.csv"),
             (attempts.torn, "attempts.csv"),
             (units.torn, "units.csv"),
+            (messages.torn, "messages.csv"),
             (checks.torn, "checks.csv"),
             (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
@@ -129,6 +133,7 @@ impl Evidence {
             fine_slots: fine_slots.items,
             attempts: attempts.items,
             units: units.items,
+            messages: messages.items,
             checks: checks.items,
             sampled: Sampled::default(),
             last_sample_s,

@@ -3,6 +3,7 @@
 //! runs.
 
 pub mod answer;
+mod arrivals;
 mod audit;
 mod checks;
 mod claims;

@@ -73,6 +73,7 @@ fn figures(log: &LoadLog, attempts: &[Attempts], operations: &[String]) -> Group
         attempts: attempts.iter().filter(|row| operations.contains(&row.operation)).map(|row| row.count).sum(),
         latency_us: measured.latency_us(&log.asked),
         service_us: measured.service_us(&log.asked),
+        arrival: measured.arrival(&log.asked),
         by_outcome: all.by_outcome(&log.asked),
         ..GroupFigures::default()
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use record::events::Outcome;
 use record::hlog::{Counted, HistogramCounts, Tag, Time};
-use record::results::{Operation, Outcomes, Quantiles};
+use record::results::{Arrival, Operation, Outcomes, Quantiles};
 use record::rows::{AgentCycles, Attempts};
 
 use crate::latency_series::{LatencySeries, MergedSeconds};
@@ -197,6 +197,19 @@ impl OperationTotals {
         quantiles_us(self.ok(Time::Service)?, asked)
     }
 
+    /// Returns the times of answers while they arrived.
+    pub fn arrival(&self, asked: &[AskedPercentile]) -> Arrival {
+        let quantiles_us = |time| quantiles_us(self.ok(time)?, asked);
+        Arrival {
+            first_byte_us: quantiles_us(Time::FirstByte),
+            first_byte_latency_us: quantiles_us(Time::FirstByteLatency),
+            first_message_us: quantiles_us(Time::FirstMessage),
+            first_message_latency_us: quantiles_us(Time::FirstMessageLatency),
+            gap_us: quantiles_us(Time::Gap),
+            ..Arrival::default()
+        }
+    }
+
     /// Returns the latency of the `ok` operations of several totals, without the generator's own
     /// lateness. An operation that no timer starts is never late, so its full latency counts.
     /// Returns `None` if no operation is started by a timer, or if lateness was not recorded.
@@ -255,6 +268,7 @@ pub(crate) fn operations(
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
             latency_us: measured.get(name).and_then(|own| own.latency_us(&load.asked)),
             service_us: measured.get(name).and_then(|own| own.service_us(&load.asked)),
+            arrival: measured.get(name).map(|own| own.arrival(&load.asked)).unwrap_or_default(),
             by_outcome: totals.by_outcome(&load.asked),
             ..Operation::default()
         };

@@ -9,8 +9,8 @@ use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
 use record::rows::{
-    AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample,
-    Sample, UnitSecond,
+    AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, MessageSecond, Metric, Moment, OutcomeSlot,
+    ProgramSample, Sample, UnitSecond,
 };
 
 use crate::evidence::Evidence;
@@ -86,6 +86,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
     rows(&folder.agents(), agents, |row| agent_cycles(reach, row))?;
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
     rows(&folder.units(), &evidence.units, |row| units(reach, row))?;
+    rows(&folder.messages(), &evidence.messages, |row| messages(reach, row))?;
     rows(&folder.checks(), &evidence.checks, |row| checks(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.fleet(), &evidence.fleet, |row| fleet(reach, row))?;
@@ -151,6 +152,12 @@ fn attempts(reach: RecordedSpan, row: &Attempts) -> Plausible {
 }
 
 fn units(reach: RecordedSpan, row: &UnitSecond) -> Plausible {
+    reach.time("at_s", row.at_s)?;
+    reach.length("interval_s", row.interval_s)?;
+    count("count", row.count)
+}
+
+fn messages(reach: RecordedSpan, row: &MessageSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     reach.length("interval_s", row.interval_s)?;
     count("count", row.count)
@@ -306,6 +313,7 @@ mod tests {
                 (folder.attempts(), format!("at_s,operation,result,count\n1,get,ok,3\n{time},get,ok,3\n")),
                 (folder.samples(), format!("at_s,host,process\n1,local,\n{time},local,\n")),
                 (folder.units(), format!("at_s,interval_s,operation,status,count\n1,1,get,,3\n{time},1,get,429,3\n")),
+                (folder.messages(), format!("at_s,interval_s,operation,count\n1,1,get,3\n{time},1,get,3\n")),
                 (
                     folder.checks(),
                     format!(

@@ -18,8 +18,8 @@ use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{
-    Error, checks, cost, delays, exercise_results, faults, fleet, generator, host_usage, late_starts, load_groups,
-    members, units,
+    Error, arrivals, checks, cost, delays, exercise_results, faults, fleet, generator, host_usage, late_starts,
+    load_groups, members, units,
 };
 
 /// Bin length for the confidence interval of throughput, seconds.
@@ -72,6 +72,7 @@ pub(crate) fn judged(
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
     trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
+    arrivals::add(&mut trial, &evidence.messages, measured_s);
     let from_s = window.as_ref().map(LoadWindow::latency_from_s);
     checks::add(&mut trial, planned.load.as_ref(), &evidence.checks, from_s);
     if let Some(window) = &window {
@@ -164,6 +165,7 @@ fn measured(
         punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values(), asked),
         latency_intervals_us: evidence.load.batches.intervals_us(),
         service_us: after_warmup.service_us(asked),
+        arrival: after_warmup.arrival(asked),
         by_outcome: all.by_outcome(asked),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,

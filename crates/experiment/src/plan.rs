@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 mod agent_stages;
+mod answer_stream;
 mod audited;
 mod check_context;
 mod demand;
@@ -35,6 +36,7 @@ pub(crate) mod target;
 pub(crate) mod trial;
 
 pub use agent_stages::AgentStage;
+pub use answer_stream::StreamEnd;
 pub use audited::{AuditAs, AuditEffect};
 pub use demand::Demand;
 pub use exercise::Exercise;

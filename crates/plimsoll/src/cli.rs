@@ -595,6 +595,13 @@ pub struct Hit {
     /// body/items/0/id=7; may be repeated
     #[arg(long = "expect", value_name = "FIELD=VALUE")]
     pub expects: Vec<String>,
+    /// Read each answer as a stream of Server-Sent Events: to its end, or to the event with a text,
+    /// as in --stream='[DONE]'
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub stream: Option<String>,
+    /// Record the time to the first byte of each answer
+    #[arg(long, visible_alias = "ttfb")]
+    pub first_byte: bool,
     /// Open a connection for each request; latency includes connecting
     #[arg(long, visible_alias = "disable-keepalive")]
     pub no_keep_alive: bool,

@@ -1,10 +1,12 @@
 //! `analysis.json`, the public format of results. Fields are only ever added. A value that was not
 //! measured is null, never 0. The reader accepts files that lack fields of later versions.
 
+mod arrival;
 mod comparisons;
 mod consistency;
 mod costs;
 mod outages;
+mod quantiles;
 mod scaling;
 mod steadiness;
 mod verdicts;
@@ -18,6 +20,7 @@ use serde_json::Value;
 use crate::events::{FailureExample, HostFigures, ProcessShare, StepResult, SweepStop};
 use crate::rows::MetricKind;
 
+pub use arrival::Arrival;
 pub use comparisons::{Comparison, UnadjustedCovariate};
 pub use consistency::{Consistency, PooledConsistency, ReplicaTable};
 pub use costs::{Cost, CostWithWarmup, DemandedHosts, PointCost};
@@ -25,6 +28,7 @@ pub use outages::{
     Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, OperatorAction, Outage, OutageDistribution,
     Spread,
 };
+pub use quantiles::{PERCENTILE, QuantileIntervals, QuantileMoments, Quantiles};
 pub use scaling::{Crossing, Lead, Scaling, ScalingPoint, Usl};
 pub use steadiness::{FasterStart, Steady};
 pub use verdicts::{DelayEffect, FigureClass, FigureVerdict, Trust, Verdict};
@@ -182,6 +186,9 @@ pub struct Trial {
     pub punctual_latency_us: Option<Quantiles>,
     /// Time from send to answer, for the same operations as `latency_us`.
     pub service_us: Option<Quantiles>,
+    /// Times of answers while they arrive.
+    #[serde(flatten)]
+    pub arrival: Arrival,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
     /// Figures of each operation, by its name.
@@ -372,83 +379,6 @@ pub struct Outcomes {
     pub unfinished: u64,
 }
 
-/// Quantiles of a time, microseconds. A quantile that too few samples support is null. Each
-/// percentile that the experiment asks for is added under its name: `p97.5`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Quantiles {
-    /// Median.
-    pub p50: Option<f64>,
-    /// 75th percentile.
-    pub p75: Option<f64>,
-    /// 90th percentile.
-    pub p90: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p999: Option<f64>,
-    /// Maximum.
-    pub max: Option<f64>,
-    /// Arithmetic mean.
-    pub mean: Option<f64>,
-    /// Number of samples.
-    pub count: u64,
-    /// Other percentiles that the experiment asks for, by name.
-    #[serde(flatten)]
-    #[schemars(schema_with = "other_percentiles")]
-    pub others: BTreeMap<String, Option<f64>>,
-}
-
-fn other_percentiles(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let number = serde_json::json!({ "type": ["number", "null"] });
-    schemars::json_schema!({ "type": "object", "patternProperties": { (PERCENTILE): number } })
-}
-
-/// Pattern of the names of percentiles, a regular expression.
-pub const PERCENTILE: &str = "^p[0-9]+(\\.[0-9]+)?$";
-
-/// 95 % intervals of quantiles of a time, microseconds. The interval of a quantile is null if one
-/// of the ten batches has too few operations for that quantile.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct QuantileIntervals {
-    /// Interval of the median.
-    pub p50_ci95: Option<[f64; 2]>,
-    /// Interval of the 75th percentile.
-    pub p75_ci95: Option<[f64; 2]>,
-    /// Interval of the 90th percentile.
-    pub p90_ci95: Option<[f64; 2]>,
-    /// Interval of the 95th percentile.
-    pub p95_ci95: Option<[f64; 2]>,
-    /// Interval of the 99th percentile.
-    pub p99_ci95: Option<[f64; 2]>,
-    /// Interval of the 99.9th percentile.
-    pub p999_ci95: Option<[f64; 2]>,
-}
-
-/// Separate moments of the measured part in which operations took at least as long as a quantile.
-/// Slow operations come in bunches, and a bunch is one observation: the number of operations is
-/// divided by the index of dispersion of their counts per second. A quantile without an interval is
-/// reliable from ten moments on; the tables mark the others with `~`. Null if the quantile is null.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct QuantileMoments {
-    /// Moments of the median.
-    pub p50: Option<u64>,
-    /// Moments of the 75th percentile.
-    pub p75: Option<u64>,
-    /// Moments of the 90th percentile.
-    pub p90: Option<u64>,
-    /// Moments of the 95th percentile.
-    pub p95: Option<u64>,
-    /// Moments of the 99th percentile.
-    pub p99: Option<u64>,
-    /// Moments of the 99.9th percentile.
-    pub p999: Option<u64>,
-}
-
 /// Number of separate moments from which a quantile without an interval is reliable.
 pub const SURE_MOMENTS: u64 = 10;
 
@@ -501,6 +431,9 @@ pub struct GroupFigures {
     pub latency_us: Option<Quantiles>,
     /// Time from send to answer, for the same operations.
     pub service_us: Option<Quantiles>,
+    /// Times of answers while they arrive.
+    #[serde(flatten)]
+    pub arrival: Arrival,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
 }
@@ -522,6 +455,9 @@ pub struct Operation {
     pub latency_us: Option<Quantiles>,
     /// Time from send to answer, for the same operations.
     pub service_us: Option<Quantiles>,
+    /// Times of answers while they arrive.
+    #[serde(flatten)]
+    pub arrival: Arrival,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
     /// Units of work per second over the measured part. This and the next fields are left out if

@@ -6,6 +6,7 @@ mod groups;
 pub mod hosts;
 mod latency;
 mod members;
+mod messages;
 mod metrics;
 mod operations;
 mod outcomes;
@@ -54,6 +55,7 @@ pub const CHARTS: [&[TrialChart]; 3] = [
         groups::draw,
         operations::draw,
         units::draw,
+        messages::draw,
         hosts::lanes,
         hosts::used,
         metrics::draw,

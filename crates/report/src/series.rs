@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use analysis::{LatencySecond, LatencySeries};
 use record::events::{self, Event};
 use record::folder::TrialFolder;
-use record::rows::{self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond};
+use record::rows::{
+    self, Attempts, GeneratorSecond, MessageSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond,
+};
 
 use crate::Error;
 use crate::drawing::path::{DataPoint, thinned};
@@ -29,6 +31,8 @@ pub struct TrialSeries {
     pub members: Vec<MemberSeries>,
     /// Units of work and parts of answers. Empty if no operation counts any.
     pub units: Vec<UnitSecond>,
+    /// Messages of streams.
+    pub messages: Vec<MessageSecond>,
     /// Latency of `ok` operations per second, all operations together.
     pub latency: Vec<LatencySecond>,
     /// Latency of `ok` operations per second for each agent group. Empty if the load has no groups.
@@ -127,6 +131,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
     let (members, members_torn) = read_members(trial)?;
     let units = rows::read::<UnitSecond>(&trial.units())?;
+    let messages = rows::read::<MessageSecond>(&trial.messages())?;
     let (mut by_operation, mut by_result) = (BTreeMap::new(), BTreeMap::new());
     let attempts_torn = rows::visit(&trial.attempts(), |row: Attempts| {
         count_in(&mut by_operation, &row.operation, &row);
@@ -145,6 +150,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         (fine_outcomes.torn, "outcomes-fine.csv"),
         (members_torn, "outcomes.csv of a member"),
         (units.torn, "units.csv"),
+        (messages.torn, "messages.csv"),
         (attempts_torn, "attempts.csv"),
         (samples_torn, "samples.csv"),
         (metrics_torn, "metrics.csv"),
@@ -157,6 +163,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         fine_outcomes: fine_outcomes.items,
         members,
         units: units.items,
+        messages: messages.items,
         latency: latency.seconds.clone(),
         groups: latency.groups.clone(),
         distribution: latency.all_ns.buckets.iter().map(|of| (of.highest as f64 / 1e3, of.count)).collect(),

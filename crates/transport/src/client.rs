@@ -292,6 +292,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
             cookies: false,
             cookie_host: "",
             follow: 0,
+            stream: None,
         };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })

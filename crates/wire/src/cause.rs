@@ -200,6 +200,12 @@ pub enum Malformation {
     LongWhenDecoded,
     /// Frames of HTTP/2 that are not valid.
     Frames(FrameDefect),
+    /// An answer that should be a stream of events, and has another type.
+    NotEventStream,
+    /// A stream of events whose content is coded.
+    CodedStream,
+    /// A stream that ended before the message with which the operation ends.
+    EndedEarly,
 }
 
 /// A defect of frames of HTTP/2.
@@ -262,6 +268,9 @@ impl Malformation {
             Self::BrokenCoding(ContentCoding::Zstd) => "bad answer: zstd is broken or cut off",
             Self::LongWhenDecoded => "answer too long: more than 64 MiB when decoded",
             Self::Frames(defect) => defect.text(),
+            Self::NotEventStream => "bad answer: not a text/event-stream",
+            Self::CodedStream => "bad answer: an event stream with content-encoding",
+            Self::EndedEarly => "bad answer: the stream ended before its last message",
         }
     }
 }

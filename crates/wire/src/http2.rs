@@ -178,6 +178,9 @@ pub enum StreamProgress {
     /// More is expected. This number of messages has ended, for a request whose answer
     /// [is a stream](Protocol::is_stream).
     Messages(u32),
+    /// The answer is complete, and this number of messages has ended in it. If the target has not
+    /// ended the stream, the stream is cancelled.
+    LastMessages(u32),
     /// The answer is complete. If the target has not ended the stream, the stream is cancelled.
     Done,
 }

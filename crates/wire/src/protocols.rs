@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use experiment::catalog;
-use experiment::plan::MemberProgram;
+use experiment::plan::{MemberProgram, StreamEnd};
 
 use crate::cause::{AttemptCause, Refusal};
 use crate::values::Argument;
@@ -126,6 +126,8 @@ pub struct Call<'a> {
     pub cookie_host: &'a str,
     /// Maximum number of redirects in a row that the operation follows.
     pub follow: u32,
+    /// End of the stream of messages that the answer is read as, if it is.
+    pub stream: Option<&'a StreamEnd>,
 }
 
 impl Call<'_> {

@@ -11,6 +11,7 @@ use crate::catalog::{Field, Operation};
 use crate::keys::{self, Key, section};
 use crate::manifest::TargetOperation;
 use crate::pattern;
+use crate::plan::answer_stream::{self, STREAM, StreamEnd};
 use crate::plan::audited::{self, AUDITED, AuditAs};
 use crate::plan::check_context::CheckContext;
 use crate::plan::load::{is_one, is_zero, one};
@@ -57,6 +58,14 @@ section! {
         follow: FOLLOW => follow: Option<u32> = redirects::read,
             "Whether redirects are followed: true, or their largest number in a row; default: `follow` of the load or group",
             ["redirects", "follow_redirects", "allow_redirects", "max_redirects", "location"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: STREAM => stream: Option<StreamEnd> = answer_stream::read,
+            "Whether the answer is read as a stream of messages, such as Server-Sent Events, and where it ends",
+            ["sse", "events", "streaming"];
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        first_byte = "false": Boolean => bool,
+            "Whether the time to the first byte of the answer is recorded; always recorded for a stream",
+            ["ttfb", "time_to_first_byte", "starttransfer"];
         weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
             "Frequency relative to the others' weights", ["share", "ratio", "percent"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,6 +206,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
     }
     pause::check(section, context);
     redirects::check(section, context);
+    answer_stream::check(section, context);
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
     Step { program, ..step }

@@ -15,7 +15,7 @@ use crate::section::Section;
 use crate::tree::Node;
 
 section! {
-    const PARALLEL { ..OPERATION: call, name, site, with, set, expect, keep, follow, repeat, probability_pct, units, parts; }
+    const PARALLEL { ..OPERATION: call, name, site, with, set, expect, keep, follow, stream, first_byte, repeat, probability_pct, units, parts; }
 }
 
 section! {

@@ -7,27 +7,27 @@ use crate::plan::parallel::BLOCK;
 section! {
     const CYCLE {
         ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, every, units, parts, audit;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, stream, first_byte, think, repeat, probability_pct, every, units, parts, audit;
     }
 }
 
 section! {
     const SEQUENCE {
         ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, probability_pct, units, parts, audit;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, stream, first_byte, think, repeat, probability_pct, units, parts, audit;
     }
 }
 
 section! {
     const START {
         ..BLOCK: parallel, connections;
-        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, think, repeat, units, parts, audit;
+        ..OPERATION: call = (unless parallel), name, site, with, set, expect, keep, follow, stream, first_byte, think, repeat, units, parts, audit;
     }
 }
 
 section! {
     const MIX {
-        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, follow, think, repeat, weight, units, parts,
+        ..OPERATION: call = (unless steps), name, site, with, set, expect, keep, follow, stream, first_byte, think, repeat, weight, units, parts,
             audit;
         steps: Tables(SEQUENCE),
             "Instead of one operation, a sequence of operations, done in this order", ["sequence", "cycle", "tasks"];

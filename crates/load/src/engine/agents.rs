@@ -578,7 +578,7 @@ impl<P: SessionProtocol> Agents<P> {
     pub fn answer_arrives(&mut self, id: AgentId, messages: u32, now_ns: u64, stats: &mut ThreadStats) {
         if self.arriving.are_timed() {
             let step = &self.script.steps[self.list[id].step];
-            if step.is_stream {
+            if step.times_answer {
                 self.arriving.arrived(id, step.name, messages, now_ns, stats);
             }
         }
@@ -766,7 +766,7 @@ impl<P: SessionProtocol> Agents<P> {
         if self.script.groups[agent.group].is_timed && end.outcome == Outcome::Ok {
             stats.punctual(step.name, now_ns.saturating_sub(agent.intended_ns.max(agent.woken_ns)));
         }
-        if step.is_stream {
+        if step.times_answer {
             self.arriving.record(id, agent, step.name, end.outcome, stats);
         }
         if let Some(audit) = &step.audit {

@@ -159,8 +159,8 @@ pub struct CompiledStep {
     pub counters: u64,
     /// Counter of the operation's units, if it has any.
     pub units: Option<Box<UnitCounter>>,
-    /// Whether the answer is a stream of messages.
-    pub is_stream: bool,
+    /// Whether the answer is timed while it arrives: its first byte, and the messages of a stream.
+    pub times_answer: bool,
 }
 
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
@@ -325,7 +325,7 @@ impl<P: SessionProtocol> Script<P> {
 
     /// Whether the answers of any step are timed while they arrive.
     pub fn times_answers(&self) -> bool {
-        self.steps.iter().any(|step| step.is_stream)
+        self.steps.iter().any(|step| step.times_answer)
     }
 
     /// Returns the largest number of connections from the threads of this process to one service.
@@ -479,6 +479,14 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
         };
         let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
         let requests = self.requests(number, step, (operation, &arguments, &wants))?;
+        let is_stream = requests.iter().any(P::is_stream);
+        if step.stream.is_some() && !is_stream {
+            return Err(format!(
+                "`stream`: no answer to `{}` of `{}` is a stream of messages",
+                step.call,
+                P::INFO.name
+            ));
+        }
         let is_status = |expectation: &Expectation| {
             let field = &expectation.field;
             // An expectation that excludes a status does not turn a failure into an answer.
@@ -522,7 +530,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
             streams: self.take_streams(),
             counters: counters::of_step(step, self.counters),
             units,
-            is_stream: requests.iter().any(P::is_stream),
+            times_answer: step.first_byte || is_stream,
         };
         Ok((compiled, requests))
     }
@@ -561,6 +569,7 @@ impl<P: SessionProtocol> ScriptCompiler<'_, P> {
                 cookies: self.load.cookies,
                 cookie_host: &cookie_host,
                 follow: step.follow.unwrap_or(self.load.follow),
+                stream: step.stream.as_ref(),
             })
         };
         let of_target = self.services.iter().take(self.orders.services.len());

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use experiment::plan::{Connections, Tls};
+use experiment::plan::{Connections, StreamEnd, Tls};
 use load::LoadOrder;
 use load::protocols::{self, KINDS, ProtocolKind, TEST_KINDS};
 use record::events::Outcome;
@@ -92,6 +92,7 @@ impl HostileTarget {
     /// Returns a load. It has a single agent if the answer may use the whole memory budget.
     fn orders(self, service: &str, usage: ConnectionUse, timeout_s: f64, time_s: f64) -> LoadOrder {
         let mut step = step(self.case.call, self.case.with);
+        step.stream = self.case.streams.then(StreamEnd::default);
         if usage == ConnectionUse::Keeping {
             step.keep = self.case.keep.iter().map(|field| ("kept".to_owned(), (*field).into())).collect();
         }

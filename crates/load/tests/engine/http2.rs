@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use experiment::plan::{Connections, Load, Step};
+use experiment::plan::{Connections, Load, Step, StreamEnd};
 use fixture::{TestDir, until};
 use load::LoadOrder;
 use load::client;
@@ -25,11 +25,14 @@ impl Nghttpd {
         let folder = TestDir::new();
         folder.write("small", "hello");
         folder.write("large", vec![b'x'; 3_000_000]);
+        folder.write("feed.sse", "data: an event of a feed\n\n".repeat(10_000));
+        let types = folder.write("types", "text/event-stream sse\n");
         let address = nobody();
         let (_, port) = address.rsplit_once(':').unwrap();
         let process = Command::new("nghttpd")
             .args(["--no-tls", "--address=127.0.0.1", "--htdocs"])
             .arg(&*folder)
+            .arg(format!("--mime-types-file={}", types.display()))
             .args(options)
             .arg(port)
             .stdout(Stdio::null())
@@ -77,4 +80,17 @@ fn agents_share_a_connection() {
     let step = Step { expect: pairs(&["body=hello", "header.content-length=5"]), ..step("get", &["path=/small"]) };
     let run = play(server.orders(shared(16, vec![step])));
     assert!(run.summary.ok > 50 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+}
+
+#[test]
+fn streams_of_events_are_counted_and_the_rest_is_cancelled() {
+    let server = Nghttpd::start(&[]);
+    for (messages, expected) in [(None, 10_000), (Some(30), 30)] {
+        let stream = Some(StreamEnd { messages, until: None });
+        let load = Load { count: Some(40), ..shared(4, vec![Step { stream, ..step("get", &["path=/feed.sse"]) }]) };
+        let run = play(server.orders(load));
+        assert_eq!((run.summary.ok, run.messages()["get"]), (40, 40 * expected), "{:?}", run.results());
+        let connects: u64 = run.intervals.iter().map(|interval| interval.generator.connects).sum();
+        assert_eq!(connects, 1, "a cancelled stream keeps the connection");
+    }
 }

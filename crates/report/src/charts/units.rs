@@ -19,7 +19,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let seconds = view.end_s().ceil() as usize;
     let lines = operations.enumerate().map(|(index, (name, _))| {
         let rows = rows.iter().filter(|row| row.status.is_empty() && row.operation == *name);
-        view.line(name, Ink::nth(index), &by_second(rows, seconds))
+        view.line(name, Ink::nth(index), &by_second(rows.map(counted), seconds))
     });
     let lines = lines_with_values(lines.collect());
     if lines.is_empty() {
@@ -33,15 +33,31 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     for (status, rows) in not_ok {
         let total: u64 = rows.iter().map(|row| row.count).sum();
         let label = format!("parts with status {status}: {} in all", numbers::count(total));
-        let line = view.line(status, (Ink::Failed, LineStyle::Bars(SECOND)), &by_second(rows.into_iter(), seconds));
+        let line = view.line(
+            status,
+            (Ink::Failed, LineStyle::Bars(SECOND)),
+            &by_second(rows.into_iter().map(counted), seconds),
+        );
         panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, vec![line]));
     }
     let note = "Of operations that ended ok in each second; failed parts of an answer count no units.";
     vec![view.chart_with_warmup("units", "Units of work", note, panels)]
 }
 
+fn counted(row: &UnitSecond) -> SecondCount {
+    SecondCount { at_s: row.at_s, interval_s: row.interval_s, count: row.count }
+}
+
+/// A count in a second.
+pub(super) struct SecondCount {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    pub interval_s: f64,
+    pub count: u64,
+}
+
 /// Returns the sum of each second, at its middle. Leaves out an incomplete last second.
-fn by_second<'a>(rows: impl Iterator<Item = &'a UnitSecond>, seconds: usize) -> Vec<DataPoint> {
+pub(super) fn by_second(rows: impl Iterator<Item = SecondCount>, seconds: usize) -> Vec<DataPoint> {
     let mut sums = vec![Some(0.0); seconds];
     for row in rows {
         let place = (row.at_s - row.interval_s + 0.01).max(0.0) as usize;

@@ -231,6 +231,35 @@ const UNIT_COLUMNS: [OperationColumn; 5] = [
     ),
 ];
 
+const FIRST_BYTE: &str = "from the send to the first byte of the answer";
+const FIRST_MESSAGE: &str = "from the send to the first message of the stream";
+const GAP: &str = "between two messages of a stream";
+
+/// Columns of an operation whose answers are timed while they arrive.
+const FIRST_BYTE_COLUMNS: [OperationColumn; 3] = [
+    ("first byte p50", FIRST_BYTE, |of| of.arrival.first_byte_us.as_ref()?.p50, numbers::micros, false),
+    ("first byte p99", FIRST_BYTE, |of| of.arrival.first_byte_us.as_ref()?.p99, numbers::micros, false),
+    ("first byte max", FIRST_BYTE, |of| of.arrival.first_byte_us.as_ref()?.max, numbers::micros, false),
+];
+
+/// Columns of an operation whose answers are streams of messages.
+const MESSAGE_COLUMNS: [OperationColumn; 8] = [
+    ("messages/s", "messages of streams, after warm-up", |of| of.arrival.messages_per_s, numbers::number, false),
+    (
+        "messages",
+        "over the whole load",
+        |of| of.arrival.messages.map(|messages| messages as f64),
+        numbers::median_count,
+        false,
+    ),
+    ("first message p50", FIRST_MESSAGE, |of| of.arrival.first_message_us.as_ref()?.p50, numbers::micros, false),
+    ("first message p99", FIRST_MESSAGE, |of| of.arrival.first_message_us.as_ref()?.p99, numbers::micros, false),
+    ("first message max", FIRST_MESSAGE, |of| of.arrival.first_message_us.as_ref()?.max, numbers::micros, false),
+    ("gap p50", GAP, |of| of.arrival.gap_us.as_ref()?.p50, numbers::micros, false),
+    ("gap p99", GAP, |of| of.arrival.gap_us.as_ref()?.p99, numbers::micros, false),
+    ("gap max", GAP, |of| of.arrival.gap_us.as_ref()?.max, numbers::micros, false),
+];
+
 /// Heading, meaning, whether the terminal also shows the column, figure, and format.
 type GroupColumn = (&'static str, &'static str, bool, fn(&GroupFigures) -> Option<f64>, fn(f64) -> String);
 
@@ -285,9 +314,14 @@ fn group_row(group: &Group, name: &str) -> Vec<Cell> {
 
 pub fn each_operation(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let has_units = input.results.trials.iter().any(|trial| trial.units.is_some());
-    let shown: Vec<&OperationColumn> =
-        OPERATION_COLUMNS.iter().chain(UNIT_COLUMNS.iter().filter(|_| has_units)).collect();
+    let any = |has: fn(&Trial) -> bool| input.results.trials.iter().any(has);
+    let optional: [(bool, &[OperationColumn]); 3] = [
+        (any(|trial| trial.units.is_some()), &UNIT_COLUMNS),
+        (any(|trial| trial.arrival.first_byte_us.is_some()), &FIRST_BYTE_COLUMNS),
+        (any(|trial| trial.arrival.messages.is_some()), &MESSAGE_COLUMNS),
+    ];
+    let optional = optional.into_iter().filter(|(has, _)| *has).flat_map(|(_, columns)| columns);
+    let shown: Vec<&OperationColumn> = OPERATION_COLUMNS.iter().chain(optional).collect();
     let mut columns = vec![Column::text("operation")];
     columns.extend(shown.iter().map(|(head, explained, ..)| Column::numeric(head, explained)));
     let rows = |group: &Group| {

@@ -32,6 +32,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
             requests(trial)
                 + &doubt(trial)
                 + &answers(trial)
+                + &messages(trial)
                 + &outcomes(trial)
                 + &causes(trial, plan)
                 + &redirects(trial),
@@ -89,6 +90,13 @@ fn answers(trial: &Trial) -> String {
         statuses.iter().map(|(status, count)| format!("{status} ({})", numbers::count(*count))).collect();
     let words = if words.is_empty() { String::new() } else { format!("status {}; ", words.join(", ")) };
     line("answers", &format!("{words}{}/s received", numbers::bytes(bytes_per_s)))
+}
+
+/// Returns a text such as `  messages    12,345 in all; 1,234/s`. Empty without streams.
+fn messages(trial: &Trial) -> String {
+    let Some(all) = trial.arrival.messages else { return String::new() };
+    let per_s = numbers::or_none(trial.arrival.messages_per_s, numbers::rate);
+    line("messages", &format!("{} of streams in all; {per_s}", numbers::count(all)))
 }
 
 /// Returns all five outcomes, including those that are 0, because the absence of failures is a
@@ -168,9 +176,16 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
         }
     }
     table.push_str(&few_moments(trial));
-    if at_rate && let Some(service) = &trial.service_us {
-        table.push_str(&set("service", &figures(service)));
-        table.push_str(&hanging(FROM_WHEN_DUE, "  ", "  ", WIDTH));
+    let service = at_rate.then_some(trial.service_us.as_ref()).flatten();
+    table.extend(service.map(|service| set("service", &figures(service))));
+    let arrival = &trial.arrival;
+    let arriving =
+        [("first byte", &arrival.first_byte_us), ("1st message", &arrival.first_message_us), ("gap", &arrival.gap_us)];
+    let arriving = arriving.into_iter().filter_map(|(head, times)| Some(set(head, &figures(times.as_ref()?))));
+    table.extend(arriving);
+    if service.is_some() {
+        let note = if arrival.first_byte_us.is_some() { FIRST_BYTE_FROM_SEND } else { FROM_WHEN_DUE };
+        table.push_str(&hanging(note, "  ", "  ", WIDTH));
     }
     table
 }
@@ -202,6 +217,9 @@ fn of_failures(trial: &Trial) -> impl Iterator<Item = (&str, &Quantiles)> {
 
 const FROM_WHEN_DUE: &str =
     "Latency counts from when an operation was due, service time from when its request was sent.";
+
+const FIRST_BYTE_FROM_SEND: &str = "Latency counts from when an operation was due, service time, first byte and first \
+                                    message from when its request was sent.";
 
 fn figures(times: &Quantiles) -> [String; 7] {
     let quantiles = [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max];

@@ -28,6 +28,9 @@ pub struct Http2Session<S> {
     received: u32,
     /// Rest of the DATA frame that is being received.
     data: OpenData,
+    /// Stream whose answer is complete although the target has not ended it; 0 if there is none.
+    /// Its end is the next event.
+    complete: u32,
     /// Header block whose CONTINUATION frames are being received.
     block: Option<PartialBlock>,
     /// Place of the stream that was just answered.
@@ -477,6 +480,12 @@ impl<S: Default> Http2Session<S> {
         from: usize,
         out: &mut Vec<u8>,
     ) -> FrameResult {
+        if self.complete != 0 {
+            return match self.streams.find(std::mem::take(&mut self.complete)) {
+                Some(place) => self.end(memory, open, place, from, true, out),
+                None => Ok(FrameStep::Control { used: from }),
+            };
+        }
         if self.data.stream != 0 {
             return self.take_data(memory, open, input, from, out);
         }
@@ -586,10 +595,12 @@ impl<S: Default> Http2Session<S> {
             }
             match taken {
                 Ok(StreamProgress::More) => {}
-                Ok(StreamProgress::Messages(messages)) => {
+                Ok(progress @ (StreamProgress::Messages(messages) | StreamProgress::LastMessages(messages))) => {
                     if is_complete && ends {
                         // The end is the next event.
                         self.data = OpenData { stream, left: 0, padding: 0, ends };
+                    } else if progress == StreamProgress::LastMessages(messages) {
+                        self.complete = stream;
                     }
                     return Ok(FrameStep::Part { used, request, messages });
                 }
@@ -698,6 +709,10 @@ impl<S: Default> Http2Session<S> {
             Ok(StreamProgress::Done) => self.end(memory, open, place, used, true, out),
             Ok(StreamProgress::More) => Ok(FrameStep::Part { used, request, messages: 0 }),
             Ok(StreamProgress::Messages(messages)) => Ok(FrameStep::Part { used, request, messages }),
+            Ok(StreamProgress::LastMessages(messages)) => {
+                self.complete = stream;
+                Ok(FrameStep::Part { used, request, messages })
+            }
             Err(fault) => self.fault(place, fault, used, out),
         }
     }

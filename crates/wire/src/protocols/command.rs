@@ -473,6 +473,7 @@ mod tests {
                 cookies: false,
                 cookie_host: "",
                 follow: 0,
+                stream: None,
             };
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::testing::source(3, 12);

@@ -11,10 +11,11 @@ use experiment::socket_url;
 pub use self::address::{HttpAddress, IN_FILES};
 use self::answer::{AnswerContent, AnswerMemory, AnswerView};
 pub use self::content_coding::ContentCoding;
+use self::event_stream::EventBody;
 use self::framing::{ChunkStep, Chunks, Framing, LastHeaders, ResponseHead};
 pub use self::framing::{HEAD_LIMIT, headers};
 pub use self::operations::OPERATIONS;
-use self::request::{RequestTarget, add_path, checked, header_arguments, header_check};
+use self::request::{RequestTarget, accepted_type, add_path, checked, header_arguments, header_check};
 use super::{AboutData, Call, Protocol, ShownAnswer};
 use crate::cause::Refusal;
 use crate::cause::{AttemptCause, Malformation};
@@ -110,6 +111,10 @@ impl Protocol for Http {
         !request.is_safe
     }
 
+    fn is_stream(request: &Request) -> bool {
+        request.stream.is_some()
+    }
+
     /// 404 Not Found, 409 Conflict, 410 Gone, 412 Precondition Failed (RFC 9110, 15.5). Other
     /// statuses concern the request, the client or the server.
     fn about_data(failure: AttemptCause) -> Option<AboutData> {
@@ -129,6 +134,14 @@ impl Protocol for Http {
             AttemptCause::Malformed(Malformation::UnknownCoding) => Some(
                 "the target codes its answers in a way that Plimsoll cannot decode, but a step needs their bodies: \
                  request gzip, deflate, br or zstd with `header.accept-encoding`, or \"identity\"",
+            ),
+            AttemptCause::Malformed(Malformation::NotEventStream) => Some(
+                "a step with `stream` is answered with another `Content-Type` than text/event-stream: ask the server \
+                 for a stream (LLM servers want `\"stream\": true` in the body), or remove `stream`",
+            ),
+            AttemptCause::Malformed(Malformation::CodedStream) => Some(
+                "the target codes its stream of events, which Plimsoll reads only as it is: remove \
+                 `header.accept-encoding`, or set it to \"identity\"",
             ),
             _ => None,
         }
@@ -283,11 +296,14 @@ impl Decoder {
         let bodiless = request.is_head || matches!(head.status, 204 | 304);
         let framing = if bodiless { Framing::Length(0) } else { head.framing };
         let behind = self.head_at + head.length;
+        if request.stream.is_some() {
+            self.content.events = EventBody::begin(&input[self.head_at..behind]);
+        }
         if let Framing::Length(length) = framing {
             if length > BODY_LIMIT {
                 return Err(AttemptCause::TooLong);
             }
-            if (input.len() - behind) as u64 >= length {
+            if request.stream.is_none() && (input.len() - behind) as u64 >= length {
                 self.content.body = length;
                 return self.answer(request, memory, head, input, behind + length as usize).map(Some);
             }
@@ -306,7 +322,9 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Decodes body bytes until the input is used up or the body ends.
+    /// Decodes body bytes until the input is used up or the body ends. The answer is complete after
+    /// the last event that the step reads. If the body's end has arrived, too, the connection is
+    /// used again.
     fn go_on(
         &mut self,
         request: &Request,
@@ -315,7 +333,7 @@ impl Decoder {
         start: usize,
         ended: bool,
     ) -> Result<Progress, AttemptCause> {
-        let mut used = start;
+        let (mut used, mut messages) = (start, 0);
         loop {
             let rest = &input[used..];
             let piece = match &mut self.stage {
@@ -332,27 +350,31 @@ impl Decoder {
                 }
             };
             match piece {
-                ChunkStep::More => return Ok(Progress::More { used }),
+                ChunkStep::More | ChunkStep::End if messages > 0 => return Ok(Progress::Part { used, messages }),
+                ChunkStep::More if !self.content.events.has_ended() => return Ok(Progress::More { used }),
                 ChunkStep::Framing(length) => {
                     self.pass(length, BODY_LIMIT)?;
                     used += length;
                 }
                 ChunkStep::Data(length) => {
-                    self.content.take(&rest[..length], request.wants_body)?;
+                    messages += self.content.take(request, &rest[..length])?;
                     used += length;
                 }
-                ChunkStep::End => {
+                ChunkStep::More | ChunkStep::End => {
                     let head = self.head.ok_or(AttemptCause::BadAnswer)?;
+                    let head = ResponseHead { reusable: head.reusable && piece == ChunkStep::End, ..head };
                     return self.answer(request, memory, head, input, used).map(Progress::Answer);
                 }
             }
         }
     }
 
-    /// Counts bytes that are dropped. The limit stops a target that sends such bytes forever.
+    /// Counts bytes that are dropped. The limit stops a target that sends such bytes forever. A
+    /// stream of events has no limit but the timeout.
     fn pass(&mut self, length: usize, limit: u64) -> Result<(), AttemptCause> {
         self.beside += length as u64;
-        if self.beside > limit { Err(AttemptCause::TooLong) } else { Ok(()) }
+        let is_limited = !matches!(self.content.events, EventBody::Read(_));
+        if self.beside > limit && is_limited { Err(AttemptCause::TooLong) } else { Ok(()) }
     }
 
     #[inline]
@@ -406,6 +428,9 @@ fn add_headers(
     if call.closes {
         builder.bytes(b"Connection: close\r\n");
     }
+    if let Some(accepted) = accepted_type(call) {
+        builder.bytes(format!("Accept: {accepted}\r\n").as_bytes());
+    }
     let (is_secure, mut has_cookies) = (place.tls_host.is_some(), false);
     for (number, name) in header_arguments(call, has_body)? {
         builder.bytes(name.as_bytes()).bytes(b": ");
@@ -425,6 +450,7 @@ fn add_headers(
 pub(super) mod address;
 pub(super) mod answer;
 mod content_coding;
+pub(super) mod event_stream;
 pub(super) mod framing;
 mod operations;
 mod redirects;

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use experiment::catalog;
 
 use super::http::answer::{AnswerContent, AnswerMemory, AnswerView, show_answer};
+use super::http::event_stream::EventBody;
 use super::http::framing::ResponseHead;
-use super::http::request::{Request, RequestTarget, add_path, checked, header_arguments, header_check};
+use super::http::request::{Request, RequestTarget, accepted_type, add_path, checked, header_arguments, header_check};
 use super::http::request_body::RequestBody;
 use super::http::{Http, HttpAddress, OPERATIONS};
 use super::{AboutData, Call, Protocol, ShownAnswer};
@@ -97,6 +98,10 @@ impl Protocol for Http2Streams {
         !request.is_safe
     }
 
+    fn is_stream(request: &Request<StreamLayout>) -> bool {
+        request.stream.is_some()
+    }
+
     fn about_data(failure: AttemptCause) -> Option<AboutData> {
         Http::about_data(failure)
     }
@@ -179,6 +184,9 @@ impl StreamProtocol for Http2Streams {
             state.content.is_stored = true;
             head.length = state.content.stored.len();
         }
+        if request.stream.is_some() {
+            state.content.events = EventBody::begin(&state.content.stored);
+        }
         state.head = Some(head);
         Ok(StreamProgress::More)
     }
@@ -192,17 +200,21 @@ impl StreamProtocol for Http2Streams {
         _body: &mut OpenBody<'_>,
     ) -> Result<StreamProgress, StreamFault> {
         let shown = state.content.is_stored && !request.wants_body && state.content.body < SHOWN_BODY as u64;
-        state.content.take(data, request.wants_body)?;
+        let messages = state.content.take(request, data)?;
         if shown {
             state.content.stored.extend_from_slice(&data[..data.len().min(SHOWN_BODY)]);
         }
-        Ok(StreamProgress::More)
+        Ok(match messages {
+            0 => StreamProgress::More,
+            messages if state.content.events.has_ended() => StreamProgress::LastMessages(messages),
+            messages => StreamProgress::Messages(messages),
+        })
     }
 
     #[inline]
     fn end(request: &Request<StreamLayout>, state: &mut AnswerState, memory: &mut AnswerMemory) -> StreamAnswer {
         let Some(head) = state.head else { return StreamAnswer { result: WRONG_FIELDS, is_costly: false } };
-        let is_bodiless = request.is_head || head.status == 304;
+        let is_bodiless = request.is_head || head.status == 304 || state.content.events.has_ended();
         if state.length.is_some_and(|length| length != state.content.body) && !is_bodiless {
             let result = AttemptCause::Malformed(Malformation::Frames(FrameDefect::Length));
             return StreamAnswer { result, is_costly: false };
@@ -393,6 +405,9 @@ fn add_headers(
     call: &Call<'_>,
     has_body: bool,
 ) -> Result<(), String> {
+    if let Some(accepted) = accepted_type(call) {
+        builder.bytes(&field_bytes("accept", accepted.as_bytes()));
+    }
     let (is_secure, mut has_cookies) = (place.tls_host.is_some(), false);
     for (number, name) in header_arguments(call, has_body)? {
         let name = name.to_ascii_lowercase();

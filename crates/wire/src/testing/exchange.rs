@@ -1,5 +1,7 @@
 //! Exchanges of a request and an answer, without a connection.
 
+use experiment::plan::StreamEnd;
+
 use crate::cause::AttemptCause;
 use crate::protocols::{Call, Protocol};
 use crate::session::{Encoded, OpenRequests, RequestContext, SessionEvent, SessionProtocol};
@@ -18,14 +20,22 @@ pub struct Compiled<P: Protocol> {
 pub enum Seen {
     More,
     Bad(AttemptCause),
-    Answer { result: AttemptCause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+    Answer {
+        result: AttemptCause,
+        reusable: bool,
+        surplus: Vec<u8>,
+        fields: Vec<Option<String>>,
+        status: String,
+        /// Number of messages of a stream.
+        messages: u32,
+    },
 }
 
 impl Seen {
     /// Returns an answer without surplus.
     pub fn answer(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Self {
         let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
-        Self::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
+        Self::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned(), messages: 0 }
     }
 }
 
@@ -44,6 +54,17 @@ pub fn compile<P: Protocol>(
     compile_for(protocol, operation, with, wants, false)
 }
 
+/// Compiles a step whose answer is read as a stream up to this end.
+pub fn compile_stream<P: Protocol>(
+    protocol: &P,
+    operation: &str,
+    with: &[(&str, &str)],
+    wants: &[&str],
+    end: &StreamEnd,
+) -> Result<Compiled<P>, String> {
+    compile_with(protocol, operation, with, wants, (false, Some(end)))
+}
+
 /// Compiles a step. If `closes`, the connection ends after the answer.
 pub fn compile_for<P: Protocol>(
     protocol: &P,
@@ -51,6 +72,16 @@ pub fn compile_for<P: Protocol>(
     with: &[(&str, &str)],
     wants: &[&str],
     closes: bool,
+) -> Result<Compiled<P>, String> {
+    compile_with(protocol, operation, with, wants, (closes, None))
+}
+
+fn compile_with<P: Protocol>(
+    protocol: &P,
+    operation: &str,
+    with: &[(&str, &str)],
+    wants: &[&str],
+    (closes, stream): (bool, Option<&StreamEnd>),
 ) -> Result<Compiled<P>, String> {
     let operation = P::INFO.operations.iter().find(|known| known.name == operation).unwrap();
     let arguments: Vec<Argument> = with
@@ -72,6 +103,7 @@ pub fn compile_for<P: Protocol>(
         cookies: false,
         cookie_host: "",
         follow: 0,
+        stream,
     };
     let request = protocol.compile(&call)?;
     Ok(Compiled { request, arguments, wants: wants.len() })
@@ -121,7 +153,7 @@ pub fn feed<P: TestedProtocol>(
     let encoded = P::encode(&mut session, memory, &compiled.request, id, &values, &mut out);
     assert_eq!(encoded, Ok(Encoded::Done));
     let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
-    let mut ended = false;
+    let (mut ended, mut all) = (false, 0);
     let seen = loop {
         match P::receive(&mut session, memory, &open, &input, ended, &mut out) {
             SessionEvent::More { used } => {
@@ -131,10 +163,13 @@ pub fn feed<P: TestedProtocol>(
                 input.extend_from_slice(piece);
                 ended = is_end;
             }
-            SessionEvent::Control { used }
-            | SessionEvent::Part { used, .. }
-            | SessionEvent::Drain { used }
-            | SessionEvent::Untouched { used, .. } => drop(input.drain(..used)),
+            SessionEvent::Part { used, messages, .. } => {
+                all += messages;
+                input.drain(..used);
+            }
+            SessionEvent::Control { used } | SessionEvent::Drain { used } | SessionEvent::Untouched { used, .. } => {
+                drop(input.drain(..used))
+            }
             SessionEvent::Bad(cause) => break Seen::Bad(cause),
             SessionEvent::Answer { answer, .. } => {
                 let mut scratch = Vec::new();
@@ -146,7 +181,8 @@ pub fn feed<P: TestedProtocol>(
                 }
                 let mut surplus = input[answer.used..].to_vec();
                 fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
-                break Seen::Answer { result: answer.result, reusable: answer.reusable, surplus, fields, status };
+                let (result, reusable) = (answer.result, answer.reusable);
+                break Seen::Answer { result, reusable, surplus, fields, status, messages: all };
             }
         }
     };

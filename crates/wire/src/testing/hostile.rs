@@ -22,6 +22,8 @@ pub struct HostileCase {
     pub greets: bool,
     /// Whether agents keep cookies. Their cycle then has the operation twice.
     pub cookies: bool,
+    /// Whether the answer is read as a stream of messages. Single operations do not read it so.
+    pub streams: bool,
 }
 
 impl HostileCase {
@@ -29,7 +31,7 @@ impl HostileCase {
     #[must_use]
     pub const fn new(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> Self {
         let (service, call, with, keep) = ("{address}", "", [].as_slice(), None);
-        Self { name, service, call, with, keep, actions, ends, or: &[], greets: false, cookies: false }
+        Self { name, service, call, with, keep, actions, ends, or: &[], greets: false, cookies: false, streams: false }
     }
 
     /// Returns the case for another operation.
@@ -42,6 +44,12 @@ impl HostileCase {
     #[must_use]
     pub const fn with_cookies(self) -> Self {
         Self { cookies: true, ..self }
+    }
+
+    /// Returns the case for an answer that is read as a stream of messages.
+    #[must_use]
+    pub const fn as_stream(self) -> Self {
+        Self { streams: true, ..self }
     }
 
     /// Returns the case with further results that may occur.

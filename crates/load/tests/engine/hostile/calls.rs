@@ -48,7 +48,7 @@ impl HostileTarget {
 
     fn check_call(self) {
         // Single operations are not programs.
-        if self.case.service.is_empty() {
+        if self.case.service.is_empty() || self.case.streams {
             return;
         }
         // If no answer comes, connecting may have taken longer.

@@ -28,6 +28,11 @@ pub struct HitOptions {
     pub connections: ConnectionOptions,
     /// Fields of the answer, or JSON pointers into fields, each with the expected value.
     pub expects: Vec<(String, String)>,
+    /// Text in the last event, if answers are streams of events. Empty if streams are read to their
+    /// end.
+    pub stream: Option<String>,
+    /// Whether the time to the first byte is recorded.
+    pub first_byte: bool,
     pub agents: u32,
     /// Length of the load.
     pub time: String,
@@ -143,6 +148,8 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         body,
         connections,
         expects,
+        stream: words.stream.clone(),
+        first_byte: words.first_byte,
         // No more agents than requests are needed.
         agents: count.and_then(|count| u32::try_from(count).ok()).map_or(words.agents, |most| words.agents.min(most)),
         time,
@@ -749,6 +756,11 @@ pub fn experiment(asked: &HitOptions) -> String {
     if !asked.expects.is_empty() {
         step.push(("expect", table(&asked.expects)));
     }
+    step.extend(asked.stream.as_ref().map(|until| match until.as_str() {
+        "" => ("stream", "true".to_owned()),
+        until => ("stream", format!("{{ until = {} }}", text::toml_string(until))),
+    }));
+    step.extend(asked.first_byte.then(|| ("first_byte", "true".to_owned())));
     [
         "# Made by `plimsoll hit`; `plimsoll run FILE` plays it, and every line of it can be changed.\n".to_owned(),
         lines(&head),

@@ -3,6 +3,7 @@
 
 use super::BODY_LIMIT;
 use super::content_coding::{BodyDecoder, ContentCodings};
+use super::event_stream::EventBody;
 use super::framing::{self, ChunkStep, Chunks, Framing, ResponseHead, cookie, headers};
 use super::redirects;
 use super::request::{Request, Want};
@@ -82,6 +83,8 @@ pub struct AnswerContent {
     pub is_stored: bool,
     /// Result of decoding a coded body.
     unpacking: Unpacking,
+    /// Reading of the body as a stream of events, if the step asks for it.
+    pub events: EventBody,
 }
 
 /// Result of decoding a coded body that a step needs.
@@ -97,19 +100,29 @@ enum Unpacking {
 }
 
 impl AnswerContent {
-    /// Counts bytes of the body, and stores them if a step needs them.
-    pub fn take(&mut self, data: &[u8], is_wanted: bool) -> Result<(), AttemptCause> {
+    /// Counts bytes of the body, and stores them if a step needs them. Returns the number of events
+    /// that end in them, up to the event with which the operation ends. A stream of events that is
+    /// not stored has no limit but the timeout.
+    pub fn take<L>(&mut self, request: &Request<L>, data: &[u8]) -> Result<u32, AttemptCause> {
+        if self.events.has_ended() {
+            return Ok(0);
+        }
+        let events = match (&mut self.events, &request.stream) {
+            (EventBody::Read(events), Some(end)) => events.read(end, data),
+            _ => 0,
+        };
         self.body += data.len() as u64;
-        if self.body > BODY_LIMIT {
+        let is_unlimited = matches!(self.events, EventBody::Read(_)) && !request.wants_body;
+        if self.body > BODY_LIMIT && !is_unlimited {
             return Err(AttemptCause::TooLong);
         }
-        if is_wanted {
+        if request.wants_body {
             if !self.held.grow_to(self.stored.len() + data.len()) {
                 return Err(AttemptCause::TooLarge);
             }
             self.stored.extend_from_slice(data);
         }
-        Ok(())
+        Ok(events)
     }
 
     /// Returns the complete answer. `in_input` begins with its header block, unless it is stored.
@@ -139,7 +152,11 @@ impl AnswerContent {
         head: ResponseHead,
         in_input: &[u8],
     ) -> Result<(AttemptCause, bool), AttemptCause> {
-        let result = if head.status >= 400 { AttemptCause::Status(head.status) } else { AttemptCause::Ok };
+        let result = match &request.stream {
+            _ if head.status >= 400 => AttemptCause::Status(head.status),
+            Some(end) => self.events.defect(end).map_or(AttemptCause::Ok, AttemptCause::Malformed),
+            None => AttemptCause::Ok,
+        };
         let is_coded = request.wants_body && head.codings.is_any() && self.body > 0;
         if !is_coded || self.view(head, Some(in_input)).is_followed(request) {
             return Ok((result, false));

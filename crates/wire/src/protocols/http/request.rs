@@ -2,6 +2,7 @@
 //! all versions write in the same way.
 
 use super::HttpAddress;
+use super::event_stream::EventEnd;
 use super::redirects::FollowingRequests;
 use crate::protocols::Call;
 use crate::values::allowed::{AllowedBytes, NotSendable};
@@ -23,6 +24,8 @@ pub struct Request<L = RequestLayout> {
     pub following: Option<Box<FollowingRequests<L>>>,
     pub wants_head: bool,
     pub wants_body: bool,
+    /// End of the stream of events that the answer is read as, if it is.
+    pub stream: Option<EventEnd>,
 }
 
 /// Destination of a request, by which cookies are stored.
@@ -103,8 +106,10 @@ impl<L> Request<L> {
             }),
             wants_head: call.cookies
                 || call.follow > 0
+                || call.stream.is_some()
                 || wants.iter().any(|want| matches!(want, Want::Header(_) | Want::Cookie(_))),
             wants_body: wants.contains(&Want::Body),
+            stream: call.stream.map(EventEnd::compile),
             wants,
         })
     }
@@ -117,6 +122,13 @@ impl<L> Request<L> {
             _ => &self.layout,
         }
     }
+}
+
+/// Returns the value of the header `accept` by which a request asks for a stream of events, unless
+/// the step sets it.
+pub fn accepted_type(call: &Call<'_>) -> Option<&'static str> {
+    let is_set = call.arguments.iter().any(|argument| argument.name.eq_ignore_ascii_case("header.accept"));
+    (call.stream.is_some() && !is_set).then_some("text/event-stream")
 }
 
 /// Methods that change nothing (RFC 9110, 9.2.1, and IANA's registry of methods).

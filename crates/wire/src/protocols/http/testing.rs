@@ -1,14 +1,15 @@
 //! Test data of HTTP: hostile servers and proxies, with and without TLS, and the fuzz
-//! targets of chunked and coded bodies.
+//! targets of chunked and coded bodies and of streams of events.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::{Read, Write as _};
 
+use experiment::plan::StreamEnd;
 use fastrand::Rng;
 
-use super::{CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, redirects};
+use super::{AttemptCause, CookieJar, HEAD_LIMIT, Http, HttpScratch, Protocol as _, redirects};
 use crate::cookies::SetCookie;
-use crate::testing::exchange::{Seen, compile, feed, shown};
+use crate::testing::exchange::{Seen, compile, compile_stream, feed, shown};
 use crate::testing::hostile::PeerAction::{
     Again, BeginToShake, Deaf, Drip, Endless, EndlessBare, EndlessKeys, Fin, Hear, HearAnything, HearHead, Part, Reset,
     Say, SayBare, Shake, Stay, Wait,
@@ -23,6 +24,7 @@ impl TestedProtocol for Http {
     const FUZZ: &'static [FuzzTarget] = &[
         FuzzTarget { name: "chunks", body: chunks, mutants: 4000 },
         FuzzTarget { name: "codings", body: codings, mutants: 500 },
+        FuzzTarget { name: "events", body: events, mutants: 4000 },
     ];
 
     /// Sets each line of the input as a cookie. The jar must stay within its limits, and its
@@ -97,6 +99,60 @@ fn codings(input: &[u8]) {
     assert_eq!(fields, [Some(shown(body))]);
 }
 
+/// Reads the input as a stream of events, whose number must equal that of a plain reading of the
+/// whole stream. The first byte selects the last event, the second is the seed for the cuts.
+fn events(input: &[u8]) {
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let Some(([how, seed], stream)) = input.split_first_chunk::<2>() else { return };
+    let text: String = stream.iter().take(usize::from(how >> 4)).map(|byte| char::from(byte & 0x7f)).collect();
+    let until = Some(text).filter(|text| how & 1 == 1 && !text.is_empty());
+    let end = StreamEnd { messages: (how & 2 == 2).then_some(u32::from(how >> 2 & 3) + 1), until };
+    let data = data_of_events(stream);
+    let is_last = |(count, data): (u32, &Vec<u8>)| {
+        let has_text = end.until.as_ref().is_some_and(|until| memchr::memmem::find(data, until.as_bytes()).is_some());
+        has_text || end.messages == Some(count)
+    };
+    let last = (1..).zip(&data).find(|event| is_last(*event)).map(|(count, _)| count);
+    let get = compile_stream(&Http::open("127.0.0.1:1").unwrap(), "get", &[("path", "/")], &[], &end).unwrap();
+    let mut pieces = vec![HEAD];
+    pieces.extend(fuzz::cut(stream, &mut Rng::with_seed(u64::from(*seed))));
+    let seen = feed(&get, &mut HttpScratch::default(), 1, &pieces, true);
+    let Seen::Answer { messages, result, .. } = seen else { panic!("{seen:?}") };
+    assert_eq!(messages, last.unwrap_or(data.len() as u32), "{}", shown(stream));
+    let is_ok = last.is_some() || end == StreamEnd::default();
+    assert_eq!(result == AttemptCause::Ok, is_ok, "{result:?}");
+}
+
+/// Returns the data of each event, by the steps of WHATWG HTML, 9.2.6.
+fn data_of_events(stream: &[u8]) -> Vec<Vec<u8>> {
+    let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
+    let (mut events, mut data, mut line, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), stream.iter().peekable());
+    while let Some(byte) = bytes.next() {
+        if !matches!(byte, b'\r' | b'\n') {
+            line.push(*byte);
+            continue;
+        }
+        if *byte == b'\r' {
+            bytes.next_if(|next| **next == b'\n');
+        }
+        let line = std::mem::take(&mut line);
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, value) = colon.map_or((&line[..], &b""[..]), |colon| (&line[..colon], &line[colon + 1..]));
+        match name {
+            b"" if line.is_empty() => {
+                let mut data = std::mem::take(&mut data);
+                events.extend(data.pop().map(|_| data));
+            }
+            b"data" => {
+                data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
+                data.push(b'\n');
+            }
+            _ => {}
+        }
+    }
+    events
+}
+
 /// A plain answer.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 /// Arguments of a request that is longer than all buffers between client and target.
@@ -119,6 +175,14 @@ const TLS_HELLO: &[u8] =
 
 const MANY: &str = "answer too long: more than 128 headers";
 const LONG: &str = "answer too long: headers of more than 64 KiB";
+
+/// A target whose answer is read as a stream of events.
+const fn events_of(name: &'static str, actions: &'static [PeerAction], ends: &'static [&'static str]) -> HostileCase {
+    HostileCase { keep: None, ..http(name, actions, ends) }.as_stream().or(&["connection closed", "connection reset"])
+}
+
+/// The header block of a stream of events without length.
+const EVENTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
 /// The header block of a chunked answer.
 macro_rules! chunked {
@@ -447,6 +511,13 @@ static CASES: &[HostileCase] = &[
     https("ends after the handshake", &[Shake], &[]).or(&["connection closed", "connection reset"]),
     https("ends its session after the handshake", &[Shake, Part, Wait], &["connection closed"]),
     https("resets after the handshake", &[Shake, Reset], &["connection reset"]).or(&["connection closed"]),
+    events_of("events without end", &[Hear, Say(EVENTS), Endless(b"data: x\n\n")], &["timeout"]),
+    events_of("an event without end", &[Hear, Say(EVENTS), Endless(b"data: x\n")], &["timeout"]),
+    events_of("a line of an event without end", &[Hear, Say(EVENTS), Endless(b"data")], &["timeout"]),
+    events_of("an event now and then", &[Hear, Say(EVENTS), Drip(b"data: x\n\ndata: y\n\n")], &["timeout"]),
+    events_of("an event and the end", &[Hear, Say(EVENTS), Say(b"data: x\n\n")], &["ok"]),
+    events_of("an event and silence", &[Hear, Say(EVENTS), Say(b"data: x\n\n"), Wait], &["timeout"]),
+    events_of("no stream of events", &[Hear, Say(OK), Again], &["bad answer: not a text/event-stream"]),
     https("is silent after the handshake", &[Shake, Wait], &["timeout"]),
     https("does not hear a long request", &[Shake, Stay], &["timeout"]).asked("post", LONG_REQUEST),
     https("speaks first", &[Shake, Say(OK), Wait], &[]).or(&["ok", "bad answer", "timeout"]),

@@ -2,12 +2,15 @@
 //! answers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use experiment::plan::StreamEnd;
 use proptest::prelude::*;
 
 use super::*;
 use crate::answer_budget::BudgetShare;
 use crate::cookies::{RequestCookies, SetCookie};
-use crate::testing::exchange::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces, shown};
+use crate::testing::exchange::{
+    Compiled, Seen, compile, compile_for, compile_stream, encode, feed, is_the_same_in_pieces, shown,
+};
 use crate::testing::{names, source};
 use crate::values::{Argument, CompiledTemplate};
 
@@ -131,6 +134,7 @@ fn a_jar_adds_its_cookies_to_a_request() {
             cookies: true,
             cookie_host: "",
             follow: 0,
+            stream: None,
         };
         let request = http.compile(&call).unwrap();
         // The buffer already holds another request.
@@ -262,6 +266,7 @@ fn an_answer_to_head_has_no_body() {
         surplus: Vec::new(),
         fields: vec![Some("200".into())],
         status: "200".into(),
+        messages: 0,
     };
     assert_eq!(is_the_same_in_pieces(&head, 1, bytes, false), expected);
 }
@@ -546,4 +551,42 @@ fn an_excerpt_shows_the_decoded_body() {
         assert!(shown.starts_with("HTTP/1.1 500 x; content-encoding: gzip, br"), "{shown}");
         assert!(shown.ends_with("; body: hello"), "{shown}");
     }
+}
+
+#[test]
+fn events_are_the_same_in_pieces() {
+    let http = Http::open("127.0.0.1:1").unwrap();
+    let all = StreamEnd::default();
+    let read = |wants: &[&str], answer: &[u8], ends| {
+        let get = compile_stream(&http, "get", &[("path", "/")], wants, &all).unwrap();
+        let sent = String::from_utf8(encode(&get, 1)).unwrap();
+        assert!(sent.contains("\r\nAccept: text/event-stream\r\n"), "{sent}");
+        is_the_same_in_pieces(&get, 1, answer, ends)
+    };
+    let kind = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream ; charset=utf-8\r\n";
+    let events = "data: one\r\n\r\n: x\n\ndata: two\n\ndata: cut";
+    let chunked = format!(
+        "{kind}Transfer-Encoding: chunked\r\n\r\n11\r\n{}\r\n15\r\n{}\r\n0\r\n\r\n",
+        &events[..17],
+        &events[17..]
+    );
+    let length = format!("{kind}Content-Length: {}\r\n\r\n{events}", events.len());
+    for (answer, ends, reusable) in
+        [(chunked, false, true), (length, false, true), (format!("{kind}\r\n{events}"), true, false)]
+    {
+        let Seen::Answer { result, messages, fields, reusable: is_reusable, .. } =
+            read(&["status", "body", "header.content-type"], answer.as_bytes(), ends)
+        else {
+            panic!("no answer")
+        };
+        assert_eq!((result, messages, is_reusable), (AttemptCause::Ok, 2, reusable));
+        assert_eq!(fields[..2], [Some("200".to_owned()), Some(events.to_owned())]);
+        let Seen::Answer { messages, .. } = read(&[], answer.as_bytes(), ends) else { panic!("no answer") };
+        assert_eq!(messages, 2);
+    }
+    let plain = format!("{kind}Content-Encoding: identity\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(read(&[], plain.as_bytes(), false), Seen::answer(AttemptCause::Ok, true, "200", &[]));
+    let refused = AttemptCause::Malformed(Malformation::NotEventStream);
+    let other = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    assert_eq!(read(&[], other, false), Seen::answer(refused, true, "200", &[]));
 }

@@ -1,12 +1,14 @@
 //! Tests of HTTP/2.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use experiment::plan::StreamEnd;
+
 use super::testing::frame;
 use super::*;
 use crate::http2::Http2Memory;
 use crate::http2::frames::{FrameHead, HEAD, flag, kind};
 use crate::protocols::Protocol;
-use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+use crate::testing::exchange::{Compiled, Seen, compile, compile_stream, encode, feed, is_the_same_in_pieces};
 
 fn compiled(operation: &str, with: &[(&str, &str)], wants: &[&str]) -> Compiled<Http2> {
     compile(&Http2::open("http://h:1/base").unwrap(), operation, with, wants).unwrap()
@@ -78,4 +80,29 @@ fn answers_are_the_same_in_pieces() {
         panic!("no answer");
     };
     assert_eq!(result, cause);
+}
+
+#[test]
+fn events_are_the_same_in_pieces() {
+    let http2 = Http2::open("http://h:1").unwrap();
+    let head = headers(&[(":status", "200"), ("content-type", "text/event-stream"), ("content-length", "45")]);
+    let bytes = [
+        frame(kind::HEADERS, flag::END_HEADERS, 1, &head),
+        frame(kind::DATA, 0, 1, b"data: one\n\ndata: t"),
+        frame(kind::DATA, flag::PADDED, 1, b"\x03wo\n\ndata: [DONE]\n\n\0\0\0"),
+        frame(kind::DATA, flag::END_STREAM, 1, b"data: x\n\n"),
+    ]
+    .concat();
+    for (until, expected) in [(None, 4), (Some("two"), 2), (Some("[DONE]"), 3), (Some("x"), 4)] {
+        let end = StreamEnd { until: until.map(str::to_owned), messages: None };
+        let get = compile_stream(&http2, "get", &[("path", "/")], &[], &end).unwrap();
+        let sent = encode(&get, 7);
+        assert!(lines(frames(&sent)[0].1).contains(&"accept text/event-stream".to_owned()));
+        for piece in 1..bytes.len() {
+            let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
+            let seen = feed(&get, &mut Http2Memory::default(), 7, &pieces, false);
+            let Seen::Answer { result, reusable, messages, .. } = seen else { panic!("{seen:?} in {piece}") };
+            assert_eq!((result, reusable, messages), (AttemptCause::Ok, true, expected), "{until:?} in {piece}");
+        }
+    }
 }

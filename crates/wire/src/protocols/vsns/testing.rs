@@ -41,6 +41,7 @@ const fn vsns(name: &'static str, actions: &'static [PeerAction], ends: &'static
         or: &[],
         greets: false,
         cookies: false,
+        streams: false,
     }
 }
 
