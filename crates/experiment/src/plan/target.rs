@@ -241,13 +241,16 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
     Tls::read(&tls)
 }
 
+/// Schemes of connections with TLS.
+const ENCRYPTED: [&str; 5] = ["grpcs", "h2", "https", "rediss", "wss"];
+
 /// Checks TLS settings for a URL with this scheme and place, which the given key names.
 pub(super) fn check_tls(
     tls: &Section<'_>,
     (scheme, url, key): (&str, &TextSpan, &str),
     context: &mut CheckContext<'_>,
 ) {
-    if scheme != "https" {
+    if !ENCRYPTED.contains(&scheme) {
         context.problems.push(
             Problem::new(tls.place, format!("connections to `{scheme}://…` are not encrypted"))
                 .expected("not without `https`")
