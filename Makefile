@@ -47,7 +47,7 @@ help:
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make mutants  60 mutants of the statistics and of the verdict, drawn with SEED=1, and whether the unit tests catch them; writes target/mutants'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
-	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
+	@echo 'make bench  Plimsoll beside wrk, oha, hey and h2load, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
 	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make bench-rally  Elasticsearch loaded by Plimsoll and by Rally in turns, and a stream of 10 GB of documents; writes bench/RESULTS.md (root)'
 	@echo 'make nvdimm persistent memory set up as doctor says, on an emulated NVDIMM in a virtual machine; a minute or two, without root'
@@ -141,8 +141,9 @@ gate:
 	scripts/gate.sh
 
 bench:
-	@scripts/need.sh rust compiler c++ wrk oha hey nginx erlang-tests python lab
+	@scripts/need.sh rust compiler c++ wrk oha hey nginx nghttpd h2load erlang-tests python lab
 	scripts/bench-speed.py
+	scripts/bench-http2.py
 	scripts/bench-truth.py
 	scripts/bench-scale.py
 	scripts/bench-void.py

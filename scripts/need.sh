@@ -126,6 +126,7 @@ for need in "$@"; do
         # Without npm, pages are still opened, and the output says what was not checked.
         axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
         memcached) program memcached memcached ;;
+        h2load) program h2load nghttp2-client ;;
         nghttpd) [ -x /usr/sbin/nghttpd ] || program nghttpd nghttp2-server ;;
         # Debian's Python has Debian's modules.
         websockets) /usr/bin/python3 -c 'import websockets' 2>/dev/null || missing+=(python3-websockets) ;;
