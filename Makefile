@@ -20,7 +20,7 @@ WHOLE = --workspace --features plimsoll/scripts --locked
 
 # What need.sh installs for these two.
 LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
-TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis memcached nghttpd nginx curl websockets
+TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis target:etcd memcached nghttpd nginx curl websockets
 
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
@@ -51,7 +51,7 @@ help:
 	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make bench-rally  Elasticsearch loaded by Plimsoll and by Rally in turns, and a stream of 10 GB of documents; writes bench/RESULTS.md (root)'
 	@echo 'make nvdimm persistent memory set up as doctor says, on an emulated NVDIMM in a virtual machine; a minute or two, without root'
-	@echo 'make study-vsns, study-pi, study-search, study-pacemaker   the experiments of an article, one after the other, and one page that'
+	@echo 'make study-vsns, study-pi, study-search, study-pacemaker, study-etcd   the experiments of an article, one after the other, and one page that'
 	@echo '            links their reports (root); make study-vsns SHORT=1 runs their short forms'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'

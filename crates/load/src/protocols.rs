@@ -5,6 +5,7 @@ use std::time::Duration;
 use experiment::catalog;
 use experiment::mistake::Mistake;
 use wire::protocols::command::Command;
+use wire::protocols::etcd::Etcd;
 use wire::protocols::http::Http;
 use wire::protocols::http2::Http2;
 use wire::protocols::lines::Lines;
@@ -23,6 +24,7 @@ use crate::{Error, LoadOrder, StartLoad, TlsTrust};
 /// All protocols, sorted by name.
 pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Command>(),
+    &ProtocolKind::of::<Etcd>(),
     &ProtocolKind::of::<Http>(),
     &ProtocolKind::of::<Http2>(),
     &ProtocolKind::of::<Lines>(),

@@ -80,9 +80,9 @@ fn text(file: &PackedFile) -> String {
     String::from_utf8_lossy(file.content).into_owned()
 }
 
-/// Returns the path of an experiment file. A bare name, such as `01-first-run`, means the packed
-/// experiment. A name with `.toml` or in the folder `experiments` means the file if it exists, and
-/// otherwise the packed experiment. Writes a packed experiment out.
+/// Returns the path of an experiment file. A bare name, such as `01-first-run` or `first-run`,
+/// means the packed experiment. A name with `.toml` or in the folder `experiments` means the file
+/// if it exists, and otherwise the packed experiment. Writes a packed experiment out.
 ///
 /// # Errors
 ///
@@ -93,9 +93,14 @@ pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
         path.parent().is_some_and(|parent| [OsStr::new(""), OsStr::new(EXPERIMENTS)].contains(&parent.as_os_str()));
     let name = path.file_name().and_then(OsStr::to_str).map(|name| name.strip_suffix(".toml").unwrap_or(name));
     // `./01-first-run` is a file, because its parent is `.`.
-    let found = experiments().into_iter().find(|packed| is_ours && Some(packed.name) == name);
+    let is_bare = path.as_os_str().to_str() == name;
+    let is_named = |packed: &PackedExperiment| {
+        let short = packed.name.split_once('-').map(|(_, short)| short).filter(|_| is_bare);
+        name.is_some_and(|name| packed.name == name || short == Some(name))
+    };
+    let found = experiments().into_iter().find(|packed| is_ours && is_named(packed));
     let Some(packed) = found else { return Ok(path.to_path_buf()) };
-    if path.as_os_str() != packed.name && path.exists() {
+    if !is_bare && path.exists() {
         lab::trusted::folder(path).map_err(|error| Failure::Bad {
             what: format!("{} is also the name of a built-in experiment: {error}", path.display()),
             remedy: format!("`{}` alone is the built-in one, `./{}` the file", packed.name, path.display()),

@@ -11,6 +11,7 @@ use crate::values::Argument;
 use crate::values::encoding::ValuePlace;
 
 pub mod command;
+pub mod etcd;
 pub mod http;
 pub mod http2;
 pub mod lines;

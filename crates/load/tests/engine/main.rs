@@ -11,6 +11,7 @@ mod cookies;
 mod counters;
 mod decoding;
 mod encoding;
+mod etcd;
 mod event_streams;
 mod expectations;
 mod feeds;

@@ -61,6 +61,8 @@ fn an_experiment_is_played_by_its_name() {
     let (_, said) = alone.exits(&[&["run", "01-first-run"][..], &shorter].concat(), 0);
     assert!(said.contains("01-first-run is built in: ") && said.contains("/data/"), "{said}");
     alone.exits(&["check", "experiments/03-name-service-crash.toml"], 0);
+    let (_, said) = alone.exits(&["check", "name-service-crash"], 0);
+    assert!(said.contains("03-name-service-crash is built in: "), "{said}");
     let (_, said) = alone.exits(&["run", "no-such-experiment"], 2);
     assert!(said.contains("`plimsoll experiments` lists those that are built in"), "{said}");
     assert_eq!(alone.sandbox.leftovers(), [""; 0]);
@@ -70,7 +72,7 @@ fn an_experiment_is_played_by_its_name() {
 fn a_target_is_written_out_before_it_is_used() {
     let alone = Alone::new();
     let (listed, _) = alone.exits(&["targets"], 0);
-    for target in ["docket", "echo", "elasticsearch", "opensearch", "pacemaker", "redis", "vsns"] {
+    for target in ["docket", "echo", "elasticsearch", "etcd", "opensearch", "pacemaker", "redis", "vsns"] {
         assert!(listed.lines().any(|line| line.starts_with(target)), "no {target} in\n{listed}");
     }
     assert!(!alone.data().exists(), "nothing is written out to list it");

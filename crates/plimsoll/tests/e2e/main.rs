@@ -17,6 +17,7 @@ mod docket_target;
 mod doctor;
 mod documents;
 mod echo_runs;
+mod etcd_cluster;
 mod exports;
 mod faults_felt;
 mod faults_over_ssh;

@@ -33,7 +33,11 @@ fn decode<P: TestedProtocol>(how: u8, random: &mut Rng, answer: &[u8]) {
     let wants = if how & 2 == 2 { Vec::new() } else { wants(operation) };
     let ends = how & 1 == 1;
     // A path begins with a slash, and other values may. A method of HTTP is a word.
-    let value = |name: &'static str| if name == "method" { "PROPFIND" } else { "/" };
+    let value = |name: &'static str| match name {
+        "method" => "PROPFIND",
+        "id" | "ttl" | "version" => "7",
+        _ => "/",
+    };
     let required = operation.takes.iter().filter(|field| field.required);
     let mut with: Vec<(&str, &str)> = required.map(|field| (field.name, value(field.name))).collect();
     if how & 0x80 != 0 {

@@ -47,6 +47,8 @@ enum Segment {
         argument: usize,
         check: Box<ValueCheck>,
     },
+    /// A whole number, as a varint of protobuf.
+    Number(usize),
     Length {
         span: usize,
         width: LengthWidth,
@@ -91,7 +93,7 @@ pub struct ValueCheck {
 }
 
 /// Maximum number of spans in one request.
-const SPANS: usize = 8;
+const SPANS: usize = 12;
 
 /// Builds a [`RequestLayout`].
 #[derive(Debug, Default)]
@@ -138,6 +140,21 @@ impl LayoutBuilder {
         }
         self.segments.push(Segment::Checked { argument: place, check: Box::new(check) });
         self
+    }
+
+    /// Adds a whole number from 0 as a varint of protobuf: the value of the argument with index
+    /// `place`. Returns a message if the value is constant and no such number.
+    pub fn number(&mut self, arguments: &[Argument], place: usize) -> Result<&mut Self, String> {
+        let argument = arguments.get(place);
+        let Some(constant) = argument.and_then(|argument| argument.template.as_constant()) else {
+            self.segments.push(Segment::Number(place));
+            return Ok(self);
+        };
+        let name = argument.map_or("", |argument| &argument.name);
+        let number = whole_number(constant).ok_or_else(|| format!("`{name}` must be a whole number from 0"))?;
+        let mut bytes = Vec::new();
+        write_varint(number, &mut bytes);
+        Ok(self.bytes(&bytes))
     }
 
     /// Adds the cookies of the session for this host and the request's target: the string that is
@@ -219,7 +236,11 @@ impl LayoutBuilder {
             Segment::Bytes(bytes) => Some(sum + bytes.len()),
             Segment::Id => Some(sum + 4),
             Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
-            Segment::Checked { .. } | Segment::Cookies { .. } | Segment::Target | Segment::HeaderString { .. } => None,
+            Segment::Checked { .. }
+            | Segment::Cookies { .. }
+            | Segment::Number(_)
+            | Segment::Target
+            | Segment::HeaderString { .. } => None,
             Segment::Length { width, .. } => width.places().map(|places| sum + places),
             Segment::Begin(_) | Segment::End(_) => Some(sum),
         });
@@ -337,6 +358,13 @@ impl RequestLayout {
                 Segment::Bytes(bytes) => out.extend_from_slice(bytes),
                 Segment::Id => out.extend_from_slice(&id.to_be_bytes()),
                 Segment::Value { argument, .. } => values.write(*argument, out),
+                Segment::Number(argument) => {
+                    let begin = out.len();
+                    values.write(*argument, out);
+                    let number = whole_number(&out[begin..]).ok_or(NotSendable::NotNumber)?;
+                    out.truncate(begin);
+                    write_varint(number, out);
+                }
                 Segment::Checked { argument, check } => check.write(*argument, values, out)?,
                 Segment::Length { span, width } => {
                     holes[*span] = (out.len(), *width);
@@ -371,6 +399,12 @@ impl RequestLayout {
         }
         Ok(())
     }
+}
+
+/// Reads a whole number in decimal digits. Protobuf's signed numbers end at 2^63 - 1.
+fn whole_number(text: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(text).ok()?.parse().ok()?;
+    i64::try_from(number).is_ok().then_some(number)
 }
 
 /// Fills the gap of one byte at `hole` with the length of the bytes after it.
@@ -536,6 +570,20 @@ mod tests {
                 assert!(out.starts_with(&prefix) && out.len() == prefix.len() + message.len());
             }
         }
+    }
+
+    #[test]
+    fn numbers() {
+        let arguments = arguments(&["300", "{seq}", "x{seq}", "-1", "9223372036854775808"]);
+        let layout =
+            LayoutBuilder::default().number(&arguments, 0).unwrap().number(&arguments, 1).unwrap().finish().unwrap();
+        assert_eq!(written(&layout, &arguments), b"\xac\x02\x0c");
+        for place in [3, 4] {
+            assert!(LayoutBuilder::default().number(&arguments, place).is_err());
+        }
+        let layout = LayoutBuilder::default().number(&arguments, 2).unwrap().finish().unwrap();
+        let values = OperationValues { source: source(3, 12), arguments: &arguments, cookies: None, redirection: None };
+        assert_eq!(layout.write(7, &values, &mut Vec::new()), Err(NotSendable::NotNumber));
     }
 
     #[test]
