@@ -242,7 +242,7 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
 }
 
 /// Schemes of connections with TLS.
-const ENCRYPTED: [&str; 5] = ["grpcs", "h2", "https", "rediss", "wss"];
+const ENCRYPTED: [&str; 6] = ["etcds", "grpcs", "h2", "https", "rediss", "wss"];
 
 /// Checks TLS settings for a URL with this scheme and place, which the given key names.
 pub(super) fn check_tls(
