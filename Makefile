@@ -20,7 +20,7 @@ WHOLE = --workspace --features plimsoll/scripts --locked
 
 # What need.sh installs for these two.
 LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
-TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis target:etcd memcached nghttpd nginx curl websockets
+TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis target:etcd memcached nghttpd python-grpc nginx curl websockets
 
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT

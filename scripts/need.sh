@@ -89,6 +89,8 @@ for need in "$@"; do
             ;;
         # The hook is missing for an experiment whose target is not in this tree.
         target:*) [ ! -x "$(dirname "$0")/../targets/${need#target:}/hooks/install" ] || target "${need#target:}" ;;
+        # Debian's Python, which the tests use: another one may come first in the path.
+        python-grpc) /usr/bin/python3 -c 'import grpc, google.protobuf' 2>/dev/null || missing+=(python3-grpcio python3-protobuf) ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         curl) program curl curl ;;

@@ -52,6 +52,7 @@ fn what_is_compiled(load: Load) -> Load {
         steps: load.steps,
         feeds: load.feeds,
         script: load.script,
+        proto: load.proto,
         ..Load::default()
     }
 }

@@ -110,6 +110,7 @@ pub fn load_of(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load
         sites: load.map(|load| load.sites.clone()).unwrap_or_default(),
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
         script: load.and_then(|load| load.script.clone()),
+        proto: load.map(|load| load.proto.clone()).unwrap_or_default(),
         ..plan::Load::default()
     }
 }

@@ -49,10 +49,6 @@ pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
 #[must_use]
 pub fn way_round(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
-        "grpc" | "grpcs" => {
-            "gRPC is not supported yet: hit the service's HTTP/1.1 gateway if it has one, or run its own client as an \
-             operation (`command` in docs/reference/protocols.md)"
-        }
         "http2" => "write h2:// for HTTP/2 over TLS, or h2c:// without TLS",
         "h3" | "http3" => "HTTP/3 is not supported: most servers also speak HTTP/2 (h2://) or HTTP/1.1 (https://)",
         "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(told(Example::Target("vsns".into())), "there is no target `vsns`");
         assert_eq!(told(Example::Url("localhost".into())), "`localhost` is not a URL: there is no `://`");
         assert_eq!(told(Example::Url("gopher://x".into())), "no protocol is called `gopher`");
-        for known in ["grpc", "postgres"] {
+        for known in ["mongodb", "postgres"] {
             let told = told(Example::Url(format!("{known}://x:1")));
             assert!(told.contains("not supported"), "{told}");
         }

@@ -68,7 +68,7 @@ use worker::Worker;
 
 /// Implements [`crate::check`] for a protocol.
 pub fn check<P: SessionProtocol>(orders: &LoadOrder) -> Result<(), Error> {
-    let script = Script::<P>::compile(orders)?;
+    let script = Script::<P>::check(orders)?;
     limits::check(&script)?;
     // Host names are resolved at the start of the load, not here.
     let tunnels = tunnels(orders, &script.services)?;

@@ -6,6 +6,7 @@ use experiment::catalog;
 use experiment::mistake::Mistake;
 use wire::protocols::command::Command;
 use wire::protocols::etcd::Etcd;
+use wire::protocols::grpc::Grpc;
 use wire::protocols::http::Http;
 use wire::protocols::http2::Http2;
 use wire::protocols::lines::Lines;
@@ -25,6 +26,7 @@ use crate::{Error, LoadOrder, StartLoad, TlsTrust};
 pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<Command>(),
     &ProtocolKind::of::<Etcd>(),
+    &ProtocolKind::of::<Grpc>(),
     &ProtocolKind::of::<Http>(),
     &ProtocolKind::of::<Http2>(),
     &ProtocolKind::of::<Lines>(),

@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use wire::cause::AttemptCause;
 use wire::excerpt;
-use wire::protocols::Call;
+use wire::protobuf::types::MessageTypes;
+use wire::protocols::{Call, Description};
 use wire::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
 use wire::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
@@ -130,32 +132,63 @@ impl std::fmt::Debug for Client {
 /// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect and
 /// each operation.
 pub fn connect<P: SessionProtocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Client, CallError> {
-    if P::RUNS_PROGRAMS {
-        return Err(CallError::Invalid(format!(
-            "`{}` has no single operations: only a load can run programs",
-            P::INFO.name
-        )));
+    ClientExchange::<P>::connect(service, trust, timeout).map(|exchange| Client(Box::new(exchange)))
+}
+
+/// Asks a service for the types of its messages. `names` are those that
+/// [`Protocol::lacks_types`](wire::protocols::Protocol::lacks_types) has returned; if there are
+/// none, all types are asked for. `timeout` limits the connect and each question.
+pub fn ask_types<P: SessionProtocol>(
+    service: &str,
+    trust: &TlsTrust,
+    names: &[String],
+    timeout: Duration,
+) -> Result<Arc<MessageTypes>, CallError> {
+    ClientExchange::<P>::connect(service, trust, timeout)?.ask_types(names)
+}
+
+impl<P: SessionProtocol> ClientExchange<P> {
+    fn connect(service: &str, trust: &TlsTrust, timeout: Duration) -> Result<Self, CallError> {
+        if P::RUNS_PROGRAMS {
+            return Err(CallError::Invalid(format!(
+                "`{}` has no single operations: only a load can run programs",
+                P::INFO.name
+            )));
+        }
+        let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
+        let protocol = P::open(service).map_err(wrong)?;
+        let peers = TlsPeers::of(&[(trust, protocol.tls_host())], P::ALPN).map_err(wrong)?;
+        let proxy = trust.tls.proxy.as_deref().filter(|_| protocol.tls_host().is_some());
+        let tunnel = proxy.map(|proxy| TunnelRequest::of(proxy, protocol.authority())).transpose().map_err(wrong)?;
+        let mut talk = ClientExchange {
+            protocol,
+            peers,
+            tunnel,
+            timeout,
+            answer_bytes: usize::MAX,
+            pipe: None,
+            session: P::Session::default(),
+            memory: P::Memory::default(),
+            input: Vec::new(),
+            last_id: 0,
+            exchanged: ExchangedBytes::default(),
+        };
+        talk.pipe = Some(talk.open()?);
+        Ok(talk)
     }
-    let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
-    let protocol = P::open(service).map_err(wrong)?;
-    let peers = TlsPeers::of(&[(trust, protocol.tls_host())], P::ALPN).map_err(wrong)?;
-    let proxy = trust.tls.proxy.as_deref().filter(|_| protocol.tls_host().is_some());
-    let tunnel = proxy.map(|proxy| TunnelRequest::of(proxy, protocol.authority())).transpose().map_err(wrong)?;
-    let mut talk = ClientExchange {
-        protocol,
-        peers,
-        tunnel,
-        timeout,
-        answer_bytes: usize::MAX,
-        pipe: None,
-        session: P::Session::default(),
-        memory: P::Memory::default(),
-        input: Vec::new(),
-        last_id: 0,
-        exchanged: ExchangedBytes::default(),
-    };
-    talk.pipe = Some(talk.open()?);
-    Ok(Client(Box::new(talk)))
+
+    /// Asks for the types of these names.
+    fn ask_types(&mut self, names: &[String]) -> Result<Arc<MessageTypes>, CallError> {
+        let types = P::ask_types(names, &mut |operation, with| {
+            let answer = self.call_all(operation, std::slice::from_ref(with)).pop();
+            let answer = answer.unwrap_or_else(|| Err(CallError::Lost("no answer".to_owned())));
+            let answer = answer.map_err(|error| error.to_string())?;
+            Ok(Description { message: answer.field("message").map(<[u8]>::to_vec), status: answer.status })
+        });
+        let authority = self.protocol.authority();
+        let types = types.map_err(|why| CallError::Invalid(format!("cannot learn the messages of {authority}: {why}")));
+        types.map(Arc::new)
+    }
 }
 
 struct ClientExchange<P: SessionProtocol> {
@@ -298,6 +331,16 @@ impl<P: SessionProtocol> ClientExchange<P> {
         Ok(ClientRequest { request, arguments, id: 0, is_open: false })
     }
 
+    /// Asks for the types that are needed to compile these operations and are not known yet.
+    fn learn_types(&mut self, calls: &[BTreeMap<String, String>]) -> Result<(), CallError> {
+        let unknown: Vec<String> = calls.iter().filter_map(|with| self.protocol.lacks_types(with)).collect();
+        if !unknown.is_empty() {
+            let types = self.ask_types(&unknown)?;
+            self.protocol.learn_types(&types);
+        }
+        Ok(())
+    }
+
     /// Takes the open connection if it can be used again, or else opens one.
     fn take_pipe(&mut self) -> Result<ClientConnection, CallError> {
         match self.pipe.take() {
@@ -315,6 +358,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
         answers: &mut [Option<ClientAnswer>],
     ) -> Result<(), CallError> {
         let wants = wants::<P>(operation)?;
+        self.learn_types(calls)?;
         let requests = calls.iter().map(|with| self.compile(operation, with, &wants));
         let mut requests = requests.collect::<Result<Vec<_>, _>>()?;
         let mut pipe = self.take_pipe()?;

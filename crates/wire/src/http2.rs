@@ -3,12 +3,14 @@
 //! and the engine uses it as [`OverHttp2`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use experiment::catalog;
 
 use crate::cause::{AttemptCause, Refusal};
 use crate::cookies::CookieJar;
-use crate::protocols::{AboutData, Call, Protocol, ShownAnswer};
+use crate::protobuf::types::MessageTypes;
+use crate::protocols::{AboutData, Call, DescribingCall, Protocol, ShownAnswer};
 use crate::redirection::{Redirection, Unfollowed};
 use crate::session::{Encoded, OpenRequests, Opening, SessionEvent, SessionProtocol};
 use crate::values::OperationValues;
@@ -288,6 +290,18 @@ impl<P: StreamProtocol> Protocol for OverHttp2<P> {
 
     fn tls_host(&self) -> Option<&str> {
         self.0.tls_host()
+    }
+
+    fn lacks_types(&self, arguments: &BTreeMap<String, String>) -> Option<String> {
+        self.0.lacks_types(arguments)
+    }
+
+    fn learn_types(&mut self, types: &Arc<MessageTypes>) {
+        self.0.learn_types(types);
+    }
+
+    fn ask_types(names: &[String], call: &mut DescribingCall<'_>) -> Result<MessageTypes, String> {
+        P::ask_types(names, call)
     }
 
     fn advice(failure: AttemptCause) -> Option<&'static str> {

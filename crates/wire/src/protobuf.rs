@@ -10,12 +10,14 @@ pub mod field_path;
 pub mod json_text;
 mod json_tree;
 pub mod message_layout;
-mod proto_text;
+pub mod proto_text;
 pub mod sources;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod types;
 mod well_known;
+
+pub use well_known::file as well_known_file;
 
 /// Iterator over the fields of a message, in their order. Ends after malformed bytes.
 #[derive(Debug, Clone)]

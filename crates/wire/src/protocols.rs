@@ -2,16 +2,19 @@
 //! without sockets, clocks, threads and retries, and independent of the scheduling of agents.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use experiment::catalog;
 use experiment::plan::{MemberProgram, StreamEnd};
 
 use crate::cause::{AttemptCause, Refusal};
+use crate::protobuf::types::MessageTypes;
 use crate::values::Argument;
 use crate::values::encoding::ValuePlace;
 
 pub mod command;
 pub mod etcd;
+pub mod grpc;
 pub mod http;
 pub mod http2;
 pub mod lines;
@@ -63,6 +66,24 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Returns the name whose types of messages are needed to compile a step with these arguments,
+    /// and are not known yet.
+    fn lacks_types(&self, _arguments: &BTreeMap<String, String>) -> Option<String> {
+        None
+    }
+
+    /// Takes the types of the target's messages.
+    fn learn_types(&mut self, _types: &Arc<MessageTypes>) {}
+
+    /// Asks the target for the types of these names. `call` performs an operation with its
+    /// arguments, and returns a field of the answer.
+    ///
+    /// # Errors
+    /// If the target does not describe its messages.
+    fn ask_types(_names: &[String], _call: &mut DescribingCall<'_>) -> Result<MessageTypes, String> {
+        Err("it does not describe its messages".to_owned())
+    }
+
     /// Returns advice for the reader on attempts that failed with this cause.
     fn advice(_failure: AttemptCause) -> Option<&'static str> {
         None
@@ -97,6 +118,18 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// statement or indicates a fault of the server. With a statement, the operation had no effect.
     /// If the step expects otherwise, the operation counts as wrong.
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
+}
+
+/// Performs an operation that asks a target for a description.
+pub type DescribingCall<'a> = dyn FnMut(&'static str, &BTreeMap<String, String>) -> Result<Description, String> + 'a;
+
+/// Answer to an operation that asks for a description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The status in the protocol's terms.
+    pub status: String,
+    /// The content, if there is any.
+    pub message: Option<Vec<u8>>,
 }
 
 /// The bytes of an answer, for an excerpt.

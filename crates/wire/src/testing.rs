@@ -24,6 +24,8 @@ pub trait TestedProtocol: SessionProtocol {
     const HELD_BYTES: usize = usize::MAX;
     /// A service whose connections begin with a greeting.
     const GREETED: Option<&'static str> = None;
+    /// Values of required arguments of fuzzed operations, if `/` is not valid.
+    const REQUIRED: &'static [(&'static str, &'static str)] = &[];
     /// Arguments that half of the fuzzed operations have besides the required arguments.
     const OPTIONAL: &'static [(&'static str, &'static str)] = &[];
     /// Further fuzz targets.

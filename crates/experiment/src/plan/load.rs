@@ -145,6 +145,11 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Text => Option<String>,
             "File of Luau functions for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        proto: TEXTS => Vec<String>,
+            "gRPC: files that describe the methods and messages, [\"shop.proto\", …] or the output of `protoc \
+             --descriptor_set_out`, relative to the experiment; default: the target is asked by server reflection",
+            ["protos", "protoset", "proto_files", "descriptors"];
         /// Groups of agents. With groups, `agents` and `ramp` cover all groups, and the load itself
         /// has no steps.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -486,6 +491,7 @@ impl Load {
             files.extend(population.rate.as_ref().and_then(Rate::recorded));
         }
         files.extend(self.script.as_deref());
+        files.extend(self.proto.iter().map(String::as_str));
         files.extend(self.sites.values().filter_map(|site| site.tls.as_ref()).flat_map(Tls::files));
         let mut files: Vec<String> = files.into_iter().map(str::to_owned).collect();
         for step in self.all_steps().filter_map(|step| serde_json::to_value(step).ok()) {

@@ -166,14 +166,36 @@ pub struct CompiledStep {
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
 
 impl<P: SessionProtocol> Script<P> {
-    /// Compiles the load for the services in `orders`.
+    /// Compiles the load for the services in `orders`, which may be asked for the types of their
+    /// messages.
     ///
     /// # Errors
     /// The first invalid setting or step.
     pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
-        let load = &orders.load;
+        let mut services = Self::open(orders)?;
+        sites::ask_types(orders, &mut services)?;
+        Self::compile_for(orders, services)
+    }
+
+    /// Compiles the load without sending anything. Steps whose messages only the services describe
+    /// are checked as far as possible.
+    ///
+    /// # Errors
+    /// The first invalid setting or step.
+    pub fn check(orders: &LoadOrder) -> Result<Self, Error> {
+        Self::compile_for(orders, Self::open(orders)?)
+    }
+
+    /// Opens the services, and gives them the types of messages from files.
+    fn open(orders: &LoadOrder) -> Result<Vec<P>, Error> {
         load_settings::check(orders)?;
-        let services: Vec<P> = sites::open_services(orders)?;
+        let mut services = sites::open_services(orders)?;
+        sites::read_types(orders, &mut services)?;
+        Ok(services)
+    }
+
+    fn compile_for(orders: &LoadOrder, services: Vec<P>) -> Result<Self, Error> {
+        let load = &orders.load;
         let peers = sites::peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let names = operation_names(load);
@@ -247,8 +269,12 @@ impl<P: SessionProtocol> Script<P> {
     pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
         let (load, mut found) = (&orders.load, Vec::new());
         let mut note = |part: TrialPart, reason: String| found.push(Mistake { part, reason, is_note: false });
-        let services: Vec<P> = sites::open_all(orders, &mut note);
+        let mut services: Vec<P> = sites::open_all(orders, &mut note);
         if !sites::are_in_place(orders, services.len()) {
+            return found;
+        }
+        if let Err(error) = sites::read_types(orders, &mut services) {
+            note(TrialPart::Load, error.to_string());
             return found;
         }
         let (mut feeds, mut lacking) = (Vec::new(), Vec::new());

@@ -3,12 +3,17 @@
 //! connections of the agents to the target.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use experiment::mistake::TrialPart;
 use experiment::plan::{Load, Tls};
+use transport::client::CallError;
 use transport::conn_id::ConnId;
 use transport::error::Error as OpenError;
 use transport::tls::{TlsPeers, TlsTrust};
+use wire::protobuf::sources;
 use wire::session::SessionProtocol;
 
 use super::agent_group::AgentGroup;
@@ -17,6 +22,9 @@ use super::agents::{AgentService, Agents, EventTime};
 use super::ids::AgentId;
 use super::script::Script;
 use crate::{Error, LoadOrder};
+
+/// Limit for each question about the types of messages.
+const TO_DESCRIBE: Duration = Duration::from_secs(10);
 
 /// Opens the services of the target, and then the sites of the load.
 ///
@@ -28,6 +36,59 @@ pub fn open_services<P: SessionProtocol>(orders: &LoadOrder) -> Result<Vec<P>, E
         P::open(service).map_err(|reason| OpenError::Service { service: service.clone(), reason }.into())
     };
     orders.services.iter().chain(sites).map(open).collect()
+}
+
+/// Returns the names whose types of messages the steps need and that the services do not know, for
+/// each place: the target, and the sites by their index among all services.
+fn unknown_types<P: SessionProtocol>(orders: &LoadOrder, services: &[P]) -> BTreeMap<usize, Vec<String>> {
+    let mut unknown: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for step in orders.load.all_steps() {
+        let place = step.site.as_deref().and_then(|site| service_of(orders, site)).unwrap_or(0) as usize;
+        if let Some(name) = services.get(place).and_then(|service| service.lacks_types(&step.with)) {
+            unknown.entry(place).or_default().push(name);
+        }
+    }
+    unknown
+}
+
+/// Gives the services the types of messages that the files of the load describe.
+///
+/// # Errors
+/// A file that cannot be read or has a mistake.
+pub fn read_types<P: SessionProtocol>(orders: &LoadOrder, services: &mut [P]) -> Result<(), Error> {
+    if orders.load.proto.is_empty() {
+        return Ok(());
+    }
+    let types = sources::read(&orders.load.proto, &orders.files);
+    let types = Arc::new(types.map_err(|why| Error::Setting(format!("`load.proto`: {why}")))?);
+    services.iter_mut().for_each(|service| service.learn_types(&types));
+    Ok(())
+}
+
+/// Asks the target and the sites for the types of messages that the steps need, if no file
+/// describes them. A target with several services is asked at the first that answers.
+///
+/// # Errors
+/// If no service answers, or it does not describe its messages.
+pub fn ask_types<P: SessionProtocol>(orders: &LoadOrder, services: &mut [P]) -> Result<(), Error> {
+    if !orders.load.proto.is_empty() {
+        return Ok(());
+    }
+    for (place, mut names) in unknown_types(orders, services) {
+        names.sort_unstable();
+        names.dedup();
+        let trust = TlsTrust { tls: tls_of(orders, place).into_owned(), files: orders.files.clone() };
+        let is_target = place < orders.services.len();
+        let alike = if is_target { 0..orders.services.len() } else { place..place + 1 };
+        let urls = orders.services.iter().chain(orders.load.sites.values().map(|site| &site.url));
+        let asked = urls.skip(alike.start).take(alike.len());
+        let mut answers = asked.map(|url| transport::client::ask_types::<P>(url, &trust, &names, TO_DESCRIBE));
+        let first = answers.next().unwrap_or_else(|| Err(CallError::Invalid("there is no service".to_owned())));
+        let types = first.or_else(|error| answers.find_map(Result::ok).ok_or(error));
+        let types = types.map_err(|error| Error::Setting(error.to_string()))?;
+        services[alike].iter_mut().for_each(|service| service.learn_types(&types));
+    }
+    Ok(())
 }
 
 /// Opens all services and sites, and reports those that cannot be opened.

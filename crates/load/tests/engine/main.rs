@@ -17,6 +17,7 @@ mod expectations;
 mod feeds;
 mod greetings;
 mod groups;
+mod grpc;
 mod hostile;
 mod http;
 mod http2;

@@ -170,6 +170,14 @@ fn write_length(out: &mut Vec<u8>, begin: usize, width: usize) {
     out[begin + needed - 1] &= 0x7f;
 }
 
+/// Decodes base64. Returns `None` if the text is none.
+#[must_use]
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.as_bytes().to_vec();
+    decode_base64(&mut bytes, 0)?;
+    Some(bytes)
+}
+
 /// Decodes base64 in place, from `begin`. Both alphabets are allowed, with and without padding.
 fn decode_base64(out: &mut Vec<u8>, begin: usize) -> Option<()> {
     let padding = out[begin..].iter().rev().take_while(|byte| **byte == b'=').count();

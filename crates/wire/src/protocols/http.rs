@@ -449,7 +449,7 @@ fn add_headers(
 
 pub(super) mod address;
 pub(super) mod answer;
-mod content_coding;
+pub(super) mod content_coding;
 pub(super) mod event_stream;
 pub(super) mod framing;
 mod operations;

@@ -4,7 +4,7 @@
 //! The first byte of an input selects the operation, the requested fields and whether the
 //! connection ends. The second is the seed for the cuts. The rest is the answer.
 
-use experiment::catalog::Operation;
+use experiment::catalog::{Field, Operation};
 use fastrand::Rng;
 
 use super::TestedProtocol;
@@ -33,10 +33,13 @@ fn decode<P: TestedProtocol>(how: u8, random: &mut Rng, answer: &[u8]) {
     let wants = if how & 2 == 2 { Vec::new() } else { wants(operation) };
     let ends = how & 1 == 1;
     // A path begins with a slash, and other values may. A method of HTTP is a word.
-    let value = |name: &'static str| match name {
-        "method" => "PROPFIND",
-        "id" | "ttl" | "version" => "7",
-        _ => "/",
+    let value = |name: &'static str| match P::REQUIRED.iter().find(|(known, _)| *known == name) {
+        Some((_, value)) => *value,
+        None => match name {
+            "method" => "PROPFIND",
+            "id" | "ttl" | "version" => "7",
+            _ => "/",
+        },
     };
     let required = operation.takes.iter().filter(|field| field.required);
     let mut with: Vec<(&str, &str)> = required.map(|field| (field.name, value(field.name))).collect();
@@ -87,7 +90,12 @@ pub fn greet<P: TestedProtocol>(service: &str, input: &[u8]) -> Result<(), Strin
 
 /// Returns all fields of the operation's answer. For fields with free names, returns one example.
 fn wants(operation: &Operation) -> Vec<&'static str> {
-    operation.answers.iter().map(|field| if field.name == "header.*" { "header.x-kind" } else { field.name }).collect()
+    let example = |field: &Field| match field.name {
+        "header.*" => "header.x-kind",
+        "message.*" => "message.status",
+        name => name,
+    };
+    operation.answers.iter().map(example).collect()
 }
 
 /// Cuts the bytes into up to five pieces.

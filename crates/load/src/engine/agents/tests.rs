@@ -95,6 +95,7 @@ pub fn load(agents: u32) -> Load {
         ],
         feeds: Vec::new(),
         script: None,
+        proto: Vec::new(),
     }
 }
 
