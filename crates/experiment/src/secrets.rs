@@ -317,7 +317,8 @@ pub fn is_credential(argument: &str) -> bool {
     if let Some(field) = argument.strip_prefix("form.").or(argument.strip_prefix("multipart.")) {
         return PAIRS.contains(&field.to_ascii_lowercase().replace('-', "_").as_str());
     }
-    match argument.strip_prefix("header.").map(str::to_ascii_lowercase) {
+    let header = argument.strip_prefix("header.").or_else(|| argument.strip_prefix("metadata."));
+    match header.map(str::to_ascii_lowercase) {
         Some(header) => {
             HEADERS.contains(&header.as_str())
                 || HEADER_WORDS.iter().any(|word| header.replace('_', "-").contains(word))

@@ -654,6 +654,10 @@ pub struct Hit {
     /// Seed of all random values [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,
+    /// gRPC: a .proto file or descriptors with the method's messages, instead of the server's
+    /// reflection; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub proto: Vec<String>,
     /// Replace placeholders in URL, headers, body and expectations, such as {seq} or {env:TOKEN}
     #[arg(long)]
     pub templates: bool,

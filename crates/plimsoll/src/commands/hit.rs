@@ -36,10 +36,10 @@ const SOURCE: &str = "plimsoll hit --print";
 pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let words = &curl_command::in_options(words)?;
     let known = catalog::known(None)?;
-    let http = spoken(&known)?;
-    let mut asked = options::read(words, http).map_err(|wrong| refused(&wrong))?;
+    let protocol = spoken(&known, &words.url)?;
+    let mut asked = options::read(words, protocol).map_err(|wrong| refused(&wrong))?;
     if words.location {
-        asked.place = redirects::followed(&asked, http)?;
+        asked.place = redirects::followed(&asked, protocol)?;
     }
     let text = options::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
@@ -77,10 +77,12 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     run::done(run::outcome(ending, &analyzed.results, words.accept), printed)
 }
 
-/// Returns the protocol of web servers.
-fn spoken(known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
-    let http = known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&"http"));
-    http.ok_or_else(|| Failure::Ours("no protocol speaks http".to_owned()))
+/// Returns the protocol of a URL: gRPC by its scheme, or else the protocol of web servers.
+fn spoken(known: &TargetCatalog, url: &str) -> Result<&'static Protocol, Failure> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+    let by = |scheme: &str| known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
+    let found = by(&scheme).filter(|protocol| protocol.name == options::GRPC).or_else(|| by("http"));
+    found.ok_or_else(|| Failure::Ours("no protocol speaks http".to_owned()))
 }
 
 /// Returns a failure that lists every invalid option with its remedy.
@@ -208,7 +210,8 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
         steps.push((format!("--rate {rate}"), "sends on a schedule that no answer delays: open loop"));
     }
     if words.expects.is_empty() {
-        steps.push(("--expect status=200".to_owned(), "counts any other answer as wrong"));
+        let status = if options::is_grpc(&words.url) { "ok" } else { "200" };
+        steps.push((format!("--expect status={status}"), "counts any other answer as wrong"));
     }
     if words.report.is_none() {
         steps.push(("--report page.html".to_owned(), "charts over time, hosts and environment on one page"));
@@ -218,7 +221,8 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
 }
 
 /// Keys of experiment files, each with the option that replaces it in messages.
-const IN_OPTIONS: [(&str, &str); 13] = [
+const IN_OPTIONS: [(&str, &str); 14] = [
+    ("`load.proto`", "`--proto`"),
     ("`load.agents`", "`--agents`"),
     ("`load.rate`", "`--rate`"),
     ("`load.threads`", "`--threads`"),
@@ -312,7 +316,8 @@ mod tests {
     }
 
     fn read(options: &[&str]) -> Result<HitOptions, Vec<OptionProblem>> {
-        options::read(&words(options), spoken(&catalog::known(None).unwrap()).unwrap())
+        let words = words(options);
+        options::read(&words, spoken(&catalog::known(None).unwrap(), &words.url).unwrap())
     }
 
     /// Returns the experiment of these options, which has a plan.
@@ -392,6 +397,16 @@ mod tests {
             &["http://h/a?b", "--proxy", "localhost:3128"],
             &["https://h/a", "-k", "--proxy", "localhost:3128"],
             &["http://h/a?b", "--unix-socket", "/run/a b.sock"],
+            &[
+                "grpc://h:1/shop.Cart/Add",
+                "-d",
+                "{\"item\": {\"id\": 7}}",
+                "-H",
+                "Authorization: Bearer x",
+                "--proto",
+                "a.proto",
+            ],
+            &["grpcs://h/shop.Cart/List", "-k", "--expect", "status=ok", "--expect", "message.items.0.id=7"],
             &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
         ];
         let told: Vec<String> =
@@ -471,7 +486,10 @@ mod tests {
             (&["http://::1:80/"], "http://[::1]:8080/"),
             (&["http://[fe80::1%25eth0]/"], "zone"),
             (&["http://bücher.localhost/"], "xn--"),
-            (&["grpc://h:1"], "HTTP/2 and gRPC are not supported yet"),
+            (&["grpc://h:1"], "expected the method as the path"),
+            (&["grpc://h:1/S/M", "-m", "PUT"], "a call of gRPC has no HTTP method"),
+            (&["grpc://h:1/S/M", "--unix-socket", "/s"], "gRPC with --unix-socket"),
+            (&[URL, "--proto", "a.proto"], "--proto a.proto: the URL is not one of gRPC"),
             (&["WSS://h:1"], "WebSocket is not supported yet"),
             (&["rediss://h:1"], "not a URL of a web server"),
             (&["postgres://h:1"], "`command`"),

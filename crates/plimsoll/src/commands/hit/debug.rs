@@ -33,8 +33,15 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let answer = client.call(&asked.method, &values(asked));
     let took = begun.elapsed();
-    let body = answer.as_ref().ok().and_then(|answer| answer.field("body"));
-    output::text(&told(client.exchanged(), body))?;
+    if asked.is_call() {
+        // The bytes are frames, so the message is shown as JSON.
+        let field = |name: &str| answer.as_ref().ok().and_then(|answer| answer.field(name)).unwrap_or_default();
+        let shown = [field("text"), field("message")].map(|field| escaped(&String::from_utf8_lossy(field)));
+        output::text(&shown.map(|line| if line.is_empty() { line } else { format!("{}\n", text::visible(&line)) }).concat())?;
+    } else {
+        let body = answer.as_ref().ok().and_then(|answer| answer.field("body"));
+        output::text(&told(client.exchanged(), body))?;
+    }
     let answer = answer.map_err(|error| unanswered(&error, &client.exchanged().received))?;
     let took = numbers::micros(took.as_secs_f64() * 1e6);
     output::text(&format!("status {} after {took}, connecting not included\n", answer.status))?;
@@ -43,10 +50,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
 
 /// Returns the path, headers and body of the request, by field name, without template syntax.
 pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
-    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value));
-    let path = std::iter::once(("path".to_owned(), &asked.place.path));
-    let method = asked.other_method.iter().map(|method| ("method".to_owned(), method));
-    let templates = method.chain(path).chain(headers).chain(asked.body.iter().map(|body| ("body".to_owned(), body)));
+    let templates = asked.arguments().into_iter();
     templates.map(|(name, template)| (name, template.replace("{{", "{").replace("}}", "}"))).collect()
 }
 
@@ -93,6 +97,8 @@ pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     let is_tls = service.starts_with("https:");
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
+    } else if super::options::is_grpc(service) && (why.contains("HTTP/2") || why.contains("cannot learn")) {
+        "give the port of the gRPC server, grpcs:// if it uses TLS, and --proto if it has no server reflection"
     } else if why.contains("HTTP/2") || why.contains("no application protocol") {
         "use a port or a proxy that speaks HTTP/1.1"
     } else if why.contains("the proxy opened no tunnel") {

@@ -22,6 +22,8 @@ pub struct HitOptions {
     pub other_method: Option<String>,
     /// Names and values of headers, in the given order.
     pub headers: Vec<(String, String)>,
+    /// Files with the types of messages, for gRPC.
+    pub proto: Vec<String>,
     /// Names of the request's fields whose values no record may contain.
     pub secrets: Vec<String>,
     pub body: Option<String>,
@@ -89,6 +91,16 @@ impl OptionProblem {
     }
 }
 
+/// Name of the protocol gRPC, and beginnings of its URLs.
+pub const GRPC: &str = "grpc";
+const GRPC_URLS: [&str; 2] = ["grpc://", "grpcs://"];
+
+/// Whether a URL is one of gRPC.
+pub fn is_grpc(url: &str) -> bool {
+    let url = url.to_ascii_lowercase();
+    GRPC_URLS.iter().any(|start| url.starts_with(start))
+}
+
 /// Default length of the load.
 const TIME: &str = "10s";
 /// Default time limit of a load that ends after a number of requests, as in k6.
@@ -104,6 +116,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let place = place(&words.url, protocol.schemes).map_err(|refused| wrong.push(refused)).ok();
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
+    wrong.extend(not_of_grpc(words, protocol, place.as_ref()));
     let called = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
     let operation = called.as_ref().map(|(operation, _)| *operation);
     let mut headers = headers(&words.headers, &mut wrong);
@@ -144,6 +157,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         method: operation.name.to_owned(),
         other_method,
         headers,
+        proto: words.proto.clone(),
         secrets: words.secrets.clone(),
         body,
         connections,
@@ -203,6 +217,9 @@ const METHOD: &str = "method";
 /// Returns the operation for `-m METHOD`, and the method if the operation takes it as an argument.
 /// If no method is given, it is POST with a body, else GET.
 fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<(&'static Operation, Option<String>), OptionProblem> {
+    if let (GRPC, Some(call)) = (protocol.name, protocol.operations.first()) {
+        return Ok((call, None));
+    }
     let usual = if words.body.is_some() { "post" } else { "get" };
     let method = words.method.as_deref().unwrap_or(usual);
     let find = |name: &str| protocol.operations.iter().find(|operation| operation.name == name);
@@ -226,6 +243,29 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<(&'static Operatio
             format!("write one word: {}, or another method", known.join(", ")),
         )
     })
+}
+
+/// Returns the problem of options that gRPC does not have, or that only gRPC has.
+fn not_of_grpc(words: &cli::Hit, protocol: &Protocol, place: Option<&HitTarget>) -> Option<OptionProblem> {
+    const FORM: &str = "write grpc://HOST:PORT/package.Service/Method";
+    if protocol.name != GRPC {
+        let file = words.proto.first()?;
+        return Some(OptionProblem::new(format!("--proto {file}: the URL is not one of gRPC"), FORM));
+    }
+    let path = place?.path.as_str();
+    if path.trim_start_matches('/').split('/').filter(|name| !name.is_empty()).count() != 2 {
+        return Some(OptionProblem::new(format!("{}: expected the method as the path", words.url), FORM));
+    }
+    if let Some(method) = &words.method {
+        return Some(OptionProblem::new(format!("-m {method}: a call of gRPC has no HTTP method"), FORM));
+    }
+    let given = [
+        (words.unix_socket.is_some(), "--unix-socket"),
+        (words.proxy.is_some(), "--proxy"),
+        (words.location, "--location"),
+    ];
+    let (_, option) = given.into_iter().find(|(is_given, _)| *is_given)?;
+    Some(OptionProblem::new(format!("gRPC with {option}: this is not supported"), format!("remove {option}")))
 }
 
 /// Parses `-H 'Name: value'`. Each name may appear once, except that cookies are joined.
@@ -638,7 +678,9 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
     // A redirect may lead to https.
     if let Some(place) = place
-        && !(given.is_empty() || words.location || place.service.starts_with("https:"))
+        && !(given.is_empty()
+            || words.location
+            || ["https:", "grpcs:"].iter().any(|tls| place.service.starts_with(tls)))
     {
         wrong.push(OptionProblem::new(
             format!("{} without https: connections to {} are not encrypted", given.join(" and "), place.service),
@@ -718,6 +760,24 @@ impl HitOptions {
     pub fn shown_method(&self) -> String {
         self.other_method.clone().unwrap_or_else(|| self.method.to_ascii_uppercase())
     }
+
+    /// Whether the requests are calls of gRPC.
+    pub fn is_call(&self) -> bool {
+        is_grpc(&self.place.service)
+    }
+
+    /// Returns the arguments of the operation: names, and templates of the values.
+    pub fn arguments(&self) -> Vec<(String, String)> {
+        let (header, body) = if self.is_call() { ("metadata", "message") } else { ("header", "body") };
+        let path = match self.is_call() {
+            true => (METHOD, self.place.path.trim_matches('/').to_owned()),
+            false => ("path", self.place.path.clone()),
+        };
+        let method = self.other_method.clone().map(|method| (METHOD.to_owned(), method));
+        let headers = self.headers.iter().map(|(name, value)| (format!("{header}.{name}"), value.clone()));
+        let body = self.body.clone().map(|text| (body.to_owned(), text));
+        method.into_iter().chain([(path.0.to_owned(), path.1)]).chain(headers).chain(body).collect()
+    }
 }
 
 /// Writes the options as an experiment file.
@@ -740,19 +800,15 @@ pub fn experiment(asked: &HitOptions) -> String {
     load.extend(connections_text(&asked.connections));
     load.push(("warmup", text::toml_string(&asked.warmup)));
     load.extend(asked.threads.map(|threads| ("threads", threads.to_string())));
+    if !asked.proto.is_empty() {
+        let files: Vec<String> = asked.proto.iter().map(|file| text::toml_string(file)).collect();
+        load.push(("proto", format!("[{}]", files.join(", "))));
+    }
     let mut target = vec![("url", text::toml_string(&asked.place.service))];
     target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
-    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
     let by = asked.by.as_ref().map_or_else(String::new, generator_place_text);
     let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n{by}"));
-    let method = asked.other_method.clone().map(|method| (METHOD.to_owned(), method));
-    let with: Vec<(String, String)> = method
-        .into_iter()
-        .chain([("path".to_owned(), asked.place.path.clone())])
-        .chain(headers)
-        .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
-        .collect();
-    let mut step = vec![("call", text::toml_string(&asked.method)), ("with", table(&with))];
+    let mut step = vec![("call", text::toml_string(&asked.method)), ("with", table(&asked.arguments()))];
     if !asked.expects.is_empty() {
         step.push(("expect", table(&asked.expects)));
     }
