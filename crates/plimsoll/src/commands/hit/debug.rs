@@ -37,7 +37,9 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
         // The bytes are frames, so the message is shown as JSON.
         let field = |name: &str| answer.as_ref().ok().and_then(|answer| answer.field(name)).unwrap_or_default();
         let shown = [field("text"), field("message")].map(|field| escaped(&String::from_utf8_lossy(field)));
-        output::text(&shown.map(|line| if line.is_empty() { line } else { format!("{}\n", text::visible(&line)) }).concat())?;
+        output::text(
+            &shown.map(|line| if line.is_empty() { line } else { format!("{}\n", text::visible(&line)) }).concat(),
+        )?;
     } else {
         let body = answer.as_ref().ok().and_then(|answer| answer.field("body"));
         output::text(&told(client.exchanged(), body))?;
