@@ -21,8 +21,8 @@ pub struct Settings {
     pub clock_error_ns: i64,
     /// Most configurations of one search. One takes about 50 bytes.
     pub search_limit: usize,
-    /// Whether to look for few operations that prove a violation which a search found. Otherwise
-    /// the proof holds all operations of the search.
+    /// Whether to look for the fewest operations that prove a violation. Otherwise the proof of a
+    /// search holds all operations of the search.
     pub brief_proofs: bool,
 }
 

@@ -5,7 +5,7 @@ use crate::checker::Settings;
 use crate::operation::{Item, NEVER};
 use crate::proof::{Objection, Proof};
 use crate::search::Extent;
-use crate::shrink::shrink;
+use crate::shrink::{shrink, shrink_quickly};
 use crate::window::{Judged, QuickCheck, judge_by_search};
 
 /// Configurations per operation of a small search.
@@ -62,7 +62,10 @@ impl KeyHistory {
         }
         match quick.judge(sure, &mut self.carry, is_end) {
             Ok(()) => {}
-            Err(Objection::Violation(proof)) => self.verdict = Linearizability::Violation(proof),
+            Err(Objection::Violation(proof)) => {
+                let proof = if settings.brief_proofs { shrink_quickly(proof, sure, &self.carry, quick) } else { proof };
+                self.verdict = Linearizability::Violation(proof);
+            }
             Err(Objection::Undecided(_)) if is_end && self.close_whole(sure, settings) => {}
             Err(Objection::Undecided(why)) => self.close_parts(sure, is_end, quick, settings, why),
         }
