@@ -490,7 +490,7 @@ mod tests {
             (&["grpc://h:1/S/M", "-m", "PUT"], "a call of gRPC has no HTTP method"),
             (&["grpc://h:1/S/M", "--unix-socket", "/s"], "gRPC with --unix-socket"),
             (&[URL, "--proto", "a.proto"], "--proto a.proto: the URL is not one of gRPC"),
-            (&["WSS://h:1"], "WebSocket is not supported yet"),
+            (&["WSS://h:1"], "for other protocols `plimsoll new URL` writes a file"),
             (&["rediss://h:1"], "not a URL of a web server"),
             (&["postgres://h:1"], "`command`"),
             (&[URL, "-H", "Connection: close"], "--no-keep-alive"),
