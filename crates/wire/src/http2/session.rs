@@ -66,6 +66,9 @@ struct OpenData {
     left: usize,
     padding: usize,
     ends: bool,
+    /// Reason why the answer is not accepted. The answer fails at the end of the frame, wherever its
+    /// bytes were cut.
+    fault: Option<AttemptCause>,
 }
 
 /// A header block that is not complete.
@@ -549,7 +552,8 @@ impl<S: Default> Http2Session<S> {
             left = left.checked_sub(padding).ok_or_else(|| defect(FrameDefect::Padding))?;
             self.received += 1;
         }
-        self.data = OpenData { stream: head.stream, left, padding, ends: head.has(flag::END_STREAM) };
+        let ends = head.has(flag::END_STREAM);
+        self.data = OpenData { stream: head.stream, left, padding, ends, fault: None };
         Ok(FrameStep::Control { used })
     }
 
@@ -562,7 +566,7 @@ impl<S: Default> Http2Session<S> {
         from: usize,
         out: &mut Vec<u8>,
     ) -> FrameResult {
-        let OpenData { stream, left, padding, ends } = self.data;
+        let OpenData { stream, left, padding, ends, fault } = self.data;
         let rest = &input[from..];
         let (data, rest) = rest.split_at(left.min(rest.len()));
         let skipped = if data.len() == left { padding.min(rest.len()) } else { 0 };
@@ -581,9 +585,15 @@ impl<S: Default> Http2Session<S> {
         let found = self.streams.at_mut(place);
         let request = found.request;
         let Some(asked) = open.get(request) else { return self.forget(memory, place, used, out) };
-        if !found.has_head {
+        if !found.has_head && is_complete {
             let cause = defect(FrameDefect::HeaderFields);
             return Ok(self.break_off(place, cause, (used, code::PROTOCOL_ERROR), out));
+        }
+        if let Some(cause) = fault.filter(|_| is_complete) {
+            return Ok(self.break_off(place, cause, (used, code::CANCEL), out));
+        }
+        if !found.has_head || fault.is_some() {
+            return Ok(FrameStep::Control { used });
         }
         if !data.is_empty() {
             let had_upload = found.upload.is_some();
@@ -598,7 +608,7 @@ impl<S: Default> Http2Session<S> {
                 Ok(progress @ (StreamProgress::Messages(messages) | StreamProgress::LastMessages(messages))) => {
                     if is_complete && ends {
                         // The end is the next event.
-                        self.data = OpenData { stream, left: 0, padding: 0, ends };
+                        self.data = OpenData { stream, ends, ..OpenData::default() };
                     } else if progress == StreamProgress::LastMessages(messages) {
                         self.complete = stream;
                     }
@@ -608,6 +618,10 @@ impl<S: Default> Http2Session<S> {
                     return self.end(memory, open, place, used, true, out);
                 }
                 Ok(StreamProgress::Done) => {}
+                Err(StreamFault::Stream(cause)) if !is_complete => {
+                    self.data.fault = Some(cause);
+                    return Ok(FrameStep::Control { used });
+                }
                 Err(fault) => return self.fault(place, fault, used, out),
             }
         }
